@@ -1,7 +1,7 @@
 // How quickly addresses are read, beside validator's isEmail in the same run: node bench/address.ts
 import { createRequire } from 'node:module'
 import { isFault, parseAddress } from '../src/address/address.ts'
-import { createTraits } from '../src/address/traits.ts'
+import { createClassifier } from '../src/address/traits.ts'
 import { type Judged, odd, usualList } from './address/list.ts'
 import { machine } from './engine/figures.ts'
 import { inTurns, rows, type Way } from './turns.ts'
@@ -13,16 +13,16 @@ const { isEmail } = createRequire(import.meta.url)('validator') as Validator
 const OPTIONS = { allow_utf8_local_part: true, allow_ip_domain: true }
 const LENGTH = 20_000
 
-const traits = createTraits()
+const flags = createClassifier()
 /** Read, then told whether it is free, disposable, a role and so on: what a verification does before it asks anybody. */
 function readAll(text: string): boolean {
   const address = parseAddress(text)
   if (isFault(address)) return false
-  return traits.of(address).canonical !== ''
+  return flags.of(address).canonical !== ''
 }
 
 const WAYS: readonly (readonly [name: string, isGood: (text: string) => boolean])[] = [
-  ['ev, parsed and its traits', readAll],
+  ['ev, parsed and its flags', readAll],
   ['ev, parsed', text => !isFault(parseAddress(text))],
   ['validator’s isEmail', isEmailText],
 ]

@@ -1,6 +1,6 @@
 // How quickly replies are understood, beside a plain list of regular expressions in the same run: node bench/answer.ts
 
-import { classify } from '../src/smtp/answer.ts'
+import { classifyReply } from '../src/smtp/answer.ts'
 import { plainMeaning } from './answer/plain-list.ts'
 import { type Judged, neverTheSame, replies, toManyPeople } from './answer/replies.ts'
 import { machine } from './engine/figures.ts'
@@ -9,7 +9,7 @@ import { inTurns, rows, type Way } from './turns.ts'
 const LENGTH = 20_000
 
 const ours = ({ stage, reply, recipient }: Judged): string =>
-  classify(stage, reply, { recipient }).kind
+  classifyReply(stage, reply, { recipient }).kind
 const plain = ({ reply }: Judged): string => plainMeaning(reply.code, reply.enhanced, reply.text)
 
 const WAYS: readonly (readonly [name: string, kindOf: (given: Judged) => string])[] = [

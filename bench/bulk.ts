@@ -22,7 +22,7 @@ const list = join(dir, 'list.csv')
 const output = join(dir, 'out.csv')
 
 await writeList()
-const begunAt = performance.now()
+const startedAt = performance.now()
 const child = spawn(
   process.execPath,
   [
@@ -45,7 +45,7 @@ child.stdout.on('data', chunk => {
   printed += chunk
 })
 const [code] = await once(child, 'exit')
-const seconds = (performance.now() - begunAt) / 1_000
+const seconds = (performance.now() - startedAt) / 1_000
 const summary = code === 0 ? JSON.parse(printed) : null
 const files: { path: string; rows: number }[] = summary?.files ?? []
 const written = await Promise.all(files.map(file => countRows(file.path)))

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import type { Scenario } from '../src/world/scenario/scenario.ts'
-import { startScenarioProcess, type WorldProcess } from '../src/world/world-process.ts'
+import { type SimulatorProcess, startScenarioProcess } from '../src/world/world-process.ts'
 
 const [rows = 20_000, kills = 10, seed = 1] = process.argv.slice(2).map(Number)
 const ev = join(import.meta.dirname, '../bin/ev.js')
@@ -17,7 +17,7 @@ const domains = Math.max(10, Math.round(rows / 100))
 
 /** xorshift32: the same seed kills at the same times. */
 let state = seed || 1
-const chance = () => {
+const entropy = () => {
   state ^= state << 13
   state ^= state >>> 17
   state ^= state << 5
@@ -69,7 +69,7 @@ function scenario(): Scenario {
   const hosts: Scenario['hosts'] = {}
   for (let n = 0; n < domains; n++) {
     plan[`d${n}.test`] = { mx: [[10, `mx.d${n}.test`]] }
-    hosts[`mx.d${n}.test`] = { temper: n % 20 === 7 ? 'catch-all' : 'polite' }
+    hosts[`mx.d${n}.test`] = { behavior: n % 20 === 7 ? 'catch-all' : 'polite' }
   }
   return { domains: plan, hosts, mailboxes: ['user*'], roundTripMs: 200 }
 }
@@ -87,13 +87,13 @@ async function run(name: string, times: number) {
   const home = join(dir, name)
   mkdirSync(home)
   const output = join(dir, `${name}.csv`)
-  const begunAt = performance.now()
+  const startedAt = performance.now()
   let killsDone = 0
   for (;;) {
     const child = start(home, output, world)
     const ended = once(child, 'exit') as Promise<[number | null, string | null]>
     if (killsDone < times) {
-      const timer = setTimeout(() => child.kill('SIGKILL'), 900 + chance() * 1_800)
+      const timer = setTimeout(() => child.kill('SIGKILL'), 900 + entropy() * 1_800)
       const [code, signal] = await ended
       clearTimeout(timer)
       if (signal === 'SIGKILL') killsDone++
@@ -105,11 +105,15 @@ async function run(name: string, times: number) {
     if (code !== 0) throw new Error(`ev bulk ended with ${code}`)
     break
   }
-  const seconds = Math.round((performance.now() - begunAt) / 100) / 10
+  const seconds = Math.round((performance.now() - startedAt) / 100) / 10
   return { kills: killsDone, seconds, output: withoutTimes(readFileSync(output, 'utf8')) }
 }
 
-function start(home: string, output: string, { dnsAddress, smtpPort }: WorldProcess): ChildProcess {
+function start(
+  home: string,
+  output: string,
+  { dnsAddress, smtpPort }: SimulatorProcess,
+): ChildProcess {
   const settings = ['--dns', dnsAddress, '--smtp-port', String(smtpPort), '--special-domains']
   settings.push('--allow-ranges', '127.0.0.0/8', '--helo', 'probe.example.com')
   settings.push('--sessions-per-operator', '1', '--data-dir', join(home, 'data'))

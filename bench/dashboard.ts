@@ -51,7 +51,7 @@ function scenario() {
       names.map(i => [`d${i}.example`, { mx: [[10, `mx${i}.test`] as const] }]),
     ),
     hosts: Object.fromEntries(
-      names.map(i => [`mx${i}.test`, { temper: 'slow' as const, ms: 400, mailboxes: ['*'] }]),
+      names.map(i => [`mx${i}.test`, { behavior: 'slow' as const, ms: 400, mailboxes: ['*'] }]),
     ),
   }
 }

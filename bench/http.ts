@@ -17,7 +17,7 @@ const scenarioAt = (roundTripMs: number) =>
   ({
     roundTripMs,
     mailboxes: ['user*'],
-    hosts: Object.fromEntries(each(at => [`mx${at}.example`, { temper: 'polite' }])),
+    hosts: Object.fromEntries(each(at => [`mx${at}.example`, { behavior: 'polite' }])),
     domains: Object.fromEntries(each(at => [`d${at}.example`, { mx: [[10, `mx${at}.example`]] }])),
   }) as Scenario
 

@@ -39,10 +39,10 @@ for (const way of values.way.split(',')) {
   say(row(HEADINGS))
   say(row(HEADINGS.map(() => '---')))
   for (const number of workers) {
-    const begunAt = performance.now()
+    const startedAt = performance.now()
     const plan = { addresses, overMs, workers: number, seed: Number(values.seed) }
     const course = await play(plan, progressOf(number))
-    say(rowOf(number, course, (performance.now() - begunAt) / SECOND))
+    say(rowOf(number, course, (performance.now() - startedAt) / SECOND))
   }
 }
 

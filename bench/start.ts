@@ -56,9 +56,9 @@ function whole(ms: number): string {
 }
 
 function once({ name, args, code }: Start): number {
-  const begunAt = performance.now()
+  const startedAt = performance.now()
   const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
-  const ms = performance.now() - begunAt
+  const ms = performance.now() - startedAt
   if (status !== code) throw new Error(`${name} ended with ${status}: ${stderr}`)
   return ms
 }

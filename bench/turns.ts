@@ -21,12 +21,12 @@ export function inTurns(ways: readonly Way[]): Speed[] {
 }
 
 function turn({ work }: Way): number {
-  const begunAt = busyMs()
+  const startedAt = busyMs()
   let done = 0
   let tookMs = 0
   while (tookMs < TURN_MS) {
     done += work()
-    tookMs = busyMs() - begunAt
+    tookMs = busyMs() - startedAt
   }
   return (done / tookMs) * 1_000
 }

@@ -18,8 +18,8 @@ import { type Helper, start } from './webhooks/process.ts'
 
 const LATENCY_MAX_MS = 2_000
 /** Nothing new for so long: something is lost. */
-const PATIENCE_MS = 20_000
-const LOOK_MS = 100
+const TIMEOUT_MS = 20_000
+const POLL_MS = 100
 
 type Run = Received & Cost
 
@@ -92,8 +92,8 @@ async function run(program: string, plan: Plan, endpoints: Helper): Promise<Run>
 
 async function allArrived(endpoints: Helper, all: number): Promise<void> {
   let [arrived, changedAt] = [0, performance.now()]
-  while (arrived < all && performance.now() - changedAt < PATIENCE_MS) {
-    await setTimeout(LOOK_MS)
+  while (arrived < all && performance.now() - changedAt < TIMEOUT_MS) {
+    await setTimeout(POLL_MS)
     const now = await endpoints.ask<number>('arrived')
     if (now > arrived) changedAt = performance.now()
     arrived = now

@@ -1,5 +1,5 @@
-import { TAKES } from './address/own/entry.ts'
-import type { TraitOptions } from './address/traits.ts'
+import { ENTRY_FORMAT_HINT } from './address/own/entry.ts'
+import type { ClassifierOptions } from './address/traits.ts'
 import type { Clock } from './base/clock.ts'
 import { EvError } from './base/error.ts'
 import { type Log, silentLog } from './base/log.ts'
@@ -11,23 +11,29 @@ import { ENGINE_SETTINGS, inItsUnit, type ServeSettings, type Settings } from '.
 import type { Resolver } from './dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
 import { openLists } from './engine/lists.ts'
-import type { ResultMemory } from './engine/memory.ts'
-import { type Doors, listPlan, wireEngine } from './wire.ts'
+import type { ResultCache } from './engine/memory.ts'
+import { composeEngine, type ExternalDeps, listFiles } from './wire.ts'
 
 export type { Address, SyntaxFault } from './address/address.ts'
-export type { Traits } from './address/traits.ts'
+export type { AddressFlags as Traits } from './address/traits.ts'
 export { EvError } from './base/error.ts'
 export type { Log } from './base/log.ts'
 export type { EgressConfig } from './config/egresses.ts'
 export type { Route } from './dns/route.ts'
 export type { Engine, VerifyOptions } from './engine/engine.ts'
-export type { Remembered, ResultMemory } from './engine/memory.ts'
+export type { CachedAnswer as Remembered, ResultCache as ResultMemory } from './engine/memory.ts'
 export { type Include, presentResult } from './engine/result/present.ts'
 export type { Step } from './engine/step.ts'
 export type { ManyOptions } from './engine/stream/stream.ts'
-export type { Answer } from './smtp/answer.ts'
+export type { RecipientOutcome as Answer } from './smtp/answer.ts'
 export type { Reason } from './verdict/reason.ts'
-export { type Class, classOf, type Evidence, type Result, type Verdict } from './verdict/verdict.ts'
+export {
+  type Class,
+  type Evidence,
+  type Result,
+  toClass as classOf,
+  type Verdict,
+} from './verdict/verdict.ts'
 
 /** Settings of an embedded engine: those of the command line, by the same names, and the doors to the world. */
 export type EngineOptions = Partial<
@@ -49,17 +55,17 @@ export type EngineOptions = Partial<
   /** By its name, how one operator is asked; what is left out is as for all. */
   readonly operators?: Readonly<Record<string, Partial<OperatorConfig>>>
   /** Additions to the built-in lists. */
-  readonly lists?: TraitOptions
+  readonly lists?: ClassifierOptions
   /** Results are simulated by the prefix of the address: no DNS, no socket. */
   readonly sandbox?: boolean
   /** Where definite answers are remembered; in this process when left out. */
-  readonly memory?: ResultMemory
+  readonly memory?: ResultCache
   readonly log?: Log
   readonly clock?: Clock
   readonly random?: Random
   readonly resolver?: Resolver
   /** One for all egresses, or one for each. */
-  readonly dial?: NonNullable<Doors['dial']>
+  readonly dial?: NonNullable<ExternalDeps['dial']>
 }
 
 /**
@@ -71,9 +77,9 @@ export function createEngine(options: EngineOptions = {}): Engine {
   const { egresses, operators, ...settings } = rest
   const structures = asInFile({ egresses, operators })
   const config = toConfig({ flags: asFlags(settings), environment: {}, file: null, structures })
-  const doors = { ...optional({ clock, random, resolver, dial }), log: log ?? silentLog }
-  const own = openLists(listPlan(config, entriesOf(lists)))
-  return wireEngine(config, doors, { lists: own, ...optional({ sandbox, memory }) })
+  const externalDeps = { ...optional({ clock, random, resolver, dial }), log: log ?? silentLog }
+  const own = openLists(listFiles(config, entriesOf(lists)))
+  return composeEngine(config, externalDeps, { lists: own, ...optional({ sandbox, memory }) })
 }
 
 /** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */
@@ -109,11 +115,11 @@ const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Kept as arrays, as they are read again with the lists; an iterator gives what it has only once. */
-function entriesOf(lists: TraitOptions = {}): TraitOptions {
+function entriesOf(lists: ClassifierOptions = {}): ClassifierOptions {
   const given = Object.entries(lists).filter(([, entries]) => entries !== undefined)
-  const unknown = given.find(([list]) => !Object.hasOwn(TAKES, list))
+  const unknown = given.find(([list]) => !Object.hasOwn(ENTRY_FORMAT_HINT, list))
   if (unknown !== undefined) {
-    const names = Object.keys(TAKES).join(', ')
+    const names = Object.keys(ENTRY_FORMAT_HINT).join(', ')
     throw new EvError('usage', `createEngine has no list "${unknown[0]}"; it has ${names}.`)
   }
   return Object.fromEntries(given.map(([list, entries]) => [list, [...entries]]))

@@ -10,9 +10,9 @@ import {
   DEFAULT_CATCH_ALL_TIMINGS,
 } from './store/cluster/catch-all-timings.ts'
 import {
-  checkPaceTimings,
-  DEFAULT_PACE_TIMINGS,
-  type PaceTimings,
+  checkRateTimings,
+  DEFAULT_RATE_TIMINGS,
+  type RateTimings,
 } from './store/cluster/pace/pace-timings.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './store/postgres/pool-timings.ts'
 import {
@@ -20,20 +20,20 @@ import {
   checkClusterTimings,
   DEFAULT_CLUSTER_TIMINGS,
 } from './work/cluster/cluster-timings.ts'
-import { type CrewTimings, DEFAULT_CREW_TIMINGS } from './work/crew/crew-timings.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './work/crew/crew-timings.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './work/deliver/delivery-timings.ts'
-import { DEFAULT_NOTICE_TIMINGS, type NoticeTimings } from './work/notify/notice-timings.ts'
+import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from './work/notify/notice-timings.ts'
 
 /** Intervals and timeouts of a service, by module. They are no settings: only tests change them. */
 export type Timings = {
   readonly queue: QueueTimings
   readonly cluster: ClusterTimings
-  readonly paces: PaceTimings
+  readonly rates: RateTimings
   readonly catchAll: CatchAllTimings
   readonly pool: PoolTimings
-  readonly crew: CrewTimings
+  readonly worker: WorkerTimings
   readonly deliveries: DeliveryTimings
-  readonly notices: NoticeTimings
+  readonly notices: AlertTimings
   readonly http: HttpTimings
   /** How often what was kept for long enough is deleted, ms. */
   readonly janitorMs: number
@@ -42,19 +42,19 @@ export type Timings = {
 export const DEFAULT_TIMINGS: Timings = {
   queue: DEFAULT_QUEUE_TIMINGS,
   cluster: DEFAULT_CLUSTER_TIMINGS,
-  paces: DEFAULT_PACE_TIMINGS,
+  rates: DEFAULT_RATE_TIMINGS,
   catchAll: DEFAULT_CATCH_ALL_TIMINGS,
   pool: DEFAULT_POOL_TIMINGS,
-  crew: DEFAULT_CREW_TIMINGS,
+  worker: DEFAULT_WORKER_TIMINGS,
   deliveries: DEFAULT_DELIVERY_TIMINGS,
-  notices: DEFAULT_NOTICE_TIMINGS,
+  notices: DEFAULT_ALERT_TIMINGS,
   http: DEFAULT_HTTP_TIMINGS,
   janitorMs: HOUR,
 }
 
 /** Throws where intervals contradict one another. */
-export function checkTimings({ queue, cluster, paces }: Timings): void {
+export function checkTimings({ queue, cluster, rates }: Timings): void {
   checkQueueTimings(queue)
   checkClusterTimings(cluster)
-  checkPaceTimings(paces)
+  checkRateTimings(rates)
 }

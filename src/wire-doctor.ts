@@ -6,22 +6,22 @@ import { cachedResolver } from './dns/cached-resolver.ts'
 import { createNodeResolver, systemServers } from './dns/node-resolver.ts'
 import type { Resolver } from './dns/resolver.ts'
 import { CHECK_NAMES } from './dns/resolver-check.ts'
-import type { DoctorWorld } from './doctor/doctor.ts'
+import type { DoctorDeps } from './doctor/doctor.ts'
 import { thisMachine } from './doctor/machine/machine.ts'
 import type { DnsServer } from './doctor/way/dns.ts'
 import { usualExchangers } from './doctor/way/round.ts'
 import { type Dial, tcpDial } from './smtp/dial.ts'
-import { addressJudge } from './smtp/public-address.ts'
+import { createIpPolicy } from './smtp/public-address.ts'
 
 /** What is not in the settings. */
-export type DoctorParts = {
+export type DoctorOptions = {
   readonly databaseUrl: string
   /** Mail servers to call at; the usual ones when null. */
   readonly exchangers: readonly string[] | null
 }
 
 /** The doors to the world; what is left out is the real one. */
-export type DoctorDoors = {
+export type DoctorExternalDeps = {
   readonly clock?: Clock
   readonly random?: Random
   readonly resolver?: Resolver
@@ -30,31 +30,31 @@ export type DoctorDoors = {
 }
 
 /** Builds what the doctor examines, from settings and doors. Opens nothing before it is asked something. */
-export function wireDoctor(
+export function composeDoctor(
   config: Config,
-  parts: DoctorParts,
-  doors: DoctorDoors = {},
-): DoctorWorld & { close(): void } {
-  const { clock = systemClock, random = systemRandom, dial = tcpDial } = doors
-  const { all, each, close } = wireServers(config, doors.resolver)
+  options: DoctorOptions,
+  externalDeps: DoctorExternalDeps = {},
+): DoctorDeps & { close(): void } {
+  const { clock = systemClock, random = systemRandom, dial = tcpDial } = externalDeps
+  const { all, each, close } = composeServers(config, externalDeps.resolver)
   return {
     ...{ clock, random, close },
     resolver: cachedResolver(all, { clock }),
     dnsServers: each,
     // A resolver that was handed in is not ours to doubt.
-    dnsCheckNames: doors.resolver === undefined ? (config.dnsCheckNames ?? CHECK_NAMES) : [],
+    dnsCheckNames: externalDeps.resolver === undefined ? (config.dnsCheckNames ?? CHECK_NAMES) : [],
     egresses: config.egresses.map(egress => ({
       ...egress,
       proxied: egress.proxy !== null,
       dial: typeof dial === 'function' ? dial(egress) : dial,
     })),
-    isPublic: addressJudge(config.allowRanges),
+    isPublic: createIpPolicy(config.allowRanges),
     smtpPort: config.smtpPort,
-    exchangers: parts.exchangers ?? usualExchangers(config.smtpPort),
+    exchangers: options.exchangers ?? usualExchangers(config.smtpPort),
     machine: thisMachine,
     concurrency: config.concurrency,
     dataDir: config.dataDir,
-    databaseUrl: parts.databaseUrl,
+    databaseUrl: options.databaseUrl,
     databaseConnections: config.databaseConnections,
   }
 }
@@ -66,7 +66,7 @@ type Servers = {
   readonly close: () => void
 }
 
-function wireServers({ dns }: Config, given: Resolver | undefined): Servers {
+function composeServers({ dns }: Config, given: Resolver | undefined): Servers {
   if (given !== undefined) {
     return { all: given, each: [{ name: 'the resolver', resolver: given }], close: () => {} }
   }

@@ -1,14 +1,14 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Clock } from './base/clock.ts'
-import { EvError, messageOf } from './base/error.ts'
+import { EvError, errorMessage } from './base/error.ts'
 import type { Config } from './config/settings.ts'
 import type { Resolver } from './dns/resolver.ts'
-import { addressJudge } from './smtp/public-address.ts'
+import { createIpPolicy } from './smtp/public-address.ts'
 import { httpsPost } from './work/post/https-post.ts'
-import type { Post } from './work/post/post.ts'
+import type { WebhookTransport } from './work/post/post.ts'
 
-export type PostParts = {
+export type PostDeps = {
   readonly clock: Clock
   readonly resolver: Resolver
   /** What `readAuthority` gave. */
@@ -16,8 +16,11 @@ export type PostParts = {
 }
 
 /** Requests to webhooks go to addresses that anybody may have, and to those that whoever runs the service lets in. */
-export function wirePost(config: Config, { clock, resolver, ca }: PostParts): Post {
-  const mayDial = addressJudge(config.webhookAllowRanges)
+export function composeTransport(
+  config: Config,
+  { clock, resolver, ca }: PostDeps,
+): WebhookTransport {
+  const mayDial = createIpPolicy(config.webhookAllowRanges)
   return httpsPost({ clock, resolver, mayDial, ...(ca === null ? {} : { ca }) })
 }
 
@@ -32,7 +35,7 @@ export function readAuthority({ webhookCaFile: file }: Config): string | null {
   } catch (cause) {
     throw new EvError(
       'bad_config',
-      `The authority for receivers of webhooks cannot be read from ${file}: ${messageOf(cause)}. Name a file with its certificate in PEM, or leave --webhook-ca-file out.`,
+      `The authority for receivers of webhooks cannot be read from ${file}: ${errorMessage(cause)}. Name a file with its certificate in PEM, or leave --webhook-ca-file out.`,
       { cause },
     )
   }

@@ -3,12 +3,12 @@ import type { Hono } from 'hono'
 import { IP_LIMITS } from './account/plan.ts'
 import { systemClock } from './base/clock.ts'
 import { systemRandom } from './base/random.ts'
-import { createSeal } from './base/seal.ts'
+import { createSecretBox } from './base/seal.ts'
 import type { Config } from './config/settings.ts'
 import { createDashboard } from './dashboard/dashboard.ts'
 import { createHealth } from './dashboard/health/create-health.ts'
 import { firstKeys } from './dashboard/session/welcome.ts'
-import { titleReader } from './dns/own-operators.ts'
+import { titleParser } from './dns/own-operators.ts'
 import { thisMachine } from './doctor/machine/machine.ts'
 import { closeApp, createApp, endStreams } from './http/app.ts'
 import type { Env } from './http/context.ts'
@@ -16,8 +16,8 @@ import { bareHeaders } from './http/edge.ts'
 import { type CrowdFault, crowdFault } from './http/guard/admission.ts'
 import type { Service } from './http/service.ts'
 import { stateOf } from './http/state.ts'
-import { watchApp } from './http/watch/watch-app.ts'
-import { releaseLostHolds } from './store/account/credits.ts'
+import { monitoringApp } from './http/watch/watch-app.ts'
+import { releaseOrphanedReservations } from './store/account/credits.ts'
 import { write } from './store/database.ts'
 import { openJobs } from './store/job/account-jobs.ts'
 import { deleteLoadingJobs } from './store/job/loading.ts'
@@ -25,19 +25,19 @@ import { openLimits } from './store/limit/file-limits.ts'
 import { serverLimits } from './store/limit/server-limits.ts'
 import { readSecret } from './store/secret.ts'
 import { DEFAULT_TIMINGS } from './timings.ts'
-import { type Doors, wireResolver } from './wire.ts'
-import { wireDoctor } from './wire-doctor.ts'
-import { readAuthority, wirePost } from './wire-post.ts'
-import { type WorkHouse, type WorkParts, wireWork } from './wire-work.ts'
+import { composeResolver, type ExternalDeps } from './wire.ts'
+import { composeDoctor } from './wire-doctor.ts'
+import { composeTransport, readAuthority } from './wire-post.ts'
+import { composeWork, type Services, type WorkDeps } from './wire-work.ts'
 import { startDeliveries } from './work/deliver/start-deliveries.ts'
 import { startJanitor } from './work/janitor.ts'
 import { logNotify } from './work/notify/log-notify.ts'
-import { startNotices } from './work/notify/notices.ts'
+import { startEndpointAlerts } from './work/notify/notices.ts'
 import { diskReader } from './work/upload/disk.ts'
 import { clearUploads } from './work/upload/uploads.ts'
 
 /** The service without a port. */
-export interface ServiceHouse {
+export interface HttpService {
   readonly service: Service
   /** Answers requests. */
   readonly app: Pick<Hono<Env>, 'fetch'>
@@ -56,19 +56,19 @@ export interface ServiceHouse {
 }
 
 /** Builds the service from settings and doors, and goes on with the jobs that were open. */
-export async function wireService(
+export async function composeService(
   config: Config,
-  doors: Doors,
-  parts: WorkParts,
-): Promise<ServiceHouse> {
+  externalDeps: ExternalDeps,
+  deps: WorkDeps,
+): Promise<HttpService> {
   const own = {
     ca: readAuthority(config),
-    secret: readSecret(config, doors.random ?? systemRandom),
+    secret: readSecret(config, externalDeps.random ?? systemRandom),
   }
-  const work = await wireWork(config, doors, { ...parts, role: 'serve' })
+  const work = await composeWork(config, externalDeps, { ...deps, role: 'serve' })
   try {
-    await takeUp(work, config, doors)
-    return serviceOn(work, config, doors, { ...parts, ...own })
+    await recover(work, config, externalDeps)
+    return serviceOn(work, config, externalDeps, { ...deps, ...own })
   } catch (error) {
     // What works by itself would else go on, and keep the process.
     await work.close()
@@ -76,40 +76,40 @@ export async function wireService(
   }
 }
 
-type OwnParts = WorkParts & { readonly ca: string | null; readonly secret: string }
+type OwnDeps = WorkDeps & { readonly ca: string | null; readonly secret: string }
 
 function serviceOn(
-  work: WorkHouse,
+  work: Services,
   config: Config,
-  doors: Doors,
-  { ca, secret, ...parts }: OwnParts,
-): ServiceHouse {
-  const { clock = systemClock, random = systemRandom, log } = doors
+  externalDeps: ExternalDeps,
+  { ca, secret, ...deps }: OwnDeps,
+): HttpService {
+  const { clock = systemClock, random = systemRandom, log } = externalDeps
   const { dataDir } = config
-  const { timings = DEFAULT_TIMINGS } = parts
-  const seal = createSeal(secret, random)
-  const { database, books, engine, priority, worker, plans } = work
+  const { timings = DEFAULT_TIMINGS } = deps
+  const secretBox = createSecretBox(secret, random)
+  const { database, ledger, engine, priority, worker, plans } = work
   const limits =
     database.dialect === 'postgres'
       ? serverLimits(database, { clock, log })
       : openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
-  const { resolver, close: closeResolver } = wireResolver(config, doors.resolver, clock)
-  const post = doors.post ?? wirePost(config, { clock, resolver, ca })
+  const { resolver, close: closeResolver } = composeResolver(config, externalDeps.resolver, clock)
+  const transport = externalDeps.transport ?? composeTransport(config, { clock, resolver, ca })
   const disk = diskReader({
     ...{ dataDir, log, minBytes: config.minFreeDisk },
-    freeBytes: doors.freeBytes ?? thisMachine.freeBytes,
+    freeBytes: externalDeps.freeBytes ?? thisMachine.freeBytes,
   })
   let isStopping = false
   const deliveries = startDeliveries({
-    ...{ database, queue: work.queue, post, seal, clock, log },
-    version: parts.version,
+    ...{ database, queue: work.queue, transport, secretBox, clock, log },
+    version: deps.version,
     timings: timings.deliveries,
   })
   const service: Service = {
-    ...{ clock, random, log, database, engine, worker, books, limits, seal, resolver },
-    ...{ post, deliveries, disk, priority },
+    ...{ clock, random, log, database, engine, worker, ledger, limits, secretBox, resolver },
+    ...{ transport, deliveries, disk, priority },
     settings: {
-      ...{ baseUrl: parts.baseUrl, version: parts.version, plans, dataDir },
+      ...{ baseUrl: deps.baseUrl, version: deps.version, plans, dataDir },
       ipLimits: { ...IP_LIMITS, ...config.ipLimits },
       limits: config.limits,
       trustProxy: config.trustProxy,
@@ -119,31 +119,31 @@ function serviceOn(
     isStopping: () => isStopping,
     timings: timings.http,
   }
-  const notices = startNotices({
-    ...{ database, clock, log, notify: doors.notify ?? logNotify(log) },
-    ...{ baseUrl: parts.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
+  const notices = startEndpointAlerts({
+    ...{ database, clock, log, notify: externalDeps.notify ?? logNotify(log) },
+    ...{ baseUrl: deps.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
   })
   const janitor = startJanitor({ ...config, database, clock, log, everyMs: timings.janitorMs })
   const welcome = firstKeys(clock, random)
-  const { databaseUrl, version } = parts
+  const { databaseUrl, version } = deps
   const health = createHealth({
-    ...{ clock, log, database, worker, deliveries, disk, fleet: engine.fleet },
-    ...{ smtpPort: config.smtpPort, titleOf: titleReader(config.operators) },
-    doctor: () => wireDoctor(config, { databaseUrl, exchangers: null }, doors),
+    ...{ clock, log, database, worker, deliveries, disk, egressPool: engine.egressPool },
+    ...{ smtpPort: config.smtpPort, titleOf: titleParser(config.operators) },
+    doctor: () => composeDoctor(config, { databaseUrl, exchangers: null }, externalDeps),
     memoryBytes: () => process.memoryUsage.rss(),
     settings: { version, databaseUrl, concurrency: config.concurrency },
   })
   const pages = createDashboard({
     ...{ clock, random, log, database, disk, firstKeys: welcome },
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
-    settings: { baseUrl: parts.baseUrl, version: parts.version, dataDir },
+    settings: { baseUrl: deps.baseUrl, version: deps.version, dataDir },
     health,
   })
   const app = createApp(service, pages)
   return {
     service,
     app,
-    watch: watchApp(service, stateOf(service).metrics),
+    watch: monitoringApp(service, stateOf(service).metrics),
     headers: ip => bareHeaders(service, ip),
     crowdFault: crowdFault(service),
     offerKey: key => welcome.offer(key),
@@ -156,7 +156,7 @@ function serviceOn(
     async close() {
       work.stopSoon()
       await Promise.all([worker.stop(), janitor.stop(), deliveries.stop(), closeApp(service)])
-      await Promise.all([notices.stop(), post.close(), health.close()])
+      await Promise.all([notices.stop(), transport.close(), health.close()])
       closeResolver()
       await limits.close()
       await work.close()
@@ -165,13 +165,13 @@ function serviceOn(
 }
 
 /** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
-async function takeUp(
-  { database, worker }: WorkHouse,
+async function recover(
+  { database, worker }: Services,
   { dataDir }: Config,
-  { log }: Doors,
+  { log }: ExternalDeps,
 ): Promise<void> {
   clearUploads(dataDir)
-  await write(database, releaseLostHolds)
+  await write(database, releaseOrphanedReservations)
   // Others may be storing lists just now, and go on with jobs; what nobody does is found by looking for it.
   if (database.dialect === 'postgres') return
   await deleteLoadingJobs(database)

@@ -1,49 +1,49 @@
 import { hostname } from 'node:os'
 import type { Hono } from 'hono'
-import { type Plan, plansWith } from './account/plan.ts'
+import { mergePlans, type Plan } from './account/plan.ts'
 import { systemClock } from './base/clock.ts'
 import { Priority } from './base/priority.ts'
 import { systemRandom } from './base/random.ts'
 import type { Config } from './config/settings.ts'
 import type { Engine } from './engine/engine.ts'
-import type { Lists } from './engine/lists.ts'
-import type { ResultMemory } from './engine/memory.ts'
-import { nearMemory } from './engine/near-memory.ts'
+import type { ListLoader } from './engine/lists.ts'
+import type { ResultCache } from './engine/memory.ts'
+import { localCache } from './engine/near-memory.ts'
 import type { Env } from './http/context.ts'
 import { createMetrics } from './http/watch/metrics.ts'
-import { watchApp } from './http/watch/watch-app.ts'
-import type { Watched } from './http/watch/watched.ts'
+import { monitoringApp } from './http/watch/watch-app.ts'
+import type { MonitoringDeps } from './http/watch/watched.ts'
 import { bossQueue, QUEUE_CONNECTIONS } from './queue/boss-queue.ts'
 import { memoryQueue } from './queue/memory-queue.ts'
 import type { Queue } from './queue/queue.ts'
 import { openCatchAll } from './store/cluster/catch-all.ts'
-import { openPaces } from './store/cluster/pace/paces.ts'
+import { openSharedRates } from './store/cluster/pace/paces.ts'
 import type { MemberRole } from './store/cluster/tables.ts'
 import { type Database, openDatabase } from './store/database.ts'
 import { unusableServer } from './store/fault/unusable.ts'
 import { ListeningPool } from './store/postgres/listening-pool.ts'
 import { checkTimings, DEFAULT_TIMINGS, type Timings } from './timings.ts'
-import { type ClusterParts, type Doors, wireEngine } from './wire.ts'
-import { type Books, createBooks } from './work/books/books.ts'
+import { type ClusterDeps, composeEngine, type ExternalDeps } from './wire.ts'
+import { createUsageLedger, type UsageLedger } from './work/books/books.ts'
 import { type Membership, startMembership } from './work/cluster/membership.ts'
 import { startReconcile } from './work/cluster/reconcile.ts'
 import { startWorker } from './work/start-worker.ts'
-import { watchWithdrawals } from './work/withdrawal.ts'
+import { watchCancellations } from './work/withdrawal.ts'
 import type { JobWorker } from './work/worker.ts'
 
-export type WorkParts = {
+export type WorkDeps = {
   /** `sqlite:FILE`, or `postgres://…` where others work too. */
   readonly databaseUrl: string
   /** Our address for clients, without a slash at its end. */
   readonly baseUrl: string
   readonly version: string
-  readonly lists: Lists
+  readonly lists: ListLoader
   /** Shorter ones for tests. */
   readonly timings?: Timings
 }
 
 /** What works on jobs by itself. */
-export interface WorkerHouse {
+export interface WorkerServices {
   readonly database: Database
   readonly worker: JobWorker
   /** Under which ID it is known now to others that work on the database; null: nobody else does. */
@@ -55,10 +55,10 @@ export interface WorkerHouse {
 }
 
 /** The same, with what a service asks by itself. */
-export interface WorkHouse extends WorkerHouse {
+export interface Services extends WorkerServices {
   /** By name. */
   readonly plans: ReadonlyMap<string, Plan>
-  readonly books: Books
+  readonly ledger: UsageLedger
   readonly engine: Engine
   readonly priority: Priority
   /** Where deliveries find their turn. */
@@ -66,31 +66,34 @@ export interface WorkHouse extends WorkerHouse {
 }
 
 /** `ev worker`: what works on jobs, with what tells how it is. */
-export interface WatchedWorker extends WorkerHouse {
+export interface WatchedWorker extends WorkerServices {
   /** Answers health and metrics alone. */
   readonly watch: Pick<Hono<Env>, 'fetch'>
 }
 
 /** `ev worker`: works on the jobs of accounts, and has no API. */
-export async function wireWorker(
+export async function composeWorker(
   config: Config,
-  doors: Doors,
-  parts: WorkParts,
+  externalDeps: ExternalDeps,
+  deps: WorkDeps,
 ): Promise<WatchedWorker> {
-  const work = await wireWork({ ...config, work: true }, doors, { ...parts, role: 'worker' })
-  const { clock = systemClock, random = systemRandom, log } = doors
+  const work = await composeWork({ ...config, work: true }, externalDeps, {
+    ...deps,
+    role: 'worker',
+  })
+  const { clock = systemClock, random = systemRandom, log } = externalDeps
   const { trustProxy, metricsToken } = config
   let isStopping = false
-  const watched: Watched = {
+  const watched: MonitoringDeps = {
     ...{ clock, random, log, database: work.database, engine: work.engine, worker: work.worker },
-    settings: { baseUrl: parts.baseUrl, version: parts.version, trustProxy, metricsToken },
+    settings: { baseUrl: deps.baseUrl, version: deps.version, trustProxy, metricsToken },
     // It takes no lists.
     disk: async () => ({ freeBytes: null, isLow: false }),
     isStopping: () => isStopping,
   }
   return {
     ...work,
-    watch: watchApp(watched, createMetrics(watched)),
+    watch: monitoringApp(watched, createMetrics(watched)),
     stopSoon() {
       isStopping = true
       work.stopSoon()
@@ -98,22 +101,26 @@ export async function wireWorker(
   }
 }
 
-type OwnParts = WorkParts & { readonly role: MemberRole }
+type OwnDeps = WorkDeps & { readonly role: MemberRole }
 
 /** Builds from settings and doors what works on jobs. */
-export async function wireWork(config: Config, doors: Doors, parts: OwnParts): Promise<WorkHouse> {
-  const { timings = DEFAULT_TIMINGS } = parts
+export async function composeWork(
+  config: Config,
+  externalDeps: ExternalDeps,
+  deps: OwnDeps,
+): Promise<Services> {
+  const { timings = DEFAULT_TIMINGS } = deps
   checkTimings(timings)
-  const clock = doors.clock ?? systemClock
-  const database = await openDatabase(parts.databaseUrl, clock, {
+  const clock = externalDeps.clock ?? systemClock
+  const database = await openDatabase(deps.databaseUrl, clock, {
     timings: timings.pool,
     connections: config.databaseConnections - QUEUE_CONNECTIONS,
   })
   let shared: Shared | null = null
   try {
     // A file is worked on by one process, which has nothing in common with others.
-    if (database.dialect === 'postgres') shared = await join(database, config, doors, parts)
-    return houseOn({ database, shared }, config, doors, parts)
+    if (database.dialect === 'postgres') shared = await join(database, config, externalDeps, deps)
+    return build({ database, shared }, config, externalDeps, deps)
   } catch (error) {
     await shared?.close()
     await database.close()
@@ -121,55 +128,55 @@ export async function wireWork(config: Config, doors: Doors, parts: OwnParts): P
   }
 }
 
-function houseOn(
+function build(
   { database, shared }: { readonly database: Database; readonly shared: Shared | null },
   config: Config,
-  doors: Doors,
-  { lists, baseUrl, timings = DEFAULT_TIMINGS }: OwnParts,
-): WorkHouse {
-  const { clock = systemClock, random = systemRandom, log } = doors
-  const plans = plansWith(config.plans)
+  externalDeps: ExternalDeps,
+  { lists, baseUrl, timings = DEFAULT_TIMINGS }: OwnDeps,
+): Services {
+  const { clock = systemClock, random = systemRandom, log } = externalDeps
+  const plans = mergePlans(config.plans)
   const member = () => shared?.cluster.id ?? null
-  const books = createBooks({ database, clock, random, log, plans, member })
-  const sandbox = wireEngine(config, doors, { sandbox: true, lists })
+  const ledger = createUsageLedger({ database, clock, random, log, plans, member })
+  const sandbox = composeEngine(config, externalDeps, { sandbox: true, lists })
   // The event loop has a time of its own, whatever the clock is.
   const priority = new Priority(systemClock)
   const worker = startWorker({
-    ...{ database, log, random, books, baseUrl, priority },
+    ...{ database, log, random, ledger, baseUrl, priority },
     ...(shared === null ? {} : { queue: shared.queue, cluster: shared.cluster }),
     engineFor: job => (job.sandbox === 1 ? sandbox : engine),
     egresses: askingFor(config),
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => true,
-    timings: timings.crew,
+    timings: timings.worker,
   })
   let isStopping = false
-  const memory: ResultMemory = {
-    ...worker.memory,
+  const cache: ResultCache = {
+    ...worker.cache,
     // At the end the worker writes nothing more.
-    remember: async entries => {
-      if (!isStopping) await worker.memory.remember(entries)
+    set: async entries => {
+      if (!isStopping) await worker.cache.set(entries)
     },
   }
-  const near = shared === null ? memory : nearMemory(memory, clock)
-  const engine = wireEngine(config, doors, {
-    ...{ lists, ...(config.cache ? { memory: near } : {}) },
+  const near = shared === null ? cache : localCache(cache, clock)
+  const engine = composeEngine(config, externalDeps, {
+    ...{ lists, ...(config.cache ? { cache: near } : {}) },
     ...(shared === null ? {} : { cluster: shared.common }),
   })
-  const { fleet } = engine
+  const { egressPool } = engine
   const watch =
     shared === null
-      ? watchAlone(database, worker, doors, timings)
+      ? watchAlone(database, worker, externalDeps, timings)
       : config.work
         ? startReconcile({
-            ...{ database, queue: shared.queue, fleet, random, log },
+            ...{ database, queue: shared.queue, egressPool, random, log },
             egresses: shared.common.egresses,
             timings: timings.cluster,
           })
         : null
   return {
-    ...{ database, plans, books, engine, priority, worker, member },
+    ...{ database, plans, ledger, engine, priority, worker, member },
     queue: shared?.queue ?? memoryQueue(clock, log, timings.queue),
     stopSoon() {
       isStopping = true
@@ -181,7 +188,7 @@ function houseOn(
       isStopping = true
       priority.stop()
       await Promise.all([watch?.stop(), worker.stop()])
-      await books.stop()
+      await ledger.stop()
       await Promise.all([engine.close(), sandbox.close()])
       await shared?.close()
       await database.close()
@@ -193,7 +200,7 @@ function houseOn(
 type Shared = {
   readonly queue: Queue
   readonly cluster: Membership
-  readonly common: ClusterParts
+  readonly common: ClusterDeps
   /** Tells the others what they do not know yet, gives back what it has in hand, and leaves. */
   close(): Promise<void>
 }
@@ -201,8 +208,8 @@ type Shared = {
 async function join(
   database: Database,
   config: Config,
-  { clock = systemClock, random = systemRandom, log }: Doors,
-  { role, version, databaseUrl, timings = DEFAULT_TIMINGS }: OwnParts,
+  { clock = systemClock, random = systemRandom, log }: ExternalDeps,
+  { role, version, databaseUrl, timings = DEFAULT_TIMINGS }: OwnDeps,
 ): Promise<Shared> {
   const options = { max: QUEUE_CONNECTIONS, name: 'ev queue', timings: timings.pool }
   const queue = await bossQueue({
@@ -218,11 +225,11 @@ async function join(
     await queue.close()
     throw error
   })
-  const paces = openPaces({ database, log, member: () => cluster.id, timings: timings.paces })
+  const paces = openSharedRates({ database, log, member: () => cluster.id, timings: timings.rates })
   const catchAll = openCatchAll({ database, log, timings: timings.catchAll })
   return {
     ...{ queue, cluster },
-    common: { paces, catchAll, egresses: () => cluster.egresses() },
+    common: { rateStates: paces, catchAll, egresses: () => cluster.egresses() },
     async close() {
       await Promise.all([paces.close(), catchAll.close(), queue.close()])
       await cluster.stop()
@@ -233,6 +240,11 @@ async function join(
 /** Egresses that addresses of lists are asked by; single ones are asked wherever somebody waits for them. */
 const askingFor = ({ egresses, work }: Config) => (work ? egresses.map(({ name }) => name) : [])
 
-function watchAlone(database: Database, worker: JobWorker, { log }: Doors, timings: Timings) {
-  return watchWithdrawals(database, worker, log, timings.crew.withdrawalLookMs)
+function watchAlone(
+  database: Database,
+  worker: JobWorker,
+  { log }: ExternalDeps,
+  timings: Timings,
+) {
+  return watchCancellations(database, worker, log, timings.worker.withdrawalLookMs)
 }

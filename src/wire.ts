@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os'
-import type { TraitOptions } from './address/traits.ts'
+import type { ClassifierOptions } from './address/traits.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
 import { type Random, systemRandom } from './base/random.ts'
@@ -12,51 +12,51 @@ import type { Resolver } from './dns/resolver.ts'
 import { CHECK_NAMES, ResolverCheck } from './dns/resolver-check.ts'
 import { Engine } from './engine/engine.ts'
 import { LikelyHosts } from './engine/inquiry/likely-hosts.ts'
-import { type ListPlan, type Lists, openLists } from './engine/lists.ts'
-import { noMemory, processMemory, type ResultMemory } from './engine/memory.ts'
-import { CatchAllMemory } from './probe/catch-all.ts'
+import { type ListFiles, type ListLoader, openLists } from './engine/lists.ts'
+import { noCache, processCache, type ResultCache } from './engine/memory.ts'
+import { CatchAllCache } from './probe/catch-all.ts'
 import type { CatchAllStore } from './probe/catch-all-share.ts'
-import type { ProbeWorld } from './probe/egress/egress.ts'
-import { Fleet } from './probe/egress/fleet.ts'
+import type { ProbeDeps } from './probe/egress/egress.ts'
+import { EgressPool } from './probe/egress/fleet.ts'
 import { DestinationLimits } from './probe/pace/destination-limits.ts'
-import type { PaceKey, PaceShare } from './probe/pace-share.ts'
-import { paceRow } from './probe/pace-table.ts'
-import { Places } from './probe/places.ts'
-import { Prober } from './probe/probe.ts'
+import type { RateKey, SharedRateState } from './probe/pace-share.ts'
+import { limitsFor } from './probe/pace-table.ts'
+import { ConnectionSemaphore } from './probe/places.ts'
+import { EgressProber } from './probe/probe.ts'
 import { type Dial, mayDialIpv6, tcpDial } from './smtp/dial.ts'
-import { addressJudge } from './smtp/public-address.ts'
+import { createIpPolicy } from './smtp/public-address.ts'
 import type { Notify } from './work/notify/notify.ts'
-import type { Post } from './work/post/post.ts'
+import type { WebhookTransport } from './work/post/post.ts'
 
 /** The doors to the world; what is left out is the real one. */
-export type Doors = {
+export type ExternalDeps = {
   readonly clock?: Clock
   readonly random?: Random
   readonly resolver?: Resolver
   /** One for all egresses, or one for each. */
   readonly dial?: Dial | ((egress: EgressConfig) => Dial)
-  readonly post?: Post
+  readonly transport?: WebhookTransport
   readonly notify?: Notify
   /** Bytes that may still be written on the disk of a folder. */
   readonly freeBytes?: (folder: string) => Promise<number>
   readonly log: Log
 }
 
-export type EngineParts = {
+export type ComposeOptions = {
   readonly sandbox?: boolean
   /** For a list: more time, and no single verification waits. */
   readonly list?: boolean
   /** Where answers are remembered; in this process when left out. */
-  readonly memory?: ResultMemory
+  readonly cache?: ResultCache
   /** Those that the settings name when left out. */
-  readonly lists?: Lists
+  readonly lists?: ListLoader
   /** What is kept together with other processes; when left out, nothing is. */
-  readonly cluster?: ClusterParts
+  readonly cluster?: ClusterDeps
 }
 
 /** What the processes that share a database go by together. */
-export type ClusterParts = {
-  readonly paces: PaceShare
+export type ClusterDeps = {
+  readonly rateStates: SharedRateState
   readonly catchAll: CatchAllStore
   /** Names of all egresses that somebody asks by; the very same list while nothing changes. */
   readonly egresses: () => readonly string[]
@@ -66,23 +66,27 @@ const SINGLE_DEADLINE_MS = 10_000
 const LIST_SESSION_MS = 60_000
 
 /** Builds an engine from settings and doors. Opens nothing before it is asked something. */
-export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}): Engine {
-  const { clock = systemClock, random = systemRandom, log } = doors
-  const { resolver, check, close } = wireCheckedResolver(config, doors)
-  const lists = parts.lists ?? openLists(listPlan(config))
-  const cluster = parts.cluster ?? null
+export function composeEngine(
+  config: Config,
+  externalDeps: ExternalDeps,
+  options: ComposeOptions = {},
+): Engine {
+  const { clock = systemClock, random = systemRandom, log } = externalDeps
+  const { resolver, check, close } = composeCheckedResolver(config, externalDeps)
+  const lists = options.lists ?? openLists(listFiles(config))
+  const cluster = options.cluster ?? null
   const world = {
     resolver,
     clock,
     random,
     log,
-    isPublic: addressJudge(config.allowRanges),
+    isPublic: createIpPolicy(config.allowRanges),
     smtpPort: config.smtpPort,
-    timeouts: timeouts(config, parts.list ?? false),
+    timeouts: timeouts(config, options.list ?? false),
     startTls: config.startTls,
-    places: new Places(config.concurrency),
+    connectionSlots: new ConnectionSemaphore(config.concurrency),
     destinationLimits: new DestinationLimits({
-      ...{ clock, row: paceRow('', config), share: cluster?.paces ?? null },
+      ...{ clock, row: limitsFor('', config), share: cluster?.rateStates ?? null },
       isKnown: operator => lists.operators.isKnown(operator) || hasOwnLimits(config, operator),
       hasSeveralEgresses: () => (cluster?.egresses() ?? config.egresses).length > 1,
     }),
@@ -92,13 +96,13 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
     resolverCheck: check,
     clock,
     log,
-    fleet: wireFleet(config, world, doors.dial ?? tcpDial, cluster),
+    egressPool: composeEgressPool(config, world, externalDeps.dial ?? tcpDial, cluster),
     lists,
-    memory: parts.memory ?? (config.cache ? processMemory(clock) : noMemory),
+    cache: options.cache ?? (config.cache ? processCache(clock) : noCache),
     specialDomains: config.specialDomains,
     likelyHosts: new LikelyHosts(clock),
-    hasIpv6: hasIpv6(config.egresses, doors.dial),
-    sandbox: parts.sandbox ?? false,
+    hasIpv6: hasIpv6(config.egresses, externalDeps.dial),
+    sandbox: options.sandbox ?? false,
     deadlineMs: config.deadlineMs ?? SINGLE_DEADLINE_MS,
     greylistDelayMs: config.greylistDelayMs,
     concurrency: config.concurrency,
@@ -107,7 +111,7 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
 }
 
 /** Whether one of these egresses may dial IPv6 addresses; what a dial of others can reach is not known here. */
-const hasIpv6 = (egresses: readonly EgressConfig[], dial: Doors['dial'] = tcpDial) =>
+const hasIpv6 = (egresses: readonly EgressConfig[], dial: ExternalDeps['dial'] = tcpDial) =>
   dial !== tcpDial || egresses.some(egress => mayDialIpv6(egress, networkInterfaces()))
 
 const saidOf = ({ operators }: Config, operator: string) =>
@@ -118,14 +122,14 @@ function hasOwnLimits(config: Config, operator: string): boolean {
   return said?.sessionsPerOperator != null || said?.sessionsPerSecond != null
 }
 
-function wireFleet(
+function composeEgressPool(
   config: Config,
-  world: Omit<ProbeWorld, 'egress'> & { readonly destinationLimits: DestinationLimits },
+  world: Omit<ProbeDeps, 'egress'> & { readonly destinationLimits: DestinationLimits },
   dial: Dial | ((egress: EgressConfig) => Dial),
-  cluster: ClusterParts | null,
-): Fleet {
-  const { paces = null, catchAll: store = null } = cluster ?? {}
-  const catchAll = new CatchAllMemory(world.clock, store)
+  cluster: ClusterDeps | null,
+): EgressPool {
+  const { rateStates = null, catchAll: store = null } = cluster ?? {}
+  const catchAll = new CatchAllCache(world.clock, store)
   const said = (operator: string) => saidOf(config, operator)
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
@@ -134,20 +138,20 @@ function wireFleet(
       // What another dial can reach is not known here.
       hasIpv6: hasIpv6([egress], dial),
     }
-    const rowOf = (operator: string) => paceRow(operator, config, said(operator))
-    return new Prober({ ...world, egress: own }, rowOf, catchAll, paces)
+    const rowOf = (operator: string) => limitsFor(operator, config, said(operator))
+    return new EgressProber({ ...world, egress: own }, rowOf, catchAll, rateStates)
   })
   const others = cluster && {
     names: cluster.egresses,
-    isRefused: (key: PaceKey) => cluster.paces.refusal(key) !== null,
+    isRefused: (key: RateKey) => cluster.rateStates.refusal(key) !== null,
   }
   const allowed = (operator: string) => said(operator)?.egresses ?? null
   const sharesLists = (operator: string) => !world.destinationLimits.includes(operator)
-  return new Fleet(probers, allowed, others, sharesLists)
+  return new EgressPool(probers, allowed, others, sharesLists)
 }
 
 /** Answers of the DNS, remembered; `close` it at the end. */
-export function wireResolver(
+export function composeResolver(
   config: Pick<Config, 'dns'>,
   given: Resolver | undefined,
   clock: Clock,
@@ -168,13 +172,13 @@ type CheckedResolver = {
 }
 
 /** The same, with the answers checked. A resolver that was handed in is not ours to doubt. */
-function wireCheckedResolver(
+function composeCheckedResolver(
   config: Config,
-  { clock = systemClock, random = systemRandom, resolver: given, log }: Doors,
+  { clock = systemClock, random = systemRandom, resolver: given, log }: ExternalDeps,
 ): CheckedResolver {
   const names = config.dnsCheckNames ?? CHECK_NAMES
   if (given !== undefined || names.length === 0) {
-    return { ...wireResolver(config, given, clock), check: null }
+    return { ...composeResolver(config, given, clock), check: null }
   }
   const inner = createOwnResolver(config, clock)
   // With a limit of its own: behind the questions of a list it would wait, and count as unanswered.
@@ -205,7 +209,7 @@ function timeouts(config: Config, list: boolean) {
 }
 
 /** The lists that the settings name, and those of the caller beside them. */
-export const listPlan = (config: Config, entries: TraitOptions = {}): ListPlan => ({
+export const listFiles = (config: Config, entries: ClassifierOptions = {}): ListFiles => ({
   files: {
     disposable: config.disposableFile,
     allow: config.allowFile,

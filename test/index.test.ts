@@ -42,7 +42,7 @@ describe('createEngine', () => {
       allowFile: null,
     })
     expect(engine.egresses).toEqual(['office'])
-    expect(engine.pace('a.test').row).toMatchObject({
+    expect(engine.rateController('a.test').row).toMatchObject({
       sessionsMax: 1,
       recipientsPerSession: 1,
       sessionsPerSecond: 0.5,
@@ -99,9 +99,12 @@ describe('createEngine', () => {
       'a a.example.com <> null',
       'b probe.example.com <probe@example.com> 192.0.2.7',
     ])
-    expect(engine.fleet.inOrder('google')).toEqual(['b'])
-    expect(engine.pace('google').row).toMatchObject({ sessionsMax: 3, recipientsPerSession: 50 })
-    expect(engine.pace('outlook').row).toMatchObject({ sessionsMax: 2 })
+    expect(engine.egressPool.ranked('google')).toEqual(['b'])
+    expect(engine.rateController('google').row).toMatchObject({
+      sessionsMax: 3,
+      recipientsPerSession: 50,
+    })
+    expect(engine.rateController('outlook').row).toMatchObject({ sessionsMax: 2 })
     await engine.close()
   })
 

@@ -33,8 +33,8 @@ describe('a row names tests that there are', () => {
   test.each(rows.map(row => [row.section, row.asked, row.tested] as const))(
     '§%s %s',
     (_, __, tested) => {
-      const parts = tested.split('<br>')
-      const named = parts.flatMap(part => [...part.matchAll(/^`([^`]+\.test\.ts)` (.+)$/g)])
+      const deps = tested.split('<br>')
+      const named = deps.flatMap(part => [...part.matchAll(/^`([^`]+\.test\.ts)` (.+)$/g)])
       expect(named.length, 'tests named').toBeGreaterThan(0)
       for (const [, file = '', title = ''] of named) {
         const path = join(ROOT, 'test', file)

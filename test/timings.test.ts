@@ -10,15 +10,15 @@ describe('timings', () => {
     expect(() => checkTimings(timings)).not.toThrow()
   })
 
-  const { queue, cluster, paces } = DEFAULT_TIMINGS
+  const { queue, cluster, rates: paces } = DEFAULT_TIMINGS
   test.each<[string, Partial<Timings>]>([
     ['a claim is lost before it is kept', { queue: { ...queue, touchMs: queue.aliveMs } }],
     ['an entry has two workers', { queue: { ...queue, aliveMs: queue.heartbeatMs } }],
     ['a member dies before it is silent', { cluster: { ...cluster, silentMs: cluster.deadMs } }],
     ['no member can tell who is dead', { cluster: { ...cluster, touchMs: cluster.beatMs } }],
     ['a member that beats is dead', { cluster: { ...cluster, touchMs: cluster.deadMs - 1 } }],
-    ['a ticket ends too soon', { paces: { ...paces, lookMs: paces.ticketMs } }],
-    ['a short look is the longer one', { paces: { ...paces, lookSoonMs: paces.lookMs + 1 } }],
+    ['a ticket ends too soon', { rates: { ...paces, pollMs: paces.ticketMs } }],
+    ['a short look is the longer one', { rates: { ...paces, pollSoonMs: paces.pollMs + 1 } }],
   ])('are refused where %s', (_, wrong) => {
     expect(() => checkTimings({ ...DEFAULT_TIMINGS, ...wrong })).toThrow(RangeError)
   })

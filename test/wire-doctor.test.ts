@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { toConfig } from '../src/config/config.ts'
 import { parseIp } from '../src/doctor/identity/ip.ts'
 import { usualExchangers } from '../src/doctor/way/round.ts'
-import { wireDoctor } from '../src/wire-doctor.ts'
+import { composeDoctor } from '../src/wire-doctor.ts'
 import { scriptedMx } from './support/mx.ts'
 import { zone } from './support/zone.ts'
 
@@ -15,7 +15,7 @@ const isAddress = (host: string) => parseIp(host) !== null
 
 test('addresses of strangers are called at on port 25 alone; on another one, whom the DNS names', () => {
   const called = (port: string) =>
-    wireDoctor(configOf(port), PARTS, { resolver: zone({}) }).exchangers
+    composeDoctor(configOf(port), PARTS, { resolver: zone({}) }).exchangers
   expect(called('25').filter(isAddress)).toHaveLength(2)
   expect(called('2525').filter(isAddress)).toEqual([])
   expect(called('2525')).toEqual(usualExchangers(25).filter(host => !isAddress(host)))
@@ -24,7 +24,7 @@ test('addresses of strangers are called at on port 25 alone; on another one, who
 test('doors that are given are those that the doctor goes through, for all of the DNS servers too', async () => {
   const resolver = zone({})
   const dial = scriptedMx({})
-  const world = wireDoctor(configOf('2525'), PARTS, { resolver, dial })
+  const world = composeDoctor(configOf('2525'), PARTS, { resolver, dial })
   await world.resolver.resolve('a.test', 'A')
   await world.dnsServers[0]?.resolver.resolve('b.test', 'A')
   expect(resolver.asked).toEqual(['A a.test', 'A b.test'])
@@ -36,7 +36,7 @@ test('doors that are given are those that the doctor goes through, for all of th
 test('a dial of its own for each egress is asked for by the egress', () => {
   const names: string[] = []
   const dial = scriptedMx({})
-  wireDoctor(configOf('2525'), PARTS, {
+  composeDoctor(configOf('2525'), PARTS, {
     resolver: zone({}),
     dial: ({ name }) => {
       names.push(name)

@@ -3,8 +3,8 @@ import { DAY, MINUTE, SECOND } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { toConfig } from '../src/config/config.ts'
 import type { KnownCatchAll } from '../src/probe/catch-all-share.ts'
-import { classOf } from '../src/verdict/verdict.ts'
-import { wireEngine } from '../src/wire.ts'
+import { toClass } from '../src/verdict/verdict.ts'
+import { composeEngine } from '../src/wire.ts'
 import { fakeClock } from './support/clock.ts'
 import { mail } from './support/engine.ts'
 import { scriptedMx } from './support/mx.ts'
@@ -21,18 +21,18 @@ function member(egresses: readonly string[] = ['default']) {
   const paces = fakePaceShare(clock)
   const domains = new Map<string, KnownCatchAll>()
   const catchAll = {
-    recall: async () => domains,
-    remember: (domain: string, known: KnownCatchAll) => void domains.set(domain, known),
+    get: async () => domains,
+    set: (domain: string, known: KnownCatchAll) => void domains.set(domain, known),
   }
   const flags = { helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: true }
   const config = toConfig({ flags, environment: {}, file: null })
-  const engine = wireEngine(
+  const engine = composeEngine(
     config,
     {
       ...{ clock, random: countedRandom(), log: silentLog, dial: mx },
       resolver: zone(mail('a.test', '192.0.2.1')),
     },
-    { cluster: { paces, catchAll, egresses: () => egresses } },
+    { cluster: { rateStates: paces, catchAll, egresses: () => egresses } },
   )
   const recipients = () => recipientsOf(mx.lines())
   return { engine, clock, paces, domains, recipients }
@@ -44,7 +44,7 @@ test('while paces cannot be shared a single verification is unknown, for a reaso
   for (const local of ['ann', 'nobody']) {
     const result = await engine.verify(`${local}@a.test`)
     expect(result.verdict).toMatchObject({ risk: 'unknown', reason: 'unexpected_error' })
-    expect(classOf(result.verdict)).toBe('unknown')
+    expect(toClass(result.verdict)).toBe('unknown')
   }
   expect(recipients()).toEqual([])
   paces.fault = null
@@ -54,12 +54,12 @@ test('while paces cannot be shared a single verification is unknown, for a reaso
 test('a list waits until they can be, and loses nothing', async () => {
   const { engine, clock, paces, recipients } = member()
   const prepared = await engine.route(['ann@a.test', 'nobody@a.test'])
-  const inquiries = prepared.flatMap(one => ('inquiry' in one ? [one.inquiry] : []))
-  const [first] = inquiries
+  const tasks = prepared.flatMap(one => ('task' in one ? [one.task] : []))
+  const [first] = tasks
   if (first === undefined) throw new Error('nobody is to be asked')
   paces.fault = new Error('the database is away')
   const told: string[] = []
-  const run = engine.probe(first.operator, inquiries, {
+  const run = engine.probe(first.operator, tasks, {
     signal: new AbortController().signal,
     onResult: ({ text }, { verdict }) => void told.push(`${text} ${verdict.reason}`),
   })
@@ -86,6 +86,6 @@ test('a single verification is asked by an egress of ours, whoever should ask th
   const { engine } = member(['default', 'b', 'c', 'd', 'e', 'f'])
   const result = await engine.verify('ann@a.test')
   expect(result.verdict.reason).toBe('accepted_email')
-  expect(engine.fleet.inOrder('a.test')).toHaveLength(6)
+  expect(engine.egressPool.ranked('a.test')).toHaveLength(6)
   expect(engine.egresses).toEqual(['default'])
 })

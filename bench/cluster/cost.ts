@@ -26,16 +26,16 @@ async function measure(rows: number, onPostgres: boolean) {
     ],
   })
   try {
-    const { fleet, postgres } = stand
-    const server = await fleet.start('serve', 'server', onPostgres ? ['--work', 'off'] : [])
-    const units = onPostgres ? [server, await fleet.start('worker', 'worker')] : [server]
+    const { egressPool, postgres } = stand
+    const server = await egressPool.start('serve', 'server', onPostgres ? ['--work', 'off'] : [])
+    const units = onPostgres ? [server, await egressPool.start('worker', 'worker')] : [server]
     const cpuMs = () => ({
       ev: units.reduce((sum, { child }) => sum + cpuMsOf(child.pid ?? 0), 0),
       postgres: postgres === null ? 0 : cpuMsOf(postgres.pid),
     })
     await wait(2_000)
     const before = cpuMs()
-    await finished(fleet, server, await handIn(fleet, server, list))
+    await finished(egressPool, server, await handIn(egressPool, server, list))
     const after = cpuMs()
     const thousands = rows / 1_000
     return {

@@ -26,7 +26,7 @@ export async function siegeOf(
     ],
   })
   try {
-    const ledger = await runChaos(stand.fleet, {
+    const ledger = await runChaos(stand.egressPool, {
       ...{ list, lists: 1, servers: 2, workers: 3, kills, everyMs: EVERY_MS, seed: 20_261_122 },
     })
     say(`\n### ${rows.toLocaleString('en')} addresses, ${kills} kills, one every five seconds\n`)

@@ -40,15 +40,15 @@ async function measure(rows: number, workers: number): Promise<number> {
     ],
   })
   try {
-    const { fleet } = stand
+    const { egressPool } = stand
     const work = workers > 0 ? ['--work', 'off'] : []
-    const server = await fleet.start('serve', 'server', work)
-    for (let n = 0; n < workers; n++) await fleet.start('worker', `worker${n}`)
+    const server = await egressPool.start('serve', 'server', work)
+    for (let n = 0; n < workers; n++) await egressPool.start('worker', `worker${n}`)
     // All have looked for work once.
     await wait(2_000)
-    const begunAt = performance.now()
-    await finished(fleet, server, await handIn(fleet, server, list))
-    return rows / ((performance.now() - begunAt) / 1_000)
+    const startedAt = performance.now()
+    await finished(egressPool, server, await handIn(egressPool, server, list))
+    return rows / ((performance.now() - startedAt) / 1_000)
   } finally {
     await closeStand(stand)
   }

@@ -9,28 +9,35 @@ import {
 } from '../../test/support/process-cluster.ts'
 
 /** Processes of ev on a PostgreSQL with its disk as it is in life, or on files of their own. */
-export type Stand = { readonly postgres: PostgresServer | null; readonly fleet: ProcessCluster }
+export type Stand = {
+  readonly postgres: PostgresServer | null
+  readonly egressPool: ProcessCluster
+}
 
 export async function openStand(
   onPostgres: boolean,
   options: ProcessClusterOptions,
 ): Promise<Stand> {
-  if (!onPostgres) return { postgres: null, fleet: await ProcessCluster.open('', options) }
+  if (!onPostgres) return { postgres: null, egressPool: await ProcessCluster.open('', options) }
   const settings = { fsync: 'on', full_page_writes: 'on', shared_buffers: '256MB' }
   const postgres = await startPostgres({ settings })
-  return { postgres, fleet: await ProcessCluster.open(await postgres.create('ev'), options) }
+  return { postgres, egressPool: await ProcessCluster.open(await postgres.create('ev'), options) }
 }
 
-export async function closeStand({ postgres, fleet }: Stand): Promise<string[]> {
-  const faults = await fleet.close()
+export async function closeStand({ postgres, egressPool }: Stand): Promise<string[]> {
+  const faults = await egressPool.close()
   await postgres?.stop()
   return faults
 }
 
 /** Hands a list in; gives its job. */
-export async function handIn(fleet: ProcessCluster, server: Unit, list: List): Promise<string> {
+export async function handIn(
+  egressPool: ProcessCluster,
+  server: Unit,
+  list: List,
+): Promise<string> {
   const file = new Blob([['email', ...addressesOf(list)].join('\n')])
-  const { job_id } = await fleet.client(server).file(file, { filename: 'list.csv' })
+  const { job_id } = await egressPool.client(server).file(file, { filename: 'list.csv' })
   return job_id
 }
 
@@ -66,7 +73,11 @@ function childrenOf(pid: number): number[] {
 const MS_PER_TICK = 10
 
 /** Resolves when a job is over. */
-export async function finished(fleet: ProcessCluster, server: Unit, job: string): Promise<void> {
-  const client = fleet.client(server)
+export async function finished(
+  egressPool: ProcessCluster,
+  server: Unit,
+  job: string,
+): Promise<void> {
+  const client = egressPool.client(server)
   while ((await client.jobs.get(job)).status !== 'completed') await wait(100)
 }

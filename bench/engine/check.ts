@@ -15,12 +15,12 @@ const FASTER_MIN: Readonly<Partial<Record<ShapeName, number>>> = { hundred: 20, 
 /** What is wrong with one run, in sentences. */
 export function faultsOf(run: Measured, shape: Shape): string[] {
   const { total, hosts } = run.seen
-  const crowded = Object.entries(hosts)
+  const tooBusy = Object.entries(hosts)
     .filter(([, host]) => host.sessionsPeak > shape.sessionsPerHost)
     .map(([name, host]) => `${name} had ${host.sessionsPeak} sessions at once`)
   const forbidden = Object.keys(total.commands).filter(verb => !COMMANDS.has(verb))
   const faults = [
-    ...crowded,
+    ...tooBusy,
     ...(run.missing > 0 ? [`${run.missing} addresses had no result`] : []),
     ...(run.repeated > 0 ? [`${run.repeated} addresses had more than one result`] : []),
     ...(run.wrong > 0 ? [`${run.wrong} addresses had a wrong verdict`] : []),

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import type { WorldCounters } from '../../src/world/counters.ts'
-import { startScenarioProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import type { SimulatorCounters } from '../../src/world/counters.ts'
+import { type SimulatorProcess, startScenarioProcess } from '../../src/world/world-process.ts'
 import type { Errand, Run, Way } from './errand.ts'
 import { addressesOf, type Shape, worldOf } from './scenario.ts'
 
@@ -12,7 +12,7 @@ import { addressesOf, type Shape, worldOf } from './scenario.ts'
 export type Measured = Run & {
   readonly way: Way
   readonly addresses: number
-  readonly seen: WorldCounters
+  readonly seen: SimulatorCounters
   /** What the world itself cost meanwhile: near 1,000 a second it is the world that is measured. */
   readonly worldCpuMs: number
 }
@@ -20,9 +20,9 @@ export type Measured = Run & {
 /** A shape of list in its own world, where runs are measured one after another. */
 export class Track {
   readonly #shape: Shape
-  readonly #world: WorldProcess
+  readonly #world: SimulatorProcess
 
-  private constructor(shape: Shape, world: WorldProcess) {
+  private constructor(shape: Shape, world: SimulatorProcess) {
     this.#shape = shape
     this.#world = world
   }

@@ -9,7 +9,7 @@ const told = new Map<string, (boolean | null)[]>()
 let lastToldAt = 0
 const ask = await way(errand)
 const busyBeforeMs = busyMs()
-const begunAt = performance.now()
+const startedAt = performance.now()
 // When the last connection is closed: farewells cost too, though nobody waits for them.
 process.once('beforeExit', () => process.stdout.write(`${JSON.stringify(report())}\n`))
 await ask((address, deliverable) => {
@@ -20,7 +20,7 @@ await ask((address, deliverable) => {
 function report(): Run {
   const results = errand.addresses.map(address => ({ address, all: told.get(address) ?? [] }))
   return {
-    seconds: (lastToldAt - begunAt) / 1_000,
+    seconds: (lastToldAt - startedAt) / 1_000,
     cpuMs: busyMs() - busyBeforeMs,
     peakRssMiB: peakRssMiB(),
     missing: results.filter(({ all }) => all.length === 0).length,

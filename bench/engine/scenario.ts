@@ -62,7 +62,7 @@ export type ShapeName = keyof typeof SHAPES
 
 /** Polite hosts; domains take turns where there are fewer hosts than domains. */
 export function worldOf(shape: Shape, roundTripMs: number): Scenario {
-  const hosts = range(shape.hosts).map(at => [hostName(at), { temper: 'polite' }] as const)
+  const hosts = range(shape.hosts).map(at => [hostName(at), { behavior: 'polite' }] as const)
   const domains = range(shape.domains).map(
     at => [domainName(at), { mx: [[10, hostName(at % shape.hosts)]] }] as const,
   )

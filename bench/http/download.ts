@@ -10,7 +10,7 @@ export async function compareDownload(served: Served, say: (line: string) => voi
   const id = await upload(served)
   while ((await get(served, `/v1/jobs/${id}?wait=50`)).status !== 'completed');
   const before = served.memory().now
-  const begun = performance.now()
+  const started = performance.now()
   const response = await fetch(`${served.url}/v1/jobs/${id}/download`, {
     headers: { authorization: `Bearer ${served.key}` },
   })
@@ -19,7 +19,7 @@ export async function compareDownload(served: Served, say: (line: string) => voi
     for (const byte of chunk) if (byte === 10) rows++
     most = Math.max(most, served.memory().now)
   }
-  const seconds = (performance.now() - begun) / 1_000
+  const seconds = (performance.now() - started) / 1_000
   say(
     `A download of ${rows.toLocaleString('en')} rows took ${seconds.toFixed(1)} s; the memory of the service went ` +
       `from ${before.toFixed(0)} to at most ${most.toFixed(0)} MiB, ${served.memory().peak.toFixed(0)} MiB in the whole run.`,

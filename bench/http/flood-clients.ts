@@ -17,7 +17,7 @@ export type Asked = {
 }
 
 /** Longer than any verification takes; only ends what hangs. */
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 
 const { values } = parseArgs({
   options: {
@@ -41,13 +41,13 @@ function requestOf(client: number): string {
 /** Asks once, and resolves when the connection is closed. */
 function ask(client: number): Promise<Asked> {
   return new Promise(resolve => {
-    const begunAt = performance.now()
-    let [connectedAt, answeredAt] = [begunAt, Number.NaN]
+    const startedAt = performance.now()
+    let [connectedAt, answeredAt] = [startedAt, Number.NaN]
     let received = ''
     let fault: string | null = null
     const socket: Socket = connect(Number(port), hostname)
     socket.setNoDelay()
-    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('silent')))
+    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error('silent')))
     socket.on('connect', () => {
       connectedAt = performance.now()
       socket.write(requestOf(client))
@@ -63,7 +63,7 @@ function ask(client: number): Promise<Asked> {
       resolve({
         status: Number.isNaN(answeredAt) ? null : Number(received.split(' ', 2)[1]),
         hasRetryAfter: /\r\nretry-after: \d/i.test(received),
-        connectMs: connectedAt - begunAt,
+        connectMs: connectedAt - startedAt,
         answerMs: answeredAt - connectedAt,
         fault,
       }),

@@ -23,16 +23,16 @@ const STEADY_ROWS = 5_000
 const STEADY_EVERY_MS = 20_000
 const STEADY_MAX_MIB = 300
 /** Memory is read so often. */
-const LOOK_MS = 100
+const POLL_MS = 100
 
 type Start = () => Promise<Served>
 type Say = (line: string) => void
 
 /** Singles and memory beside large lists, at the speed of loopback; gives what does not hold. */
 export async function compareLists(start: Start, domains: number, seconds: number, say: Say) {
-  const parts = [compareSingles, compareMemory, compareSteady]
+  const deps = [compareSingles, compareMemory, compareSteady]
   const faults: string[] = []
-  for (const part of parts) {
+  for (const part of deps) {
     const served = await start()
     try {
       faults.push(...(await part(served, domains, say, seconds)))
@@ -71,10 +71,10 @@ async function compareSingles(served: Served, domains: number, say: Say): Promis
 async function compareMemory(served: Served, domains: number, say: Say): Promise<string[]> {
   await loopDelayMs(served)
   const before = served.memory().now
-  const begun = performance.now()
+  const started = performance.now()
   const ids = Array.from({ length: LISTS }, (_, at) => submit(served, ROWS, domains, `list${at}`))
   await Promise.all(ids)
-  const takenMs = performance.now() - begun
+  const takenMs = performance.now() - started
   const { peak: taken } = served.memory()
   const delayMs = await loopDelayMs(served)
   await sleep(LISTS_SECONDS * 1_000)
@@ -95,7 +95,7 @@ async function compareSteady(
 ): Promise<string[]> {
   await loopDelayMs(served)
   const seen: number[] = []
-  const looking = setInterval(() => seen.push(served.memory().now), LOOK_MS)
+  const looking = setInterval(() => seen.push(served.memory().now), POLL_MS)
   const count = STEADY_SINGLES_PER_SECOND * seconds
   const answered = singles(served, {
     ...{ count, perSecond: STEADY_SINGLES_PER_SECOND, domains, name: 'steady' },
@@ -106,7 +106,7 @@ async function compareSteady(
   }
   const took = await answered
   clearInterval(looking)
-  const last = median(seen.slice(-STEADY_EVERY_MS / LOOK_MS))
+  const last = median(seen.slice(-STEADY_EVERY_MS / POLL_MS))
   const { peak } = served.memory()
   say(
     `${STEADY_SINGLES_PER_SECOND} singles a second and ${STEADY_ROWS.toLocaleString('en')} rows every ` +

@@ -18,9 +18,9 @@ export async function compareLoad(served: Served, domains: number, say: (line: s
   const rate = { count: SINGLES, perSecond: SINGLES_PER_SECOND, domains }
   const idle = await singles(served, { ...rate, name: 'a' })
   const emails = Array.from({ length: BATCH }, (_, i) => `user${i}.list@d${i % domains}.example`)
-  const begun = performance.now()
+  const started = performance.now()
   const { job_id } = await post(served, '/v1/verify/batch', { emails })
-  const acceptedMs = performance.now() - begun
+  const acceptedMs = performance.now() - started
   const busy = await singles(served, { ...rate, name: 'b' })
   const { status, progress } = await get(served, `/v1/jobs/${job_id}`)
   const p95 = { idle: percentile(idle, 0.95), busy: percentile(busy, 0.95) }
@@ -50,10 +50,10 @@ type Rate = {
 
 /** Latencies in ms of single verifications at a steady rate, each of another address. */
 export async function singles(served: Served, { count, perSecond, domains, name }: Rate) {
-  const begunAt = performance.now()
+  const startedAt = performance.now()
   const taken: Promise<number>[] = []
   for (let i = 0; i < count; i++) {
-    await sleep(Math.max(0, begunAt + (i * 1_000) / perSecond - performance.now()))
+    await sleep(Math.max(0, startedAt + (i * 1_000) / perSecond - performance.now()))
     const took = single(served, `user.${name}${i}@d${i % domains}.example`)
     // A failure is told at the end.
     took.catch(() => {})
@@ -63,10 +63,10 @@ export async function singles(served: Served, { count, perSecond, domains, name 
 }
 
 async function single(served: Served, email: string): Promise<number> {
-  const begunAt = performance.now()
+  const startedAt = performance.now()
   const { reason } = await post(served, '/v1/verify/single', { email })
   if (reason !== 'accepted_email') throw new Error(`${email} ended as ${reason}`)
-  return performance.now() - begunAt
+  return performance.now() - startedAt
 }
 
 type Answer = Readonly<Record<string, string | number>>

@@ -1,6 +1,6 @@
 import { createEngine } from '../../src/index.ts'
 import type { SessionCounters } from '../../src/world/attendance.ts'
-import type { WorldCounters } from '../../src/world/counters.ts'
+import type { SimulatorCounters } from '../../src/world/counters.ts'
 import { startScenarioProcess } from '../../src/world/world-process.ts'
 import type { List } from './scenario.ts'
 
@@ -29,14 +29,14 @@ export async function measure(list: List): Promise<Measured> {
     cache: false,
   })
   try {
-    const begunAt = performance.now()
+    const startedAt = performance.now()
     let right = 0
     for await (const { email, verdict } of engine.verifyMany(list.addresses.keys(), {
       wait: false,
     })) {
       if (verdict.reason === list.addresses.get(email)) right++
     }
-    const seconds = (performance.now() - begunAt) / 1_000
+    const seconds = (performance.now() - startedAt) / 1_000
     await engine.close()
     return { seconds, right, ...pressuresOf(await world.counters(), list) }
   } finally {
@@ -46,7 +46,7 @@ export async function measure(list: List): Promise<Measured> {
 }
 
 /** All servers of a list are at one address. */
-function pressuresOf({ total, hosts, domains }: WorldCounters, { ownOperators }: List) {
+function pressuresOf({ total, hosts, domains }: SimulatorCounters, { ownOperators }: List) {
   const ip = most(Object.values(hosts))
   const domain = most(Object.values(domains))
   const operator = ownOperators ? domain : ip

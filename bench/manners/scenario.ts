@@ -31,7 +31,7 @@ function vanityDomains(count: number): List {
       roundTripMs: ROUND_TRIP_MS,
       mailboxes: ['user*'],
       domains: domainsAt(names, name => `mx.${name}`),
-      hosts: { 'server.test': { temper: 'polite', ip: IP } },
+      hosts: { 'server.test': { behavior: 'polite', ip: IP } },
     },
     addresses: new Map(names.map(name => [`user1@${name}`, 'accepted_email'])),
     ownOperators: true,
@@ -52,7 +52,7 @@ function tenants(count: number): List {
       domains: domainsAt(names, name => `${name.replace('.', '-')}.mail.protection.outlook.com`),
       hosts: {
         'server.test': {
-          temper: 'polite',
+          behavior: 'polite',
           ip: IP,
           rules: [{ on: 'RCPT', to: `*@${refusing}`, reply }],
         },
@@ -78,7 +78,7 @@ function hoster(count: number): List {
       roundTripMs: ROUND_TRIP_MS,
       mailboxes: ['user*'],
       domains: Object.fromEntries(domains),
-      hosts: { 'mx.hoster.test': { temper: 'polite', ip: IP } },
+      hosts: { 'mx.hoster.test': { behavior: 'polite', ip: IP } },
     },
     addresses: new Map(addresses),
     ownOperators: false,

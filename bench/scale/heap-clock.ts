@@ -14,7 +14,7 @@ export class HeapClock implements Clock {
     return this.#now
   }
 
-  ticks(): number {
+  monotonicNow(): number {
     return this.#now
   }
 
@@ -28,11 +28,11 @@ export class HeapClock implements Clock {
   }
 
   /** Lets time pass until no timer is left, or `isOver` says so. */
-  run(isOver: () => boolean): Promise<void> {
+  run(isDone: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const step = () => {
         const first = this.#heap[0]
-        if (first === undefined || isOver()) return resolve()
+        if (first === undefined || isDone()) return resolve()
         this.#now = Math.max(this.#now, first.at)
         try {
           this.#fire()

@@ -1,11 +1,11 @@
-import { Fleet } from '../../src/probe/egress/fleet.ts'
-import { Pace } from '../../src/probe/pace.ts'
-import { paceRow } from '../../src/probe/pace-table.ts'
-import type { Prober } from '../../src/probe/probe.ts'
+import { EgressPool } from '../../src/probe/egress/fleet.ts'
+import { RateController } from '../../src/probe/pace.ts'
+import { limitsFor } from '../../src/probe/pace-table.ts'
+import type { EgressProber } from '../../src/probe/probe.ts'
 import { memoryQueue } from '../../src/queue/memory-queue.ts'
-import type { NextDue } from '../../src/queue/queue.ts'
-import { directEntries, operatorOf, probeKind } from '../../src/work/probe/entries.ts'
-import { type Slot, Slots } from '../../src/work/probe/slots.ts'
+import type { Reschedule } from '../../src/queue/queue.ts'
+import { directTasks, operatorOf, probeKind } from '../../src/work/probe/entries.ts'
+import { ProbeScheduler, type Slot } from '../../src/work/probe/slots.ts'
 import { HeapClock } from './heap-clock.ts'
 import { Draw, type ListPlan, type Load, listsOf, operatorName } from './load.ts'
 import { Shelf, type Taken } from './shelf.ts'
@@ -35,7 +35,7 @@ export type Finished = { readonly rows: number; readonly waitedMs: number }
 /** Connections of one worker at the same time, as `--concurrency` has it. */
 const CONCURRENCY = 200
 /** A pace that wants a longer wait than this gives its place to another operator, as in the worker. */
-const PATIENCE_MS = 1_000
+const TIMEOUT_MS = 1_000
 /** Round trips before the first recipient (connect, greeting, EHLO, TLS) and after the last, and for each recipient. */
 const [SESSION_MS, RECIPIENT_MS] = [700, 40]
 /** Sessions that an operator cuts short, asking us to slow down. */
@@ -50,7 +50,7 @@ const NO_OVERRIDES = {
 export async function play(plan: Plan, onTurns: (answered: number) => void): Promise<Course> {
   const clock = new HeapClock()
   const draw = new Draw(plan.seed)
-  const house = new House(clock, draw, plan.workers, onTurns)
+  const services = new House(clock, draw, plan.workers, onTurns)
   const lists = listsOf(plan, draw)
   let handedIn = 0
   const next = () => {
@@ -58,13 +58,13 @@ export async function play(plan: Plan, onTurns: (answered: number) => void): Pro
     if (list === undefined) return
     clock.after(list.atMs - clock.now(), () => {
       handedIn++
-      house.handIn(list)
+      services.handIn(list)
       next()
     })
   }
   next()
-  await clock.run(() => house.finished.length === lists.length)
-  return house.course()
+  await clock.run(() => services.finished.length === lists.length)
+  return services.course()
 }
 
 class House {
@@ -76,10 +76,10 @@ class House {
   readonly #shelf = new Shelf()
   readonly #queue: ReturnType<typeof memoryQueue>
   /** Each process has its own, by its egress. */
-  readonly #slots: ReadonlyMap<string, Slots>
-  readonly #fleet: Fleet
+  readonly #slots: ReadonlyMap<string, ProbeScheduler>
+  readonly #egressPool: EgressPool
   readonly #engine: never
-  readonly #paces: ReadonlyMap<string, Map<string, Pace>>
+  readonly #paces: ReadonlyMap<string, Map<string, RateController>>
   /** The number of each operator that was drawn. */
   readonly #numbers = new Map<string, number>()
   /** Where each of them is asked first, by its number: with a thousand egresses it takes a while to say, and here one asks for all. */
@@ -100,12 +100,12 @@ class House {
     this.#onTurns = onTurns
     this.#queue = memoryQueue(clock, SILENT)
     const names = Array.from({ length: workers }, (_, n) => `worker${n}`)
-    const entries = directEntries(this.#queue)
-    this.#slots = new Map(names.map(name => [name, new Slots(entries, clock, true)]))
-    this.#paces = new Map(names.map(name => [name, new Map<string, Pace>()]))
-    this.#fleet = new Fleet(names.map(name => this.#prober(name)))
+    const entries = directTasks(this.#queue)
+    this.#slots = new Map(names.map(name => [name, new ProbeScheduler(entries, clock, true)]))
+    this.#paces = new Map(names.map(name => [name, new Map<string, RateController>()]))
+    this.#egressPool = new EgressPool(names.map(name => this.#prober(name)))
     this.#engine = {
-      fleet: this.#fleet,
+      fleet: this.#egressPool,
       pace: (operator: string, egress: string) => this.#pace(egress, operator),
     } as never
     for (const egress of names) {
@@ -133,7 +133,7 @@ class House {
     const known = this.#firsts[number]
     if (known !== undefined) return known
     const operator = operatorName(number)
-    const slot = { operator, egress: this.#fleet.firstFor(operator) }
+    const slot = { operator, egress: this.#egressPool.primaryFor(operator) }
     this.#numbers.set(operator, number)
     this.#firsts[number] = slot
     return slot
@@ -149,17 +149,17 @@ class House {
   }
 
   /** What the worker does with a slot: claims a connection's worth, asks, and says when it is due again. */
-  async #turn(slot: Slot): Promise<NextDue> {
+  async #turn(slot: Slot): Promise<Reschedule> {
     const { operator, egress } = slot
     this.#turns++
     if (this.#turns % 1_024 === 0) this.#count()
     const number = this.#numbers.get(operator) as number
     if (!this.#shelf.has(number)) return this.#whenDue(slot)
     const pace = this.#pace(egress, operator)
-    if (pace.readyInMs > PATIENCE_MS) return { dueAt: this.#clock.now() + pace.readyInMs }
+    if (pace.readyInMs > TIMEOUT_MS) return { dueAt: this.#clock.now() + pace.readyInMs }
     const start = pace.tryStart()
     if (!('permit' in start)) {
-      const waitMs = 'waitMs' in start ? start.waitMs : PATIENCE_MS
+      const waitMs = 'waitMs' in start ? start.waitMs : TIMEOUT_MS
       return { dueAt: this.#clock.now() + waitMs }
     }
     const max = pace.row.recipientsPerSession
@@ -173,18 +173,18 @@ class House {
   }
 
   /** Nothing waits for its time here. */
-  #whenDue(slot: Slot): NextDue {
-    this.#slotsOf(slot).ranDry(slot.operator)
+  #whenDue(slot: Slot): Reschedule {
+    this.#slotsOf(slot).onEmptyClaim(slot.operator)
     return 'done'
   }
 
-  async #ask(pace: Pace, count: number): Promise<void> {
+  async #ask(pace: RateController, count: number): Promise<void> {
     this.#sessions++
     // Servers are no two alike: half as long, or half as long again.
-    const tookMs = (SESSION_MS + count * RECIPIENT_MS) * (0.5 + this.#draw.chance())
+    const tookMs = (SESSION_MS + count * RECIPIENT_MS) * (0.5 + this.#draw.entropy())
     await new Promise<void>(resolve => this.#clock.after(tookMs, resolve))
     this.#busyMs += tookMs
-    if (this.#draw.chance() < THROTTLED_SHARE) pace.throttled(null)
+    if (this.#draw.entropy() < THROTTLED_SHARE) pace.throttled(null)
     else pace.succeeded()
   }
 
@@ -198,8 +198,8 @@ class House {
     this.finished.push({ rows: open.plan.rows, waitedMs: this.#clock.now() - open.plan.atMs })
   }
 
-  #slotsOf({ egress }: Slot): Slots {
-    return this.#slots.get(egress) as Slots
+  #slotsOf({ egress }: Slot): ProbeScheduler {
+    return this.#slots.get(egress) as ProbeScheduler
   }
 
   #count(): void {
@@ -208,25 +208,25 @@ class House {
     this.#onTurns(this.#answered)
   }
 
-  #pace(egress: string, operator: string): Pace {
-    const paces = this.#paces.get(egress) as Map<string, Pace>
+  #pace(egress: string, operator: string): RateController {
+    const paces = this.#paces.get(egress) as Map<string, RateController>
     const known = paces.get(operator)
     if (known !== undefined) return known
-    const pace = new Pace(paceRow(operator, NO_OVERRIDES), this.#clock)
+    const pace = new RateController(limitsFor(operator, NO_OVERRIDES), this.#clock)
     // Those who run their own mail are so many that they are forgotten, as in the worker.
     if (!operator.startsWith('own') || paces.size < PACES_MAX) paces.set(operator, pace)
     return pace
   }
 
   /** All that the fleet wants to know of one. */
-  #prober(egressName: string): Prober {
+  #prober(egressName: string): EgressProber {
     return {
       egressName,
       doubtMs: null,
       mayAsk: () => true,
-      row: (operator: string) => paceRow(operator, NO_OVERRIDES),
+      row: (operator: string) => limitsFor(operator, NO_OVERRIDES),
       pace: (operator: string) => this.#pace(egressName, operator),
-    } as unknown as Prober
+    } as unknown as EgressProber
   }
 }
 

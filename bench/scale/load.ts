@@ -28,12 +28,12 @@ export const operatorName = (number: number): string =>
 
 /** Draws whose mail an address is: domains by Zipf's law, the first of them the operators' own. */
 export class Draw {
-  readonly chance: () => number
+  readonly entropy: () => number
   /** The operator of each domain, by the domain's rank from 1. */
   readonly #operators: Int32Array
 
   constructor(seed: number) {
-    this.chance = xorshift(seed)
+    this.entropy = xorshift(seed)
     // The chance that one of the operators, or one before it, hosts a domain.
     let sum = 0
     const hosted = Array.from({ length: OPERATORS }, (_, n) => {
@@ -52,12 +52,12 @@ export class Draw {
   /** The number of an operator, or that of the domain itself, where it runs its own mail. */
   operator(): number {
     // Zipf with exponent 1 by its inverse: the chance of a rank falls with the rank.
-    return this.#operators[Math.floor(Math.exp(this.chance() * LOG_DOMAINS))] as number
+    return this.#operators[Math.floor(Math.exp(this.entropy() * LOG_DOMAINS))] as number
   }
 
   /** Many small lists, some long, few very long: a hundred rows to five million, by Pareto's law. */
   rows(): number {
-    return Math.min(ROWS_MAX, Math.floor(ROWS_MIN / (1 - this.chance()) ** (1 / TAIL)))
+    return Math.min(ROWS_MAX, Math.floor(ROWS_MIN / (1 - this.entropy()) ** (1 / TAIL)))
   }
 }
 
@@ -77,7 +77,7 @@ export function listsOf({ addresses, overMs }: Load, draw: Draw): ListPlan[] {
   const lists: ListPlan[] = []
   for (let left = addresses; left > 0; ) {
     const rows = Math.min(left, draw.rows())
-    lists.push({ atMs: draw.chance() * overMs, rows })
+    lists.push({ atMs: draw.entropy() * overMs, rows })
     left -= rows
   }
   return lists.sort((a, b) => a.atMs - b.atMs)

@@ -4,10 +4,10 @@ import { setTimeout } from 'node:timers/promises'
 import { systemClock as clock } from '../../src/base/clock.ts'
 import { silentLog as log } from '../../src/base/log.ts'
 import { systemRandom as random } from '../../src/base/random.ts'
-import { createSeal } from '../../src/base/seal.ts'
+import { createSecretBox } from '../../src/base/seal.ts'
 import { newSigningSecret, newWebhookId } from '../../src/hook/endpoint.ts'
 import { memoryQueue } from '../../src/queue/memory-queue.ts'
-import { addressJudge } from '../../src/smtp/public-address.ts'
+import { createIpPolicy } from '../../src/smtp/public-address.ts'
 import { openDatabase, write } from '../../src/store/database.ts'
 import { emit } from '../../src/store/event/events.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
@@ -22,14 +22,19 @@ const ACCOUNT = 'acc_bench'
 const GROUP = 50
 
 const { plan, places, folder }: Errand = JSON.parse(process.argv[2] ?? '')
-const seal = createSeal('bench', random)
+const secretBox = createSecretBox('bench', random)
 const database = await openDatabase(`sqlite:${join(folder, 'ev.sqlite')}`, clock)
 await write(database, async trx => {
   for (const url of places.urls) {
     const { text, hint } = newSigningSecret(random)
     await createWebhook(trx, {
       ...{ id: newWebhookId(random), accountId: ACCOUNT, url, events: [KIND], active: true },
-      ...{ description: null, secret: seal.seal(text), secretHint: hint, createdAt: clock.now() },
+      ...{
+        description: null,
+        secret: secretBox.secretBox(text),
+        secretHint: hint,
+        createdAt: clock.now(),
+      },
     })
   }
 })
@@ -47,12 +52,12 @@ answer({
 
 function deliver(): void {
   const post = httpsPost({
-    ...{ clock, ca: places.ca, mayDial: addressJudge(['127.0.0.0/8']) },
+    ...{ clock, ca: places.ca, mayDial: createIpPolicy(['127.0.0.0/8']) },
     // Its endpoints have addresses, not names.
     resolver: { resolve: async () => ({ fault: 'no-name' }) },
   })
   const queue = memoryQueue(clock, log)
-  startDeliveries({ database, queue, post, seal, clock, log, version: '1.0.0' })
+  startDeliveries({ database, queue, transport: post, secretBox, clock, log, version: '1.0.0' })
 }
 
 async function emitAll(): Promise<void> {
@@ -63,9 +68,9 @@ async function emitAll(): Promise<void> {
 
 /** Each at its own time, however long the one before took. */
 async function emitSteadily(perSecond: number): Promise<void> {
-  const begunAt = clock.ticks()
+  const startedAt = clock.monotonicNow()
   for (let n = 0; n < plan.events; n++) {
-    await setTimeout(Math.max(0, begunAt + (n * 1_000) / perSecond - clock.ticks()))
+    await setTimeout(Math.max(0, startedAt + (n * 1_000) / perSecond - clock.monotonicNow()))
     void emitSome(1)
   }
 }

@@ -1,4 +1,4 @@
-import { classOf, type Result } from '../verdict/verdict.ts'
+import { type Result, toClass } from '../verdict/verdict.ts'
 
 /**
  * What a result costs, in credits: one for a definite answer that was found out anew. What could not be found
@@ -6,5 +6,5 @@ import { classOf, type Result } from '../verdict/verdict.ts'
  */
 export function creditsFor({ verdict, cached }: Pick<Result, 'verdict' | 'cached'>): 0 | 1 {
   if (cached || !verdict.details.syntaxValid) return 0
-  return classOf(verdict) === 'unknown' ? 0 : 1
+  return toClass(verdict) === 'unknown' ? 0 : 1
 }

@@ -16,7 +16,7 @@ export type KeyRights = {
 }
 
 /** The rights of `key` that go beyond those of `limit`. Empty: `key` may do no more than `limit`. */
-export function rightsBeyond(key: KeyRights, limit: KeyRights): (keyof KeyRights)[] {
+export function exceedingRights(key: KeyRights, limit: KeyRights): (keyof KeyRights)[] {
   const isWithin: Record<keyof KeyRights, boolean> = {
     scopes: key.scopes.every(scope => permits(limit.scopes, scope)),
     allowedIps: isNarrowerList(key.allowedIps, limit.allowedIps, containsRange),

@@ -14,12 +14,12 @@ export type Secret = {
 
 /** Makes a key: `ev_live_`, 32 characters of chance (190 bits), and 6 that check them. */
 export function newSecret(random: Random, kind: Kind): Secret {
-  const chance = Array.from({ length: CHANCE_LENGTH }, () => BASE62[random.below(BASE62.length)])
-  const body = `ev_${kind}_${chance.join('')}`
-  const text = `${body}${checksumOf(body)}`
+  const entropy = Array.from({ length: ENTROPY_LENGTH }, () => BASE62[random.below(BASE62.length)])
+  const body = `ev_${kind}_${entropy.join('')}`
+  const text = `${body}${checksum(body)}`
   return {
     text,
-    hash: hashOf(text),
+    hash: hashSecret(text),
     prefix: text.slice(0, PREFIX_LENGTH),
     hint: text.slice(-HINT_LENGTH),
   }
@@ -31,11 +31,11 @@ type Kind = 'live'
 export function isWellFormed(text: string): boolean {
   if (!WELL_FORMED.test(text)) return false
   const body = text.slice(0, -CHECKSUM_LENGTH)
-  return text.slice(-CHECKSUM_LENGTH) === checksumOf(body)
+  return text.slice(-CHECKSUM_LENGTH) === checksum(body)
 }
 
 /** What is kept of a key: SHA-256, hexadecimal. A key has chance enough that nothing slower is needed. */
-export const hashOf = (text: string): string => hash('sha256', text)
+export const hashSecret = (text: string): string => hash('sha256', text)
 
 /** Compares in a time that does not tell how much of them is alike. */
 export function isSameHash(one: string, other: string): boolean {
@@ -44,14 +44,14 @@ export function isSameHash(one: string, other: string): boolean {
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const CHANCE_LENGTH = 32
+const ENTROPY_LENGTH = 32
 /** 62⁶ is more than the 2³² values of a CRC. */
 const CHECKSUM_LENGTH = 6
 const PREFIX_LENGTH = 'ev_live_'.length + 4
 const HINT_LENGTH = 4
 const WELL_FORMED = /^ev_live_[0-9A-Za-z]{38}$/
 
-function checksumOf(body: string): string {
+function checksum(body: string): string {
   let rest = crc32(body)
   let digits = ''
   for (let n = 0; n < CHECKSUM_LENGTH; n++) {

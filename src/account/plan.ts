@@ -40,13 +40,13 @@ export const PLANS: readonly Plan[] = [
 ]
 
 /** What the config file says of a plan. */
-export type OwnPlan = Partial<Omit<Plan, 'name'>>
+export type CustomPlan = Partial<Omit<Plan, 'name'>>
 
 /**
  * The plans by name, with what the config file says of them: of a plan of the service it changes what it names, a
  * plan of another name it adds. `perMs` is a minute and everything else is without limit where a new one does not say.
  */
-export function plansWith(own: Readonly<Record<string, OwnPlan>>): ReadonlyMap<string, Plan> {
+export function mergePlans(own: Readonly<Record<string, CustomPlan>>): ReadonlyMap<string, Plan> {
   const plans = new Map(PLANS.map(plan => [plan.name, plan]))
   for (const [name, said] of Object.entries(own)) {
     const usual = plans.get(name) ?? { name, ...UNLIMITED }
@@ -65,7 +65,7 @@ export function plansWith(own: Readonly<Record<string, OwnPlan>>): ReadonlyMap<s
 const UNLIMITED = { perMs: MINUTE, creditsPerDay: null, concurrentJobs: null, storedRows: null }
 
 /** The plan of that name. An account whose plan was taken out of the config file has the least one until it is given another. */
-export const planNamed = (plans: ReadonlyMap<string, Plan>, name: string): Plan =>
+export const findPlan = (plans: ReadonlyMap<string, Plan>, name: string): Plan =>
   plans.get(name) ?? plans.get(LEAST.name) ?? LEAST
 
 const LEAST = PLANS[0] as Plan

@@ -5,7 +5,7 @@ import { type Plan, periodEnd } from './plan.ts'
 export const THRESHOLDS = [80, 95, 100] as const
 
 /** The thresholds that `used` has reached and that were not told of yet, in rising order; `warned` is the last that was. */
-export function thresholdsReached(o: {
+export function reachedThresholds(o: {
   readonly limit: number
   readonly used: number
   readonly warned: number

@@ -1,6 +1,6 @@
 import { DAY, HOUR } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
-import { hashOf } from './key.ts'
+import { hashSecret } from './key.ts'
 
 /** A week: who works with the dashboard signs in once in it, and a cookie that was stolen is of no use for longer. */
 export const SESSION_MAX_MS = 7 * DAY
@@ -16,17 +16,17 @@ export type SessionToken = { readonly token: string; readonly hash: string }
 
 export function newSessionToken(random: Random): SessionToken {
   const token = random.token(TOKEN_LENGTH)
-  return { token, hash: hashOfToken(token) }
+  return { token, hash: hashToken(token) }
 }
 
 /** What is kept of a token: it has chance enough that nothing slower is needed, as with keys. */
-export const hashOfToken = (token: string): string => hashOf(token)
+export const hashToken = (token: string): string => hashSecret(token)
 
 /**
  * What our own pages send along with what changes something, and the page of somebody else cannot know. It follows from
  * the token, so that it is kept nowhere; the token does not follow from it.
  */
-export const csrfOf = (token: string): string => hashOf(`csrf ${token}`)
+export const csrfToken = (token: string): string => hashSecret(`csrf ${token}`)
 
 /** 206 bits of chance. */
 const TOKEN_LENGTH = 40

@@ -1,5 +1,5 @@
 import { newSecret } from '../account/key.ts'
-import { type KeyRights, rightsBeyond } from '../account/key-rights.ts'
+import { exceedingRights, type KeyRights } from '../account/key-rights.ts'
 import { parseName } from '../account/name.ts'
 import { permits } from '../account/scope.ts'
 import { type Clock, DAY } from '../base/clock.ts'
@@ -165,7 +165,7 @@ async function manageableKey(trx: Trx, target: KeyTarget): Promise<ApiKey> {
  */
 function requireWithin(actor: Actor, key: KeyRights): void {
   if (actor === null) return
-  const rights = rightsBeyond(key, actor)
+  const rights = exceedingRights(key, actor)
   if (rights.length === 0) return
   const scopes = key.scopes.filter(scope => !permits(actor.scopes, scope))
   throw new OperationError('rights_exceeded', { rights, scopes })

@@ -1,10 +1,14 @@
 import type { Domain } from './domain.ts'
 import { parseDomain } from './domain.ts'
-import { faultAt, hiddenFault, isFault, type SyntaxFault } from './fault.ts'
+import { type AddressSyntaxError, invisibleCharError, isSyntaxError, syntaxError } from './fault.ts'
 import { parseLocal } from './local.ts'
-import { unwrap } from './unwrap.ts'
+import { extractAddress } from './unwrap.ts'
 
-export { type FaultCode, isFault, type SyntaxFault } from './fault.ts'
+export {
+  type AddressSyntaxError as SyntaxFault,
+  isSyntaxError as isFault,
+  type SyntaxErrorCode as FaultCode,
+} from './fault.ts'
 
 /** A mailbox address (RFC 5321 §4.1.2, RFC 6531 §3.3). */
 export type Address = {
@@ -19,17 +23,17 @@ export type Address = {
 const ADDRESS_OCTETS_MAX = 254
 
 /** Reads a mailbox address: no comments, no folding, no display name, nothing around it; never throws. */
-export function parseAddress(text: string): Address | SyntaxFault {
-  if (text === '') return faultAt('empty', text, 0)
+export function parseAddress(text: string): Address | AddressSyntaxError {
+  if (text === '') return syntaxError('empty', text, 0)
   // A UTF-16 unit is at least one octet, so this refuses what is far too long before anything reads it.
-  if (text.length > ADDRESS_OCTETS_MAX) return faultAt('too_long', text, ADDRESS_OCTETS_MAX)
+  if (text.length > ADDRESS_OCTETS_MAX) return syntaxError('too_long', text, ADDRESS_OCTETS_MAX)
   if (PRINTABLE_ASCII.test(text)) return parseMailbox(text)
-  const hidden = hiddenFault(text)
+  const hidden = invisibleCharError(text)
   if (hidden !== null) return hidden
   const nfc = text.normalize('NFC')
   const asGiven = parseMailbox(text)
   // Judged in both forms: to compose characters must neither hide a forbidden one nor make one.
-  return nfc === text || isFault(asGiven) ? asGiven : parseMailbox(nfc)
+  return nfc === text || isSyntaxError(asGiven) ? asGiven : parseMailbox(nfc)
 }
 
 /** What RCPT TO carries between the angle brackets: local part and A-label domain. */
@@ -40,28 +44,28 @@ export const addressKey = (address: Address): string => wireAddress(address)
 
 /** Takes away what people paste around an address; each thing taken is named in `notes`. What is valid stays as it is. */
 export const cleanAddress = (text: string): { text: string; notes: string[] } =>
-  unwrap(text, inner => !isFault(parseAddress(inner)))
+  extractAddress(text, inner => !isSyntaxError(parseAddress(inner)))
 
 const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
 
-function parseMailbox(text: string): Address | SyntaxFault {
+function parseMailbox(text: string): Address | AddressSyntaxError {
   const parsed = parseOne(text)
-  if (!isFault(parsed)) return parsed
+  if (!isSyntaxError(parsed)) return parsed
   const second = SECOND_ADDRESS.exec(text)
-  return second === null ? parsed : faultAt('several_addresses', text, second[0].length)
+  return second === null ? parsed : syntaxError('several_addresses', text, second[0].length)
 }
 
 /** All before a second address: one address, then a separator that no address has outside quotes. */
 const SECOND_ADDRESS = /^[^@"]+@[^@\s,;<>|]+[\s,;<>|]+(?=[^@\s,;<>|]+@[^@])/
 
-function parseOne(text: string): Address | SyntaxFault {
-  if (!text.includes('@')) return faultAt('no_at', text, text.length - 1)
+function parseOne(text: string): Address | AddressSyntaxError {
+  if (!text.includes('@')) return syntaxError('no_at', text, text.length - 1)
   const local = parseLocal(text)
-  if (isFault(local)) return local
+  if (isSyntaxError(local)) return local
   const domain = parseDomain(text.slice(local.end + 1), local.end + 1)
-  if (isFault(domain)) return domain
+  if (isSyntaxError(domain)) return domain
   const address = { text, local: local.wire, domain }
   // Both forms of the domain may travel: the A-label, or the U-label with SMTPUTF8 (RFC 6531 §3.3).
   const octets = Math.max(Buffer.byteLength(text), Buffer.byteLength(wireAddress(address)))
-  return octets > ADDRESS_OCTETS_MAX ? faultAt('too_long', text, text.length - 1) : address
+  return octets > ADDRESS_OCTETS_MAX ? syntaxError('too_long', text, text.length - 1) : address
 }

@@ -1,6 +1,6 @@
 /** Why a text is not an address: which rule, and where. */
-export type SyntaxFault = {
-  readonly fault: FaultCode
+export type AddressSyntaxError = {
+  readonly fault: SyntaxErrorCode
   /** Index of the offending character in the text (UTF-16 units). */
   readonly at: number
   /** A sentence for people that names the place and the remedy. */
@@ -9,7 +9,7 @@ export type SyntaxFault = {
   readonly rule: string
 }
 
-export type FaultCode =
+export type SyntaxErrorCode =
   | 'empty'
   | 'too_long'
   | 'broken_text'
@@ -49,7 +49,7 @@ const NAME = 'RFC 1035 §2.3.1'
 
 /** One row a fault: the clause, and the sentence; `place` is "character 7", `shown` the character itself. */
 const FAULTS: Record<
-  FaultCode,
+  SyntaxErrorCode,
   readonly [rule: string, sentence: (place: string, shown: string) => string]
 > = {
   empty: [MAILBOX, () => 'There is nothing here: write an address as name@domain.'],
@@ -164,18 +164,25 @@ const FAULTS: Record<
 }
 
 /** The fault `code` at index `at` of `text`; `shift` is where `text` starts within what people wrote. */
-export function faultAt(code: FaultCode, text: string, at: number, shift = 0): SyntaxFault {
+export function syntaxError(
+  code: SyntaxErrorCode,
+  text: string,
+  at: number,
+  shift = 0,
+): AddressSyntaxError {
   const [rule, sentence] = FAULTS[code]
   const place = `character ${at + shift + 1}`
-  return { fault: code, at: at + shift, message: sentence(place, shownAt(text, at)), rule }
+  return { fault: code, at: at + shift, message: sentence(place, excerptAt(text, at)), rule }
 }
 
 /** Tells a fault from what parsed well. */
-export function isFault<T extends object>(parsed: T | SyntaxFault): parsed is SyntaxFault {
+export function isSyntaxError<T extends object>(
+  parsed: T | AddressSyntaxError,
+): parsed is AddressSyntaxError {
   return 'fault' in parsed
 }
 
-function shownAt(text: string, at: number): string {
+function excerptAt(text: string, at: number): string {
   const code = text.codePointAt(at)
   if (code === undefined) return 'Nothing'
   const character = String.fromCodePoint(code)
@@ -191,13 +198,13 @@ const HIDDEN =
   /[[\p{C}\p{Zl}\p{Zp}\p{DI}\u{FFFD}]--[\u{200C}\u{200D}\u{FE00}-\u{FE0F}]]|(?<![\u{80}-\u{10FFFF}])[\u{200C}\u{200D}]|[\u{200C}\u{200D}](?:[\u{200C}\u{200D}]|(?![\u{80}-\u{10FFFF}]))/v
 
 /** A fault for the first character of `text` that no address may hold anywhere, or null. */
-export function hiddenFault(text: string, shift = 0): SyntaxFault | null {
+export function invisibleCharError(text: string, shift = 0): AddressSyntaxError | null {
   const at = text.search(HIDDEN)
   if (at < 0) return null
   const code = text.codePointAt(at) ?? 0
   if (code === 0xfffd || (code >= 0xd800 && code <= 0xdfff)) {
-    return faultAt('broken_text', text, at, shift)
+    return syntaxError('broken_text', text, at, shift)
   }
   const control = code < 0x20 || (code >= 0x7f && code < 0xa0)
-  return faultAt(control ? 'control_character' : 'hidden_character', text, at, shift)
+  return syntaxError(control ? 'control_character' : 'hidden_character', text, at, shift)
 }

@@ -1,23 +1,23 @@
 import type { Domain } from './domain.ts'
-import { faultAt, hiddenFault, type SyntaxFault } from './fault.ts'
+import { type AddressSyntaxError, invisibleCharError, syntaxError } from './fault.ts'
 
 /** Reads an address literal such as `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 §4.1.3). */
-export function parseLiteral(text: string, shift = 0): Domain | SyntaxFault {
-  const hidden = hiddenFault(text, shift)
+export function parseLiteral(text: string, shift = 0): Domain | AddressSyntaxError {
+  const hidden = invisibleCharError(text, shift)
   if (hidden !== null) return hidden
   const close = text.indexOf(']')
-  if (close < 0) return faultAt('literal_open', text, 0, shift)
-  if (close < text.length - 1) return faultAt('literal_tail', text, close + 1, shift)
+  if (close < 0) return syntaxError('literal_open', text, 0, shift)
+  if (close < text.length - 1) return syntaxError('literal_tail', text, close + 1, shift)
   const inside = text.slice(1, close)
   const good = /^ipv6:/i.test(inside) ? isIpv6(inside.slice(5)) : isIpv4(inside)
-  if (!good) return faultAt('literal_bad', text, 1, shift)
+  if (!good) return syntaxError('literal_bad', text, 1, shift)
   const ascii = `[${inside.toLowerCase().replace('ipv6:', 'IPv6:')}]`
   return { ascii, unicode: ascii, kind: 'literal' }
 }
 
 function isIpv4(text: string): boolean {
-  const parts = text.split('.')
-  return parts.length === 4 && parts.every(part => /^\d{1,3}$/.test(part) && Number(part) <= 255)
+  const deps = text.split('.')
+  return deps.length === 4 && deps.every(part => /^\d{1,3}$/.test(part) && Number(part) <= 255)
 }
 
 /** RFC 5321 §4.1.3: eight groups, or `::` for at least two of them; the last two may be written as IPv4. */

@@ -2,7 +2,7 @@ import { isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
 import { isListed } from './name-list.ts'
 import { REAL_PROVIDERS } from './provider.ts'
-import { hasRealEnding, meantEnding, meantPair } from './typo/ending.ts'
+import { correctedTld, correctedTldPair, hasRegisteredTld } from './typo/ending.ts'
 import { repairAddress } from './typo/repair.ts'
 import { guessedTypo, isLargeProvider, listedTypo } from './typo/typo.ts'
 
@@ -24,27 +24,27 @@ export function suggestDomain({ ascii, kind }: Domain): Suggestion | null {
   const listed = listedTypo(ascii)
   if (listed !== null) return { domain: listed, sure: true, large: true }
   if (REAL_PROVIDERS.has(ascii) || isListed('free', ascii)) return null
-  const guessed = guessedTypo(ascii) ?? withMeantEnding(ascii)
+  const guessed = guessedTypo(ascii) ?? withCorrectedTld(ascii)
   return guessed === null ? null : { domain: guessed, sure: false, large: isLargeProvider(guessed) }
 }
 
 /** The name with the ending that was meant, if the root zone has none such as it was given. */
-function withMeantEnding(name: string): string | null {
+function withCorrectedTld(name: string): string | null {
   const labels = name.split('.')
-  if (hasRealEnding(name)) {
-    const pair = meantPair(name)
+  if (hasRegisteredTld(name)) {
+    const pair = correctedTldPair(name)
     return pair === null ? null : [...labels.slice(0, -2), pair].join('.')
   }
   const ending = labels.pop() ?? ''
-  const meant = meantEnding(ending, labels.length > 1 ? labels.at(-1) : undefined)
-  return meant === null ? null : [...labels, meant].join('.')
+  const intended = correctedTld(ending, labels.length > 1 ? labels.at(-1) : undefined)
+  return intended === null ? null : [...labels, intended].join('.')
 }
 
 /** A whole address for a text that does not parse but plainly lacks a dot or the like; else null. */
-export function suggestForFault(text: string): string | null {
+export function suggestForSyntaxError(text: string): string | null {
   const repaired = repairAddress(text)
   const address = repaired === null ? null : parseAddress(repaired)
   if (address === null || isFault(address)) return null
-  const meant = suggestDomain(address.domain)
-  return meant === null ? repaired : `${address.local}@${meant.domain}`
+  const intended = suggestDomain(address.domain)
+  return intended === null ? repaired : `${address.local}@${intended.domain}`
 }

@@ -1,18 +1,18 @@
 import { LRUCache } from 'lru-cache'
 import { EvError } from '../base/error.ts'
-import { cleanText } from '../base/text.ts'
+import { sanitizeText } from '../base/text.ts'
 import type { Address } from './address.ts'
 import { isListed, withParents } from './name-list.ts'
-import { mailboxKey, type OwnList, readEntry, TAKES } from './own/entry.ts'
+import { type CustomListName, ENTRY_FORMAT_HINT, mailboxKey, readEntry } from './own/entry.ts'
 import { keysInFile } from './own/list-file.ts'
 import { canonicalAddress } from './trait/canonical.ts'
 import { isDisposable, isDisposableHost, isRelay } from './trait/disposable.ts'
-import { isJunk } from './trait/quality.ts'
+import { isLowQualityLocalPart } from './trait/quality.ts'
 import { isRole } from './trait/role.ts'
 import { listedTypo } from './typo/typo.ts'
 
 /** What an address tells of itself, before anyone asks a server. */
-export type Traits = {
+export type AddressFlags = {
   /** The domain hands out throw-away mailboxes. */
   readonly disposable: boolean
   /** The mailbox belongs to a task, not to a person. */
@@ -32,7 +32,7 @@ export type Traits = {
 }
 
 /** Additions to the built-in lists: domains with all below them, or whole addresses for `blocked` and `spamTrap`. */
-export type TraitOptions = {
+export type ClassifierOptions = {
   readonly disposable?: Iterable<string>
   /** Wins over every disposable list. */
   readonly allow?: Iterable<string>
@@ -43,50 +43,53 @@ export type TraitOptions = {
 }
 
 /** Files with more of each; null: none. */
-export type TraitFiles = { readonly [list in OwnList]?: string | null }
+export type ClassifierFiles = { readonly [list in CustomListName]?: string | null }
 
-export type TraitReader = {
-  of(address: Address): Traits
+export type AddressClassifier = {
+  of(address: Address): AddressFlags
   /** Whether this mail exchanger of `domain` serves throw-away domains and nothing else. */
   disposableHost(mxHost: string, domain: string): boolean
 }
 
 /**
- * Builds a reader of traits over the built-in lists and the operator's own; of the built-in ones no file is read
+ * Builds a reader of flags over the built-in lists and the operator's own; of the built-in ones no file is read
  * before the first address. Throws EvError('bad_config') on a bad file and EvError('usage') on a bad option.
  */
-export function createTraits(options: TraitOptions = {}, files: TraitFiles = {}): TraitReader {
-  const own = ownLists(options, files)
+export function createClassifier(
+  options: ClassifierOptions = {},
+  files: ClassifierFiles = {},
+): AddressClassifier {
+  const own = customLists(options, files)
   // A list asks about the same domains again and again.
-  const domains = new LRUCache<string, DomainTraits>({ max: DOMAINS_MAX })
-  const ofDomain = (domain: string): DomainTraits => {
+  const domains = new LRUCache<string, DomainFlags>({ max: DOMAINS_MAX })
+  const ofDomain = (domain: string): DomainFlags => {
     const known = domains.get(domain)
     if (known !== undefined) return known
-    const traits = {
+    const flags = {
       disposable:
         isDisposable(domain, own.disposable, own.allow) && !isTypo(domain, own.disposable),
       free: isListed('free', domain),
       relay: isRelay(domain),
     }
-    domains.set(domain, traits)
-    return traits
+    domains.set(domain, flags)
+    return flags
   }
   return {
-    of: address => traitsOf(address, own, ofDomain(address.domain.ascii)),
+    of: address => flagsFor(address, own, ofDomain(address.domain.ascii)),
     disposableHost: (mxHost, domain) =>
       isDisposableHost(mxHost) && !isUnder(own.allow, mxHost) && !isUnder(own.allow, domain),
   }
 }
 
-type OwnLists = Readonly<Record<OwnList, ReadonlySet<string>>>
-type DomainTraits = Pick<Traits, 'disposable' | 'free' | 'relay'>
+type CustomLists = Readonly<Record<CustomListName, ReadonlySet<string>>>
+type DomainFlags = Pick<AddressFlags, 'disposable' | 'free' | 'relay'>
 
 const DOMAINS_MAX = 2_000
 
-function ownLists(options: TraitOptions, files: TraitFiles): OwnLists {
-  const read = (list: OwnList) => {
+function customLists(options: ClassifierOptions, files: ClassifierFiles): CustomLists {
+  const read = (list: CustomListName) => {
     const keys = new Set<string>()
-    for (const key of keysGiven(list, options[list] ?? [])) keys.add(key)
+    for (const key of keysFrom(list, options[list] ?? [])) keys.add(key)
     const file = files[list] ?? null
     if (file !== null) for (const key of keysInFile(list, file)) keys.add(key)
     return keys
@@ -100,27 +103,27 @@ function ownLists(options: TraitOptions, files: TraitFiles): OwnLists {
   }
 }
 
-function* keysGiven(list: OwnList, entries: Iterable<string>): Generator<string> {
+function* keysFrom(list: CustomListName, entries: Iterable<string>): Generator<string> {
   for (const given of entries) {
     const text = given.trim()
     if (text === '') continue
     const entry = readEntry(list, text)
     if ('key' in entry) yield entry.key
     else {
-      const takes = `It takes ${TAKES[list]}.`
-      throw new EvError('usage', `lists.${list} has "${cleanText(text)}". ${entry.why} ${takes}`)
+      const takes = `It takes ${ENTRY_FORMAT_HINT[list]}.`
+      throw new EvError('usage', `lists.${list} has "${sanitizeText(text)}". ${entry.why} ${takes}`)
     }
   }
 }
 
-function traitsOf(address: Address, own: OwnLists, ofDomain: DomainTraits): Traits {
+function flagsFor(address: Address, own: CustomLists, ofDomain: DomainFlags): AddressFlags {
   return {
     ...ofDomain,
     role: isRole(address.local, own.role),
     blocked: holds(own.blocked, address),
     spamTrap: holds(own.spamTrap, address),
     // A relay makes up its names by chance; that is no fault of the person behind it.
-    quality: !ofDomain.relay && isJunk(address.local) ? 'low' : null,
+    quality: !ofDomain.relay && isLowQualityLocalPart(address.local) ? 'low' : null,
     canonical: canonicalAddress(address),
   }
 }

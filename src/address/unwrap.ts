@@ -4,7 +4,7 @@ const PASTED_LENGTH_MAX = 2_000
 const ROUNDS_MAX = 5
 
 /** Takes one wrapping after the other from `text` until `isDone` says that an address is left; `notes` names them. */
-export function unwrap(
+export function extractAddress(
   text: string,
   isDone: (text: string) => boolean,
 ): { text: string; notes: string[] } {

@@ -1,4 +1,4 @@
-import { breatheTogether, type Clock } from './clock.ts'
+import { type Clock, yieldBatched } from './clock.ts'
 
 /**
  * What happens to a batch that failed:
@@ -171,7 +171,7 @@ export class Batcher<T, R = undefined> {
     let before: number
     do {
       before = this.#waiting.length
-      await breatheTogether()
+      await yieldBatched()
     } while (this.#options.whileBusy && this.#waiting.length > before)
     this.#isTurnPlanned = false
     if (!this.#isRunning) this.#onDue()
@@ -281,9 +281,9 @@ export class Batcher<T, R = undefined> {
     this.#done += entries.length
     for (const { size } of entries) this.#sizePending -= size
     if (this.#flushes.length === 0) return
-    const isOver = ({ upTo }: Flush) => upTo <= this.#done
-    for (const { resolve } of this.#flushes.filter(isOver)) resolve()
-    this.#flushes = this.#flushes.filter(flush => !isOver(flush))
+    const isDone = ({ upTo }: Flush) => upTo <= this.#done
+    for (const { resolve } of this.#flushes.filter(isDone)) resolve()
+    this.#flushes = this.#flushes.filter(flush => !isDone(flush))
   }
 }
 

@@ -3,14 +3,14 @@ export interface Clock {
   /** Wall-clock time, epoch ms. For dates that people see and that outlive the process. */
   now(): number
   /** Monotonic time in ms from some fixed point. For durations: it never jumps. */
-  ticks(): number
+  monotonicNow(): number
   /** Calls `callback` once after `delayMs`; the returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void
 }
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  ticks: () => performance.now(),
+  monotonicNow: () => performance.now(),
   after(delayMs, callback) {
     const timer = setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS))
     return () => clearTimeout(timer)
@@ -35,7 +35,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
 }
 
 /** Lets the event loop turn once: work that never waits for the world would else keep signals and timers out. */
-export const breathe = () => new Promise<void>(resolve => void setImmediate(resolve))
+export const yieldToEventLoop = () => new Promise<void>(resolve => void setImmediate(resolve))
 
 let nextTurn: Promise<void> | null = null
 
@@ -43,8 +43,8 @@ let nextTurn: Promise<void> | null = null
  * The same for all who wait for it in one turn: they go on one right after the other. Answers that are sent so cost
  * the system half as much as answers that each wake their reader.
  */
-export function breatheTogether(): Promise<void> {
-  nextTurn ??= breathe().then(() => {
+export function yieldBatched(): Promise<void> {
+  nextTurn ??= yieldToEventLoop().then(() => {
     nextTurn = null
   })
   return nextTurn

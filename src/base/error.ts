@@ -25,7 +25,7 @@ export class EvError extends Error {
  * The text of anything thrown. Libraries also hand out plain objects with a message, and errors with a code alone, such
  * as that of several addresses that refuse a connection.
  */
-export function messageOf(thrown: unknown): string {
+export function errorMessage(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return String(thrown)
   const { message, code } = thrown as { readonly message?: unknown; readonly code?: unknown }
   if (typeof message === 'string' && message !== '') return message

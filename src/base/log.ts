@@ -19,39 +19,39 @@ const REMIND_MS = MINUTE
 /** Different things that are remembered as said; the one that was said first is forgotten beyond that. */
 const SAID_MAX = 500
 
-type Said = { toldAt: number; at: number; untold: number }
+type LastLog = { loggedAt: number; at: number; suppressed: number }
 
 /** Tells trouble that goes on once, then once a minute. */
-export class Reminders {
+export class ReminderOptions {
   readonly #clock: Clock
-  readonly #said = new Map<string, Said>()
+  readonly #said = new Map<string, LastLog>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
   /** Call each time there is that trouble: null where it is not to be told now, else how often it was not told since. */
-  due(trouble: string): number | null {
-    const now = this.#clock.ticks()
-    const before = this.#said.get(trouble)
+  due(failure: string): number | null {
+    const now = this.#clock.monotonicNow()
+    const before = this.#said.get(failure)
     const isSame = before !== undefined && now - before.at <= SAME_MS
-    if (isSame && now - before.toldAt < REMIND_MS) {
+    if (isSame && now - before.loggedAt < REMIND_MS) {
       before.at = now
-      before.untold++
+      before.suppressed++
       return null
     }
-    this.#note(trouble, { toldAt: now, at: now, untold: 0 })
-    return isSame ? before.untold : 0
+    this.#note(failure, { loggedAt: now, at: now, suppressed: 0 })
+    return isSame ? before.suppressed : 0
   }
 
   /** It is over: when it comes again, it is told at once. */
-  forget(trouble: string): void {
-    this.#said.delete(trouble)
+  forget(failure: string): void {
+    this.#said.delete(failure)
   }
 
-  #note(trouble: string, one: Said): void {
-    this.#said.delete(trouble)
-    this.#said.set(trouble, one)
+  #note(failure: string, one: LastLog): void {
+    this.#said.delete(failure)
+    this.#said.set(failure, one)
     for (const oldest of this.#said.keys()) {
       if (this.#said.size <= SAID_MAX) return
       this.#said.delete(oldest)
@@ -63,8 +63,8 @@ export class Reminders {
  * A log for whoever tries again by itself: a warning or error that is word for word what was said a moment ago is told
  * once, then once a minute while it goes on, with how often it was `repeated`.
  */
-export function calmLog(log: Log, clock: Clock): Log {
-  const reminders = new Reminders(clock)
+export function throttledLog(log: Log, clock: Clock): Log {
+  const reminders = new ReminderOptions(clock)
   const calm = (level: 'warn' | 'error') => (message: string, fields?: LogFields) => {
     const repeated = reminders.due(JSON.stringify([level, message, { ...fields, stack: null }]))
     if (repeated === null) return

@@ -1,6 +1,6 @@
 import { type Clock, SECOND, sleep } from './clock.ts'
-import { messageOf } from './error.ts'
-import { type Log, Reminders } from './log.ts'
+import { errorMessage } from './error.ts'
+import { type Log, ReminderOptions } from './log.ts'
 import { backoff } from './retry.ts'
 
 export type LoopOptions = {
@@ -42,7 +42,7 @@ export function startLoop(o: LoopOptions): Loop {
   const stopping = new AbortController()
   const signal =
     o.signal === undefined ? stopping.signal : AbortSignal.any([o.signal, stopping.signal])
-  const reminders = new Reminders(o.clock)
+  const reminders = new ReminderOptions(o.clock)
   let pause = new AbortController()
   let failures = 0
   signal.addEventListener('abort', () => pause.abort(), { once: true })
@@ -61,7 +61,7 @@ export function startLoop(o: LoopOptions): Loop {
     if (o.onFailure !== undefined) return o.onFailure(error)
     const repeated = reminders.due(o.name)
     if (repeated === null) return
-    const why = messageOf(error)
+    const why = errorMessage(error)
     o.log.error(`${o.name} failed`, repeated === 0 ? { why } : { why, repeated })
   }
   const delayMs = () => {

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { breathe, type Clock, SECOND, sleep } from './clock.ts'
+import { type Clock, SECOND, sleep, yieldToEventLoop } from './clock.ts'
 
 /** The kinds of background work, which take turns. */
 export type BackgroundWork = 'import' | 'route' | 'probe'
@@ -52,18 +52,18 @@ export class Priority {
     this.#requests++
     return () => {
       this.#requests--
-      this.#lastRequestAt = this.#clock.ticks()
+      this.#lastRequestAt = this.#clock.monotonicNow()
     }
   }
 
   /** Whether requests are in flight, or were a moment ago. */
   get hasRequests(): boolean {
-    return this.#requests > 0 || this.#clock.ticks() - this.#lastRequestAt < QUIET_MS
+    return this.#requests > 0 || this.#clock.monotonicNow() - this.#lastRequestAt < QUIET_MS
   }
 
   /** Whether somebody waits for a request or an import. */
   get #isUrgent(): boolean {
-    return this.hasRequests || this.#clock.ticks() - this.#lastImportAt < IMPORT_QUIET_MS
+    return this.hasRequests || this.#clock.monotonicNow() - this.#lastImportAt < IMPORT_QUIET_MS
   }
 
   /**
@@ -72,9 +72,9 @@ export class Priority {
    * import, too: the others give way to it.
    */
   async giveWay(work: Exclude<BackgroundWork, 'probe'>): Promise<void> {
-    if (work === 'import') this.#lastImportAt = this.#clock.ticks()
+    if (work === 'import') this.#lastImportAt = this.#clock.monotonicNow()
     const isFirst = !this.hasRequests && (work === 'import' || !this.#isUrgent)
-    return isFirst ? breathe() : this.#wait(work)
+    return isFirst ? yieldToEventLoop() : this.#wait(work)
   }
 
   /** The same for a probe, which stays in flight; call the returned function once when it ends. */
@@ -103,7 +103,7 @@ export class Priority {
     this.#isStarting = true
     while (this.#waiting.size > 0) {
       await this.#idle()
-      this.#startedAt = this.#clock.ticks()
+      this.#startedAt = this.#clock.monotonicNow()
       this.#timesAtStart = this.#loopTimes()
       this.#startNext()
     }
@@ -112,12 +112,12 @@ export class Priority {
 
   async #idle(): Promise<void> {
     if (!this.#isUrgent && this.#probes < PROBES_MIN) return
-    await breathe()
+    await yieldToEventLoop()
     while (!this.#isIdle()) await sleep(this.#clock, POLL_MS)
   }
 
   #isIdle(): boolean {
-    if (this.#isStopped || this.#clock.ticks() - this.#startedAt >= WAIT_MAX_MS) return true
+    if (this.#isStopped || this.#clock.monotonicNow() - this.#startedAt >= WAIT_MAX_MS) return true
     if (!this.#isUrgent && this.#probes < PROBES_MIN) return true
     if (this.#requests > 0) return false
     const { active, idle } = this.#loopTimes()

@@ -22,7 +22,7 @@ export async function retry<T>(run: () => Promise<T>, o: RetryOptions): Promise<
     try {
       return await run()
     } catch (error) {
-      const isLast = attempt >= attemptsMax || clock.ticks() > until || o.signal?.aborted
+      const isLast = attempt >= attemptsMax || clock.monotonicNow() > until || o.signal?.aborted
       if (isLast || !o.isRetryable(error)) throw error
       o.onRetry?.(error, attempt)
       const { delayMs = 0 } = o

@@ -3,7 +3,7 @@
  * one space, other control, format and private characters and lone surrogates become U+FFFD, and what is longer than
  * `lengthMax` UTF-16 units is cut, between characters.
  */
-export function cleanText(text: string, lengthMax = 256): string {
+export function sanitizeText(text: string, lengthMax = 256): string {
   const clean = text
     .slice(0, lengthMax * 4)
     .replace(/[\r\n\t]+/g, ' ')

@@ -13,7 +13,7 @@ export class TtlMap<V extends object> {
       ttl: 1,
       ttlResolution: 0,
       // What was set at 0 would stay for ever.
-      perf: { now: () => options.clock.ticks() + 1 },
+      perf: { now: () => options.clock.monotonicNow() + 1 },
     })
   }
 

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
-import type { Doors } from '../wire.ts'
+import type { ExternalDeps } from '../wire.ts'
 
 /** A stream that input is read from: `process.stdin` in production. */
 export type CliInput = Readable & {
@@ -63,7 +63,7 @@ export interface CliContext {
   readonly clock: Clock
   readonly random: Random
   /** Test doubles of DNS, outgoing connections, webhook requests and mail. */
-  readonly doors?: Partial<Pick<Doors, 'resolver' | 'dial' | 'post' | 'notify'>>
+  readonly externalDeps?: Partial<Pick<ExternalDeps, 'resolver' | 'dial' | 'transport' | 'notify'>>
   /** Ends the process at once. */
   exit(code: number): never
   /** Whether a process with that ID is running. */
@@ -84,7 +84,10 @@ function resolveIn(cwd: string, path: string): string {
 }
 
 /** The external dependencies of an engine or a service that runs in this context. */
-export const doorsOf = ({ clock, random, doors }: CliContext, log: Log): Doors => ({
+export const externalDepsFrom = (
+  { clock, random, externalDeps }: CliContext,
+  log: Log,
+): ExternalDeps => ({
   ...{ clock, random, log },
-  ...doors,
+  ...externalDeps,
 })

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { EvError, messageOf } from '../base/error.ts'
+import { EvError, errorMessage } from '../base/error.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, isPostgresUrl, openDatabase } from '../store/database.ts'
@@ -69,7 +69,7 @@ function isThere(file: string): boolean {
   } catch (cause) {
     throw new EvError(
       'io',
-      `The database ${file} cannot be looked at: ${messageOf(cause)}. Do this as the user who runs ev there, or name another place with --data-dir.`,
+      `The database ${file} cannot be looked at: ${errorMessage(cause)}. Do this as the user who runs ev there, or name another place with --data-dir.`,
       { cause },
     )
   }

@@ -1,11 +1,11 @@
 import { styleText } from 'node:util'
 import { EvError } from '../base/error.ts'
 import { pluralize } from '../base/format.ts'
-import { cleanText } from '../base/text.ts'
-import { type Check, examine } from '../doctor/doctor.ts'
+import { sanitizeText } from '../base/text.ts'
+import { type Check, runChecks } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { parseIp } from '../doctor/identity/ip.ts'
-import { wireDoctor } from '../wire-doctor.ts'
+import { composeDoctor } from '../wire-doctor.ts'
 import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
@@ -21,14 +21,14 @@ export type DoctorFlags = {
 export async function doctorCommand(context: CliContext, flags: DoctorFlags): Promise<number> {
   const config = readConfig(context, flags)
   const exchangers = flags.ask === undefined ? null : hostsOf(flags.ask)
-  const { clock, random, doors } = context
-  const parts = { databaseUrl: databaseUrl(config), exchangers }
-  const world = wireDoctor(config, parts, { clock, random, ...doors })
+  const { clock, random, externalDeps } = context
+  const options = { databaseUrl: databaseUrl(config), exchangers }
+  const world = composeDoctor(config, options, { clock, random, ...externalDeps })
   const stop = () => context.exit(EXIT_CODES.interrupted)
   context.signals.once('SIGINT', stop)
   try {
     const checks: Check[] = []
-    for await (const check of examine(world)) {
+    for await (const check of runChecks(world)) {
       checks.push(check)
       if (!flags.json) context.stdout.write(`${printed(context, check)}\n`)
     }
@@ -48,7 +48,7 @@ function hostsOf(given: string): string[] {
   if (wrong === undefined) return hosts
   throw new EvError(
     'usage',
-    `--ask takes names or IP addresses of mail servers, such as mx.example.com,192.0.2.25; “${cleanText(wrong)}” is neither.`,
+    `--ask takes names or IP addresses of mail servers, such as mx.example.com,192.0.2.25; “${sanitizeText(wrong)}” is neither.`,
   )
 }
 

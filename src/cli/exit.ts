@@ -1,4 +1,4 @@
-import { type ErrorCode, EvError, messageOf } from '../base/error.ts'
+import { type ErrorCode, EvError, errorMessage } from '../base/error.ts'
 import { OperationError } from '../base/operation-error.ts'
 import { isOutage } from '../store/postgres/faults.ts'
 import type { CliContext } from './context.ts'
@@ -38,21 +38,21 @@ function toEvError(thrown: unknown): EvError {
 function databaseFault(thrown: unknown): EvError | null {
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
   if (isOutage(thrown)) {
-    const sentence = `The database cannot be used any longer: ${messageOf(thrown)}. Look whether its server runs and may be reached from here (“ev doctor” tells), and try again.`
+    const sentence = `The database cannot be used any longer: ${errorMessage(thrown)}. Look whether its server runs and may be reached from here (“ev doctor” tells), and try again.`
     return new EvError('io', sentence, { cause: thrown })
   }
   if (!code.startsWith('SQLITE_')) return null
   const remedy = /^SQLITE_(CORRUPT|NOTADB)/.test(code)
     ? 'The file is damaged: move it away, or name another place with --data-dir.'
     : 'Set that right, and the same command goes on: nothing that was found out is lost.'
-  const sentence = `The database cannot be used any longer: ${messageOf(thrown)}. ${remedy}`
+  const sentence = `The database cannot be used any longer: ${errorMessage(thrown)}. ${remedy}`
   return new EvError('io', sentence, { cause: thrown })
 }
 
 const internalFault = (cause: unknown) =>
   new EvError(
     'internal',
-    `Something went wrong inside ev: ${messageOf(cause)}. Please report it, with what --debug prints.`,
+    `Something went wrong inside ev: ${errorMessage(cause)}. Please report it, with what --debug prints.`,
     { cause },
   )
 

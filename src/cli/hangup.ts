@@ -1,7 +1,7 @@
-import { messageOf } from '../base/error.ts'
+import { errorMessage } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
-import type { Lists } from '../engine/lists.ts'
-import { listPlan } from '../wire.ts'
+import type { ListLoader } from '../engine/lists.ts'
+import { listFiles } from '../wire.ts'
 import type { CliContext } from './context.ts'
 import { readConfig } from './settings/settings.ts'
 
@@ -9,16 +9,16 @@ import { readConfig } from './settings/settings.ts'
  * Reads own lists and operators again on SIGHUP, by the settings as they then are; where something is bad, all of
  * them stay as they were. Then does what there is to do `also`. Gives what ends that.
  */
-export function reloadOnHangup(
+export function reloadOnSighup(
   context: CliContext,
-  lists: Lists,
+  lists: ListLoader,
   flags: Readonly<Record<string, unknown>>,
   log: Log,
   also: () => void = () => {},
 ): () => void {
   const hadTerminal = context.terminal.isAttached()
   let isEnding = false
-  const hear = () => {
+  const onSignal = () => {
     if (!hadTerminal || context.terminal.isOpen()) {
       reload(context, lists, flags, log)
       also()
@@ -29,20 +29,20 @@ export function reloadOnHangup(
     if (!isEnding) context.signals.raise('SIGTERM')
     isEnding = true
   }
-  context.signals.on('SIGHUP', hear)
-  return () => void context.signals.off('SIGHUP', hear)
+  context.signals.on('SIGHUP', onSignal)
+  return () => void context.signals.off('SIGHUP', onSignal)
 }
 
 function reload(
   context: CliContext,
-  lists: Lists,
+  lists: ListLoader,
   flags: Readonly<Record<string, unknown>>,
   log: Log,
 ): void {
   try {
-    lists.reload(listPlan(readConfig(context, flags)))
+    lists.reload(listFiles(readConfig(context, flags)))
     log.info('own lists and operators were read again')
   } catch (error) {
-    log.error(`own lists and operators stay as they were. ${messageOf(error)}`)
+    log.error(`own lists and operators stay as they were. ${errorMessage(error)}`)
   }
 }

@@ -4,7 +4,7 @@ import {
   type OperationError,
   type OperationTexts,
 } from '../base/operation-error.ts'
-import { cleanText } from '../base/text.ts'
+import { sanitizeText } from '../base/text.ts'
 import { timeText } from './jobs/time-text.ts'
 
 /** What the command line says of each refusal of a use case, and the code to exit with. */
@@ -12,7 +12,7 @@ const SENTENCES: OperationTexts<EvError> = {
   webhook_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no webhook ${cleanText(id)}. “ev webhooks” lists those there are.`,
+      `There is no webhook ${sanitizeText(id)}. “ev webhooks” lists those there are.`,
     ),
   webhook_disabled: ({ id }) =>
     new EvError(
@@ -27,22 +27,25 @@ const SENTENCES: OperationTexts<EvError> = {
   webhook_url_rejected: ({ url, fault, isPrivate }) =>
     new EvError(
       'usage',
-      `--url is “${cleanText(url, 100)}”, which cannot be used. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
+      `--url is “${sanitizeText(url, 100)}”, which cannot be used. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
     ),
   webhook_test_limit_reached: ({ count }) =>
     new EvError('usage', `${count} test events of this account are in flight. Try again later.`),
   delivery_not_found: ({ id, webhookId }) =>
     new EvError(
       'no_input',
-      `There is no delivery ${cleanText(id)}${webhookId === null ? '' : ` of the webhook ${cleanText(webhookId)}`}. “ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : cleanText(webhookId)}” lists those there are; what ended is kept for seven days.`,
+      `There is no delivery ${sanitizeText(id)}${webhookId === null ? '' : ` of the webhook ${sanitizeText(webhookId)}`}. “ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : sanitizeText(webhookId)}” lists those there are; what ended is kept for seven days.`,
     ),
   name_invalid: ({ name, of, lengthMax }) =>
     new EvError(
       'usage',
-      `“${cleanText(name)}” is no name for ${of === 'key' ? 'a key' : 'an account'}: --name takes 1 to ${lengthMax} characters on one line.`,
+      `“${sanitizeText(name)}” is no name for ${of === 'key' ? 'a key' : 'an account'}: --name takes 1 to ${lengthMax} characters on one line.`,
     ),
   key_not_found: ({ id }) =>
-    new EvError('no_input', `There is no key ${cleanText(id)}. “ev keys” lists those there are.`),
+    new EvError(
+      'no_input',
+      `There is no key ${sanitizeText(id)}. “ev keys” lists those there are.`,
+    ),
   key_limit_reached: ({ count }) =>
     new EvError(
       'usage',
@@ -51,14 +54,17 @@ const SENTENCES: OperationTexts<EvError> = {
   last_key: ({ id, accountName }) =>
     new EvError(
       'usage',
-      `${id} is the last key of the account ${cleanText(accountName)}: nothing and nobody can use the account without it. To revoke it all the same: ev keys revoke ${id} --force`,
+      `${id} is the last key of the account ${sanitizeText(accountName)}: nothing and nobody can use the account without it. To revoke it all the same: ev keys revoke ${id} --force`,
     ),
   rights_exceeded: ({ rights }) =>
     new EvError('usage', `The key would have more rights than the one that asks: ${rights}.`),
   expiry_past: ({ expiresAt }) =>
     new EvError('usage', `The key would expire at ${timeText(expiresAt)}, which is past.`),
   job_not_found: ({ id }) =>
-    new EvError('no_input', `There is no job ${cleanText(id)}. “ev jobs” lists those there are.`),
+    new EvError(
+      'no_input',
+      `There is no job ${sanitizeText(id)}. “ev jobs” lists those there are.`,
+    ),
   job_not_cancellable: ({ id, state }) =>
     new EvError(
       'usage',
@@ -91,7 +97,7 @@ const SENTENCES: OperationTexts<EvError> = {
   address_invalid: ({ address, fault }) =>
     new EvError(
       'bad_address',
-      `“${cleanText(address)}” is no address. ${fault} --address takes one such as ann@example.com.`,
+      `“${sanitizeText(address)}” is no address. ${fault} --address takes one such as ann@example.com.`,
     ),
   address_in_use: ({ address, jobId, isOfAccount, otherJobs }) => {
     const others = otherJobs === 0 ? '' : ` and ${otherJobs} more (see “ev jobs”)`
@@ -100,7 +106,7 @@ const SENTENCES: OperationTexts<EvError> = {
       : `Finish it (“ev jobs resume ${jobId}”)`
     return new EvError(
       'usage',
-      `${cleanText(address)} stands in a list that is not finished: ${jobId}${others}. ${finish} ` +
+      `${sanitizeText(address)} stands in a list that is not finished: ${jobId}${others}. ${finish} ` +
         `or cancel it (“ev jobs cancel ${jobId}”) first. Nothing was forgotten.`,
     )
   },
@@ -138,24 +144,24 @@ const SENTENCES: OperationTexts<EvError> = {
   account_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no account ${cleanText(id)}. “ev accounts” lists those there are.`,
+      `There is no account ${sanitizeText(id)}. “ev accounts” lists those there are.`,
     ),
   account_exists: ({ id, name }) =>
     new EvError(
       'usage',
-      `There is an account “${cleanText(name)}” already: ${id}. Give another --name.`,
+      `There is an account “${sanitizeText(name)}” already: ${id}. Give another --name.`,
     ),
   plan_unknown: ({ plan, plans }) =>
     new EvError(
       'usage',
-      `There is no plan “${cleanText(plan)}”; there are ${plans.join(', ')}. The config file may add others under "plans".`,
+      `There is no plan “${sanitizeText(plan)}”; there are ${plans.join(', ')}. The config file may add others under "plans".`,
     ),
   email_invalid: ({ email, fault }) =>
     new EvError(
       'usage',
       fault === null
-        ? `“${cleanText(email)}” is an address that many mail servers do not take. Give one at a domain, with ASCII letters and no quotation marks before the @, such as ops@example.com.`
-        : `“${cleanText(email)}” is no address. ${fault}`,
+        ? `“${sanitizeText(email)}” is an address that many mail servers do not take. Give one at a domain, with ASCII letters and no quotation marks before the @, such as ops@example.com.`
+        : `“${sanitizeText(email)}” is no address. ${fault}`,
     ),
 }
 

@@ -14,7 +14,7 @@ import { addServe } from './command/serve.ts'
 import { addVerify } from './command/verify.ts'
 import { addWebhooks } from './command/webhooks.ts'
 import { addWorker } from './command/worker.ts'
-import { addWorld } from './command/world.ts'
+import { addSimulate } from './command/world.ts'
 import type { CliContext, CliOutput, EndWith } from './context.ts'
 import { hintAtPassword } from './settings/password-hint.ts'
 import { version } from './version.ts'
@@ -45,7 +45,7 @@ export function program(context: CliContext, end: EndWith): Command {
     addMigrate,
     addPurge,
     addCompletion,
-    addWorld,
+    addSimulate,
   ])
     add(ev, context, end)
   return ev

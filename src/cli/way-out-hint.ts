@@ -1,10 +1,10 @@
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/settings.ts'
-import { closedNotice } from '../probe/egress/way-out.ts'
-import type { Answer, SilentWhy } from '../smtp/answer.ts'
+import { portBlockedMessage } from '../probe/egress/way-out.ts'
+import type { NoResponseReason, RecipientOutcome } from '../smtp/answer.ts'
 import type { Result } from '../verdict/verdict.ts'
 
-export type WayOutHint = {
+export type OutboundHint = {
   /** The log to be used meanwhile. */
   readonly log: Log
   /** Takes a result of the run. */
@@ -14,13 +14,16 @@ export type WayOutHint = {
 }
 
 /** Watches for runs in which no mail server was reached, and is quiet where the log has said so already. */
-export function wayOutHint(log: Log, config: Pick<Config, 'log' | 'smtpPort'>): WayOutHint {
-  const notice = closedNotice(config.smtpPort)
-  let told = false
+export function createOutboundHint(
+  log: Log,
+  config: Pick<Config, 'log' | 'smtpPort'>,
+): OutboundHint {
+  const notice = portBlockedMessage(config.smtpPort)
+  let received = false
   let anyUnreached = false
   let anyReached = false
   const warn: Log['warn'] = (message, fields) => {
-    told ||= message === notice && config.log !== 'error'
+    received ||= message === notice && config.log !== 'error'
     log.warn(message, fields)
   }
   return {
@@ -31,7 +34,9 @@ export function wayOutHint(log: Log, config: Pick<Config, 'log' | 'smtpPort'>): 
       else anyReached = true
     },
     atEnd: () =>
-      told || config.log === 'silent' || anyReached || !anyUnreached ? null : hint(config.smtpPort),
+      received || config.log === 'silent' || anyReached || !anyUnreached
+        ? null
+        : hint(config.smtpPort),
   }
 }
 
@@ -39,10 +44,11 @@ const hint = (port: number) =>
   `No mail server could be reached on port ${port}. If that is so for every domain, ` +
   `outbound port ${port} is blocked here: run “ev doctor” to find out.`
 
-const hadToBeDialled = (answer: Answer) => !(answer.kind === 'silent' && UNDIALLED.has(answer.why))
+const hadToBeDialled = (answer: RecipientOutcome) =>
+  !(answer.kind === 'silent' && UNDIALLED.has(answer.why))
 
 /** Told by the DNS alone. */
-const UNDIALLED: ReadonlySet<SilentWhy> = new Set(['no-address', 'dns', 'not-public'])
+const UNDIALLED: ReadonlySet<NoResponseReason> = new Set(['no-address', 'dns', 'not-public'])
 
-const gotNoConnection = ({ kind, why, stage }: Answer) =>
+const gotNoConnection = ({ kind, why, stage }: RecipientOutcome) =>
   kind === 'silent' && stage === 'connect' && (why === 'connect' || why === 'timeout')

@@ -1,5 +1,5 @@
 import { createConnection, type Seen } from './connection/connection.ts'
-import { type Doors, systemDoors } from './connection/doors.ts'
+import { type ClientDeps, systemDeps } from './connection/doors.ts'
 import { type Account, accountRoom } from './room/account.ts'
 import { type Jobs, jobsRoom } from './room/jobs.ts'
 import { type Keys, keysRoom } from './room/keys.ts'
@@ -36,7 +36,7 @@ export type ClientOptions = {
   readonly onAnswer?: (seen: Seen) => void
   /** Lets the key travel unencrypted to another machine. */
   readonly allowHttp?: boolean
-} & Partial<Doors>
+} & Partial<ClientDeps>
 
 /** The API of the service, one method for each of its paths. */
 export class EvClient {
@@ -58,9 +58,9 @@ export class EvClient {
 
   constructor(options: ClientOptions) {
     const { sandbox, timeoutMs, retries, onAnswer, fetch, now, sleep, random } = options
-    const doors = { ...systemDoors, ...given({ fetch, now, sleep, random }) }
+    const deps = { ...systemDeps, ...given({ fetch, now, sleep, random }) }
     const connection = createConnection({
-      doors,
+      deps,
       baseUrl: checkedUrl(options),
       headers: {
         accept: 'application/json',
@@ -87,7 +87,7 @@ export class EvClient {
     this.keys = keysRoom(connection)
     this.webhooks = webhooksRoom(connection)
     this.waitForJob = (jobId, { onProgress, ...call } = {}) =>
-      waitForEnd(wait => this.jobs.get(jobId, { ...call, wait }), doors, { ...call, onProgress })
+      waitForEnd(wait => this.jobs.get(jobId, { ...call, wait }), deps, { ...call, onProgress })
   }
 }
 

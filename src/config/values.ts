@@ -15,9 +15,9 @@ const fitting =
 export const text = fitting('some text', given => given.trim() !== '')
 
 export function list(given: string): string[] {
-  const parts = given.split(',').map(part => part.trim())
-  if (parts.some(part => part === '')) throw new Expected('a list with commas between, such as a,b')
-  return parts
+  const deps = given.split(',').map(part => part.trim())
+  if (deps.some(part => part === '')) throw new Expected('a list with commas between, such as a,b')
+  return deps
 }
 
 const listOf =

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { ErrorBody } from '../client/types.ts'
-import type { AskingSession, DashboardParts, Env } from './parts.ts'
+import type { AskingSession, DashboardDeps, Env } from './parts.ts'
 
 export type AskOptions = {
   /** GET when left out, POST where there is a body. */
@@ -38,7 +38,7 @@ export class ApiProblem extends Error {
 /** The API for one request to the dashboard: what it asks counts for its client's address, and ends with its client. */
 export function apiFor(
   c: Context<Env>,
-  { app, settings }: Pick<DashboardParts, 'app' | 'settings'>,
+  { app, settings }: Pick<DashboardDeps, 'app' | 'settings'>,
   { keyId, sessionId, secretExpiresAt }: AskingSession,
 ): Api {
   // Of what came in only from where it came: whether it had a body, and how long, says nothing of what is asked here.

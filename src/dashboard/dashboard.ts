@@ -3,8 +3,8 @@ import { Hono } from 'hono'
 import { except } from 'hono/combine'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { messageOf } from '../base/error.ts'
-import { isOfStorage } from '../store/database.ts'
+import { errorMessage } from '../base/error.ts'
+import { isStorageError } from '../store/database.ts'
 import { ApiProblem } from './api.ts'
 import { assetRoutes } from './asset.ts'
 import { healthRoutes } from './health/health.ts'
@@ -16,7 +16,7 @@ import type { Html } from './page/html.ts'
 import { barePage, page, part, wayBack } from './page/layout.ts'
 import { notice } from './page/notice.ts'
 import { Refusal } from './page/refusal.ts'
-import type { DashboardParts, Env } from './parts.ts'
+import type { DashboardDeps, Env } from './parts.ts'
 import { checkCsrf, shortForms } from './session/csrf.ts'
 import { sessionRoutes } from './session/sessions.ts'
 import { signInRoutes } from './session/sign-in.ts'
@@ -27,25 +27,25 @@ import { verifyRoutes } from './verify/verify.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
 
 /** The pages of `ev serve`, for people. Each room is a folder; what it asks of the service it asks by the API. */
-export function createDashboard(parts: DashboardParts): Hono<Env> {
+export function createDashboard(deps: DashboardDeps): Hono<Env> {
   const router = new Hono<Env>({ strict: false })
-  router.onError((error, c) => answerError(c, parts, error))
-  for (const path of OPEN) router.use(path, pageHeaders(parts))
+  router.onError((error, c) => answerError(c, deps, error))
+  for (const path of OPEN) router.use(path, pageHeaders(deps))
   for (const path of CLOSED) {
-    router.use(path, pageHeaders(parts), signedIn(parts), banners(parts))
+    router.use(path, pageHeaders(deps), signedIn(deps), banners(deps))
     router.use(path, except(isIntake, shortForms(), checkCsrf()))
   }
   router.get('/', c => c.redirect('/verify', 303))
   router.route('/', assetRoutes())
-  router.route('/', signInRoutes(parts))
-  router.route('/', sessionRoutes(parts))
+  router.route('/', signInRoutes(deps))
+  router.route('/', sessionRoutes(deps))
   router.route('/', themeRoutes())
-  router.route('/', webhooksRoutes(parts))
-  router.route('/', usageRoutes(parts))
-  router.route('/', healthRoutes(parts))
-  router.route('/', verifyRoutes(parts))
-  router.route('/', keyRoutes(parts))
-  router.route('/', listRoutes(parts))
+  router.route('/', webhooksRoutes(deps))
+  router.route('/', usageRoutes(deps))
+  router.route('/', healthRoutes(deps))
+  router.route('/', verifyRoutes(deps))
+  router.route('/', keyRoutes(deps))
+  router.route('/', listRoutes(deps))
   return router
 }
 
@@ -72,7 +72,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-function pageHeaders({ settings }: DashboardParts): MiddlewareHandler<Env> {
+function pageHeaders({ settings }: DashboardDeps): MiddlewareHandler<Env> {
   const isSecure = settings.baseUrl.startsWith('https:')
   return async (c, next) => {
     // The API may be asked by any site; pages may not.
@@ -93,14 +93,14 @@ function pageHeaders({ settings }: DashboardParts): MiddlewareHandler<Env> {
 /** Every fault is a sentence: as a page, or where htmx asks, as a part of one. */
 async function answerError(
   c: Context<Env>,
-  { log }: DashboardParts,
+  { log }: DashboardDeps,
   thrown: Error,
 ): Promise<Response> {
-  const isAway = isOfStorage(thrown)
+  const isAway = isStorageError(thrown)
   const error = isAway ? new Refusal(503, AWAY) : thrown
   const isKnown = error instanceof Refusal || error instanceof ApiProblem
   if (!isKnown || isAway) {
-    log.error('a page failed', { requestId: c.get('requestId'), why: messageOf(thrown) })
+    log.error('a page failed', { requestId: c.get('requestId'), why: errorMessage(thrown) })
   }
   const status = (isKnown ? error.status : 500) as ContentfulStatusCode
   const sentence = isKnown ? remedied(error) : failure(c.get('requestId'))
@@ -110,7 +110,7 @@ async function answerError(
   if (status === 503) {
     c.header('Retry-After', RETRY_S)
     // What every page has would fail as well, and take its time.
-    return barePage(c, { title, body: html`${body} ${tryAgain(c)}`, status })
+    return barePage(c, { title, body: html`${body} ${retryNow(c)}`, status })
   }
   // What failed may be what every page has.
   if (!isKnown || c.get('user') === undefined) return barePage(c, { title, body, status })
@@ -126,7 +126,7 @@ const AWAY =
 const RETRY_S = '5'
 
 /** What was sent is still in the form of the page before. */
-const tryAgain = ({ req }: Context) =>
+const retryNow = ({ req }: Context) =>
   req.method === 'GET'
     ? html`<p><a class="button" href="${req.path}">Try again</a></p>`
     : html`<p>What you sent was not taken: go back and send it again.</p>`

@@ -10,7 +10,7 @@ import type { SignedIn } from './session/signed-in.ts'
 import type { FirstKeys } from './session/welcome.ts'
 
 /** What the dashboard works with; built in `wire-service.ts`, and by tests with fakes. */
-export type DashboardParts = {
+export type DashboardDeps = {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log

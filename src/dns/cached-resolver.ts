@@ -17,7 +17,7 @@ export function cachedResolver(
   inner: Resolver,
   options: { clock: Clock; sizeMax?: number },
 ): CachedResolver {
-  const memory = new TtlMap<Answer>({
+  const cache = new TtlMap<Answer>({
     sizeMax: options.sizeMax ?? SIZE_MAX,
     clock: options.clock,
   })
@@ -26,7 +26,7 @@ export function cachedResolver(
 
   const ask = async (name: string, type: RecordType, signal?: AbortSignal): Promise<Answer> => {
     const key = `${type} ${name}`
-    const known = memory.get(key)
+    const known = cache.get(key)
     if (known) return known
     if (signal?.aborted) return GONE
     const flight = flights.get(key) ?? start(key, name, type)
@@ -44,7 +44,7 @@ export function cachedResolver(
       const answer = await inner.resolve(name, type, giveUp.signal)
       // The fault of a question given up is our doing and says nothing of the name.
       const isKept = !giveUp.signal.aborted && forgotten === before && !isNotBelieved(answer)
-      if (isKept) memory.set(key, answer, keepMs(answer))
+      if (isKept) cache.set(key, answer, keepMs(answer))
       if (isKept && 'records' in answer) keepAdditional(answer.additional ?? [])
       flight.landed = true
       return answer
@@ -58,7 +58,7 @@ export function cachedResolver(
   const keepAdditional = (additional: readonly HostAddresses[]) => {
     for (const { host, type, addresses } of additional) {
       const key = `${type} ${host}`
-      if (memory.get(key) === undefined) memory.set(key, { records: addresses }, ANSWER_KEPT_MS)
+      if (cache.get(key) === undefined) cache.set(key, { records: addresses }, ANSWER_TTL_MS)
     }
   }
   /** The last to leave ends the flight: landed it matters to nobody, in the air it is given up. */
@@ -75,7 +75,7 @@ export function cachedResolver(
       ask(plainName(name), type, signal) as Promise<DnsAnswer<T>>,
     forget() {
       forgotten++
-      memory.clear()
+      cache.clear()
     },
   }
 }
@@ -100,14 +100,14 @@ const GONE: Answer = { fault: 'timeout' }
 /** About 10 MB: a name has up to three entries of some 200 bytes. */
 const SIZE_MAX = 20_000
 /** node:dns tells no TTL of an MX: as long as most zones allow, and short enough to see a mended zone soon. */
-const ANSWER_KEPT_MS = 5 * MINUTE
+const ANSWER_TTL_MS = 5 * MINUTE
 /** RFC 9520 §3.2: failures are kept for 1 s to 5 min, so that a broken zone is not hammered. */
-const FAULT_KEPT_MS = 10 * SECOND
+const FAULT_TTL_MS = 10 * SECOND
 
 /** The resolver is asked again as soon as it is checked again. */
 const isNotBelieved = (answer: Answer) => 'fault' in answer && answer.detail !== undefined
 
 const keepMs = (answer: Answer) =>
   'fault' in answer && (answer.fault === 'server' || answer.fault === 'timeout')
-    ? FAULT_KEPT_MS
-    : ANSWER_KEPT_MS
+    ? FAULT_TTL_MS
+    : ANSWER_TTL_MS

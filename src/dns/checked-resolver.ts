@@ -39,7 +39,7 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
       check.noteRecords()
       return answer
     }
-    if (!isTellingAbsence(answer, type)) return answer
+    if (!isReportingAbsence(answer, type)) return answer
     const isDenied = check.isCheckName(plain) && (type === 'MX' || answer.fault === 'no-name')
     if (isDenied && check.failure === null) check.expire()
     const failure = before ?? (await orOnAbort(check.result(), signal, 'aborted' as const))
@@ -53,7 +53,7 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
 }
 
 /** NODATA for AAAA, TXT or PTR is common and decides nothing; for MX or A it does. */
-const isTellingAbsence = (answer: DnsFailure, type: RecordType) =>
+const isReportingAbsence = (answer: DnsFailure, type: RecordType) =>
   answer.fault === 'no-name' || (isNegative(answer) && (type === 'MX' || type === 'A'))
 
 const notBelieved = ({ detail }: CheckFailure): DnsFailure => ({ fault: 'server', detail })

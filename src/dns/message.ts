@@ -1,9 +1,9 @@
 import dnsPacket, { type Answer, type DecodedPacket, type Packet as QueryPacket } from 'dns-packet'
-import type { Said } from './question.ts'
+import type { DnsReply } from './question.ts'
 import { type HostAddresses, plainName, type RecordOf, type RecordType } from './resolver.ts'
 
 /** What the server said, or that its reply is too long for UDP. */
-export type Reply = Said | 'truncated'
+export type DnsMessageReply = DnsReply | 'truncated'
 
 export type DnsQuestion = { readonly name: string; readonly type: RecordType }
 
@@ -23,7 +23,10 @@ export const readResponseId = (bytes: Buffer): number | null =>
 const HEADER_BYTES = 12
 
 /** What a response with the ID of a query says; `ignored` when it answers another question. */
-export function readReply(bytes: Uint8Array, { name, type }: DnsQuestion): Reply | 'ignored' {
+export function readReply(
+  bytes: Uint8Array,
+  { name, type }: DnsQuestion,
+): DnsMessageReply | 'ignored' {
   const packet = decode(bytes)
   if (packet === null || packet.opcode !== 'QUERY') return { code: 'EBADRESP' }
   const { rcode, questions = [] } = packet
@@ -57,7 +60,7 @@ function decode(bytes: Uint8Array): Packet | null {
   }
 }
 
-function readAnswer(packet: Packet, name: string, type: RecordType): Reply {
+function readAnswer(packet: Packet, name: string, type: RecordType): DnsMessageReply {
   const { answers = [], authorities = [] } = packet
   const owner = followAliases(answers, name)
   const records = answers
@@ -78,7 +81,7 @@ function readAnswer(packet: Packet, name: string, type: RecordType): Reply {
  * to a question of our own: they come in the packet that passed the same checks, and a resolver fills the
  * section from what it would answer with. Names that are no exchanger of this answer are left out.
  */
-function withAdditional(packet: Packet, records: readonly RecordOf<RecordType>[]): Said {
+function withAdditional(packet: Packet, records: readonly RecordOf<RecordType>[]): DnsReply {
   const { additionals = [] } = packet
   const found: HostAddresses[] = []
   for (const record of records) {

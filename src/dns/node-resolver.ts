@@ -3,9 +3,9 @@ import pLimit from 'p-limit'
 import { type Clock, SECOND } from '../base/clock.ts'
 import { EvError } from '../base/error.ts'
 import { type Random, systemRandom } from '../base/random.ts'
-import { Question, type Said, type Wire } from './question.ts'
+import { DnsQuery, type DnsReply, type DnsTransport } from './question.ts'
 import type { DnsAnswer, RecordType, Resolver } from './resolver.ts'
-import { ServerList } from './server-list.ts'
+import { DnsFailover } from './server-list.ts'
 import { queryOverTcp } from './tcp-transport.ts'
 import { UdpTransport } from './udp-transport.ts'
 
@@ -32,12 +32,12 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
   const { clock, timeoutMs = TIMEOUT_MS } = options
   const given = options.servers ?? []
   for (const server of given) checkServer(server)
-  const servers = new ServerList({ clock, given, system: options.systemServers ?? systemServers })
+  const servers = new DnsFailover({ clock, given, system: options.systemServers ?? systemServers })
   const random = options.random ?? systemRandom
   const udp = new UdpTransport(random)
   const wireFor = createLines(udp, random, timeoutMs)
   const turn = pLimit(options.inFlightMax ?? IN_FLIGHT_MAX)
-  const open = new Set<Question>()
+  const open = new Set<DnsQuery>()
   let closed = false
 
   const resolve = async (
@@ -48,7 +48,7 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     const name = text.replace(/\.$/, '')
     if (!isDnsName(name)) return { fault: 'no-name' }
     if (closed || signal?.aborted) return { fault: 'timeout' }
-    const question = new Question({
+    const question = new DnsQuery({
       wire: wireFor(name, type),
       servers,
       clock,
@@ -89,15 +89,15 @@ const isDnsName = (name: string) =>
  * node:dns can ask the system's resolver as it is configured.
  */
 function createLines(udp: UdpTransport, random: Random, timeoutMs: number) {
-  return (name: string, type: RecordType): Wire =>
+  return (name: string, type: RecordType): DnsTransport =>
     server => {
       if (server === AS_CONFIGURED) return queryOverNodeDns(name, type, timeoutMs)
       const sent = udp.query(server, name, type)
-      let isOver = false
+      let isDone = false
       let hangUp = () => sent.cancel()
-      const said = sent.reply.then(async (reply): Promise<Said> => {
+      const said = sent.reply.then(async (reply): Promise<DnsReply> => {
         if (reply !== 'truncated') return limitRecords(reply)
-        if (isOver) return { code: 'ECANCELLED' }
+        if (isDone) return { code: 'ECANCELLED' }
         const again = queryOverTcp(server, { name, type }, random)
         hangUp = () => again.cancel()
         return limitRecords(await again.reply)
@@ -105,23 +105,27 @@ function createLines(udp: UdpTransport, random: Random, timeoutMs: number) {
       return {
         said,
         hangUp() {
-          isOver = true
+          isDone = true
           hangUp()
         },
       }
     }
 }
 
-const limitRecords = (reply: Said): Said =>
+const limitRecords = (reply: DnsReply): DnsReply =>
   'records' in reply ? { ...reply, records: reply.records.slice(0, RECORDS_MAX) } : reply
 
 /**
  * node:dns reports response codes that it does not know (6 to 11) as an empty answer. Each query has
  * a Resolver of its own, as `cancel` ends all queries of one.
  */
-function queryOverNodeDns(name: string, type: RecordType, timeoutMs: number): ReturnType<Wire> {
+function queryOverNodeDns(
+  name: string,
+  type: RecordType,
+  timeoutMs: number,
+): ReturnType<DnsTransport> {
   const resolver = new promises.Resolver({ timeout: timeoutMs, maxTimeout: timeoutMs, tries: 1 })
-  const ask = async (): Promise<Said> => {
+  const ask = async (): Promise<DnsReply> => {
     try {
       const records = await lookUp(resolver, name, type)
       // An alias without what was asked for behind it.

@@ -1,9 +1,9 @@
 import { publicSuffixes } from '../base/public-suffixes.ts'
 import { operatorBySuffix, TABLE } from './operator-book.ts'
-import { type OwnOperator, ownOperators } from './own-operators.ts'
+import { type CustomOperator, customOperators } from './own-operators.ts'
 
 /** Who runs the mail of a domain, known by the names of its exchangers. */
-export type Operator = {
+export type MxOperator = {
   /** Identifier: a name of the table such as `google`, one of your own, else the registrable domain of the exchanger. */
   readonly name: string
   /** Name for people: `Google`. */
@@ -16,16 +16,18 @@ export type Operator = {
   readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | 'parked'
 }
 
-export type OperatorReader = {
+export type MxOperatorReader = {
   /** The operator of the exchanger `host`: by the longest suffix of your own, else of the table, else by its registrable domain. */
-  of(host: string): Operator
+  of(host: string): MxOperator
   /** Whether the table or you say what a 2xx is worth there; else it is only the domain of somebody's own server. */
   isKnown(name: string): boolean
 }
 
 /** A reader over the built-in table and what you say of operators by name. Throws EvError('bad_config') where that cannot be. */
-export function createOperators(said: Readonly<Record<string, OwnOperator>> = {}): OperatorReader {
-  const own = ownOperators(said)
+export function createMxOperatorReader(
+  said: Readonly<Record<string, CustomOperator>> = {},
+): MxOperatorReader {
+  const own = customOperators(said)
   const vouched = new Set(Object.keys(said).filter(name => said[name]?.truth != null))
   return {
     of(host) {
@@ -39,7 +41,7 @@ export function createOperators(said: Readonly<Record<string, OwnOperator>> = {}
   }
 }
 
-function byDomain(host: string): Operator {
+function byDomain(host: string): MxOperator {
   const domain = publicSuffixes().getDomain(host, { allowPrivateDomains: false }) ?? host
   return { name: domain, title: domain, truth: 'tells' }
 }

@@ -1,7 +1,7 @@
-import type { Operator } from './operator.ts'
+import type { MxOperator } from './operator.ts'
 
 /** Name, title, what a 2xx is worth, and the ends of its exchangers' names, apart by a blank. */
-export type OperatorRow = readonly [string, string, Operator['truth'], string]
+export type OperatorRow = readonly [string, string, MxOperator['truth'], string]
 
 /** Who runs mail for many domains. The suffixes are public: providers' set-up pages and the MX records themselves. */
 export const OPERATOR_ROWS: readonly OperatorRow[] = [

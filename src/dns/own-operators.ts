@@ -1,19 +1,19 @@
 import { EvError } from '../base/error.ts'
-import type { Operator } from './operator.ts'
-import { type OperatorBook, operatorBySuffix, TABLE } from './operator-book.ts'
+import type { MxOperator } from './operator.ts'
+import { type MxOperatorTable, operatorBySuffix, TABLE } from './operator-book.ts'
 
 /** What you say of an operator; null: as it is without. */
-export type OwnOperator = {
+export type CustomOperator = {
   /** Ends of its exchangers' names, in lower case. */
   readonly hosts: readonly string[]
-  readonly title: Operator['title'] | null
-  readonly truth: Operator['truth'] | null
+  readonly title: MxOperator['title'] | null
+  readonly truth: MxOperator['truth'] | null
 }
 
 /** Your own operators, and those of the table of which you say something else. Throws EvError('bad_config'). */
-export function ownOperators(said: Readonly<Record<string, OwnOperator>>): OperatorBook {
-  const byName = new Map<string, Operator>()
-  const bySuffix = new Map<string, Operator>()
+export function customOperators(said: Readonly<Record<string, CustomOperator>>): MxOperatorTable {
+  const byName = new Map<string, MxOperator>()
+  const bySuffix = new Map<string, MxOperator>()
   for (const [name, { hosts, title, truth }] of Object.entries(said)) {
     const known = TABLE.byName.get(name) ?? { title: name, truth: 'tells' }
     const operator = { name, title: title ?? known.title, truth: truth ?? known.truth }
@@ -28,8 +28,8 @@ export function ownOperators(said: Readonly<Record<string, OwnOperator>>): Opera
 }
 
 /** What people call an operator: as you say, as the table says, else its name. */
-export function titleReader(
-  said: Readonly<Record<string, Pick<OwnOperator, 'title'>>>,
+export function titleParser(
+  said: Readonly<Record<string, Pick<CustomOperator, 'title'>>>,
 ): (name: string) => string {
   const own = new Map(Object.entries(said))
   return name => own.get(name)?.title ?? TABLE.byName.get(name)?.title ?? name
@@ -67,14 +67,14 @@ function nearest(name: string): string | null {
   const [best] = [...TABLE.byName.values()]
     .map(known => ({
       name: known.name,
-      likeness: Math.max(likeness(name, known.name), likeness(name, known.title)),
+      similarity: Math.max(similarity(name, known.name), similarity(name, known.title)),
     }))
-    .toSorted((a, b) => b.likeness - a.likeness)
-  return best === undefined || best.likeness < LIKENESS_MIN ? null : best.name
+    .toSorted((a, b) => b.similarity - a.similarity)
+  return best === undefined || best.similarity < LIKENESS_MIN ? null : best.name
 }
 
 /** From 0 to 1, by the pairs of letters that both have. */
-function likeness(one: string, other: string): number {
+function similarity(one: string, other: string): number {
   const [a, b] = [pairsOf(one), pairsOf(other)]
   return (2 * [...a].filter(pair => b.has(pair)).length) / (a.size + b.size || 1)
 }

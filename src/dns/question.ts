@@ -1,11 +1,14 @@
 import { type Clock, SECOND } from '../base/clock.ts'
 import type { DnsAnswer, DnsFault, HostAddresses, RecordOf, RecordType } from './resolver.ts'
-import type { ServerList } from './server-list.ts'
+import type { DnsFailover } from './server-list.ts'
 
 /** Sends the question to one server, once. `said` never rejects. */
-export type Wire = (server: string) => { readonly said: Promise<Said>; hangUp(): unknown }
+export type DnsTransport = (server: string) => {
+  readonly said: Promise<DnsReply>
+  hangUp(): unknown
+}
 /** Records, or a code of c-ares such as `ENOTFOUND`. */
-export type Said =
+export type DnsReply =
   | {
       readonly records: readonly RecordOf<RecordType>[]
       readonly additional?: readonly HostAddresses[]
@@ -16,19 +19,19 @@ export type Said =
  * One question, asked server after server: after a fault at once, after silence a little later while the ones before
  * may still answer. The first answer counts; what comes later falls on deaf ears.
  */
-export class Question {
+export class DnsQuery {
   readonly answer: Promise<DnsAnswer<RecordType>>
-  readonly #options: QuestionOptions
-  readonly #open = new Set<Call>()
+  readonly #options: DnsQueryOptions
+  readonly #open = new Set<PendingCall>()
   readonly #resolve: (answer: DnsAnswer<RecordType>) => void
   #turns: string[] = []
-  #last: Call | null = null
+  #last: PendingCall | null = null
   #fault: DnsFault = 'timeout'
   #over = false
-  #endPatience = () => {}
+  #stopTimeout = () => {}
   #endDeadline = () => {}
 
-  constructor(options: QuestionOptions) {
+  constructor(options: DnsQueryOptions) {
     this.#options = options
     const { promise, resolve } = Promise.withResolvers<DnsAnswer<RecordType>>()
     this.answer = promise
@@ -51,7 +54,7 @@ export class Question {
   }
 
   #next(): void {
-    this.#endPatience()
+    this.#stopTimeout()
     const server = this.#turns.shift()
     if (server === undefined) {
       this.#endIfNothingIsLeft()
@@ -59,21 +62,21 @@ export class Question {
     }
     const { clock, servers, timeoutMs, wire } = this.#options
     const { said, hangUp } = wire(server)
-    const call: Call = { server, hangUp }
+    const call: PendingCall = { server, hangUp }
     this.#last = call
     this.#open.add(call)
-    said.then(heard => this.#hear(call, heard))
+    said.then(received => this.#handle(call, received))
     // A short deadline too leaves the other tries their share.
-    this.#endPatience = clock.after(Math.min(PATIENCE_MS, timeoutMs / TRIES_MAX), () => {
+    this.#stopTimeout = clock.after(Math.min(TIMEOUT_MS, timeoutMs / TRIES_MAX), () => {
       if (this.#open.has(call)) servers.keptSilent(server)
       this.#next()
     })
   }
 
-  #hear(call: Call, said: Said): void {
+  #handle(call: PendingCall, said: DnsReply): void {
     this.#open.delete(call)
     if (this.#over) return
-    const answer = 'records' in said ? said : { fault: faultOf(said.code) }
+    const answer = 'records' in said ? said : { fault: faultFrom(said.code) }
     if ('records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data') {
       this.#options.servers.answered(call.server)
       this.#end(answer)
@@ -83,7 +86,7 @@ export class Question {
     }
   }
 
-  #goOnAfter(call: Call, code: string): void {
+  #goOnAfter(call: PendingCall, code: string): void {
     const { servers } = this.#options
     const { server } = call
     if (UNREACHED.has(code)) servers.keptSilent(server)
@@ -102,23 +105,23 @@ export class Question {
   #end(answer: DnsAnswer<RecordType>): void {
     if (this.#over) return
     this.#over = true
-    this.#endPatience()
+    this.#stopTimeout()
     this.#endDeadline()
     for (const call of this.#open) call.hangUp()
     this.#resolve(answer)
   }
 }
 
-type QuestionOptions = {
-  readonly wire: Wire
-  readonly servers: ServerList
+type DnsQueryOptions = {
+  readonly wire: DnsTransport
+  readonly servers: DnsFailover
   readonly clock: Clock
   readonly timeoutMs: number
 }
-type Call = { readonly server: string; hangUp(): unknown }
+type PendingCall = { readonly server: string; hangUp(): unknown }
 
 /** After so long a silence the next server is asked too. Below 2 s, so that a dead first server hardly shows. */
-const PATIENCE_MS = 1.5 * SECOND
+const TIMEOUT_MS = 1.5 * SECOND
 /** Tries of one question over all servers, or one each where there are more servers. */
 const TRIES_MAX = 3
 
@@ -134,7 +137,7 @@ const UNREACHED: ReadonlySet<string> = new Set(['ETIMEOUT', 'ECONNREFUSED', 'ECA
 /** What the same server may not say again. Any other fault (REFUSED, FORMERR, NOTIMP, garbage) it would only repeat. */
 const PASSING: ReadonlySet<string> = new Set(['ESERVFAIL', 'ETIMEOUT', 'ECONNREFUSED'])
 
-function faultOf(code: string): DnsFault {
+function faultFrom(code: string): DnsFault {
   if (code === 'ENOTFOUND') return 'no-name'
   if (code === 'ENODATA') return 'no-data'
   return code === 'ETIMEOUT' || code === 'ECANCELLED' ? 'timeout' : 'server'

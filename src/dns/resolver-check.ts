@@ -73,7 +73,7 @@ export class ResolverCheck {
 
   /** How long the last result still counts, in ms. */
   get dueInMs(): number {
-    return Math.max(0, this.#dueAt - this.#options.clock.ticks())
+    return Math.max(0, this.#dueAt - this.#options.clock.monotonicNow())
   }
 
   /** Starts a check if one is due. */
@@ -133,7 +133,7 @@ export class ResolverCheck {
     const { resolver, names, clock, random } = this.#options
     const limit = new AbortController()
     const cancel = clock.after(TIMEOUT_MS, () => limit.abort())
-    const result = await askCheckQuestions(resolver, { names, random, signal: limit.signal })
+    const result = await sendCheckQueries(resolver, { names, random, signal: limit.signal })
     cancel()
     this.#conclude(result)
   }
@@ -145,7 +145,7 @@ export class ResolverCheck {
     this.#failure = failure
     this.#made++
     this.#absentInARow = 0
-    this.#dueAt = clock.ticks() + (result === 'passed' ? PASSED_MS : FAILED_MS)
+    this.#dueAt = clock.monotonicNow() + (result === 'passed' ? PASSED_MS : FAILED_MS)
     if (!isNew || this.#isClosed) return
     if (failure === null) log.info(PASSED_AGAIN)
     else log.warn(describeFailure(failure))
@@ -166,7 +166,7 @@ const describeFailure = ({ detail }: CheckFailure) =>
 export type CheckResult = CheckFailure | 'passed' | 'unanswered'
 
 /** Asks for the names and a random one at once. */
-export async function askCheckQuestions(
+export async function sendCheckQueries(
   resolver: Resolver,
   options: {
     readonly names: readonly string[]
@@ -176,10 +176,10 @@ export async function askCheckQuestions(
 ): Promise<CheckResult> {
   const { names, random, signal } = options
   const [invented, ...known] = await Promise.all([
-    resolver.resolve(nobodysName(random), 'A', signal),
+    resolver.resolve(randomAbsentName(random), 'A', signal),
     ...names.map(name => resolver.resolve(name, 'MX', signal)),
   ])
-  return readCheckAnswers(
+  return evaluateCheckAnswers(
     invented,
     names.map((name, i) => [name, known[i] ?? { fault: 'timeout' }]),
   )
@@ -189,14 +189,14 @@ export async function askCheckQuestions(
 const NAME_LENGTH = 20
 
 /** A name that nobody has. */
-export const nobodysName = (random: Random) => `${random.token(NAME_LENGTH)}.com`
+export const randomAbsentName = (random: Random) => `${random.token(NAME_LENGTH)}.com`
 
-type AnyAnswer = DnsAnswer<RecordType>
+type CheckAnswer = DnsAnswer<RecordType>
 
 /** Judges a resolver by its answers for a name that nobody has and for names that must exist. */
-export function readCheckAnswers(
-  invented: AnyAnswer,
-  known: readonly (readonly [name: string, answer: AnyAnswer])[],
+export function evaluateCheckAnswers(
+  invented: CheckAnswer,
+  known: readonly (readonly [name: string, answer: CheckAnswer])[],
 ): CheckResult {
   if ('records' in invented) return fail('invented', 'gives an address to a name that nobody has')
   const missing = known.find(([, answer]) => isNegative(answer))

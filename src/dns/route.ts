@@ -33,7 +33,7 @@ export async function findRoute(
   signal?: AbortSignal,
 ): Promise<Route> {
   const answer = await resolver.resolve(domain, 'MX', signal)
-  if ('records' in answer) return rememberedRoute(answer.records)
+  if ('records' in answer) return cachedRoute(answer.records)
   if (answer.fault === 'no-name') return { kind: 'no-domain' }
   // RFC 5321 §5.1: the domain itself is the exchanger only where there is no MX at all.
   if (answer.fault === 'no-data') return implicitRoute(resolver, domain, signal)
@@ -41,10 +41,10 @@ export async function findRoute(
 }
 
 /** A remembered answer is read once: a list asks for the same route again and again. */
-function rememberedRoute(records: readonly MxRecord[]): Route {
+function cachedRoute(records: readonly MxRecord[]): Route {
   const known = ROUTES.get(records)
   if (known !== undefined) return known
-  const route = routeOf(records)
+  const route = routeFrom(records)
   ROUTES.set(records, route)
   return route
 }
@@ -52,7 +52,7 @@ function rememberedRoute(records: readonly MxRecord[]): Route {
 const ROUTES = new WeakMap<readonly MxRecord[], Route>()
 
 /** The hosts to try, best first; equal preferences in an order of chance (RFC 5321 §5.1). Empty when there is no host. */
-export function dialOrder(route: Route, random: Random): string[] {
+export function connectOrder(route: Route, random: Random): string[] {
   if (route.kind === 'implicit') return [route.host]
   if (route.kind !== 'mx') return []
   const byPreference = Map.groupBy(route.hosts, record => record.preference)
@@ -87,18 +87,18 @@ const ADDRESSES_MAX = 5
 /** More than any honest domain has; the best of them are kept. */
 const HOSTS_MAX = 20
 
-function routeOf(records: readonly MxRecord[]): Route {
+function routeFrom(records: readonly MxRecord[]): Route {
   const [first, ...others] = records
   // RFC 7505 §3: a lone "." means no mail; beside other records it is a mistake and counts for nothing.
   if (first && others.length === 0 && (first.host === '' || first.host === '.')) {
     return { kind: 'null-mx' }
   }
-  const hosts = usableHosts(records)
+  const hosts = reachableHosts(records)
   // No implicit exchanger here: there are MX records, they only lead nowhere (RFC 5321 §5.1).
   return hosts.length === 0 ? { kind: 'no-mail' } : { kind: 'mx', hosts }
 }
 
-function usableHosts(records: readonly MxRecord[]): MxRecord[] {
+function reachableHosts(records: readonly MxRecord[]): MxRecord[] {
   const sorted = records
     .filter(record => isHostName(record.host))
     .map(({ preference, host }) => ({ preference, host: plainName(host) }))

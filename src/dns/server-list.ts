@@ -1,13 +1,13 @@
 import { type Clock, SECOND } from '../base/clock.ts'
 
 /** The DNS servers to ask, those that lately kept silent last. */
-export class ServerList {
+export class DnsFailover {
   readonly #clock: Clock
   readonly #given: readonly string[]
   readonly #readSystem: () => readonly string[]
   readonly #silentUntil = new Map<string, number>()
   #system: readonly string[] = []
-  #systemKeptUntil = Number.NEGATIVE_INFINITY
+  #systemCachedUntil = Number.NEGATIVE_INFINITY
 
   /** `given` as they are, or where there are none what `system` says from time to time. */
   constructor(options: {
@@ -21,13 +21,14 @@ export class ServerList {
   }
 
   inOrder(): string[] {
-    const isSilent = (server: string) => this.#clock.ticks() < (this.#silentUntil.get(server) ?? 0)
+    const isSilent = (server: string) =>
+      this.#clock.monotonicNow() < (this.#silentUntil.get(server) ?? 0)
     const servers = this.#given.length > 0 ? this.#given : this.#systemNow()
     return [...servers.filter(server => !isSilent(server)), ...servers.filter(isSilent)]
   }
 
   keptSilent(server: string): void {
-    this.#silentUntil.set(server, this.#clock.ticks() + SILENT_MS)
+    this.#silentUntil.set(server, this.#clock.monotonicNow() + SILENT_MS)
   }
 
   answered(server: string): void {
@@ -35,9 +36,9 @@ export class ServerList {
   }
 
   #systemNow(): readonly string[] {
-    if (this.#clock.ticks() >= this.#systemKeptUntil) {
+    if (this.#clock.monotonicNow() >= this.#systemCachedUntil) {
       this.#system = this.#readSystem()
-      this.#systemKeptUntil = this.#clock.ticks() + SYSTEM_KEPT_MS
+      this.#systemCachedUntil = this.#clock.monotonicNow() + SYSTEM_TTL_MS
     }
     return this.#system
   }
@@ -46,4 +47,4 @@ export class ServerList {
 /** How long a silent server is asked last. After it the first question that meets silence pays for all. */
 const SILENT_MS = 30 * SECOND
 /** A changed resolv.conf is seen within this time, without a restart; reading it costs some 40 µs. */
-const SYSTEM_KEPT_MS = 2 * SECOND
+const SYSTEM_TTL_MS = 2 * SECOND

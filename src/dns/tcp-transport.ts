@@ -2,9 +2,9 @@ import { connect } from 'node:net'
 import dnsPacket from 'dns-packet'
 import type { Random } from '../base/random.ts'
 import { createQuery, type DnsQuestion, parseServer, readReply, readResponseId } from './message.ts'
-import type { Said } from './question.ts'
+import type { DnsReply } from './question.ts'
 
-export type TcpQuery = { readonly reply: Promise<Said>; cancel(): void }
+export type TcpQuery = { readonly reply: Promise<DnsReply>; cancel(): void }
 
 /**
  * Sends one DNS query over a TCP connection of its own, and closes it (RFC 7766). The first message
@@ -13,9 +13,9 @@ export type TcpQuery = { readonly reply: Promise<Said>; cancel(): void }
  */
 export function queryOverTcp(server: string, question: DnsQuestion, random: Random): TcpQuery {
   const id = random.below(0x1_0000)
-  const { promise, resolve } = Promise.withResolvers<Said>()
+  const { promise, resolve } = Promise.withResolvers<DnsReply>()
   const socket = connect(parseServer(server))
-  const settle = (said: Said) => {
+  const settle = (said: DnsReply) => {
     resolve(said)
     socket.destroy()
   }
@@ -46,7 +46,7 @@ function readMessage(received: Buffer): Buffer | null {
   return received.length < end ? null : received.subarray(LENGTH_BYTES, end)
 }
 
-function readTcpReply(message: Buffer, id: number, question: DnsQuestion): Said {
+function readTcpReply(message: Buffer, id: number, question: DnsQuestion): DnsReply {
   if (readResponseId(message) !== id) return { code: 'EBADRESP' }
   const reply = readReply(message, question)
   return reply === 'ignored' || reply === 'truncated' ? { code: 'EBADRESP' } : reply

@@ -4,15 +4,15 @@ import dnsPacket from 'dns-packet'
 import type { Random } from '../base/random.ts'
 import {
   createQuery,
+  type DnsMessageReply,
   type DnsQuestion,
   parseServer,
-  type Reply,
   readReply,
   readResponseId,
 } from './message.ts'
 import type { RecordType } from './resolver.ts'
 
-export type UdpQuery = { readonly reply: Promise<Reply>; cancel(): void }
+export type UdpQuery = { readonly reply: Promise<DnsMessageReply>; cancel(): void }
 
 /**
  * Sends DNS queries over UDP (RFC 1035 §4.2.1). A packet is a reply to a query only when it comes
@@ -65,7 +65,7 @@ const SOCKETS_PER_SERVER = 4
 const QUERIES_PER_SOCKET = 200
 
 type PendingQuery = DnsQuestion & {
-  readonly resolve: (reply: Reply) => void
+  readonly resolve: (reply: DnsMessageReply) => void
 }
 
 /** One connected socket: the kernel drops packets from other addresses and reports ICMP errors. */
@@ -113,7 +113,7 @@ class Channel {
   send(name: string, type: RecordType): UdpQuery {
     this.#sent++
     const id = this.#unusedId()
-    const { promise, resolve } = Promise.withResolvers<Reply>()
+    const { promise, resolve } = Promise.withResolvers<DnsMessageReply>()
     this.#pending.set(id, { name, type, resolve })
     void this.#transmit(id, name, type)
     return { reply: promise, cancel: () => this.#settle(id, { code: 'ECANCELLED' }) }
@@ -147,7 +147,7 @@ class Channel {
     if (reply !== 'ignored') this.#settle(id, reply)
   }
 
-  #settle(id: number, reply: Reply): void {
+  #settle(id: number, reply: DnsMessageReply): void {
     this.#pending.get(id)?.resolve(reply)
     this.#pending.delete(id)
     this.#closeIfUnused()

@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
-import { cleanText } from '../base/text.ts'
+import { sanitizeText } from '../base/text.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import type { Dial } from '../smtp/dial.ts'
@@ -22,12 +22,12 @@ import { type DnsServer, dnsFindings } from './way/dns.ts'
 import { ipv6Finding } from './way/ipv6.ts'
 import { ownAddresses } from './way/own-address.ts'
 import { portFinding } from './way/port.ts'
-import { callAtAll } from './way/round.ts'
-import type { Visit } from './way/visit.ts'
+import { probeAll } from './way/round.ts'
+import type { HandshakeResult } from './way/visit.ts'
 import { clockFinding } from './way/wall-clock.ts'
 
 /** Who asks mail servers, and from where. */
-export type Patient = {
+export type Target = {
   readonly name: string
   readonly helo: string
   /** The bare address; empty for the null sender. */
@@ -37,14 +37,14 @@ export type Patient = {
   readonly dial: Dial
 }
 
-export type DoctorWorld = {
+export type DoctorDeps = {
   readonly clock: Clock
   readonly random: Random
   readonly resolver: Resolver
   readonly dnsServers: readonly DnsServer[]
   /** Names that must have MX records; empty: the servers are not checked by any. */
   readonly dnsCheckNames: readonly string[]
-  readonly egresses: readonly Patient[]
+  readonly egresses: readonly Target[]
   readonly isPublic: (ip: string) => boolean
   readonly smtpPort: number
   /** Mail servers to call at, by name or address. */
@@ -82,13 +82,13 @@ const DEADLINE_MS = 18 * SECOND
  * Examines whether this machine is fit to ask mail servers. All at once; findings come in a fixed order, as soon as they
  * are known, and after an abort of `signal` without waiting for anybody.
  */
-export async function* examine(world: DoctorWorld, signal?: AbortSignal): AsyncGenerator<Check> {
+export async function* runChecks(deps: DoctorDeps, signal?: AbortSignal): AsyncGenerator<Check> {
   const end = new AbortController()
   const giveUp = () => end.abort()
-  const cancel = world.clock.after(DEADLINE_MS, giveUp)
+  const cancel = deps.clock.after(DEADLINE_MS, giveUp)
   signal?.addEventListener('abort', giveUp, { once: true })
   try {
-    for (const { check, egress, findings } of examinations(world, end.signal)) {
+    for (const { check, egress, findings } of examinations(deps, end.signal)) {
       for (const finding of await findings) {
         yield { check, egress, ...shown(finding) }
       }
@@ -103,8 +103,8 @@ export async function* examine(world: DoctorWorld, signal?: AbortSignal): AsyncG
 /** What servers and the DNS say stands in it, cut where it came in; here nothing of it gets by unclean. */
 const shown = ({ state, says, todo }: Finding): Finding => ({
   state,
-  says: cleanText(says, CHARACTERS_MAX),
-  todo: todo === null ? null : cleanText(todo, CHARACTERS_MAX),
+  says: sanitizeText(says, CHARACTERS_MAX),
+  todo: todo === null ? null : sanitizeText(todo, CHARACTERS_MAX),
 })
 
 /** Longer than any sentence of ours with what others say in it. */
@@ -116,17 +116,17 @@ type Examination = {
   readonly findings: Promise<readonly Finding[]>
 }
 
-function examinations(world: DoctorWorld, signal: AbortSignal): Examination[] {
-  const { clock, machine, dataDir, databaseUrl, concurrency } = world
-  const names = world.exchangers.filter(host => parseIp(host) === null)
-  const rounds = world.egresses.map(egress => ({
+function examinations(deps: DoctorDeps, signal: AbortSignal): Examination[] {
+  const { clock, machine, dataDir, databaseUrl, concurrency } = deps
+  const names = deps.exchangers.filter(host => parseIp(host) === null)
+  const rounds = deps.egresses.map(egress => ({
     egress,
-    visits: callAtAll({ ...world, ...egress }, world.exchangers, signal),
+    visits: probeAll({ ...deps, ...egress }, deps.exchangers, signal),
   }))
   const allVisits = Promise.all(rounds.map(({ visits }) => visits))
   return [
-    general('dns', dnsFindings(world, names, signal)),
-    ...rounds.flatMap(({ egress, visits }) => examineEgress(world, egress, visits, signal)),
+    general('dns', dnsFindings(deps, names, signal)),
+    ...rounds.flatMap(({ egress, visits }) => checkEgress(deps, egress, visits, signal)),
     general(
       'clock',
       allVisits.then(all => [clockFinding(all.flat(), clock.now())]),
@@ -134,12 +134,12 @@ function examinations(world: DoctorWorld, signal: AbortSignal): Examination[] {
     general('disk', diskFinding(machine, dataDir).then(one)),
     general('open-files', Promise.resolve([openFilesFinding(machine.openFilesMax, concurrency)])),
     general('data-directory', dataDirectoryFinding(dataDir, databaseUrl).then(one)),
-    ...(isPostgresUrl(databaseUrl) ? [general('database', serverFindings(world, signal))] : []),
+    ...(isPostgresUrl(databaseUrl) ? [general('database', serverFindings(deps, signal))] : []),
   ]
 }
 
 function serverFindings(
-  { databaseUrl, databaseConnections, clock }: DoctorWorld,
+  { databaseUrl, databaseConnections, clock }: DoctorDeps,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   const place = withoutPassword(databaseUrl)
@@ -152,21 +152,21 @@ function serverFindings(
   )
 }
 
-function examineEgress(
-  { resolver, smtpPort, isPublic, egresses }: DoctorWorld,
-  egress: Patient,
-  visits: Promise<readonly Visit[]>,
+function checkEgress(
+  { resolver, smtpPort, isPublic, egresses }: DoctorDeps,
+  egress: Target,
+  visits: Promise<readonly HandshakeResult[]>,
   signal: AbortSignal,
 ): Examination[] {
   const { helo, proxied } = egress
   const ours = visits.then(found => ownAddresses(found, { ...egress, isPublic }))
   const addresses = ours.then(found => found.addresses)
-  const each = (examine: (ip: string) => Promise<Finding | readonly Finding[]>) =>
+  const each = (runChecks: (ip: string) => Promise<Finding | readonly Finding[]>) =>
     addresses.then(async all =>
-      all.length === 0 ? [NO_ADDRESS] : (await Promise.all(all.map(examine))).flat(),
+      all.length === 0 ? [NO_ADDRESS] : (await Promise.all(all.map(runChecks))).flat(),
     )
   const of = (check: CheckName, findings: Promise<readonly Finding[]>): Examination =>
-    examination(check, egresses.length > 1 ? egress.name : null, findings)
+    startCheck(check, egresses.length > 1 ? egress.name : null, findings)
   return [
     of(
       'port-25',
@@ -205,9 +205,9 @@ const NO_ADDRESS = warn(
 const one = (finding: Finding) => [finding]
 
 const general = (check: CheckName, findings: Promise<readonly Finding[]>) =>
-  examination(check, null, findings)
+  startCheck(check, null, findings)
 
-function examination(
+function startCheck(
   check: CheckName,
   egress: string | null,
   findings: Promise<readonly Finding[]>,

@@ -1,19 +1,19 @@
 import { type Clock, MINUTE, SECOND } from '../base/clock.ts'
 import type { ResolverCheck } from '../dns/resolver-check.ts'
-import type { Prepared } from './inquiry/prepare.ts'
+import type { PreparedAddress } from './inquiry/prepare.ts'
 
 /**
  * How long a list waits for the DNS check to pass, from the first row that waits: enough to restart
  * a resolver, leave a VPN or log in to a captive portal. Then its rows end as `dns_error`.
  */
-export const DNS_PATIENCE_MS = 10 * MINUTE
+export const DNS_RETRY_BUDGET_MS = 10 * MINUTE
 
 /** Holds back the rows of one list while the answers of the DNS server are not believed. */
 export class DnsPause {
   readonly #check: ResolverCheck | null
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  #begunAt: number | null = null
+  #startedAt: number | null = null
   #waiting: Promise<boolean> | null = null
 
   /** `check` is null where the resolver is not checked; an abort of `signal` ends all waits. */
@@ -33,10 +33,13 @@ export class DnsPause {
 
   async #wait(): Promise<boolean> {
     if (this.#check === null) return false
-    this.#begunAt ??= this.#clock.ticks()
-    while (!this.#signal.aborted && this.#clock.ticks() - this.#begunAt < DNS_PATIENCE_MS) {
+    this.#startedAt ??= this.#clock.monotonicNow()
+    while (
+      !this.#signal.aborted &&
+      this.#clock.monotonicNow() - this.#startedAt < DNS_RETRY_BUDGET_MS
+    ) {
       if ((await this.#check.nextResult(this.#signal)) !== null) continue
-      this.#begunAt = null
+      this.#startedAt = null
       return !this.#signal.aborted
     }
     return false
@@ -51,7 +54,7 @@ export const dnsWaitMs = (check: ResolverCheck | null): number | null =>
   check === null || check.failure === null ? null : Math.max(WAIT_MIN_MS, check.dueInMs)
 
 /** Whether the address has a result only because an answer of the DNS server was not believed. */
-export const isNotBelieved = (prepared: Prepared) =>
+export const isUntrusted = (prepared: PreparedAddress) =>
   'result' in prepared &&
   prepared.result.evidence.route?.kind === 'unknown' &&
   prepared.result.evidence.route.detail !== undefined

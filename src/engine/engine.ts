@@ -1,30 +1,30 @@
 import { addressKey, isFault, parseAddress } from '../address/address.ts'
-import { EvError, messageOf } from '../base/error.ts'
+import { EvError, errorMessage } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
-import type { Operator } from '../dns/operator.ts'
+import type { MxOperator } from '../dns/operator.ts'
 import type { ResolverCheck } from '../dns/resolver-check.ts'
 import { addressesOf } from '../dns/route.ts'
-import type { Fleet } from '../probe/egress/fleet.ts'
-import type { Pace } from '../probe/pace.ts'
-import type { PaceStatus } from '../probe/pace-status.ts'
+import type { EgressPool } from '../probe/egress/fleet.ts'
+import type { RateController } from '../probe/pace.ts'
+import type { RateStatus } from '../probe/pace-status.ts'
 import { type Acceptance, catchAllKey, type RouteWithHost } from '../probe/plan.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { type DnsPause, isNotBelieved } from './dns-pause.ts'
-import { Inquirer, type ProbeListOptions } from './inquiry/inquirer.ts'
+import { type DnsPause, isUntrusted } from './dns-pause.ts'
+import { type ProbeListOptions, ProbeRunner } from './inquiry/inquirer.ts'
 import {
-  type Inquiry,
-  type Prepared,
-  type PrepareWorld,
+  type PrepareDeps,
+  type PreparedAddress,
+  type ProbeTask,
   prepare,
-  resumeInquiry,
+  restoreTask,
 } from './inquiry/prepare.ts'
-import { limited, orAborted } from './limit.ts'
-import { isFresh, type ResultMemory } from './memory.ts'
-import { Recaller } from './recall.ts'
-import { resultOfFailure, resultOfMemory, standIn } from './result/conclude.ts'
+import { abortable, withDeadline } from './limit.ts'
+import { isFresh, type ResultCache } from './memory.ts'
+import { BatchedCache } from './recall.ts'
+import { fromCache, fromFailure, staleIfError } from './result/conclude.ts'
 import { sandboxResult } from './sandbox.ts'
 import { sandboxSteps } from './step/sandbox-steps.ts'
-import { type Telling, tellingOf } from './step/telling.ts'
+import { observerFor, type StepObserver } from './step/telling.ts'
 import type { Step } from './step.ts'
 import { type ManyOptions, streamResults } from './stream/stream.ts'
 
@@ -48,11 +48,11 @@ export type RouteOptions = VerifyOptions & {
   readonly dnsPause?: DnsPause
 }
 
-export type EngineWorld = PrepareWorld & {
+export type EngineDeps = PrepareDeps & {
   /** Null: the resolver is not checked. */
   readonly resolverCheck: ResolverCheck | null
-  readonly fleet: Fleet
-  readonly memory: ResultMemory
+  readonly egressPool: EgressPool
+  readonly cache: ResultCache
   readonly log: Log
   /** Results are simulated: no DNS, no socket. */
   readonly sandbox: boolean
@@ -71,18 +71,18 @@ const LIST_ROUTE_MS = 60_000
 
 /** Addresses in, results out: one at a time, as a stream, or in the two steps that a job takes. */
 export class Engine {
-  readonly #world: EngineWorld
-  readonly #memory: Recaller
-  readonly #inquirer: Inquirer
+  readonly #deps: EngineDeps
+  readonly #cache: BatchedCache
+  readonly #runner: ProbeRunner
   readonly #inFlight = new Map<string, Promise<Result>>()
   readonly #closing = new AbortController()
 
-  constructor(world: EngineWorld) {
-    this.#world = world
-    this.#memory = new Recaller(world)
-    this.#inquirer = new Inquirer({
-      ...world,
-      memory: this.#memory,
+  constructor(deps: EngineDeps) {
+    this.#deps = deps
+    this.#cache = new BatchedCache(deps)
+    this.#runner = new ProbeRunner({
+      ...deps,
+      cache: this.#cache,
       closing: this.#closing.signal,
     })
   }
@@ -94,29 +94,32 @@ export class Engine {
   async verify(text: string, options: VerifyOptions = {}): Promise<Result> {
     options.signal?.throwIfAborted()
     const given = asText(text)
-    if (this.#world.sandbox) return this.#simulate(given, options)
+    if (this.#deps.sandbox) return this.#simulate(given, options)
     const run = this.#verify(given, options)
-    return options.signal === undefined ? run : orAborted(run, options.signal)
+    return options.signal === undefined ? run : abortable(run, options.signal)
   }
 
   /**
    * The remembered answer while it is fresh, which costs no question to a mail server; null: there is none. Never
    * rejects.
    */
-  async recall(text: string, options: Pick<VerifyOptions, 'onStep'> = {}): Promise<Result | null> {
-    const { clock, deadlineMs } = this.#world
+  async getCached(
+    text: string,
+    options: Pick<VerifyOptions, 'onStep'> = {},
+  ): Promise<Result | null> {
+    const { clock, deadlineMs } = this.#deps
     const given = asText(text)
     const address = parseAddress(given)
     if (isFault(address)) return null
-    const known = await this.#memory.recall(addressKey(address))
+    const known = await this.#cache.get(addressKey(address))
     if (known === null || !isFresh(known, clock.now())) return null
-    const telling = tellingOf(options, this.#world)
-    const how = { limitMs: deadlineMs, isUrgent: true, telling }
+    const observer = observerFor(options, this.#deps)
+    const how = { limitMs: deadlineMs, isUrgent: true, observer }
     const prepared = await this.#prepare(given, options, how)
     // The lists or the DNS may decide by now what was asked of the mail server then.
     if ('result' in prepared) return prepared.result.cached ? prepared.result : null
-    telling?.recalled(known.at)
-    return resultOfMemory(clock, prepared.inquiry, known)
+    observer?.onCacheHit(known.at)
+    return fromCache(clock, prepared.task, known)
   }
 
   /** Verifies a stream of addresses; results come as they ripen, each once. */
@@ -128,16 +131,16 @@ export class Engine {
       throw new EvError('usage', 'verifyMany takes a list of addresses; for one there is verify().')
     }
     return streamResults(this, texts, {
-      concurrency: this.#world.concurrency,
-      greylistDelayMs: this.#world.greylistDelayMs,
-      clock: this.#world.clock,
+      concurrency: this.#deps.concurrency,
+      greylistDelayMs: this.#deps.greylistDelayMs,
+      clock: this.#deps.clock,
       closing: this.#closing.signal,
       ...options,
     })
   }
 
   /** First step of a list: decides what needs no mail server and finds the operator of the rest, in order. */
-  route(texts: readonly string[], options: VerifyOptions = {}): Promise<Prepared[]> {
+  route(texts: readonly string[], options: VerifyOptions = {}): Promise<PreparedAddress[]> {
     return Promise.all(texts.map(text => this.routeOne(text, options)))
   }
 
@@ -145,41 +148,41 @@ export class Engine {
    * The same for one address of a list, so that it does not wait for the DNS of the others; the memory is
    * still asked for many at a time. Never rejects: an aborted `signal` gives `dns_error`.
    */
-  async routeOne(text: string, options: RouteOptions = {}): Promise<Prepared> {
-    const { clock, sandbox } = this.#world
+  async routeOne(text: string, options: RouteOptions = {}): Promise<PreparedAddress> {
+    const { clock, sandbox } = this.#deps
     const given = asText(text)
     if (sandbox) return { result: sandboxResult(clock, given) }
     const how = { limitMs: LIST_ROUTE_MS, isUrgent: false }
     let prepared = await this.#prepare(given, options, how)
-    while (isNotBelieved(prepared) && (await options.dnsPause?.wait()) === true) {
+    while (isUntrusted(prepared) && (await options.dnsPause?.wait()) === true) {
       prepared = await this.#prepare(given, options, how)
     }
-    if ('result' in prepared || asksAnew(options)) return prepared
-    const { inquiry } = prepared
-    const remembered = await this.#memory.recall(addressKey(inquiry.address))
-    if (remembered === null) return prepared
-    if (!isFresh(remembered, clock.now())) return { inquiry: { ...inquiry, remembered } }
-    return { result: resultOfMemory(clock, inquiry, remembered) }
+    if ('result' in prepared || refreshes(options)) return prepared
+    const { task } = prepared
+    const cached = await this.#cache.get(addressKey(task.address))
+    if (cached === null) return prepared
+    if (!isFresh(cached, clock.now())) return { task: { ...task, cached } }
+    return { result: fromCache(clock, task, cached) }
   }
 
   /** Second step of a list: asks one operator about addresses, with one connection at a time. */
   probe(
-    operator: Operator,
-    inquiries: readonly Inquiry[],
+    operator: MxOperator,
+    tasks: readonly ProbeTask[],
     options: ProbeListOptions,
   ): Promise<void> {
-    return this.#inquirer.many(operator, inquiries, options)
+    return this.#runner.probeMany(operator, tasks, options)
   }
 
   /** Takes up an item whose route was found before; null where the lists by now decide it without a mail server. */
-  resume(text: string, route: RouteWithHost, accepted: Acceptance | null = null): Inquiry | null {
-    return resumeInquiry(this.#world, text, route, accepted)
+  resume(text: string, route: RouteWithHost, accepted: Acceptance | null = null): ProbeTask | null {
+    return restoreTask(this.#deps, text, route, accepted)
   }
 
   /** Looks up where the first exchanger is, so that no connection has to wait for that. */
   lookAhead(route: RouteWithHost): void {
     const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
-    const { resolver, hasIpv6 } = this.#world
+    const { resolver, hasIpv6 } = this.#deps
     if (host !== undefined) void addressesOf(resolver, host, undefined, hasIpv6)
   }
 
@@ -188,50 +191,53 @@ export class Engine {
    * file and the line where one is bad, and goes on with the lists as they were.
    */
   reloadLists(): void {
-    this.#world.lists.reload()
+    this.#deps.lists.reload()
   }
 
   /** How an operator is asked at present, by one egress of ours or by the one of them that should ask it. */
-  pace(operator: string, egress = this.fleet.own.firstFor(operator)): Pace {
-    return this.fleet.prober(egress).pace(operator)
+  rateController(
+    operator: string,
+    egress = this.egressPool.own.primaryFor(operator),
+  ): RateController {
+    return this.egressPool.prober(egress).rateController(operator)
   }
 
   /** How an operator is asked at present by the egress that should ask it; null: it was not asked lately. */
-  paceStatus(operator: string): PaceStatus | null {
-    const { own } = this.fleet
-    return own.prober(own.firstFor(operator)).knownPace(operator)?.status(operator) ?? null
+  rateStatus(operator: string): RateStatus | null {
+    const { own } = this.egressPool
+    return own.prober(own.primaryFor(operator)).knownController(operator)?.status(operator) ?? null
   }
 
   /** Who runs the mail of a domain, as far as it is known before the DNS is asked; else the domain itself. */
   likelyOperator(domain: string): string {
-    const { lists, likelyHosts } = this.#world
+    const { lists, likelyHosts } = this.#deps
     return lists.operators.of(likelyHosts.get(domain) ?? domain).name
   }
 
   /** Conversations at the same time, in all. */
   get concurrency(): number {
-    return this.#world.concurrency
+    return this.#deps.concurrency
   }
 
   /** Whether it is known if the domain of an inquiry takes mail for everybody. */
-  isTested(inquiry: Inquiry): boolean {
-    const { catchAll } = this.fleet.prober(this.fleet.names[0] as string)
-    return inquiry.catchAll !== null || catchAll.isTold(catchAllKey(inquiry), false)
+  isTested(task: ProbeTask): boolean {
+    const { catchAll } = this.egressPool.prober(this.egressPool.names[0] as string)
+    return task.catchAll !== null || catchAll.isNotified(catchAllKey(task), false)
   }
 
   /** Whether the DNS server tells the truth; null where that is not checked. */
   get resolverCheck(): ResolverCheck | null {
-    return this.#world.resolverCheck
+    return this.#deps.resolverCheck
   }
 
   /** Our source identities, and who else asks. */
-  get fleet(): Fleet {
-    return this.#world.fleet
+  get egressPool(): EgressPool {
+    return this.#deps.egressPool
   }
 
   /** The names of ours, in the order of the settings. */
   get egresses(): readonly string[] {
-    return this.fleet.names
+    return this.egressPool.names
   }
 
   /**
@@ -242,50 +248,50 @@ export class Engine {
     const isFirst = !this.#closing.signal.aborted
     this.#closing.abort()
     await Promise.allSettled(this.#inFlight.values())
-    await this.#inquirer.idle()
-    if (isFirst) this.#world.close()
+    await this.#runner.idle()
+    if (isFirst) this.#deps.close()
   }
 
   #simulate(text: string, options: VerifyOptions): Result {
-    const result = sandboxResult(this.#world.clock, text)
-    const telling = tellingOf(options, this.#world)
-    if (telling !== null) for (const step of sandboxSteps(result)) telling.tell(step)
+    const result = sandboxResult(this.#deps.clock, text)
+    const observer = observerFor(options, this.#deps)
+    if (observer !== null) for (const step of sandboxSteps(result)) observer.notify(step)
     return result
   }
 
   async #verify(text: string, options: VerifyOptions): Promise<Result> {
-    const { clock, deadlineMs } = this.#world
-    const begunAt = clock.ticks()
-    const telling = tellingOf(options, this.#world)
+    const { clock, deadlineMs } = this.#deps
+    const startedAt = clock.monotonicNow()
+    const observer = observerFor(options, this.#deps)
     const prepared = await this.#prepare(text, options, {
-      ...{ limitMs: deadlineMs, isUrgent: true, telling },
+      ...{ limitMs: deadlineMs, isUrgent: true, observer },
     })
     if ('result' in prepared) return prepared.result
-    const { inquiry } = prepared
-    const key = addressKey(inquiry.address)
-    const known = asksAnew(options) ? null : await this.#memory.recall(key)
+    const { task } = prepared
+    const key = addressKey(task.address)
+    const known = refreshes(options) ? null : await this.#cache.get(key)
     if (known !== null) {
-      telling?.recalled(known.at)
+      observer?.onCacheHit(known.at)
       // What is no longer fresh still serves, and is asked again behind it.
       const isAsked = isFresh(known, clock.now()) || this.#inFlight.has(key)
-      if (!isAsked) void this.#ask(key, inquiry)
-      return resultOfMemory(clock, inquiry, known)
+      if (!isAsked) void this.#ask(key, task)
+      return fromCache(clock, task, known)
     }
     const dialogue = options.include?.includes('dialogue') ?? false
-    const running = dialogue || telling !== null ? undefined : this.#inFlight.get(key)
-    const result = await (running ?? this.#ask(key, inquiry, { dialogue, telling }))
+    const running = dialogue || observer !== null ? undefined : this.#inFlight.get(key)
+    const result = await (running ?? this.#ask(key, task, { dialogue, observer }))
     // The answer to a question that somebody else asked is one that was known.
     const cached = running !== undefined && result.verdict.risk !== 'unknown'
-    return { ...result, email: text, cached, tookMs: Math.round(clock.ticks() - begunAt) }
+    return { ...result, email: text, cached, tookMs: Math.round(clock.monotonicNow() - startedAt) }
   }
 
   /** Asks the mail server; who asks about the same address meanwhile shares the answer. */
   #ask(
     key: string,
-    inquiry: Inquiry,
-    { dialogue, telling }: Heard = { dialogue: false, telling: null },
+    task: ProbeTask,
+    { dialogue, observer }: StepSource = { dialogue: false, observer: null },
   ): Promise<Result> {
-    const run = this.#inquirer.one(inquiry, { dialogue, listener: telling?.listener ?? null })
+    const run = this.#runner.probeOne(task, { dialogue, listener: observer?.listener ?? null })
     this.#inFlight.set(key, run)
     void run.finally(() => {
       if (this.#inFlight.get(key) === run) this.#inFlight.delete(key)
@@ -297,50 +303,54 @@ export class Engine {
   async #prepare(
     text: string,
     options: VerifyOptions,
-    { limitMs, isUrgent, telling = null }: PrepareHow,
-  ): Promise<Prepared> {
-    const { clock, log } = this.#world
-    const begunAt = clock.ticks()
-    const limit = limited(clock, limitMs, [this.#closing.signal, options.signal])
+    { limitMs, isUrgent, observer = null }: PrepareMode,
+  ): Promise<PreparedAddress> {
+    const { clock, log } = this.#deps
+    const startedAt = clock.monotonicNow()
+    const limit = withDeadline(clock, limitMs, [this.#closing.signal, options.signal])
     try {
       const checkSmtp = options.checkSmtp ?? true
       const { signal } = limit
-      const prepared = await prepare(this.#world, text, { checkSmtp, signal, telling, isUrgent })
-      const mayRecall = checkSmtp && !asksAnew(options)
-      return 'result' in prepared && mayRecall
-        ? { result: await this.#orRemembered(prepared.result, begunAt, telling) }
+      const prepared = await prepare(this.#deps, text, { checkSmtp, signal, observer, isUrgent })
+      const canUseCache = checkSmtp && !refreshes(options)
+      return 'result' in prepared && canUseCache
+        ? { result: await this.#orCached(prepared.result, startedAt, observer) }
         : prepared
     } catch (error) {
-      log.error('a verification failed inside ev', { error: messageOf(error) })
-      return { result: resultOfFailure(clock, { text, begunAt }, error) }
+      log.error('a verification failed inside ev', { error: errorMessage(error) })
+      return { result: fromFailure(clock, { text, startedAt }, error) }
     } finally {
       limit.done()
     }
   }
 
   /** Where the DNS failed, a definite answer that is still kept serves. */
-  async #orRemembered(result: Result, begunAt: number, telling: Telling | null): Promise<Result> {
+  async #orCached(
+    result: Result,
+    startedAt: number,
+    observer: StepObserver | null,
+  ): Promise<Result> {
     const { address, route } = result.evidence
     if (route?.kind !== 'unknown' || isFault(address)) return result
-    const known = await this.#memory.recall(addressKey(address))
+    const known = await this.#cache.get(addressKey(address))
     if (known === null) return result
-    telling?.recalled(known.at)
-    return standIn(this.#world.clock, result, begunAt, known)
+    observer?.onCacheHit(known.at)
+    return staleIfError(this.#deps.clock, result, startedAt, known)
   }
 }
 
 /** What somebody wants to hear of a question, beside its answer. */
-type Heard = { readonly dialogue: boolean; readonly telling: Telling | null }
+type StepSource = { readonly dialogue: boolean; readonly observer: StepObserver | null }
 
-type PrepareHow = {
+type PrepareMode = {
   readonly limitMs: number
   /** Somebody waits for this one address. */
   readonly isUrgent: boolean
-  readonly telling?: Telling | null
+  readonly observer?: StepObserver | null
 }
 
 /** What a remembered answer cannot give. */
-const asksAnew = ({ forceRefresh, include }: VerifyOptions) =>
+const refreshes = ({ forceRefresh, include }: VerifyOptions) =>
   forceRefresh === true || (include !== undefined && include.length > 0)
 
 /** Callers without types hand in whatever stands in their rows: an empty cell is no address. */

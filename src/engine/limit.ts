@@ -7,7 +7,7 @@ export type Limit = { readonly signal: AbortSignal; readonly done: () => void }
  * A signal that aborts after `limitMs` (null: never by itself) or as soon as one of `signals` does.
  * AbortSignal.any would hang on long-lived signals until it is collected.
  */
-export function limited(
+export function withDeadline(
   clock: Clock,
   limitMs: number | null,
   signals: readonly (AbortSignal | undefined)[],
@@ -32,30 +32,30 @@ export function limited(
 }
 
 /** Whom a signal is passed on to. */
-const ears = new WeakMap<AbortSignal, Set<() => void>>()
+const listeners = new WeakMap<AbortSignal, Set<() => void>>()
 
 /**
  * Calls back when the signal aborts; the returned function cancels it. An EventTarget looks through all its
  * listeners whenever one is added, and a list has thousands: one listener of ours stands for all.
  */
 function onAbort(signal: AbortSignal, callback: () => void): () => void {
-  const all = ears.get(signal) ?? firstEar(signal)
+  const all = listeners.get(signal) ?? firstListener(signal)
   all.add(callback)
   return () => all.delete(callback)
 }
 
-function firstEar(signal: AbortSignal): Set<() => void> {
+function firstListener(signal: AbortSignal): Set<() => void> {
   const all = new Set<() => void>()
-  ears.set(signal, all)
-  const tellAll = () => {
+  listeners.set(signal, all)
+  const notifyAll = () => {
     for (const callback of [...all]) callback()
   }
-  signal.addEventListener('abort', tellAll, { once: true })
+  signal.addEventListener('abort', notifyAll, { once: true })
   return all
 }
 
 /** The caller stops waiting when its signal aborts; the work itself may serve others and goes on. */
-export function orAborted<T>(run: Promise<T>, signal: AbortSignal): Promise<T> {
+export function abortable<T>(run: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason)
     signal.addEventListener('abort', abort, { once: true })

@@ -1,34 +1,34 @@
 import {
-  createTraits,
-  type TraitFiles,
-  type TraitOptions,
-  type TraitReader,
+  type AddressClassifier,
+  type ClassifierFiles,
+  type ClassifierOptions,
+  createClassifier,
 } from '../address/traits.ts'
-import { createOperators, type OperatorReader } from '../dns/operator.ts'
-import type { OwnOperator } from '../dns/own-operators.ts'
+import { createMxOperatorReader, type MxOperatorReader } from '../dns/operator.ts'
+import type { CustomOperator } from '../dns/own-operators.ts'
 
 /** Where lists of one's own stand, and what is said of operators. */
-export type ListPlan = {
-  readonly files: TraitFiles
+export type ListFiles = {
+  readonly files: ClassifierFiles
   /** Entries beside those of the files. */
-  readonly entries: TraitOptions
-  readonly operators: Readonly<Record<string, OwnOperator>>
+  readonly entries: ClassifierOptions
+  readonly operators: Readonly<Record<string, CustomOperator>>
 }
 
 /** What is known of domains, mailboxes and operators before anyone is asked; may change while the engine works. */
-export type Lists = {
-  readonly traits: TraitReader
-  readonly operators: OperatorReader
+export type ListLoader = {
+  readonly classifier: AddressClassifier
+  readonly operators: MxOperatorReader
   /** Reads all of it again, by another plan if one is given. Throws EvError where something is bad; then all stays as it was. */
-  reload(plan?: ListPlan): void
+  reload(plan?: ListFiles): void
 }
 
 /** Reads and checks the lists. Throws EvError where something is bad. */
-export function openLists(plan: ListPlan): Lists {
+export function openLists(plan: ListFiles): ListLoader {
   let known = { plan, ...readLists(plan) }
   return {
-    get traits() {
-      return known.traits
+    get classifier() {
+      return known.classifier
     },
     get operators() {
       return known.operators
@@ -39,7 +39,7 @@ export function openLists(plan: ListPlan): Lists {
   }
 }
 
-const readLists = ({ files, entries, operators }: ListPlan) => ({
-  traits: createTraits(entries, files),
-  operators: createOperators(operators),
+const readLists = ({ files, entries, operators }: ListFiles) => ({
+  classifier: createClassifier(entries, files),
+  operators: createMxOperatorReader(operators),
 })

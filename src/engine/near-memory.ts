@@ -1,6 +1,6 @@
 import { type Clock, MINUTE } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
-import { isFresh, keepFor, type Remembered, type ResultMemory } from './memory.ts'
+import { type CachedAnswer, isFresh, type ResultCache, ttlFor } from './memory.ts'
 
 /** About 1 KB each. */
 const ADDRESSES_MAX = 5_000
@@ -11,31 +11,31 @@ const NEAR_MS = MINUTE
  * A memory that others share, with what was last recalled and remembered here near at hand: whoever sends a form twice
  * is answered without a question to the database, and before the answer is written there.
  */
-export function nearMemory(shared: ResultMemory, clock: Clock): ResultMemory {
-  const near = new TtlMap<Remembered>({ sizeMax: ADDRESSES_MAX, clock })
+export function localCache(shared: ResultCache, clock: Clock): ResultCache {
+  const near = new TtlMap<CachedAnswer>({ sizeMax: ADDRESSES_MAX, clock })
   return {
-    async recall(keys) {
+    async get(keys) {
       const now = clock.now()
-      const found = new Map<string, Remembered>()
+      const found = new Map<string, CachedAnswer>()
       const others: string[] = []
       for (const key of keys) {
-        const remembered = near.get(key)
+        const cached = near.get(key)
         // One that is not fresh any more may have been asked again by another.
-        if (remembered !== undefined && isFresh(remembered, now)) found.set(key, remembered)
+        if (cached !== undefined && isFresh(cached, now)) found.set(key, cached)
         else others.push(key)
       }
       if (others.length === 0) return found
-      for (const [key, remembered] of await shared.recall(others)) {
-        near.set(key, remembered, NEAR_MS)
-        found.set(key, remembered)
+      for (const [key, cached] of await shared.get(others)) {
+        near.set(key, cached, NEAR_MS)
+        found.set(key, cached)
       }
       return found
     },
-    async remember(entries) {
-      for (const [key, remembered] of entries) {
-        if (keepFor(remembered.probed) !== null) near.set(key, remembered, NEAR_MS)
+    async set(entries) {
+      for (const [key, cached] of entries) {
+        if (ttlFor(cached.probed) !== null) near.set(key, cached, NEAR_MS)
       }
-      await shared.remember(entries)
+      await shared.set(entries)
     },
   }
 }

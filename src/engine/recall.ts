@@ -1,8 +1,8 @@
 import { Batcher } from '../base/batcher.ts'
 import type { Clock } from '../base/clock.ts'
-import { messageOf } from '../base/error.ts'
+import { errorMessage } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
-import { isKept, type Remembered, type ResultMemory } from './memory.ts'
+import { type CachedAnswer, isCached, type ResultCache } from './memory.ts'
 
 /** Keys of one question to the memory. */
 const BATCH_MAX = 500
@@ -11,46 +11,46 @@ const BATCH_MAX = 500
  * Recalls for many who ask singly: one question at a time, and who comes meanwhile goes with the next.
  * A memory that fails knows nothing, and ends nobody's verification.
  */
-export class Recaller {
-  readonly #memory: ResultMemory
+export class BatchedCache {
+  readonly #cache: ResultCache
   readonly #clock: Clock
   readonly #log: Log
-  readonly #recalls: Batcher<string, Remembered | null>
+  readonly #recalls: Batcher<string, CachedAnswer | null>
 
-  constructor(world: { memory: ResultMemory; clock: Clock; log: Log }) {
-    this.#memory = world.memory
-    this.#clock = world.clock
-    this.#log = world.log
+  constructor(deps: { cache: ResultCache; clock: Clock; log: Log }) {
+    this.#cache = deps.cache
+    this.#clock = deps.clock
+    this.#log = deps.log
     this.#recalls = new Batcher({
-      ...{ clock: world.clock, sizeMax: BATCH_MAX, keyOf: key => key },
+      ...{ clock: deps.clock, sizeMax: BATCH_MAX, keyOf: key => key },
       run: keys => this.#known(keys),
     })
   }
 
   /** The answer that is kept for this address, fresh or not; else null. Never rejects. */
-  recall(key: string): Promise<Remembered | null> {
+  get(key: string): Promise<CachedAnswer | null> {
     return this.#recalls.add(key)
   }
 
   /** Never rejects. */
-  async remember(entries: ReadonlyMap<string, Remembered>): Promise<void> {
+  async set(entries: ReadonlyMap<string, CachedAnswer>): Promise<void> {
     try {
-      if (entries.size > 0) await this.#memory.remember(entries)
+      if (entries.size > 0) await this.#cache.set(entries)
     } catch (error) {
-      this.#log.warn('answers could not be remembered', { error: messageOf(error) })
+      this.#log.warn('answers could not be remembered', { error: errorMessage(error) })
     }
   }
 
-  async #known(keys: readonly string[]): Promise<(Remembered | null)[]> {
+  async #known(keys: readonly string[]): Promise<(CachedAnswer | null)[]> {
     try {
       const now = this.#clock.now()
-      const known = await this.#memory.recall(keys)
+      const known = await this.#cache.get(keys)
       return keys.map(key => {
-        const remembered = known.get(key)
-        return remembered !== undefined && isKept(remembered, now) ? remembered : null
+        const cached = known.get(key)
+        return cached !== undefined && isCached(cached, now) ? cached : null
       })
     } catch (error) {
-      this.#log.warn('answers could not be recalled', { error: messageOf(error) })
+      this.#log.warn('answers could not be recalled', { error: errorMessage(error) })
       return keys.map(() => null)
     }
   }

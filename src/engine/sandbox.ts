@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { isFault, parseAddress } from '../address/address.ts'
-import type { Traits } from '../address/traits.ts'
+import type { AddressFlags } from '../address/traits.ts'
 import type { Clock } from '../base/clock.ts'
-import { OPINIONS, type Reason } from '../verdict/reason.ts'
+import { type Reason, VERDICT_BY_REASON } from '../verdict/reason.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { evidenceOf } from './result/result.ts'
+import { toEvidence } from './result/result.ts'
 
 /** The first prefix of the local part that fits decides. */
 const BY_PREFIX: readonly [prefix: string, reason: Reason][] = [
@@ -47,14 +47,14 @@ const REALISTIC: readonly Reason[] = [
 export function sandboxResult(clock: Clock, text: string): Result {
   const address = parseAddress(text)
   const reason = isFault(address) ? 'invalid_email' : reasonFor(address.local, text)
-  const { details, ...opinion } = OPINIONS[reason]
+  const { details, ...template } = VERDICT_BY_REASON[reason]
   return {
     email: text,
     provider: isFault(address) ? null : address.domain.ascii,
-    verdict: { ...opinion, reason, details: { ...details, smtpValid: details.smtpValid ?? true } },
-    evidence: evidenceOf({
+    verdict: { ...template, reason, details: { ...details, smtpValid: details.smtpValid ?? true } },
+    evidence: toEvidence({
       address,
-      traits: isFault(address) ? null : simulatedTraits(reason, address.text),
+      flags: isFault(address) ? null : simulatedFlags(reason, address.text),
       catchAll: CATCH_ALL[reason] ?? null,
       skipped: 'sandbox',
     }),
@@ -80,7 +80,7 @@ const CATCH_ALL: Readonly<Partial<Record<Reason, boolean>>> = {
 
 const digest = (text: string) => createHash('sha256').update(text.toLowerCase()).digest()
 
-function simulatedTraits(reason: Reason, canonical: string): Traits {
+function simulatedFlags(reason: Reason, canonical: string): AddressFlags {
   return {
     disposable: reason === 'disposable_email',
     role: reason === 'role_account',

@@ -4,12 +4,12 @@ import type { DisabledCode } from './delivery-error.ts'
 /** After the first attempt come these, each so long after the one before it failed (spec 3.2). */
 export const RETRY_DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR] as const
 /** How long what ended stays in the log, and what failed can be sent again (spec 8). */
-export const KEPT_MS = 7 * DAY
+export const RETENTION_MS = 7 * DAY
 /**
  * How long what was simulated is kept: jobs with their rows, history, and events that were delivered. Nobody pays for
  * it, and a test of a client is looked at on the day.
  */
-export const SANDBOX_KEPT_MS = DAY
+export const SANDBOX_RETENTION_MS = DAY
 
 /** What an attempt brought. */
 export type Outcome = {
@@ -20,12 +20,12 @@ export type Outcome = {
 }
 
 /** How it goes on with a delivery. */
-export type Next =
+export type DeliveryTransition =
   | { readonly state: 'delivered'; readonly expiresAt: number }
   | { readonly state: 'retry_scheduled'; readonly dueAt: number }
   | { readonly state: 'failed'; readonly expiresAt: number }
 
-export type Attempted = {
+export type AttemptResult = {
   /** Attempts of its round before this one. */
   readonly attempt: number
   readonly trigger: 'scheduled' | 'manual' | 'test'
@@ -37,14 +37,20 @@ export type Attempted = {
 }
 
 /** What becomes of a delivery after an attempt. */
-export function afterAttempt({ attempt, trigger, outcome, sandbox, now }: Attempted): Next {
+export function nextState({
+  attempt,
+  trigger,
+  outcome,
+  sandbox,
+  now,
+}: AttemptResult): DeliveryTransition {
   const { status, retryAfterMs } = outcome
   if (isDelivered(status)) {
-    return { state: 'delivered', expiresAt: now + (sandbox ? SANDBOX_KEPT_MS : KEPT_MS) }
+    return { state: 'delivered', expiresAt: now + (sandbox ? SANDBOX_RETENTION_MS : RETENTION_MS) }
   }
   // Whoever tries an endpoint out waits for what comes of it, and one that is gone does not come back.
   const delayMs = trigger === 'test' || status === GONE ? undefined : RETRY_DELAYS_MS[attempt]
-  if (delayMs === undefined) return { state: 'failed', expiresAt: now + KEPT_MS }
+  if (delayMs === undefined) return { state: 'failed', expiresAt: now + RETENTION_MS }
   const askedMs = Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS)
   return { state: 'retry_scheduled', dueAt: now + Math.max(delayMs, askedMs) }
 }
@@ -56,7 +62,7 @@ export const isDelivered = (status: number | null): boolean =>
 export const GONE = 410
 
 /** Statuses of a receiver that has too much to do: with a Retry-After, all that is on its way to it waits. */
-export const TOLD_TO_WAIT: ReadonlySet<number> = new Set([429, 503])
+export const RETRY_LATER_STATUSES: ReadonlySet<number> = new Set([429, 503])
 
 export type Failing = {
   /** Of the answer; null: there was none. */

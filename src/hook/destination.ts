@@ -1,6 +1,6 @@
 import type { Resolver } from '../dns/resolver.ts'
 
-export type Judges = {
+export type UrlPolicy = {
   readonly resolver: Resolver
   /** Which addresses may be dialled. */
   readonly mayDial: (ip: string) => boolean
@@ -10,21 +10,24 @@ export type Judges = {
  * What is wrong with a URL as the place where events are sent, in a sentence; null: nothing. Whoever sends judges
  * again, with `readDestination` and `judgedAddresses`, as names change.
  */
-export async function faultOfDestination(text: string, judges: Judges): Promise<string | null> {
-  const url = readDestination(text, judges.mayDial)
+export async function validateWebhookUrl(
+  text: string,
+  urlPolicy: UrlPolicy,
+): Promise<string | null> {
+  const url = parseDestination(text, urlPolicy.mayDial)
   if (typeof url === 'string') return url
-  const judged = await judgedAddresses(url.hostname, judges)
+  const judged = await checkedAddresses(url.hostname, urlPolicy)
   return 'fault' in judged ? judged.fault : null
 }
 
 /** A URL whose shape is that of a destination, or what is wrong with it, in a sentence. */
-export function readDestination(text: string, mayDial: Judges['mayDial']): URL | string {
+export function parseDestination(text: string, mayDial: UrlPolicy['mayDial']): URL | string {
   const given = urlOf(text)
-  return typeof given === 'string' ? given : (faultOfShape(given, mayDial) ?? given)
+  return typeof given === 'string' ? given : (validateShape(given, mayDial) ?? given)
 }
 
 /** Addresses that may be dialled, or what is wrong: a code, and a sentence. */
-export type JudgedAddresses =
+export type CheckedAddresses =
   | { readonly addresses: readonly string[] }
   | { readonly code: 'dns_error' | 'address_not_public'; readonly fault: string }
 
@@ -32,11 +35,11 @@ export type JudgedAddresses =
  * The addresses of a URL's host, all of which may be dialled, or what is wrong: one that may not is enough, as nobody
  * knows which of them will be dialled elsewhere.
  */
-export async function judgedAddresses(
+export async function checkedAddresses(
   hostname: string,
-  { resolver, mayDial }: Judges,
+  { resolver, mayDial }: UrlPolicy,
   signal?: AbortSignal,
-): Promise<JudgedAddresses> {
+): Promise<CheckedAddresses> {
   const literal = literalOf(hostname)
   const host = literal ?? nameOf(hostname)
   const addresses = literal === null ? await addressesOf(host, resolver, signal) : [literal]
@@ -67,7 +70,7 @@ function urlOf(text: string): URL | string {
   return new URL(text)
 }
 
-function faultOfShape(url: URL, mayDial: Judges['mayDial']): string | null {
+function validateShape(url: URL, mayDial: UrlPolicy['mayDial']): string | null {
   if (url.protocol !== 'https:' && !isLocalPlain(url, mayDial))
     return 'It must begin with https://.'
   if (url.username !== '' || url.password !== '') {
@@ -83,7 +86,7 @@ function faultOfShape(url: URL, mayDial: Judges['mayDial']): string | null {
  * Plain HTTP, for development: to this machine alone, and only where its loopback address may be dialled. What a name
  * means in the DNS does not count, as that can change.
  */
-function isLocalPlain({ protocol, hostname }: URL, mayDial: Judges['mayDial']): boolean {
+function isLocalPlain({ protocol, hostname }: URL, mayDial: UrlPolicy['mayDial']): boolean {
   const ip = isLocalhost(hostname) ? LOCALHOST : literalOf(hostname)
   return protocol === 'http:' && ip !== null && isLoopback(ip) && mayDial(ip)
 }

@@ -4,7 +4,7 @@ import { accountRoutes } from './account/account.ts'
 import type { Env } from './context.ts'
 import { docsRoutes } from './document/docs.ts'
 import { openapiRoutes } from './document/openapi.ts'
-import { edge, showOpenLimit } from './edge.ts'
+import { requestContext, showOpenLimit } from './edge.ts'
 import { ApiError } from './error/api-error.ts'
 import { answerError } from './error/errors.ts'
 import { PREFLIGHT } from './headers.ts'
@@ -25,7 +25,7 @@ import { webhookRoutes } from './webhooks/webhooks.ts'
 export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>): OpenAPIHono<Env> {
   const app = newRouter()
   const { metrics } = stateOf(service)
-  app.use(edge(service, metrics))
+  app.use(requestContext(service, metrics))
   app.use(showOpenLimit(service))
   app.onError((error, c) => answerError(c, service.log, error))
   app.route('/', verifyRoutes(service))

@@ -56,8 +56,8 @@ export const cursorAt = ({ createdAt, id }: Place): string =>
 
 function partsOf(cursor: string): unknown[] {
   try {
-    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
-    return Array.isArray(parts) ? parts : []
+    const deps: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
+    return Array.isArray(deps) ? deps : []
   } catch {
     return []
   }

@@ -6,18 +6,21 @@ import { commonHeaders, layHeader } from './headers.ts'
 import { limitHeaders, openLimit, showLimit } from './limit/headers.ts'
 import type { Service } from './service.ts'
 import type { Metrics } from './watch/metrics.ts'
-import type { Watched } from './watch/watched.ts'
+import type { MonitoringDeps } from './watch/watched.ts'
 
 /**
  * Around everything: gives a request its id and its address, an answer the headers that each has, and the log its
  * line. Headers are laid ready before the handlers: changing an answer afterwards would copy it.
  */
-export function edge(watched: Watched, metrics: Metrics): MiddlewareHandler<Env> {
-  const { clock, log, random, settings } = watched
+export function requestContext(
+  monitoring: MonitoringDeps,
+  metrics: Metrics,
+): MiddlewareHandler<Env> {
+  const { clock, log, random, settings } = monitoring
   const ipOf = clientIp(settings.trustProxy)
-  const common = Object.entries(commonHeaders(watched))
+  const common = Object.entries(commonHeaders(monitoring))
   return async (c, next) => {
-    const startedAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const requestId = `req_${random.token(ID_LENGTH)}`
     c.set('requestId', requestId)
     const ip = ipOf(c.env?.incoming, () => c.req.header('X-Forwarded-For'))
@@ -27,10 +30,10 @@ export function edge(watched: Watched, metrics: Metrics): MiddlewareHandler<Env>
     await next()
     const { method } = c.req
     const [route, { status }] = [routeOf(c), c.res]
-    const tookMs = clock.ticks() - startedAt
+    const tookMs = clock.monotonicNow() - startedAt
     metrics.answered({ method, route, status, tookMs })
     // Templates of paths alone: a path may name what somebody owns, a query an address.
-    const line = { requestId, method, route, status, ms: Math.round(tookMs), ...askerOf(c) }
+    const line = { requestId, method, route, status, ms: Math.round(tookMs), ...callerFrom(c) }
     if (QUIET.has(route) && status < 400) log.debug('request', line)
     else log.info('request', line)
   }
@@ -63,7 +66,7 @@ function routeOf(c: Context<Env>): string {
 }
 
 /** Of a session its id alone: with its token anybody would be it. */
-const askerOf = (c: Context<Env>) => ({
+const callerFrom = (c: Context<Env>) => ({
   keyId: c.get('caller')?.key.id,
   ...(c.env?.session !== undefined && { sessionId: c.env.session.sessionId }),
 })

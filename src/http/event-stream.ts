@@ -36,7 +36,7 @@ const HEARTBEAT = ':\n\n'
 function piecesOf(clock: Clock, events: (gone: AbortSignal) => AsyncIterable<StreamEvent>): Pieces {
   const gone = new AbortController()
   const iterator = events(gone.signal)[Symbol.asyncIterator]()
-  let isBegun = false
+  let isStarted = false
   let coming: Promise<IteratorResult<StreamEvent>> | null = null
   const comingInTime = async () => {
     coming ??= iterator.next()
@@ -46,8 +46,8 @@ function piecesOf(clock: Clock, events: (gone: AbortSignal) => AsyncIterable<Str
   }
   return {
     async next() {
-      if (!isBegun) {
-        isBegun = true
+      if (!isStarted) {
+        isStarted = true
         return { value: BEGIN }
       }
       const next = await comingInTime()

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { Env } from './context.ts'
-import type { Watched } from './watch/watched.ts'
+import type { MonitoringDeps } from './watch/watched.ts'
 
 /**
  * Lays a header ready for the answer, whoever gives that; one of the answer itself takes its place. Node's own
@@ -15,7 +15,7 @@ export function layHeader(c: Context<Env>, name: string, value: string): void {
 /** Headers that every answer has, whoever asks for what. */
 export function commonHeaders({
   settings,
-}: Pick<Watched, 'settings'>): Readonly<Record<string, string>> {
+}: Pick<MonitoringDeps, 'settings'>): Readonly<Record<string, string>> {
   return {
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',

@@ -3,9 +3,9 @@ import { SECOND } from '../base/clock.ts'
 /** Intervals of the API, in ms. */
 export type HttpTimings = {
   /** How often a request that waits for a job looks at it: other processes may change it. */
-  readonly lookMs: number
+  readonly pollMs: number
   /** A stream of progress tells at most so often; two a second are as many as a person reads. */
-  readonly tellMs: number
+  readonly progressMs: number
 }
 
-export const DEFAULT_HTTP_TIMINGS: HttpTimings = { lookMs: SECOND, tellMs: SECOND / 2 }
+export const DEFAULT_HTTP_TIMINGS: HttpTimings = { pollMs: SECOND, progressMs: SECOND / 2 }

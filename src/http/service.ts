@@ -3,14 +3,14 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Priority } from '../base/priority.ts'
 import type { Random } from '../base/random.ts'
-import type { Seal } from '../base/seal.ts'
+import type { SecretBox } from '../base/seal.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Database } from '../store/database.ts'
 import type { LimitStore } from '../store/limit/limits.ts'
-import type { Books } from '../work/books/books.ts'
+import type { UsageLedger } from '../work/books/books.ts'
 import type { Deliveries } from '../work/deliver/deliveries.ts'
-import type { Post } from '../work/post/post.ts'
+import type { WebhookTransport } from '../work/post/post.ts'
 import type { ReadDisk } from '../work/upload/disk.ts'
 import type { JobWorker } from '../work/worker.ts'
 import type { HttpTimings } from './http-timings.ts'
@@ -27,12 +27,12 @@ export type Service = {
   /** Lets jobs give way to requests. */
   readonly priority: Priority
   /** History, usage and credits. */
-  readonly books: Books
+  readonly ledger: UsageLedger
   readonly limits: LimitStore
-  readonly seal: Seal
+  readonly secretBox: SecretBox
   readonly resolver: Resolver
   /** For the one request that tries an endpoint out. */
-  readonly post: Post
+  readonly transport: WebhookTransport
   /** The disk of the data directory. */
   readonly disk: ReadDisk
   readonly deliveries: Pick<Deliveries, 'wake' | 'status'>

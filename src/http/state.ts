@@ -1,6 +1,6 @@
 import { AdmissionQueue } from './guard/admission-queue.ts'
-import { createTouches, type Touches } from './guard/touches.ts'
-import { type Breakdowns, createBreakdowns } from './jobs/breakdowns.ts'
+import { createLastUsed, type LastUsed } from './guard/touches.ts'
+import { createStatisticsCache, type StatisticsCache } from './jobs/breakdowns.ts'
 import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
 import type { Service } from './service.ts'
 import { Streams } from './streams.ts'
@@ -16,8 +16,8 @@ export type State = {
   readonly answering: Set<string>
   readonly streams: Streams
   /** When keys were last used. */
-  readonly touches: Touches
-  readonly breakdowns: Breakdowns
+  readonly touches: LastUsed
+  readonly breakdowns: StatisticsCache
   readonly outlooks: Outlooks
 }
 
@@ -35,8 +35,8 @@ export function stateOf(service: Service): State {
     admissions: new AdmissionQueue(service.clock),
     answering: new Set(),
     streams: new Streams(),
-    touches: createTouches(service),
-    breakdowns: createBreakdowns(service),
+    touches: createLastUsed(service),
+    breakdowns: createStatisticsCache(service),
     outlooks: createOutlooks(service),
   }
   states.set(service, state)

@@ -5,7 +5,7 @@ export const STREAMS_PER_ACCOUNT_MAX = 20
 export const STREAMS_MAX = 1_000
 
 /** One answer that goes on for as long as its client listens. */
-export type StreamPlace = {
+export type StreamSlot = {
   /** Aborts when the service stops. */
   readonly stopping: AbortSignal
   /** May be called twice. */
@@ -19,10 +19,10 @@ export class Streams {
   #open = 0
 
   /** Takes a place; throws where there is none. */
-  enter(accountId: string): StreamPlace {
+  enter(accountId: string): StreamSlot {
     const ofAccount = this.#byAccount.get(accountId) ?? 0
     if (ofAccount >= STREAMS_PER_ACCOUNT_MAX) throw tooMany()
-    if (this.#open >= STREAMS_MAX) throw crowded()
+    if (this.#open >= STREAMS_MAX) throw tooBusy()
     this.#open++
     this.#byAccount.set(accountId, ofAccount + 1)
     let isIn = true
@@ -55,7 +55,7 @@ const tooMany = () =>
     { retryAfterS: 5 },
   )
 
-const crowded = () =>
+const tooBusy = () =>
   new ApiError(
     'service_unavailable',
     `${STREAMS_MAX} streams are open, which is all that there may be: ask for the job itself`,

@@ -1,13 +1,13 @@
 import type { Context } from 'hono'
-import { breathe, type Clock, MINUTE } from '../base/clock.ts'
-import { messageOf } from '../base/error.ts'
+import { type Clock, MINUTE, yieldToEventLoop } from '../base/clock.ts'
+import { errorMessage } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Env } from './context.ts'
 
 /** A reader that takes nothing for so long is gone, or holds the connection for nothing. */
-export const READER_PATIENCE_MS = MINUTE
+export const READER_TIMEOUT_MS = MINUTE
 
-type Doors = { readonly clock: Clock; readonly log: Log }
+type Deps = { readonly clock: Clock; readonly log: Log }
 
 /** Pieces of a body, in their order; `return` is called when no more are wanted, even while one is being made. */
 export type Pieces = {
@@ -21,31 +21,31 @@ export type Pieces = {
  */
 export function textStream(
   c: Context<Env>,
-  { clock, log }: Doors,
+  { clock, log }: Deps,
   pieces: Pieces,
   { make = inTurn }: { readonly make?: <T>(piece: () => Promise<T>) => Promise<T> } = {},
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let endWatch = () => {}
-  let isOver = false
+  let isDone = false
   const end = () => {
-    isOver = true
+    isDone = true
     endWatch()
     void pieces.return(undefined).catch(() => {})
   }
   const giveUp = (controller: ReadableStreamDefaultController, error: unknown) => {
-    if (isOver) return
+    if (isDone) return
     end()
     log.warn('an answer was broken off', {
       requestId: c.get('requestId'),
-      why: messageOf(error),
+      why: errorMessage(error),
     })
     // An error of the body alone would have its text sent, and the answer ended as if it were whole.
     if (c.env?.outgoing !== undefined) c.env.outgoing.destroy()
     else controller.error(error)
   }
   const watch = (controller: ReadableStreamDefaultController) =>
-    clock.after(READER_PATIENCE_MS, () => giveUp(controller, new Error(GONE)))
+    clock.after(READER_TIMEOUT_MS, () => giveUp(controller, new Error(GONE)))
   return new ReadableStream(
     {
       start(controller) {
@@ -55,7 +55,7 @@ export function textStream(
         endWatch()
         try {
           const { value, done } = await make(() => pieces.next())
-          if (isOver) return
+          if (isDone) return
           if (done) {
             end()
             return controller.close()
@@ -89,7 +89,7 @@ async function inTurn<T>(make: () => Promise<T>): Promise<T> {
   if (making === MAKING_MAX) await new Promise<void>(resolve => void waiting.push(resolve))
   else making++
   try {
-    await breathe()
+    await yieldToEventLoop()
     return await make()
   } finally {
     const next = waiting.shift()

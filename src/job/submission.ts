@@ -1,7 +1,7 @@
 import { addressKey, cleanAddress, isFault, parseAddress } from '../address/address.ts'
 
 /** One row of a list, as it is asked. */
-export type Entry = {
+export type ParsedRow = {
   /** The address as it is asked: what the cell held, cleaned of what people paste around an address. */
   readonly text: string
   /** Rows with the same key are asked once. */
@@ -14,7 +14,7 @@ const TEXT_LENGTH_MAX = 1_000
 /** A mark that no address key has keeps faulty texts apart from addresses. */
 const FAULTY = '\u0000'
 
-export function toEntry(cell: string): Entry {
+export function parseRow(cell: string): ParsedRow {
   const { text } = cleanAddress(cell)
   // A character cut in half would have no UTF-8.
   const kept = text.slice(0, TEXT_LENGTH_MAX).toWellFormed()
@@ -23,4 +23,4 @@ export function toEntry(cell: string): Entry {
 }
 
 /** Whether it is an address, which can be asked. */
-export const isAddress = ({ dedupeKey }: Entry) => !dedupeKey.startsWith(FAULTY)
+export const isAddress = ({ dedupeKey }: ParsedRow) => !dedupeKey.startsWith(FAULTY)

@@ -5,7 +5,7 @@ import { accountJob } from '../store/job/account-jobs.ts'
 import { cancelJob as cancelRow } from '../store/job/course.ts'
 import { findJob, type Job } from '../store/job/jobs.ts'
 import { deleteJob as deleteRows } from '../store/job/removal.ts'
-import { listLock, lockJob } from '../store/lock.ts'
+import { acquireLock, jobLockName } from '../store/lock.ts'
 import type { JobWorker } from '../work/worker.ts'
 
 export type ChangeServices = {
@@ -58,7 +58,8 @@ export async function deleteJob(
   { isErased = false, onDeleted = async () => {} }: DeleteOptions = {},
 ): Promise<void> {
   const { database, settings } = services
-  const lock = job.account_id === null ? lockJob(settings.dataDir, listLock(job.source_key)) : NONE
+  const lock =
+    job.account_id === null ? acquireLock(settings.dataDir, jobLockName(job.source_key)) : NONE
   if (lock === null) throw new OperationError('job_in_use', { id: job.id })
   try {
     if (isErased) await secureDelete(database)

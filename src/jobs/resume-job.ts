@@ -20,11 +20,11 @@ export type ResumeInput = {
  * `job_not_found`, `credits_exceeded` and `concurrent_jobs_exceeded`; then it stays as it is.
  */
 export async function resumeJob(
-  services: Pick<JobServices, 'database' | 'clock' | 'books' | 'worker' | 'metrics'>,
+  services: Pick<JobServices, 'database' | 'clock' | 'ledger' | 'worker' | 'metrics'>,
   { job, plan }: ResumeInput,
   beforeCommit?: BeforeCommit<Job>,
 ): Promise<Job> {
-  const { database, clock, books, worker } = services
+  const { database, clock, ledger, worker } = services
   if (!isResumable(job)) throw notResumable(job)
   const accountId = job.account_id ?? ''
   const { creditsPerDay } = plan
@@ -45,7 +45,7 @@ export async function resumeJob(
     return resumed
   } catch (error) {
     // An event written in the transaction that failed would be undone with it.
-    if (isRefusal(error, 'credits_exceeded')) await books.refused(accountId, plan)
+    if (isRefusal(error, 'credits_exceeded')) await ledger.refused(accountId, plan)
     throw error
   }
 }

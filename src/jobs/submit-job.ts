@@ -7,7 +7,7 @@ import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
 import type { Trx } from '../store/database.ts'
 import type { Job } from '../store/job/jobs.ts'
 import { type JobOptions, toSourceFields } from '../store/job/options.ts'
-import type { Books } from '../work/books/books.ts'
+import type { UsageLedger } from '../work/books/books.ts'
 import {
   dropLoading,
   type Loaded,
@@ -28,7 +28,7 @@ import {
 export type JobServices = LimitServices &
   Parameters<typeof loadJob>[0] & {
     readonly clock: Clock
-    readonly books: Pick<Books, 'refused'>
+    readonly ledger: Pick<UsageLedger, 'refused'>
     /** Left out: another process works on jobs, and notices within seconds. */
     readonly worker?: Pick<JobWorker, 'take' | 'drop'>
   }
@@ -54,7 +54,7 @@ export async function submitJob(
   input: JobInput,
   beforeCommit?: BeforeCommit<Job>,
 ): Promise<Job> {
-  const { database, books, worker } = services
+  const { database, ledger, worker } = services
   const { accountId, plan, type } = input
   // A list that needs more is refused before all of it is stored.
   const creditsMax = await creditsAvailable(services, input)
@@ -64,7 +64,7 @@ export async function submitJob(
   const rows = isCounted ? input.rows : rowsThatFit(services, input, input.rows, rowsMax)
   const loaded = await loadJob(services, toSubmission(input), rows, creditsMax)
   if (loaded === null) {
-    await books.refused(accountId, plan)
+    await ledger.refused(accountId, plan)
     throw creditsExceeded(plan, services.clock.now(), { left: creditsMax ?? 0, needed: null })
   }
   try {
@@ -77,14 +77,14 @@ export async function submitJob(
   } catch (error) {
     await dropLoading(database, loaded.jobId)
     // An event written in the transaction that failed would be undone with it.
-    if (isRefusal(error, 'credits_exceeded')) await books.refused(accountId, plan)
+    if (isRefusal(error, 'credits_exceeded')) await ledger.refused(accountId, plan)
     throw error
   }
 }
 
 /** What is left for the day; null: no limit holds. Throws `credits_used_up`. */
 async function creditsAvailable(
-  { database, clock, books, metrics }: JobServices,
+  { database, clock, ledger, metrics }: JobServices,
   { accountId, plan, sandbox }: JobInput,
 ): Promise<number | null> {
   const limit = plan.creditsPerDay
@@ -92,7 +92,7 @@ async function creditsAvailable(
   const now = clock.now()
   const left = await creditsLeft(database, { accountId, period: periodStart(now), limit })
   if (left > 0) return left
-  await books.refused(accountId, plan)
+  await ledger.refused(accountId, plan)
   metrics?.refused('credits')
   throw creditsUsedUp(limit, now)
 }

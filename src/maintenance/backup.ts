@@ -10,10 +10,10 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { EvError, messageOf } from '../base/error.ts'
+import { EvError, errorMessage } from '../base/error.ts'
 import { OperationError } from '../base/operation-error.ts'
 import { type Contents, contentsOf, copyFile } from '../store/care/backup.ts'
-import { lookAtDatabase } from '../store/care/look.ts'
+import { inspectDatabase } from '../store/care/look.ts'
 
 export type BackupInput = {
   /** `sqlite:FILE` */
@@ -56,12 +56,12 @@ export function backup({ databaseUrl, file, force }: BackupInput): Backup {
   } catch (error) {
     rmSync(partial, { force: true })
     if (error instanceof EvError || error instanceof OperationError) throw error
-    throw new OperationError('backup_failed', { file, why: messageOf(error) })
+    throw new OperationError('backup_failed', { file, why: errorMessage(error) })
   }
 }
 
 function usableFile(databaseUrl: string): string {
-  const look = lookAtDatabase(databaseUrl)
+  const look = inspectDatabase(databaseUrl)
   const { file } = look
   if (look.kind === 'absent') throw new OperationError('database_absent', { file, task: 'backup' })
   if (look.kind !== 'unusable') return file

@@ -4,11 +4,11 @@ import type { Clock } from '../base/clock.ts'
 import { OperationError } from '../base/operation-error.ts'
 import type { Random } from '../base/random.ts'
 import { type Copied, type CopyProgress, copyDatabase } from '../store/care/copy.ts'
-import { lookAtDatabase } from '../store/care/look.ts'
-import { settleOn } from '../store/cluster/settings.ts'
+import { inspectDatabase } from '../store/care/look.ts'
+import { ensureSetting } from '../store/cluster/settings.ts'
 import { type Database, openDatabase } from '../store/database.ts'
-import { isLocked, type Lock, lockJob, SERVE_LOCK } from '../store/lock.ts'
-import { markOf, needsSecret, readSecret, type SecretPlace } from '../store/secret.ts'
+import { acquireLock, isLocked, type Lock, SERVE_LOCK } from '../store/lock.ts'
+import { fingerprint, needsSecret, readSecret, type SecretLocation } from '../store/secret.ts'
 
 export type MigrateInput = {
   /** `sqlite:FILE` of the service. */
@@ -16,7 +16,7 @@ export type MigrateInput = {
   /** URL of an empty PostgreSQL database. */
   readonly to: string
   /** Of the service; its secret is the one of the copy, too. */
-  readonly place: SecretPlace
+  readonly place: SecretLocation
   readonly onProgress: (progress: CopyProgress) => void
 }
 
@@ -53,7 +53,7 @@ async function copy(
     const copied = await copyDatabase(await open(from), target, onProgress)
     // From now on a service with another secret is refused, as it could sign nothing.
     if (!needsSecret(place))
-      await settleOn(target, 'secret-mark', markOf(readSecret(place, random)))
+      await ensureSetting(target, 'secret-mark', fingerprint(readSecret(place, random)))
     return copied
   } finally {
     await Promise.all(opened.map(database => database.close()))
@@ -61,7 +61,7 @@ async function copy(
 }
 
 function requireUsable(url: string): void {
-  const look = lookAtDatabase(url)
+  const look = inspectDatabase(url)
   const { file } = look
   if (look.kind === 'absent') throw new OperationError('database_absent', { file, task: 'migrate' })
   if (look.kind === 'newer') throw new OperationError('database_newer', { file })
@@ -72,7 +72,7 @@ function requireUsable(url: string): void {
 
 /** Keeps services off a data directory. */
 function lockDataDir(dataDir: string): Lock {
-  const lock = lockJob(dataDir, SERVE_LOCK)
+  const lock = acquireLock(dataDir, SERVE_LOCK)
   if (lock === null) throw new OperationError('data_dir_in_use', { dataDir, command: 'serve' })
   if (!listsAtWork(dataDir)) return lock
   lock.release()

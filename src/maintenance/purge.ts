@@ -1,16 +1,16 @@
 import type { Clock } from '../base/clock.ts'
-import { forgetAnswers } from '../store/answers.ts'
+import { deleteCachedAnswers } from '../store/answers.ts'
 import {
   countAnswersUntil,
   countBefore,
   countSpentDeliveries,
-  eraseTraces,
+  erasePersonalData,
   type Traces,
 } from '../store/care/purge.ts'
 import { compact, type Database, secureDelete, write } from '../store/database.ts'
 import type { Job } from '../store/job/jobs.ts'
 import { deleteJobsBefore, jobsFinishedBefore } from '../store/job/removal.ts'
-import { isLocked, listLock } from '../store/lock.ts'
+import { isLocked, jobLockName } from '../store/lock.ts'
 import { expire, type Retention, retentions } from '../work/retention.ts'
 import { findTraces, sumOfTraces } from './erase-address.ts'
 
@@ -96,7 +96,7 @@ async function purgeDatabase(
   if (!input.isDryRun) await secureDelete(database)
   const gone = traces === null ? await purgeOld(services, database, input) : NOTHING
   if (input.isDryRun) return { ...gone, isGone: true }
-  if (traces !== null) await eraseTraces(database, traces)
+  if (traces !== null) await erasePersonalData(database, traces)
   return { ...gone, isGone: await compact(database) }
 }
 
@@ -116,11 +116,11 @@ async function purgeOld(
   const service = await purgeService(database, retained, isDryRun)
   if (isDryRun) {
     const old = await jobsFinishedBefore(database, finishedBefore)
-    const jobs = old.filter(job => !isLocked(dataDir, listLock(job.source_key)))
+    const jobs = old.filter(job => !isLocked(dataDir, jobLockName(job.source_key)))
     return { jobs, answers, service }
   }
   const jobs = await deleteJobsBefore(database, dataDir, finishedBefore)
-  await write(database, trx => forgetAnswers(trx, keptUntil))
+  await write(database, trx => deleteCachedAnswers(trx, keptUntil))
   return { jobs, answers, service }
 }
 

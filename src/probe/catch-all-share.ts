@@ -7,20 +7,20 @@ export type KnownCatchAll = { readonly catchAll: boolean; readonly keepMs: numbe
 /** What several processes know in common of domains. */
 export interface CatchAllStore {
   /** What is known of these; at most `DOMAINS_MAX` of them. Rejects where it cannot be read now. */
-  recall(domains: readonly string[]): Promise<ReadonlyMap<string, KnownCatchAll>>
+  get(domains: readonly string[]): Promise<ReadonlyMap<string, KnownCatchAll>>
   /** Told to all soon. Never throws: what cannot be written is lost. */
-  remember(domain: string, known: KnownCatchAll): void
+  set(domain: string, known: KnownCatchAll): void
 }
 
 /** Domains of one question to the store. */
 export const DOMAINS_MAX = 500
 /** To know it saves a question; it is not worth a longer wait. */
-const PATIENCE_MS = SECOND
+const TIMEOUT_MS = SECOND
 /** After a question that failed nothing is asked for so long. */
 const AWAY_MS = 10 * SECOND
 
 /** Learns for many who ask for a few domains each: one question at a time, and who comes meanwhile goes with the next. */
-export class CatchAllLearner {
+export class SharedCatchAllLoader {
   readonly #clock: Clock
   readonly #questions: Batcher<string>
   #awayUntil = Number.NEGATIVE_INFINITY
@@ -34,10 +34,10 @@ export class CatchAllLearner {
     this.#questions = new Batcher({
       ...{ clock, sizeMax: DOMAINS_MAX, keyOf: domain => domain },
       async run(domains) {
-        for (const [domain, found] of await store.recall(domains)) onFound(domain, found)
+        for (const [domain, found] of await store.get(domains)) onFound(domain, found)
       },
       onFailure: () => {
-        this.#awayUntil = clock.ticks() + AWAY_MS
+        this.#awayUntil = clock.monotonicNow() + AWAY_MS
         return 'reject'
       },
     })
@@ -45,9 +45,9 @@ export class CatchAllLearner {
 
   /** Resolves when it is known what others found, or when that takes too long. Never rejects. */
   async learn(domains: readonly string[]): Promise<void> {
-    if (this.#clock.ticks() < this.#awayUntil) return
+    if (this.#clock.monotonicNow() < this.#awayUntil) return
     const inTime = new AbortController()
-    const late = sleep(this.#clock, PATIENCE_MS, inTime.signal)
+    const late = sleep(this.#clock, TIMEOUT_MS, inTime.signal)
     const learned = Promise.allSettled(domains.map(domain => this.#questions.add(domain)))
     await Promise.race([learned, late])
     inTime.abort()

@@ -2,7 +2,7 @@ import { orOnAbort } from '../base/abort.ts'
 import { type Clock, DAY, HOUR, SECOND } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
 import { TtlMap } from '../base/ttl-map.ts'
-import { CatchAllLearner, type CatchAllStore } from './catch-all-share.ts'
+import { type CatchAllStore, SharedCatchAllLoader } from './catch-all-share.ts'
 
 /** A domain that takes everything may stop doing so; one that tells seldom begins to take everything. */
 export const CATCH_ALL_TTL_MS = { yes: 24 * HOUR, no: 7 * DAY } as const
@@ -11,46 +11,46 @@ const DOMAINS_MAX = 50_000
  * How long an undecided domain is asked with the same random name. Greylists know recipients, so a
  * new name each time would be deferred forever; four hours is as long as a list waits for a retry.
  */
-const NAME_KEPT_MS = 4 * HOUR
+const NAME_TTL_MS = 4 * HOUR
 /** What others did not know either is not looked for again for so long. */
-const LOOK_AGAIN_MS = 10 * SECOND
+const RECHECK_MS = 10 * SECOND
 
 /** Letters and digits after the first letter: 36^19 names, so no mailbox has one by chance. */
 const NAME_LENGTH = 20
 
 /** A local part that no mailbox has and that no one can guess. */
-export function unguessableName(random: Random): string {
+export function randomLocalPart(random: Random): string {
   return `${'abcdefghijklmnopqrstuvwxyz'[random.below(26)]}${random.token(NAME_LENGTH - 1)}`
 }
 
-export type CatchAllTurn = KnownTurn | ClaimedTurn
+export type CatchAllLock = KnownCatchAllResult | AcquiredLock
 
 /** Known already, or told by another conversation just now; null: it could not be told. */
-export type KnownTurn = {
+export type KnownCatchAllResult = {
   readonly known: boolean | null
   /** Whether the replies of the connection that asked are in step; null: they are. */
   readonly inStep: Promise<boolean> | null
 }
 
 /** It falls to the holder to ask; the first call of either counts. */
-export type ClaimedTurn = {
+export type AcquiredLock = {
   /**
    * Says what came of it: null for no evidence. It is remembered when the replies are known to be
    * in step.
    */
-  readonly settle: (catchAll: boolean | null, inStep?: Promise<boolean>) => void
+  readonly resolve: (catchAll: boolean | null, inStep?: Promise<boolean>) => void
   /** Hands the turn back without an answer: whoever waits may ask. */
   readonly drop: () => void
 }
 
 /** Which domains take mail for everybody: asked once per domain, whoever needs to know it. */
-export class CatchAllMemory {
+export class CatchAllCache {
   readonly #known: TtlMap<{ catchAll: boolean }>
   /** Random names that undecided domains were asked about. */
   readonly #names: TtlMap<RandomName>
   readonly #asking = new Map<string, Asking>()
   readonly #store: CatchAllStore | null
-  readonly #learner: CatchAllLearner | null
+  readonly #learner: SharedCatchAllLoader | null
   /** What others were asked about. */
   readonly #looked: TtlMap<object>
 
@@ -62,26 +62,26 @@ export class CatchAllMemory {
     this.#store = store
     this.#learner =
       store &&
-      new CatchAllLearner(clock, store, (domain, { catchAll, keepMs }) =>
+      new SharedCatchAllLoader(clock, store, (domain, { catchAll, keepMs }) =>
         this.#known.set(domain, { catchAll }, keepMs),
       )
   }
 
   /** What is known of a domain, or null. */
-  recall(domain: string): boolean | null {
+  get(domain: string): boolean | null {
     return this.#known.get(domain)?.catchAll ?? null
   }
 
   /** Whether `take` gives an answer at once, though perhaps one of replies that are not known to be in step yet. */
-  isTold(domain: string, single: boolean): boolean {
-    return this.recall(domain) !== null || (!single && this.#asking.get(domain)?.isTold === true)
+  isNotified(domain: string, single: boolean): boolean {
+    return this.get(domain) !== null || (!single && this.#asking.get(domain)?.isNotified === true)
   }
 
-  remember(domain: string, catchAll: boolean): void {
+  set(domain: string, catchAll: boolean): void {
     const keepMs = CATCH_ALL_TTL_MS[catchAll ? 'yes' : 'no']
     this.#known.set(domain, { catchAll }, keepMs)
     this.#names.delete(domain)
-    this.#store?.remember(domain, { catchAll, keepMs })
+    this.#store?.set(domain, { catchAll, keepMs })
   }
 
   /** The random local part to ask a domain about: the same one until the domain is decided. */
@@ -93,29 +93,29 @@ export class CatchAllMemory {
    * Claims the turn to show the random name to a server that greylists. Null where this egress has
    * shown it already, or where the domain is decided or being asked.
    */
-  claimIntroduction(domain: string, egress: string, random: Random): ClaimedTurn | null {
+  claimIntroduction(domain: string, egress: string, random: Random): AcquiredLock | null {
     const { introducedBy } = this.#randomName(domain, random)
     if (introducedBy.has(egress)) return null
-    const turn = this.claim(domain)
+    const turn = this.lock(domain)
     if (turn !== null) introducedBy.add(egress)
     return turn
   }
 
   #randomName(domain: string, random: Random): RandomName {
     const name = this.#names.get(domain) ?? {
-      text: unguessableName(random),
+      text: randomLocalPart(random),
       introducedBy: new Set<string>(),
     }
-    this.#names.set(domain, name, NAME_KEPT_MS)
+    this.#names.set(domain, name, NAME_TTL_MS)
     return name
   }
 
   /** Learns what other processes found, for those of these domains that are not known here; null where there is none. */
   learn(domains: readonly string[]): Promise<void> | null {
     if (this.#learner === null) return null
-    const isNew = (domain: string) => this.recall(domain) === null && !this.#looked.get(domain)
+    const isNew = (domain: string) => this.get(domain) === null && !this.#looked.get(domain)
     const sought = [...new Set(domains)].filter(isNew)
-    for (const domain of sought) this.#looked.set(domain, LOOKED, LOOK_AGAIN_MS)
+    for (const domain of sought) this.#looked.set(domain, LOOKED, RECHECK_MS)
     return sought.length === 0 ? null : this.#learner.learn(sought)
   }
 
@@ -125,15 +125,15 @@ export class CatchAllMemory {
    * connection: it gets the turn too where the domain was asked about, but the replies are not
    * known to be in step yet.
    */
-  async take(domain: string, signal?: AbortSignal, single = false): Promise<CatchAllTurn> {
+  async take(domain: string, signal?: AbortSignal, single = false): Promise<CatchAllLock> {
     for (;;) {
-      const known = this.recall(domain)
+      const known = this.get(domain)
       if (known !== null) return { known, inStep: null }
       const asking = this.#asking.get(domain)
       if (isFree(asking, single)) return this.#turn(domain)
-      const told = await orOnAbort(asking.told, signal, null)
-      if (told === null) return { known: null, inStep: null }
-      if (told !== 'dropped' && !(single && told.inStep !== null)) return told
+      const notified = await orOnAbort(asking.notified, signal, null)
+      if (notified === null) return { known: null, inStep: null }
+      if (notified !== 'dropped' && !(single && notified.inStep !== null)) return notified
     }
   }
 
@@ -141,33 +141,33 @@ export class CatchAllMemory {
    * The turn to ask, at once; null where it is known or somebody is asking. `single`: as for
    * `take`.
    */
-  claim(domain: string, single = false): ClaimedTurn | null {
-    const mayAsk = this.recall(domain) === null && isFree(this.#asking.get(domain), single)
+  lock(domain: string, single = false): AcquiredLock | null {
+    const mayAsk = this.get(domain) === null && isFree(this.#asking.get(domain), single)
     return mayAsk ? this.#turn(domain) : null
   }
 
-  #turn(domain: string): ClaimedTurn {
-    const { promise, resolve } = Promise.withResolvers<KnownTurn | 'dropped'>()
-    const asking: Asking = { told: promise, isTold: false }
+  #turn(domain: string): AcquiredLock {
+    const { promise, resolve } = Promise.withResolvers<KnownCatchAllResult | 'dropped'>()
+    const asking: Asking = { notified: promise, isNotified: false }
     this.#asking.set(domain, asking)
     const over = () => this.#asking.get(domain) === asking && this.#asking.delete(domain)
-    const end = (told: KnownTurn | 'dropped') => {
-      asking.isTold = true
-      resolve(told)
+    const end = (notified: KnownCatchAllResult | 'dropped') => {
+      asking.isNotified = true
+      resolve(notified)
     }
     return {
-      settle: (known, inStep) => {
-        if (asking.isTold) return
+      resolve: (known, inStep) => {
+        if (asking.isNotified) return
         end({ known, inStep: (known !== null && inStep) || null })
         const conclude = (isInStep: boolean) => {
           over()
-          if (isInStep && known !== null) this.remember(domain, known)
+          if (isInStep && known !== null) this.set(domain, known)
         }
         if (known === null || inStep === undefined) conclude(true)
         else void inStep.then(conclude)
       },
       drop: () => {
-        if (asking.isTold) return
+        if (asking.isNotified) return
         over()
         end('dropped')
       },
@@ -176,12 +176,12 @@ export class CatchAllMemory {
 }
 
 type Asking = {
-  readonly told: Promise<KnownTurn | 'dropped'>
-  isTold: boolean
+  readonly notified: Promise<KnownCatchAllResult | 'dropped'>
+  isNotified: boolean
 }
 
 const isFree = (asking: Asking | undefined, single: boolean): asking is undefined =>
-  asking === undefined || (single && asking.isTold)
+  asking === undefined || (single && asking.isNotified)
 
 const LOOKED = {}
 

@@ -1,17 +1,17 @@
-import type { Answer } from '../smtp/answer.ts'
-import type { PaceChange, PaceNote, PaceState } from './pace/rules.ts'
-import type { PaceRow } from './pace.ts'
+import type { RecipientOutcome } from '../smtp/answer.ts'
+import type { RateChange, RateNote, RateState } from './pace/rules.ts'
+import type { RateLimits } from './pace.ts'
 
 /** Whose pace: an operator's, as one egress asks it. */
-export type PaceKey = { readonly operator: string; readonly egress: string }
+export type RateKey = { readonly operator: string; readonly egress: string }
 
 /** Gives the right to hold a connection back; may be called once. */
-export type End = () => void
+export type PermitEnd = () => void
 
 /** Where one pace is kept: in this process, or shared with others. */
-export interface PaceKeeper {
+export interface RateStateHandle {
   /** As last known, with all that was told here. */
-  readonly state: PaceState
+  readonly state: RateState
   /** Connections held by anybody, as last known, with those that are being asked for here. */
   readonly sessions: number
   /** Connections that are kept free for those who wait elsewhere and come first. */
@@ -24,11 +24,11 @@ export interface PaceKeeper {
    * Opens one more connection, which as far as is known here may be opened. Null where others were faster, or `signal`
    * aborted. Rejects where it cannot be told whether it may.
    */
-  begin(signal: AbortSignal, single: boolean): End | Promise<End | null>
+  begin(signal: AbortSignal, single: boolean): PermitEnd | Promise<PermitEnd | null>
   /** Something happened that all should know at once. Never throws: where it cannot be told now, that is tried again. */
-  change(change: PaceChange): void
+  change(change: RateChange): void
   /** The same for what can wait until the connection ends that met it. */
-  note(change: PaceNote): void
+  note(change: RateNote): void
   /** Somebody waits: calls whenever others changed something; the function that it gives ends that. */
   watch(call: () => void, single: boolean): () => void
 }
@@ -39,11 +39,11 @@ export interface PaceKeeper {
  * from what it knows, and put together when a connection ends: in the worst case each process that has a connection
  * leaves at the row's end that it sees itself, so that `unknownStreakMax` of each go by before all are paused.
  */
-export interface PaceShare {
-  open(key: PaceKey, row: PaceRow): PaceKeeper
+export interface SharedRateState {
+  open(key: RateKey, row: RateLimits): RateStateHandle
   /** What the operator said that refuses this egress, whichever process asks by it; as last known. */
-  refusal(key: PaceKey): CurrentRefusal | null
+  refusal(key: RateKey): CurrentBlock | null
 }
 
 /** What was said, and how much longer it is believed, in ms. */
-export type CurrentRefusal = { readonly answer: Answer; readonly leftMs: number }
+export type CurrentBlock = { readonly answer: RecipientOutcome; readonly leftMs: number }

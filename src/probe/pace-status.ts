@@ -1,7 +1,7 @@
-import type { Answer } from '../smtp/answer.ts'
+import type { RecipientOutcome } from '../smtp/answer.ts'
 
 /** How one operator is asked by one egress at present. Times are of the wall clock, epoch ms. */
-export type PaceStatus = {
+export type RateStatus = {
   readonly operator: string
   /** Connections open now, and how many may be: as many at most as the table or the settings say. */
   readonly sessions: number
@@ -11,12 +11,12 @@ export type PaceStatus = {
   readonly sessionsPerSecond: number
   readonly sessionsPerSecondMax: number
   /** Recipients asked lately; older ones count half. */
-  readonly heard: number
+  readonly recent: number
   /** Unknown users in a row after which we leave. */
   readonly unknownStreakMax: number
   readonly pause: Pause | null
   /** Kept when its time is over, until somebody is let in. */
-  readonly refusal: Refusal | null
+  readonly refusal: Block | null
 }
 
 /** Nobody is asked for some time. */
@@ -28,12 +28,12 @@ export type Pause = {
 }
 
 /** The operator wants none of us. */
-export type Refusal = {
+export type Block = {
   readonly since: number
   /** Who asks until then is told so unasked. */
   readonly until: number
   /** What it said, foreign and unclean. */
-  readonly answer: Answer
+  readonly answer: RecipientOutcome
   /** Addresses that were to be asked about meanwhile. */
   readonly turnedAway: number
 }

@@ -1,7 +1,7 @@
-import type { PaceRow } from './pace.ts'
+import type { RateLimits } from './pace.ts'
 
 /** A number here goes before the row of the table. */
-export type PaceOverrides = {
+export type RateLimitOverrides = {
   readonly sessionsPerOperator: number | null
   readonly recipientsPerSession: number | null
   readonly sessionsPerSecond: number | null
@@ -11,7 +11,7 @@ export type PaceOverrides = {
  * Where each operator's pace starts. Senders of good name use more (KumoMTA's published shaping rules);
  * asking without sending costs reputation, so we start lower and let answers raise or lower it.
  */
-const DEFAULT: PaceRow = {
+const DEFAULT: RateLimits = {
   sessionsMax: 2,
   recipientsPerSession: 20,
   recipientsPerTransaction: 20,
@@ -20,9 +20,9 @@ const DEFAULT: PaceRow = {
 }
 
 /** Hosts that count unknown recipients against us: few, and away after three in a row. */
-const WARY: Partial<PaceRow> = { sessionsMax: 1, recipientsPerSession: 5, unknownStreakMax: 3 }
+const WARY: Partial<RateLimits> = { sessionsMax: 1, recipientsPerSession: 5, unknownStreakMax: 3 }
 
-const ROWS: Readonly<Record<string, Partial<PaceRow>>> = {
+const ROWS: Readonly<Record<string, Partial<RateLimits>>> = {
   google: { sessionsMax: 5, recipientsPerSession: 50, recipientsPerTransaction: 50 },
   // AS780090: a second recipient in a transaction is refused, or belongs to "multiple regions".
   outlook: { recipientsPerTransaction: 1 },
@@ -43,9 +43,13 @@ const ROWS: Readonly<Record<string, Partial<PaceRow>>> = {
 }
 
 /** The start values of an operator: what is said of it alone goes before what is said of all, and that before the table. */
-export function paceRow(operator: string, all: PaceOverrides, own?: PaceOverrides): PaceRow {
+export function limitsFor(
+  operator: string,
+  all: RateLimitOverrides,
+  own?: RateLimitOverrides,
+): RateLimits {
   const row = { ...DEFAULT, ...ROWS[operator] }
-  const said = <K extends keyof PaceOverrides>(key: K) => own?.[key] ?? all[key]
+  const said = <K extends keyof RateLimitOverrides>(key: K) => own?.[key] ?? all[key]
   const recipientsPerSession = said('recipientsPerSession') ?? row.recipientsPerSession
   return {
     ...row,

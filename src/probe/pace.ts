@@ -1,28 +1,28 @@
 import { type Clock, SECOND } from '../base/clock.ts'
 import { EvError } from '../base/error.ts'
-import type { Answer } from '../smtp/answer.ts'
-import { HEARD_MAX, Heard } from './pace/heard.ts'
-import { OwnPace } from './pace/own-pace.ts'
+import type { RecipientOutcome } from '../smtp/answer.ts'
+import { RECENT_OUTCOMES_MAX, RecentOutcomes } from './pace/heard.ts'
+import { LocalRateState } from './pace/own-pace.ts'
 import {
   dueAt,
-  found,
+  isBlocked,
   isFull,
-  isRefused,
-  notUnknown,
-  refused,
-  refusedByDomain,
-  strayed,
-  succeeded,
-  throttled,
-  turnedAway,
-  unknown,
+  onBlocked,
+  onDomainBlocked,
+  onKnownRecipient,
+  onOtherReply,
+  onSkipped,
+  onSucceeded,
+  onThrottled,
+  onUnknownRecipient,
+  onUnknownStreak,
 } from './pace/rules.ts'
-import { Turns } from './pace/turns.ts'
-import type { End, PaceKeeper } from './pace-share.ts'
-import type { PaceStatus, Pause, Refusal } from './pace-status.ts'
+import { FairWaitQueue } from './pace/turns.ts'
+import type { PermitEnd, RateStateHandle } from './pace-share.ts'
+import type { Block, Pause, RateStatus } from './pace-status.ts'
 
 /** How fast one operator may be asked by one egress, to start with. */
-export type PaceRow = {
+export type RateLimits = {
   /** Connections at the same time. */
   readonly sessionsMax: number
   /** Recipients in one connection, before a new one is opened. */
@@ -36,18 +36,18 @@ export type PaceRow = {
 }
 
 /** The right to hold one connection; `release` gives it back, and may be called twice. */
-export type Permit = { readonly release: () => void }
+export type ConnectionPermit = { readonly release: () => void }
 
 type NotNow =
   /** Ask again after this time, or when a permit comes back. */
   | { readonly waitMs: number; readonly paused: boolean }
   /** The operator refuses us: nothing is asked for some time, this is what it said. */
-  | { readonly refusal: Answer }
+  | { readonly refusal: RecipientOutcome }
 
-export type Start = { readonly permit: Permit } | NotNow
+export type AcquireResult = { readonly permit: ConnectionPermit } | NotNow
 
 /** Whoever waits for a connection is called when one is given back; this is for what nobody calls for. */
-const FULL_LOOK_MS = SECOND
+const FULL_POLL_MS = SECOND
 /** After it could not be told whether a connection may be opened. */
 const RETRY_MS = SECOND
 
@@ -56,26 +56,30 @@ const RETRY_MS = SECOND
  * success, as Postfix's scheduler does. Its rules are in `pace/rules.ts`; what it keeps is kept in this process, or
  * shared with others.
  */
-export class Pace {
-  readonly row: PaceRow
+export class RateController {
+  readonly row: RateLimits
   readonly #clock: Clock
-  readonly #kept: PaceKeeper
+  readonly #kept: RateStateHandle
   #wakers = new Set<() => void>()
-  readonly #turns = new Turns()
-  readonly #heard = new Heard()
+  readonly #turns = new FairWaitQueue()
+  readonly #recent = new RecentOutcomes()
 
-  constructor(row: PaceRow, clock: Clock, kept: PaceKeeper = new OwnPace(row, clock)) {
+  constructor(
+    row: RateLimits,
+    clock: Clock,
+    kept: RateStateHandle = new LocalRateState(row, clock),
+  ) {
     this.row = row
     this.#clock = clock
     this.#kept = kept
   }
 
   /** Asks for the right to open a connection now, of a pace that is kept here; `single`: for somebody who waits. */
-  tryStart(single = false): Start {
+  tryStart(single = false): AcquireResult {
     const notNow = this.#notNow(single)
     if (notNow !== null) return notNow
-    const begun = this.#kept.begin(NEVER, single)
-    if (typeof begun === 'function') return { permit: this.#permit(begun, single) }
+    const started = this.#kept.begin(NEVER, single)
+    if (typeof started === 'function') return { permit: this.#permit(started, single) }
     throw new EvError('internal', 'A pace that is shared was asked as if it were not.')
   }
 
@@ -85,19 +89,19 @@ export class Pace {
    * rejects for a `single` request, and a list waits.
    */
   async start(
-    patienceMs: number,
+    timeoutMs: number,
     signal: AbortSignal,
     single = false,
     waitMaxMs = Number.POSITIVE_INFINITY,
-  ): Promise<Start> {
+  ): Promise<AcquireResult> {
     const leave = this.#turns.wait(single)
-    const giveUpAt = this.#clock.ticks() + waitMaxMs
+    const giveUpAt = this.#clock.monotonicNow() + waitMaxMs
     try {
       for (;;) {
         const start = this.#notNow(single) ?? (await this.#begin(signal, single))
         if (!('waitMs' in start)) return start
-        if (signal.aborted || (start.paused && start.waitMs > patienceMs)) return start
-        if (this.#clock.ticks() + start.waitMs > giveUpAt) return start
+        if (signal.aborted || (start.paused && start.waitMs > timeoutMs)) return start
+        if (this.#clock.monotonicNow() + start.waitMs > giveUpAt) return start
         if (start.waitMs > 0) await this.#change(start.waitMs, signal, single)
       }
     } finally {
@@ -110,19 +114,19 @@ export class Pace {
   #notNow(single: boolean): NotNow | null {
     const { state, sessions } = this.#kept
     const now = this.#kept.now()
-    if (state.refusal !== null && isRefused(state, now)) return { refusal: state.refusal.answer }
+    if (state.refusal !== null && isBlocked(state, now)) return { refusal: state.refusal.answer }
     if (state.pausedUntil > now) return { waitMs: state.pausedUntil - now, paused: true }
     if (isFull(state, sessions + this.#kept.kept(single)) || this.#turns.isOthers(single)) {
-      return { waitMs: Math.max(1 / state.ratePerMs, FULL_LOOK_MS), paused: false }
+      return { waitMs: Math.max(1 / state.ratePerMs, FULL_POLL_MS), paused: false }
     }
     const due = dueAt(state, this.row, now)
     return due > now ? { waitMs: due - now, paused: false } : null
   }
 
-  async #begin(signal: AbortSignal, single: boolean): Promise<Start> {
-    const begun = this.#kept.begin(signal, single)
+  async #begin(signal: AbortSignal, single: boolean): Promise<AcquireResult> {
+    const started = this.#kept.begin(signal, single)
     try {
-      const end = typeof begun === 'function' ? begun : await begun
+      const end = typeof started === 'function' ? started : await started
       if (end !== null) return { permit: this.#permit(end, single) }
     } catch (error) {
       if (single) throw error
@@ -133,7 +137,7 @@ export class Pace {
   }
 
   /** Somebody waits for a connection and lists have them all: one of them should be left soon. */
-  get isWanted(): boolean {
+  get isRequested(): boolean {
     const { state, sessions, isSingleWaiting } = this.#kept
     return isFull(state, sessions) && (isSingleWaiting || this.#turns.isSingleWaiting)
   }
@@ -142,7 +146,7 @@ export class Pace {
   get readyInMs(): number {
     const { state } = this.#kept
     const now = this.#kept.now()
-    if (isRefused(state, now)) return 0
+    if (isBlocked(state, now)) return 0
     return Math.max(0, state.pausedUntil - now, dueAt(state, this.row, now) - now)
   }
 
@@ -170,29 +174,29 @@ export class Pace {
 
   /** A conversation ended well. */
   succeeded(): void {
-    this.#kept.change(state => succeeded(state, this.row))
+    this.#kept.change(state => onSucceeded(state, this.row))
   }
 
   /** The operator asked us to slow down; `retryAfterMs` is the time it named, if it did. */
   throttled(retryAfterMs: number | null): void {
-    this.#kept.change((state, now) => throttled(state, now, retryAfterMs))
+    this.#kept.change((state, now) => onThrottled(state, now, retryAfterMs))
   }
 
   /** The operator refuses our address, name or sender. */
-  refused(answer: Answer): void {
-    this.#kept.change((state, now) => refused(state, now, answer))
+  refused(answer: RecipientOutcome): void {
+    this.#kept.change((state, now) => onBlocked(state, now, answer))
     this.#wakeAll()
   }
 
   /** The servers of one of its domains refuse us at RCPT, for what we are. */
-  refusedByDomain(domain: string, answer: Answer): void {
-    this.#kept.change((state, now) => refusedByDomain(state, now, { domain, answer }))
+  refusedByDomain(domain: string, answer: RecipientOutcome): void {
+    this.#kept.change((state, now) => onDomainBlocked(state, now, { domain, answer }))
     this.#wakeAll()
   }
 
   /** Addresses that were to be asked about while it refused us. */
   turnedAway(count: number): void {
-    this.#kept.change(state => turnedAway(state, count))
+    this.#kept.change(state => onSkipped(state, count))
   }
 
   /**
@@ -200,9 +204,9 @@ export class Pace {
    * is paused, and who is there should leave.
    */
   unknown(): boolean {
-    this.#kept.note(unknown)
+    this.#kept.note(onUnknownRecipient)
     if (this.unknownsLeft > 0) return false
-    this.strayed()
+    this.streakExceeded()
     return true
   }
 
@@ -212,52 +216,52 @@ export class Pace {
   }
 
   /** One more recipient was answered for. */
-  heard(isRefused: boolean): void {
-    this.#heard.add(isRefused)
+  recent(isRefused: boolean): void {
+    this.#recent.add(isRefused)
   }
 
   /** Nobody was asked about anybody yet. */
   get isNew(): boolean {
-    return this.#heard.count === 0
+    return this.#recent.count === 0
   }
 
   /** Of the recipients asked lately, the share that was refused, for whatever reason; all, before anybody was asked. */
   get refusedShare(): number {
-    return this.#heard.refusedShare
+    return this.#recent.refusedShare
   }
 
   /** The server told of a mailbox that is there, or would not tell: no row of unknown ones. */
   notUnknown(): void {
-    this.#kept.note(notUnknown)
+    this.#kept.note(onOtherReply)
   }
 
   /** Too many unknown users in a row. */
-  strayed(): void {
-    this.#kept.change(strayed)
+  streakExceeded(): void {
+    this.#kept.change(onUnknownStreak)
   }
 
   /** A real recipient was found: the unknown ones before it were no dictionary attack. */
   found(): void {
-    this.#kept.note(found)
+    this.#kept.note(onKnownRecipient)
   }
 
   /** What people should see first: a refusal, the more it turned away; then a pause; then who has most to do. */
   get urgency(): number {
     const { state, sessions } = this.#kept
-    if (state.refusal !== null) return 1e12 + state.refusal.turnedAway
+    if (state.refusal !== null) return 1e12 + state.refusal.onSkipped
     if (state.pausedUntil > this.#kept.now()) return 1e9
-    return sessions * HEARD_MAX + this.#heard.count
+    return sessions * RECENT_OUTCOMES_MAX + this.#recent.count
   }
 
   /** For people. */
-  status(operator: string): PaceStatus {
+  status(operator: string): RateStatus {
     const { sessionsMax, sessionsPerSecond: sessionsPerSecondMax, unknownStreakMax } = this.row
     const { state, sessions } = this.#kept
     return {
       ...{ operator, sessions, sessionsMax, sessionsPerSecondMax, unknownStreakMax },
       sessionsAllowed: Math.floor(state.sessionsAllowed),
       sessionsPerSecond: state.ratePerMs * SECOND,
-      ...{ heard: this.#heard.count, pause: this.#pauseStatus, refusal: this.#refusalStatus },
+      ...{ recent: this.#recent.count, pause: this.#pauseStatus, refusal: this.#refusalStatus },
     }
   }
 
@@ -269,10 +273,10 @@ export class Pace {
     return { since: this.#atWall(pausedAt), until: this.#atWall(pausedUntil), why }
   }
 
-  get #refusalStatus(): Refusal | null {
+  get #refusalStatus(): Block | null {
     const { refusal } = this.#kept.state
     if (refusal === null) return null
-    const { answer, at, until, turnedAway } = refusal
+    const { answer, at, until, onSkipped: turnedAway } = refusal
     return { answer, since: this.#atWall(at), until: this.#atWall(until), turnedAway }
   }
 
@@ -280,7 +284,7 @@ export class Pace {
     return Math.round(this.#clock.now() + time - this.#kept.now())
   }
 
-  #permit(end: End, single: boolean): Permit {
+  #permit(end: PermitEnd, single: boolean): ConnectionPermit {
     this.#turns.began(single)
     let held = true
     return {

@@ -1,7 +1,7 @@
 import pLimit, { type LimitFunction } from 'p-limit'
 
 /** The connections of lists that may be open at the same time, over all operators and egresses. */
-export class Places {
+export class ConnectionSemaphore {
   readonly #limit: LimitFunction
 
   constructor(max: number) {

@@ -1,9 +1,9 @@
 import type { Address } from '../address/address.ts'
 import type { Route } from '../dns/route.ts'
-import type { Answer } from '../smtp/answer.ts'
+import type { RecipientOutcome } from '../smtp/answer.ts'
 
 /** One recipient to ask about. */
-export type Question = {
+export type ProbeTarget = {
   readonly address: Address
   readonly route: RouteWithHost
   /** What is known of the domain beforehand: no need to ask whether it takes everything. */
@@ -21,7 +21,7 @@ export type Question = {
 
 /** That a recipient was accepted, when and by which host. Plain data, fit for JSON. */
 export type Acceptance = {
-  readonly answer: Extract<Answer, { kind: 'accepted' }>
+  readonly answer: Extract<RecipientOutcome, { kind: 'accepted' }>
   readonly egress: string | null
   readonly host: string | null
   readonly ip: string | null
@@ -34,30 +34,30 @@ export type Acceptance = {
 export type RouteWithHost = Extract<Route, { kind: 'mx' | 'implicit' }>
 
 /** Domains with the same exchangers share connections: one plan for one set of hosts. */
-export type LanePlan<Q extends Question> = {
+export type MxGroupPlan<Q extends ProbeTarget> = {
   readonly key: string
   readonly route: RouteWithHost
   readonly questions: Q[]
 }
 
 /** Sorts questions into lanes by their exchangers, and within a lane by domain. */
-export function planLanes<Q extends Question>(questions: readonly Q[]): LanePlan<Q>[] {
-  const lanes = new Map<string, LanePlan<Q>>()
+export function groupByMx<Q extends ProbeTarget>(questions: readonly Q[]): MxGroupPlan<Q>[] {
+  const groups = new Map<string, MxGroupPlan<Q>>()
   const keys = new Map<RouteWithHost, string>()
   for (const question of questions) {
-    const key = keys.get(question.route) ?? laneKey(question.route)
+    const key = keys.get(question.route) ?? mxGroupKey(question.route)
     keys.set(question.route, key)
-    const lane = lanes.get(key)
-    if (lane !== undefined) lane.questions.push(question)
-    else lanes.set(key, { key, route: question.route, questions: [question] })
+    const group = groups.get(key)
+    if (group !== undefined) group.questions.push(question)
+    else groups.set(key, { key, route: question.route, questions: [question] })
   }
-  for (const lane of lanes.values()) {
-    lane.questions.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
+  for (const group of groups.values()) {
+    group.questions.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
   }
-  return [...lanes.values()]
+  return [...groups.values()]
 }
 
-export const laneKey = (route: RouteWithHost) => hostsOf(route).join(' ')
+export const mxGroupKey = (route: RouteWithHost) => hostsOf(route).join(' ')
 
 export const hostsOf = (route: RouteWithHost) =>
   route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
@@ -66,9 +66,9 @@ export const hostsOf = (route: RouteWithHost) =>
  * By what the catch-all test of a domain is remembered. A backup that queues mail for the domain often
  * takes every name where the first exchanger does not, so each has a result of its own.
  */
-export function catchAllKey({ address, route, isBackup = false }: Question): string {
+export function catchAllKey({ address, route, isBackup = false }: ProbeTarget): string {
   const domain = address.domain.ascii
-  return isBackup ? `${domain} ${laneKey(route)}` : domain
+  return isBackup ? `${domain} ${mxGroupKey(route)}` : domain
 }
 
 /**
@@ -76,7 +76,7 @@ export function catchAllKey({ address, route, isBackup = false }: Question): str
  * of SMTPUTF8 (Google refuses several domains in one transaction), at most `sizeMax`. Recipients that
  * were accepted before are not mixed with others.
  */
-export function nextBatch<Q extends Question>(questions: Iterable<Q>, sizeMax: number): Q[] {
+export function nextBatch<Q extends ProbeTarget>(questions: Iterable<Q>, sizeMax: number): Q[] {
   const [first] = questions
   if (first === undefined) return []
   const batch: Q[] = []
@@ -90,6 +90,6 @@ export function nextBatch<Q extends Question>(questions: Iterable<Q>, sizeMax: n
 }
 
 /** RFC 6531 §3.3: only the local part; domains go out as A-labels. */
-export const needsSmtpUtf8 = (question: Question) => /[^\x00-\x7f]/.test(question.address.local)
+export const needsSmtpUtf8 = (question: ProbeTarget) => /[^\x00-\x7f]/.test(question.address.local)
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,91 +1,91 @@
 import { HOUR } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
-import type { Operator } from '../dns/operator.ts'
-import { CatchAllMemory } from './catch-all.ts'
-import type { ProbeWorld } from './egress/egress.ts'
-import { WayOut } from './egress/way-out.ts'
-import { DomainRefusals } from './lane/domain-refusals.ts'
-import { HostMemory } from './lane/host-memory.ts'
-import { Lane, type Probed, type ProbeOptions } from './lane/lane.ts'
-import { Pace, type PaceRow } from './pace.ts'
-import type { PaceShare } from './pace-share.ts'
-import { catchAllKey, planLanes, type Question } from './plan.ts'
+import type { MxOperator } from '../dns/operator.ts'
+import { CatchAllCache } from './catch-all.ts'
+import type { ProbeDeps } from './egress/egress.ts'
+import { OutboundReachability } from './egress/way-out.ts'
+import { DomainBlocks } from './lane/domain-refusals.ts'
+import { HostHealth } from './lane/host-memory.ts'
+import { MxGroupProbe, type ProbeOptions, type ProbeResult } from './lane/lane.ts'
+import { RateController, type RateLimits } from './pace.ts'
+import type { SharedRateState } from './pace-share.ts'
+import { catchAllKey, groupByMx, type ProbeTarget } from './plan.ts'
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
 const OPERATORS_MAX = 20_000
-const PACE_TTL_MS = 2 * HOUR
+const CONTROLLER_TTL_MS = 2 * HOUR
 
 /** Asks mail servers about recipients, politely, and remembers how each operator wants to be asked. */
-export class Prober {
-  readonly #world: ProbeWorld
-  readonly #rowOf: (operator: string) => PaceRow
-  readonly #paces: TtlMap<Pace>
-  readonly #share: PaceShare | null
-  readonly #hosts: HostMemory
-  readonly #domains: DomainRefusals
-  readonly #wayOut: WayOut
-  readonly catchAll: CatchAllMemory
+export class EgressProber {
+  readonly #deps: ProbeDeps
+  readonly #rowOf: (operator: string) => RateLimits
+  readonly #rateControllers: TtlMap<RateController>
+  readonly #share: SharedRateState | null
+  readonly #hosts: HostHealth
+  readonly #domains: DomainBlocks
+  readonly #wayOut: OutboundReachability
+  readonly catchAll: CatchAllCache
   /** Connections whose last answer is there and which are being closed. */
   readonly #farewells = new Set<Promise<void>>()
 
   constructor(
-    world: ProbeWorld,
-    rowOf: (operator: string) => PaceRow,
+    deps: ProbeDeps,
+    rowOf: (operator: string) => RateLimits,
     /** Shared by several probers: what a domain takes does not hang on who asks. */
-    catchAll = new CatchAllMemory(world.clock),
+    catchAll = new CatchAllCache(deps.clock),
     /** Where other processes go by the same paces. */
-    share: PaceShare | null = null,
+    share: SharedRateState | null = null,
   ) {
-    this.#world = world
+    this.#deps = deps
     this.#rowOf = rowOf
-    this.#paces = new TtlMap({ sizeMax: OPERATORS_MAX, clock: world.clock })
-    this.#hosts = new HostMemory(world.clock)
-    const { clock, egress } = world
-    this.#domains = new DomainRefusals({ clock, egress: egress.name, row: rowOf(''), share })
-    this.#wayOut = new WayOut(world, () => this.#hosts.forgive())
+    this.#rateControllers = new TtlMap({ sizeMax: OPERATORS_MAX, clock: deps.clock })
+    this.#hosts = new HostHealth(deps.clock)
+    const { clock, egress } = deps
+    this.#domains = new DomainBlocks({ clock, egress: egress.name, row: rowOf(''), share })
+    this.#wayOut = new OutboundReachability(deps, () => this.#hosts.forgive())
     this.catchAll = catchAll
     this.#share = share
   }
 
   get egressName(): string {
-    return this.#world.egress.name
+    return this.#deps.egress.name
   }
 
   /** Where the pace of an operator starts. */
-  row(operator: string): PaceRow {
+  row(operator: string): RateLimits {
     return this.#rowOf(operator)
   }
 
   /** The pace at which an operator is asked. */
-  pace(operator: string): Pace {
-    const pace = this.#paces.get(operator) ?? this.#newPace(operator)
-    this.#paces.set(operator, pace, PACE_TTL_MS)
-    return pace
+  rateController(operator: string): RateController {
+    const rateController = this.#rateControllers.get(operator) ?? this.#createController(operator)
+    this.#rateControllers.set(operator, rateController, CONTROLLER_TTL_MS)
+    return rateController
   }
 
   /** The same where it was asked lately; else null. */
-  knownPace(operator: string): Pace | null {
-    return this.#paces.get(operator) ?? null
+  knownController(operator: string): RateController | null {
+    return this.#rateControllers.get(operator) ?? null
   }
 
-  #newPace(operator: string): Pace {
+  #createController(operator: string): RateController {
     const row = this.#rowOf(operator)
-    const { clock, egress } = this.#world
-    return new Pace(row, clock, this.#share?.open({ operator, egress: egress.name }, row))
+    const { clock, egress } = this.#deps
+    return new RateController(row, clock, this.#share?.open({ operator, egress: egress.name }, row))
   }
 
   /** False while the operator refuses us or the way out is closed: who is asked about then is told so at once. */
   mayAsk(operator: string): boolean {
-    if (this.#wayOut.closedAnswer !== null) return false
+    if (this.#wayOut.blockedOutcome !== null) return false
     const key = { operator, egress: this.egressName }
     if (this.#share !== null) return this.#share.refusal(key) === null
-    return !(this.#paces.get(operator)?.isRefused ?? false)
+    return !(this.#rateControllers.get(operator)?.isRefused ?? false)
   }
 
   /** How much longer the operator, or the domain there, is taken to refuse us; 0: it does not. */
   refusedForMs(operator: string, domain: string): number {
-    const pace = this.#paces.get(operator)
-    return Math.max(pace?.refusedForMs ?? 0, this.#domains.find(domain)?.leftMs ?? 0)
+    const rateController = this.#rateControllers.get(operator)
+    return Math.max(rateController?.refusedForMs ?? 0, this.#domains.find(domain)?.leftMs ?? 0)
   }
 
   /** Since when no mail server can be reached, by the wall clock; null: nobody says so. */
@@ -94,57 +94,57 @@ export class Prober {
   }
 
   /** Those of the operators that were asked lately, the last of them first. */
-  paces(): Iterable<[operator: string, Pace]> {
-    return this.#paces.entries()
+  rateControllers(): Iterable<[operator: string, RateController]> {
+    return this.#rateControllers.entries()
   }
 
   /** For who can wait: how long, until it is known whether mail servers can be reached at all; null where it is. */
-  get doubtMs(): number | null {
-    return this.#wayOut.doubtMs
+  get uncertainForMs(): number | null {
+    return this.#wayOut.uncertainForMs
   }
 
   /**
    * Asks one operator about recipients, set of exchangers after set of exchangers, with one connection at
    * a time. Resolves when every question has its answer; the last connection is then being closed.
    */
-  async probe<Q extends Question>(
-    operator: Operator,
+  async probe<Q extends ProbeTarget>(
+    operator: MxOperator,
     questions: readonly Q[],
     options: ProbeOptions<Q>,
   ): Promise<void> {
-    const pace = this.pace(operator.name)
-    if (pace.isRefused) pace.turnedAway(questions.length)
+    const rateController = this.rateController(operator.name)
+    if (rateController.isRefused) rateController.turnedAway(questions.length)
     const unsure = questions.filter(({ catchAll }) => catchAll === null)
     const learned = this.catchAll.learn(unsure.map(catchAllKey))
     if (questions.some(({ accepted }) => accepted !== null)) await learned
     const open = questions.filter(question => !this.#settleTested(question, options))
     let closed = Promise.resolve()
-    for (const plan of planLanes(open)) {
+    for (const plan of groupByMx(open)) {
       await closed
-      const lane = new Lane(plan, {
+      const group = new MxGroupProbe(plan, {
         ...options,
         onProbed: (question, probed) => options.onProbed(question, orAccepted(question, probed)),
-        world: this.#world,
+        deps: this.#deps,
         operator: operator.name,
-        pace,
+        rateController,
         catchAll: this.catchAll,
         learned,
         hosts: this.#hosts,
         domains: this.#domains,
         wayOut: this.#wayOut,
-        onFarewell: farewell => {
-          closed = farewell
-          this.#follow(farewell)
+        onDrain: drain => {
+          closed = drain
+          this.#follow(drain)
         },
       })
-      await lane.walk()
+      await group.run()
     }
   }
 
   /** A recipient that was accepted before needs no connection when its domain was tested meanwhile. */
-  #settleTested<Q extends Question>(question: Q, { onProbed }: ProbeOptions<Q>): boolean {
+  #settleTested<Q extends ProbeTarget>(question: Q, { onProbed }: ProbeOptions<Q>): boolean {
     if (question.accepted === null) return false
-    const catchAll = this.catchAll.recall(catchAllKey(question))
+    const catchAll = this.catchAll.get(catchAllKey(question))
     if (catchAll === null) return false
     const { at: _, ...accepted } = question.accepted
     const egress = accepted.egress ?? this.egressName
@@ -159,7 +159,7 @@ export class Prober {
 
   /** The same, when nobody will ask any more. */
   close(): Promise<void> {
-    this.#wayOut.rest()
+    this.#wayOut.cancelProbe()
     return this.idle()
   }
 
@@ -171,7 +171,7 @@ export class Prober {
 }
 
 /** A recipient that was accepted before stays accepted, whatever became of the catch-all test. */
-function orAccepted({ accepted }: Question, probed: Probed): Probed {
+function orAccepted({ accepted }: ProbeTarget, probed: ProbeResult): ProbeResult {
   if (accepted === null) return probed
   const { at: _, egress, ...facts } = accepted
   return { ...probed, ...facts, egress: egress ?? probed.egress }

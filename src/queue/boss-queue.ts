@@ -1,6 +1,6 @@
 import { type ConstructorOptions, PgBoss, type Queue as QueueOptions } from 'pg-boss'
 import { type Clock, HOUR, SECOND, sleep } from '../base/clock.ts'
-import { messageOf } from '../base/error.ts'
+import { errorMessage } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
 import { BossTasks, queueName } from './boss-tasks.ts'
@@ -79,7 +79,7 @@ class BossQueue implements Queue {
       monitorIntervalSeconds: Math.max(1, this.#timings.monitorMs / SECOND),
     })
     this.#boss.on('error', error => {
-      this.#faults.fault('the queue has trouble with its database', { error: messageOf(error) })
+      this.#faults.fault('the queue has trouble with its database', { error: errorMessage(error) })
     })
     this.#boss.on('warning', ({ message }) => deps.log.warn('pg-boss warns', { error: message }))
   }
@@ -152,7 +152,7 @@ class BossQueue implements Queue {
   }
 
   #wakeAll() {
-    this.#wokenAt = this.#deps.clock.ticks()
+    this.#wokenAt = this.#deps.clock.monotonicNow()
     for (const consumer of this.#consumers.values()) consumer.wake()
   }
 
@@ -160,7 +160,7 @@ class BossQueue implements Queue {
   #beat() {
     const { clock, random, database } = this.#deps
     const { beatMs, pollMs, monitorMs } = this.#timings
-    const now = clock.ticks()
+    const now = clock.monotonicNow()
     for (const consumer of this.#consumers.values()) consumer.beat()
     if (this.#supervising === null && now - this.#supervisedAt >= monitorMs) {
       this.#supervisedAt = now
@@ -184,7 +184,7 @@ class BossQueue implements Queue {
       this.#faults.success()
       this.#wakeAll()
     } catch (error) {
-      this.#faults.fault('the queue cannot be looked after now', { error: messageOf(error) })
+      this.#faults.fault('the queue cannot be looked after now', { error: errorMessage(error) })
     }
   }
 
@@ -205,7 +205,7 @@ class BossQueue implements Queue {
       .then(() => this.#boss.stop({ graceful: false }))
       .then(() => this.#deps.database.end())
       .catch(error => {
-        this.#faults.fault('the queue was not left in order', { error: messageOf(error) })
+        this.#faults.fault('the queue was not left in order', { error: errorMessage(error) })
       })
       .finally(() => left.abort())
     await Promise.race([leaving, sleep(this.#deps.clock, this.#timings.leaveMs, left.signal)])

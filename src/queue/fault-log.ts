@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { type Log, type LogFields, Reminders } from '../base/log.ts'
+import { type Log, type LogFields, ReminderOptions } from '../base/log.ts'
 
 export type FaultLogDeps = {
   readonly clock: Clock
@@ -18,7 +18,7 @@ export class FaultLog {
   readonly #clock: Clock
   readonly #log: Log
   readonly #clearMs: number
-  readonly #reminders: Reminders
+  readonly #reminders: ReminderOptions
   /** When the last fault was; null: there was none since the database works. */
   #faultAt: number | null = null
 
@@ -26,18 +26,18 @@ export class FaultLog {
     this.#clock = clock
     this.#log = log
     this.#clearMs = clearMs
-    this.#reminders = new Reminders(clock)
+    this.#reminders = new ReminderOptions(clock)
   }
 
   /** A fault of the database. */
   fault(message: string, fields: LogFields): void {
-    this.#faultAt = this.#clock.ticks()
-    this.#tell(DATABASE, message, fields)
+    this.#faultAt = this.#clock.monotonicNow()
+    this.#write(DATABASE, message, fields)
   }
 
   /** The database did what it was asked. */
   success(): void {
-    if (this.#faultAt === null || this.#clock.ticks() - this.#faultAt < this.#clearMs) return
+    if (this.#faultAt === null || this.#clock.monotonicNow() - this.#faultAt < this.#clearMs) return
     this.#faultAt = null
     this.#reminders.forget(DATABASE)
     this.#log.info('the queue reaches its database again')
@@ -45,11 +45,11 @@ export class FaultLog {
 
   /** A run of this kind failed. */
   failure(kind: string, fields: LogFields): void {
-    this.#tell(`run ${kind}`, 'work failed and is tried again', { kind, ...fields })
+    this.#write(`run ${kind}`, 'work failed and is tried again', { kind, ...fields })
   }
 
-  #tell(trouble: string, message: string, fields: LogFields): void {
-    const repeated = this.#reminders.due(trouble)
+  #write(failure: string, message: string, fields: LogFields): void {
+    const repeated = this.#reminders.due(failure)
     if (repeated === null) return
     this.#log.error(message, repeated === 0 ? fields : { ...fields, repeated })
   }

@@ -1,5 +1,5 @@
 /** What is handed in while a batch is under way goes out as the next one: the busier, the fewer round trips. */
-export class Gather<T> {
+export class TurnBatcher<T> {
   readonly #send: (batch: readonly T[]) => Promise<void>
   #waiting: T[] = []
   /** The batch after the one that is under way. */

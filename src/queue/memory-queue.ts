@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
-import { messageOf } from '../base/error.ts'
+import { errorMessage } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
-import type { Handler, NextDue, Queue, Worker, WorkOptions } from './queue.ts'
+import type { Handler, Queue, Reschedule, Worker, WorkOptions } from './queue.ts'
 import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 
 /** The queue of one process. It holds nothing that the store could not tell again at the next start. */
@@ -41,7 +41,7 @@ type Entry = {
   dueAt: number
   running: boolean
   /** Put again while it ran. */
-  againAt: number | null
+  retryAt: number | null
   cancelTimer: (() => void) | null
 }
 
@@ -69,10 +69,10 @@ class Kind {
   put(key: string, dueAt: number): void {
     const entry = this.#entries.get(key)
     if (entry === undefined) {
-      const fresh = { key, dueAt, running: false, againAt: null, cancelTimer: null }
+      const fresh = { key, dueAt, running: false, retryAt: null, cancelTimer: null }
       this.#entries.set(key, fresh)
       this.#schedule(fresh, dueAt)
-    } else if (entry.running) entry.againAt = Math.min(entry.againAt ?? dueAt, dueAt)
+    } else if (entry.running) entry.retryAt = Math.min(entry.retryAt ?? dueAt, dueAt)
     else if (entry.cancelTimer !== null && this.#isSooner(dueAt, entry)) {
       this.#schedule(entry, dueAt)
     }
@@ -145,10 +145,10 @@ class Kind {
     this.#running++
     // What is in this process alone is never lost to another.
     const { signal: lost } = new AbortController()
-    let next: NextDue
+    let next: Reschedule
     try {
       next = await handler(entry.key, { stopping: this.#stopping.signal, lost })
-      if (next === 'done' && entry.againAt === null) next = await this.#recheck(entry.key)
+      if (next === 'done' && entry.retryAt === null) next = await this.#recheck(entry.key)
     } catch (error) {
       this.#complain(entry.key, error)
       next = { dueAt: this.#clock.now() + this.#retryMs }
@@ -160,21 +160,21 @@ class Kind {
     if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 
-  async #recheck(key: string): Promise<NextDue> {
+  async #recheck(key: string): Promise<Reschedule> {
     return this.#options.recheck?.(key) ?? 'done'
   }
 
   /** Where all fails, as with a disk that is full, one line tells it as well as hundreds. */
   #complain(key: string, error: unknown) {
-    const now = this.#clock.ticks()
+    const now = this.#clock.monotonicNow()
     if (now - this.#complainedAt < this.#retryMs) return
     this.#complainedAt = now
-    this.#log.error('work failed and is tried again', { key, error: messageOf(error) })
+    this.#log.error('work failed and is tried again', { key, error: errorMessage(error) })
   }
 
-  #requeue(entry: Entry, next: NextDue) {
-    const times = [next === 'done' ? null : next.dueAt, entry.againAt].filter(at => at !== null)
-    entry.againAt = null
+  #requeue(entry: Entry, next: Reschedule) {
+    const times = [next === 'done' ? null : next.dueAt, entry.retryAt].filter(at => at !== null)
+    entry.retryAt = null
     if (times.length === 0) this.#entries.delete(entry.key)
     else this.#schedule(entry, Math.min(...times))
   }

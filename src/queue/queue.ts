@@ -1,5 +1,5 @@
 /** When an entry is to be worked on again, epoch ms; or that it is done with. */
-export type NextDue = { readonly dueAt: number } | 'done'
+export type Reschedule = { readonly dueAt: number } | 'done'
 
 /** The right to work on one entry. */
 export type Lease = {
@@ -9,7 +9,7 @@ export type Lease = {
   readonly lost: AbortSignal
 }
 
-export type Handler = (key: string, lease: Lease) => Promise<NextDue>
+export type Handler = (key: string, lease: Lease) => Promise<Reschedule>
 
 export type WorkOptions = {
   /** Entries worked on at the same time. */
@@ -19,7 +19,7 @@ export type WorkOptions = {
    * put by another process is refused while the entry runs, so what it was for may be there only
    * now. Where this is left out such work must be found in another way.
    */
-  readonly recheck?: (key: string) => Promise<NextDue>
+  readonly recheck?: (key: string) => Promise<Reschedule>
 }
 
 export interface Worker {

@@ -1,8 +1,8 @@
 import { type Clock, MINUTE, sleep } from '../base/clock.ts'
-import { messageOf } from '../base/error.ts'
+import { errorMessage } from '../base/error.ts'
 import type { LogFields } from '../base/log.ts'
-import { Gather } from './gather.ts'
-import type { Handler, NextDue, Worker, WorkOptions } from './queue.ts'
+import { TurnBatcher } from './gather.ts'
+import type { Handler, Reschedule, Worker, WorkOptions } from './queue.ts'
 import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 import type { Claim, TaskStore } from './task-store.ts'
 
@@ -42,8 +42,8 @@ export class TaskConsumer {
   readonly #deps: TaskConsumerDeps
   readonly #clock: Clock
   readonly #timings: QueueTimings
-  readonly #added: Gather<string>
-  readonly #completed: Gather<Claim>
+  readonly #added: TurnBatcher<string>
+  readonly #completed: TurnBatcher<Claim>
   readonly #stopping = new AbortController()
   /** The newest run of each key. */
   readonly #runs = new Map<string, Run>()
@@ -61,15 +61,15 @@ export class TaskConsumer {
     this.#deps = deps
     this.#clock = deps.clock
     this.#timings = deps.timings ?? DEFAULT_QUEUE_TIMINGS
-    this.#completed = new Gather(claims => deps.store.complete(claims))
-    this.#added = new Gather(async keys => {
+    this.#completed = new TurnBatcher(claims => deps.store.complete(claims))
+    this.#added = new TurnBatcher(async keys => {
       await deps.store.add([...new Set(keys)])
       this.wake()
     })
   }
 
   async put(keys: readonly string[], waitMs: number): Promise<void> {
-    const dueAt = this.#clock.ticks() + waitMs
+    const dueAt = this.#clock.monotonicNow() + waitMs
     const due = keys.filter(key => !this.#defer(key, dueAt))
     if (due.length > 0) await this.#added.add(due)
   }
@@ -108,7 +108,7 @@ export class TaskConsumer {
 
   /** Renews claims, and gives up those that could not be renewed. */
   beat(): void {
-    const now = this.#clock.ticks()
+    const now = this.#clock.monotonicNow()
     const runs = [...this.#runs.values()].filter(({ isActive }) => isActive)
     for (const run of runs) if (now >= run.aliveUntil) run.lost.abort()
     if (runs.length === 0 || this.#touching || now - this.#touchedAt < this.#timings.touchMs) return
@@ -123,7 +123,7 @@ export class TaskConsumer {
       run.putAt = earliest(run.putAt, dueAt)
       return true
     }
-    const isDue = dueAt <= this.#clock.ticks()
+    const isDue = dueAt <= this.#clock.monotonicNow()
     if (!isDue && (later?.dueAt ?? Number.POSITIVE_INFINITY) <= dueAt) return true
     this.#forget(key)
     if (!isDue) this.#schedule(key, dueAt)
@@ -132,7 +132,7 @@ export class TaskConsumer {
 
   #schedule(key: string, dueAt: number) {
     if (this.#stopping.signal.aborted) return
-    const cancel = this.#clock.after(Math.ceil(dueAt - this.#clock.ticks()), () => {
+    const cancel = this.#clock.after(Math.ceil(dueAt - this.#clock.monotonicNow()), () => {
       this.#later.delete(key)
       void this.#putBack(key, dueAt)
     })
@@ -147,9 +147,9 @@ export class TaskConsumer {
   /** While the database is away this is tried again. */
   async #putBack(key: string, dueAt: number): Promise<void> {
     try {
-      await this.put([key], dueAt - this.#clock.ticks())
+      await this.put([key], dueAt - this.#clock.monotonicNow())
     } catch (error) {
-      this.#deps.onFault('work cannot be put back now', { key, error: messageOf(error) })
+      this.#deps.onFault('work cannot be put back now', { key, error: errorMessage(error) })
       await this.put([key], this.#timings.retryMs)
     }
   }
@@ -165,7 +165,7 @@ export class TaskConsumer {
 
   async #claim(): Promise<void> {
     const max = Math.min(this.#options.concurrency - this.#active, CLAIM_MAX)
-    const since = this.#clock.ticks()
+    const since = this.#clock.monotonicNow()
     this.#mayWait = false
     try {
       const claims = await this.#deps.store.claim(max)
@@ -173,7 +173,7 @@ export class TaskConsumer {
       for (const claim of claims) this.#begin(claim, since)
     } catch (error) {
       this.#mayWait = true
-      const why = { error: messageOf(error) }
+      const why = { error: errorMessage(error) }
       this.#deps.onFault('work cannot be fetched now; that is tried again', why)
       await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
     }
@@ -215,16 +215,16 @@ export class TaskConsumer {
     const { lost, claim } = run
     const stopping = this.#stopping.signal
     run.putAt = null
-    if (this.#handler === null || stopping.aborted) return this.#clock.ticks()
+    if (this.#handler === null || stopping.aborted) return this.#clock.monotonicNow()
     const next = await this.#dueAt(claim.key, this.#handler, { stopping, lost: lost.signal })
     return earliest(next, run.putAt)
   }
 
   /** Its claim is kept where nothing else waits. */
   #mayRepeat({ lost, claimedAt }: Run, dueAt: number | null): boolean {
-    const now = this.#clock.ticks()
-    const isOver = this.#stopping.signal.aborted || lost.signal.aborted || this.#mayWait
-    return !isOver && dueAt !== null && dueAt <= now && now - claimedAt < REPEAT_MS
+    const now = this.#clock.monotonicNow()
+    const isDone = this.#stopping.signal.aborted || lost.signal.aborted || this.#mayWait
+    return !isDone && dueAt !== null && dueAt <= now && now - claimedAt < REPEAT_MS
   }
 
   /** False: it could not be written before the stop; the claim lapses. */
@@ -234,7 +234,7 @@ export class TaskConsumer {
         await this.#completed.add([claim])
         return true
       } catch (error) {
-        const why = { error: messageOf(error) }
+        const why = { error: errorMessage(error) }
         this.#deps.onFault('what was done cannot be written now; that is tried again', why)
         if (this.#stopping.signal.aborted) return false
         await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
@@ -251,20 +251,20 @@ export class TaskConsumer {
   /** By the monotonic clock; null: it is done with. */
   async #dueAt<Rest extends unknown[]>(
     key: string,
-    ask: (key: string, ...rest: Rest) => Promise<NextDue>,
+    ask: (key: string, ...rest: Rest) => Promise<Reschedule>,
     ...rest: Rest
   ): Promise<number | null> {
     try {
       const due = await ask(key, ...rest)
-      return due === 'done' ? null : this.#clock.ticks() + due.dueAt - this.#clock.now()
+      return due === 'done' ? null : this.#clock.monotonicNow() + due.dueAt - this.#clock.now()
     } catch (error) {
-      this.#deps.onFailure({ key, error: messageOf(error) })
-      return this.#clock.ticks() + this.#timings.retryMs
+      this.#deps.onFailure({ key, error: errorMessage(error) })
+      return this.#clock.monotonicNow() + this.#timings.retryMs
     }
   }
 
   async #touch(runs: readonly Run[]): Promise<void> {
-    const since = this.#clock.ticks()
+    const since = this.#clock.monotonicNow()
     this.#touching = true
     this.#touchedAt = since
     try {
@@ -275,7 +275,7 @@ export class TaskConsumer {
       }
     } catch (error) {
       this.#touchedAt = Number.NEGATIVE_INFINITY
-      this.#deps.onFault('work that runs cannot be kept now', { error: messageOf(error) })
+      this.#deps.onFault('work that runs cannot be kept now', { error: errorMessage(error) })
     }
     this.#touching = false
   }

@@ -1,18 +1,19 @@
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
-import { EvError, messageOf } from '../base/error.ts'
-import type { SilentWhy, Stage } from './answer.ts'
+import { EvError, errorMessage } from '../base/error.ts'
+import type { NoResponseReason, Stage } from './answer.ts'
 import { REPLY_BYTES_MAX, type Reply, ReplyReader } from './reply.ts'
-import { isPossible, type Waiting } from './waiting.ts'
+import { isPossible, type PendingReply } from './waiting.ts'
 
 /** Why a command has no reply: the conversation broke, and stays broken. */
-export type Broken = {
-  readonly broken: Extract<SilentWhy, 'timeout' | 'closed' | 'tls' | 'garbage'>
+export type ConnectionFailure = {
+  readonly broken: Extract<NoResponseReason, 'timeout' | 'closed' | 'tls' | 'garbage'>
   readonly stage: Stage
   readonly detail: string
 }
 
-export const isBroken = (outcome: Reply | Broken): outcome is Broken => 'broken' in outcome
+export const isFailure = (outcome: Reply | ConnectionFailure): outcome is ConnectionFailure =>
+  'broken' in outcome
 
 export type ConnectionOptions = {
   readonly clock: Clock
@@ -44,14 +45,14 @@ export class Connection {
   readonly #options: ConnectionOptions
   #socket: Duplex
   #reader = new ReplyReader()
-  #waiting: Waiting[] = []
-  #unsent: { line: string; waiting: Waiting }[] = []
+  #waiting: PendingReply[] = []
+  #unsent: { line: string; waiting: PendingReply }[] = []
   #batch = ''
   #bytesLeft = READ_BYTES_MIN
-  #broken: Broken | null = null
+  #broken: ConnectionFailure | null = null
   #cancelReplyTimer: (() => void) | null = null
   /** Whose reply the timer is for. */
-  #timed: Waiting | null = null
+  #timed: PendingReply | null = null
   readonly #cancelSessionTimer: () => void
   readonly #closed = Promise.withResolvers<void>()
   readonly #inStep = Promise.withResolvers<boolean>()
@@ -91,10 +92,10 @@ export class Connection {
   }
 
   /** What the server says first, of itself. */
-  greeting(): Promise<Reply | Broken> {
+  greeting(): Promise<Reply | ConnectionFailure> {
     return new Promise(resolve => {
       if (this.#broken !== null) return resolve({ ...this.#broken, stage: 'greeting' })
-      this.#wait({ stage: 'greeting', sent: true, quitPatienceMs: null, resolve })
+      this.#wait({ stage: 'greeting', sent: true, quitTimeoutMs: null, resolve })
     })
   }
 
@@ -102,7 +103,7 @@ export class Connection {
    * The one door to the wire: every byte that leaves is looked at here. `pipelined`: it need not wait for the
    * replies to what was given before it.
    */
-  command(stage: Stage, line: string, pipelined: boolean): Promise<Reply | Broken> {
+  command(stage: Stage, line: string, pipelined: boolean): Promise<Reply | ConnectionFailure> {
     const bytes = Buffer.from(line, 'utf8')
     // The bytes are checked, not the characters: a narrower encoding could fold U+010A into a line feed.
     if (bytes.length > COMMAND_BYTES_MAX || bytes.some(byte => byte < 0x20 || byte === 0x7f)) {
@@ -111,12 +112,12 @@ export class Connection {
     return new Promise(resolve => {
       if (this.#broken !== null) return resolve({ ...this.#broken, stage })
       if (this.#hasQuit) return resolve({ broken: 'closed', stage, detail: 'we said QUIT' })
-      this.#give(line, { stage, sent: false, quitPatienceMs: null, resolve }, pipelined)
+      this.#give(line, { stage, sent: false, quitTimeoutMs: null, resolve }, pipelined)
     })
   }
 
   /** Goes on in TLS, when the server has said 220 to STARTTLS. Null when all went well. */
-  async secure(putOn: (socket: Duplex) => Promise<Duplex>): Promise<Broken | null> {
+  async secure(putOn: (socket: Duplex) => Promise<Duplex>): Promise<ConnectionFailure | null> {
     this.#startReplyTimer('starttls', 'tls')
     try {
       const secured = await putOn(this.#socket)
@@ -130,7 +131,7 @@ export class Connection {
       return null
     } catch (error) {
       this.#closed.resolve()
-      return this.#break('tls', messageOf(error), 'starttls')
+      return this.#break('tls', errorMessage(error), 'starttls')
     } finally {
       this.#cancelReplyTimer?.()
     }
@@ -141,15 +142,11 @@ export class Connection {
    * The replies count as in step when it is not answered within `patienceMs`; the connection ends
    * after `QUIT_TIMEOUT_MS`.
    */
-  quit(pipelined: boolean, patienceMs: number): void {
+  quit(pipelined: boolean, timeoutMs: number): void {
     if (this.#broken !== null || this.#hasQuit) return
     this.#hasQuit = true
     const resolve = () => {}
-    this.#give(
-      'QUIT',
-      { stage: 'rset', sent: false, quitPatienceMs: patienceMs, resolve },
-      pipelined,
-    )
+    this.#give('QUIT', { stage: 'rset', sent: false, quitTimeoutMs: timeoutMs, resolve }, pipelined)
   }
 
   /** Ends at once, without a word, as our time is up. Resolves `Broken` whatever was waiting. */
@@ -157,13 +154,13 @@ export class Connection {
     this.#break('timeout', 'time ran out')
   }
 
-  #give(line: string, waiting: Waiting, pipelined: boolean) {
+  #give(line: string, waiting: PendingReply, pipelined: boolean) {
     const mustWait = this.#unsent.length > 0 || (!pipelined && this.#waiting.length > 0)
     if (mustWait) this.#unsent.push({ line, waiting })
     else this.#send(line, waiting)
   }
 
-  #send(line: string, waiting: Waiting) {
+  #send(line: string, waiting: PendingReply) {
     this.#hasPipelined ||= this.#waiting.length > 0
     this.#options.listener?.(`C: ${line}`)
     this.#bytesLeft += READ_BYTES_PER_COMMAND
@@ -181,7 +178,7 @@ export class Connection {
     if (this.#broken === null) this.#socket.write(batch)
   }
 
-  #wait(waiting: Waiting) {
+  #wait(waiting: PendingReply) {
     this.#waiting.push(waiting)
     this.#timeReply()
   }
@@ -194,15 +191,15 @@ export class Connection {
     this.#cancelReplyTimer?.()
     this.#cancelReplyTimer = null
     if (next === null) return
-    if (next.quitPatienceMs === null) this.#startReplyTimer(next.stage)
-    else this.#startQuitTimers(next.quitPatienceMs)
+    if (next.quitTimeoutMs === null) this.#startReplyTimer(next.stage)
+    else this.#startQuitTimers(next.quitTimeoutMs)
   }
 
-  #startQuitTimers(patienceMs: number) {
+  #startQuitTimers(timeoutMs: number) {
     const { clock } = this.#options
-    if (patienceMs === 0) this.#inStep.resolve(true)
+    if (timeoutMs === 0) this.#inStep.resolve(true)
     const cancels = [
-      clock.after(patienceMs, () => this.#hasLeftOver || this.#inStep.resolve(true)),
+      clock.after(timeoutMs, () => this.#hasLeftOver || this.#inStep.resolve(true)),
       clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy()),
     ]
     void this.#closed.promise.then(() => cancels.map(cancel => cancel()))
@@ -211,14 +208,14 @@ export class Connection {
   #startReplyTimer(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
     const { clock, greetingTimeoutMs, replyTimeoutMs } = this.#options
     const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
-    const hangUp = QUIT_STAGES.has(stage) ? () => this.#quitUnheard() : undefined
+    const hangUp = QUIT_STAGES.has(stage) ? () => this.#quitWithoutReply() : undefined
     this.#cancelReplyTimer = clock.after(timeoutMs, () =>
       this.#break(broken, `no whole reply within ${timeoutMs} ms`, stage, hangUp),
     )
   }
 
   /** Says QUIT to a server that is too slow; whatever it says from now on is read as no reply. */
-  #quitUnheard() {
+  #quitWithoutReply() {
     const socket = this.#socket
     if (this.#hasQuit || !socket.writable) return void socket.destroy()
     this.#hasQuit = true
@@ -259,19 +256,19 @@ export class Connection {
         ? this.#break('closed', detail)
         : this.#breakOutOfStep(detail))
     }
-    if (waiting.quitPatienceMs !== null) return this.#hearQuitReply(reply)
+    if (waiting.quitTimeoutMs !== null) return this.#readQuitReply(reply)
     if (this.#hasPipelined && !isPossible(waiting, reply.code)) {
       return void this.#break('garbage', `${reply.code} is no reply to ${waiting.stage}`)
     }
     this.#waiting.shift()
     waiting.resolve(reply)
-    if (waiting.stage === 'starttls' && reply.code === 220) return this.#deafen()
+    if (waiting.stage === 'starttls' && reply.code === 220) return this.#detachListeners()
     if (reply.code === 421) return void this.#break('closed', 'the server said 421')
     const unsent = this.#waiting.length > 0 ? undefined : this.#unsent.shift()
     if (unsent !== undefined) this.#send(unsent.line, unsent.waiting)
   }
 
-  #hearQuitReply({ code }: Reply) {
+  #readQuitReply({ code }: Reply) {
     if (code === 221 || code === 421) {
       this.#inStep.resolve(true)
       // The server closes first, so that it never counts this session and the next one together.
@@ -295,7 +292,7 @@ export class Connection {
   /** Part of a reply is there while no reply is due, or only that to QUIT. */
   get #hasLeftOver(): boolean {
     const [next] = this.#waiting
-    return this.#reader.midway && next?.quitPatienceMs !== null
+    return this.#reader.midway && next?.quitTimeoutMs !== null
   }
 
   #breakOutOfStep(detail: string) {
@@ -304,11 +301,11 @@ export class Connection {
   }
 
   #break(
-    broken: Broken['broken'],
+    broken: ConnectionFailure['broken'],
     detail: string,
     stage?: Stage,
     hangUp: () => unknown = () => this.#socket.destroy(),
-  ): Broken {
+  ): ConnectionFailure {
     if (this.#broken !== null) return this.#broken
     const at = stage ?? this.#waiting[0]?.stage ?? 'rset'
     this.#broken = { broken, detail, stage: at }
@@ -326,13 +323,13 @@ export class Connection {
   }
 
   #listen(socket: Duplex) {
-    for (const [event, ear] of this.#ears) socket.on(event, ear)
+    for (const [event, listener] of this.#listeners) socket.on(event, listener)
   }
 
   /** What comes in clear text after the 220 is not protected, so nothing reads it (RFC 3207 §6). */
-  #deafen() {
+  #detachListeners() {
     this.#reader = new ReplyReader()
-    for (const [event, ear] of this.#ears) this.#socket.off(event, ear)
+    for (const [event, listener] of this.#listeners) this.#socket.off(event, listener)
     // The clear-text socket lives on below TLS, which reports what happens to it.
     this.#socket.on('error', () => {})
     this.#socket.once('close', () => this.#closed.resolve())
@@ -345,7 +342,7 @@ export class Connection {
     this.#break('closed', 'the server closed the connection')
     this.#closed.resolve()
   }
-  readonly #ears = [
+  readonly #listeners = [
     ['data', this.#onData],
     ['error', this.#onError],
     ['end', this.#onEnd],

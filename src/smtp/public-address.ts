@@ -6,7 +6,7 @@ import { EvError } from '../base/error.ts'
  * `allowRanges` (addresses and CIDRs, IPv4 and IPv6). Takes an IP as text, never a name; what is no IP is refused.
  * A mapped address (`::ffff:127.0.0.1`) is let in by the range of its IPv4 address, else refused. Throws `bad_config` for a bad range.
  */
-export function addressJudge(allowRanges: readonly string[]): (ip: string) => boolean {
+export function createIpPolicy(allowRanges: readonly string[]): (ip: string) => boolean {
   const allowed = new BlockList()
   for (const range of allowRanges) addRange(allowed, range)
   return ip => {

@@ -1,16 +1,16 @@
 import { formatDurationInWords } from '../base/format.ts'
-import type { Answer } from './answer.ts'
+import type { RecipientOutcome } from './answer.ts'
 
 /** What an answer means and what to do, in a sentence or two for people. */
-export function reasonText(answer: Answer): string {
+export function describeOutcome(answer: RecipientOutcome): string {
   const text = SENTENCES[`${answer.kind}/${answer.why}` as keyof typeof SENTENCES]
-  if (answer.kind === 'deferred') return `${text} ${whenToAsk(answer.retryAfterMs)}`
+  if (answer.kind === 'deferred') return `${text} ${retryTimeText(answer.retryAfterMs)}`
   if (answer.kind !== 'refused-us' || answer.why !== 'blocklist') return text
   const list = LISTS.find(([pattern]) => pattern.test(answer.reply.text))?.[1]
   return list === undefined ? text : text.replace('on a block list', `on the list of ${list}`)
 }
 
-function whenToAsk(waitMs: number | null): string {
+function retryTimeText(waitMs: number | null): string {
   if (waitMs === null) return 'Ask again later.'
   return `Ask again in ${formatDurationInWords(waitMs, Math.ceil)}.`
 }
@@ -59,7 +59,7 @@ const SENTENCES = {
   'silent/not-public':
     'The mail server has an address that is not on the public internet, so it was not asked.',
   'silent/smtputf8': 'The mail server cannot take an address with such letters.',
-} satisfies Record<Key<Answer>, string>
+} satisfies Record<Key<RecipientOutcome>, string>
 
 /** Lists and filters that name themselves in their refusals. */
 const LISTS: readonly [RegExp, string][] = [

@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream'
 import type { Stage } from './answer.ts'
 import {
-  type Broken,
   Connection,
+  type ConnectionFailure,
   type ConnectionOptions,
-  isBroken,
+  isFailure,
   QUIT_TIMEOUT_MS,
 } from './connection.ts'
 import type { Reply } from './reply.ts'
@@ -54,15 +54,15 @@ export class Session {
   }
 
   /** The first thing a server says (§3.1); nothing is sent before it. */
-  greeting(): Promise<Reply | Broken> {
+  greeting(): Promise<Reply | ConnectionFailure> {
     return this.#connection.greeting()
   }
 
   /** §4.1.1.1. A server too old for EHLO is greeted with HELO. */
-  async ehlo(name: string): Promise<Reply | Broken> {
+  async ehlo(name: string): Promise<Reply | ConnectionFailure> {
     this.#capabilities = new Set()
     const reply = await this.#command('ehlo', `EHLO ${name}`)
-    if (isBroken(reply)) return reply
+    if (isFailure(reply)) return reply
     if (reply.code === 250) {
       for (const line of reply.text.split('\n').slice(1)) {
         this.#capabilities.add((line.split(/[ =]/, 1)[0] as string).toUpperCase())
@@ -74,9 +74,9 @@ export class Session {
   }
 
   /** RFC 3207. After it the server knows nothing of what was said before: greet it again. */
-  async starttls(secure: (socket: Duplex) => Promise<Duplex>): Promise<Reply | Broken> {
+  async starttls(secure: (socket: Duplex) => Promise<Duplex>): Promise<Reply | ConnectionFailure> {
     const reply = await this.#command('starttls', 'STARTTLS')
-    if (isBroken(reply) || reply.code !== 220) return reply
+    if (isFailure(reply) || reply.code !== 220) return reply
     this.#capabilities = new Set()
     const trouble = await this.#connection.secure(secure)
     if (trouble !== null) return trouble
@@ -104,8 +104,8 @@ export class Session {
    * leaves at once. `patienceMs`: where it is not answered for so long, the replies count as in
    * step.
    */
-  quit(patienceMs = QUIT_TIMEOUT_MS): Promise<void> {
-    this.#connection.quit(this.pipelining, patienceMs)
+  quit(timeoutMs = QUIT_TIMEOUT_MS): Promise<void> {
+    this.#connection.quit(this.pipelining, timeoutMs)
     return this.#connection.closed
   }
 
@@ -122,7 +122,7 @@ export class Session {
     this.#connection.close()
   }
 
-  #command(stage: Stage, line: string): Promise<Reply | Broken> {
+  #command(stage: Stage, line: string): Promise<Reply | ConnectionFailure> {
     return this.#connection.command(stage, line, this.pipelining && PIPELINED.has(stage))
   }
 }

@@ -1,9 +1,9 @@
 import type { Stage } from './answer.ts'
-import type { Broken } from './connection.ts'
+import type { ConnectionFailure } from './connection.ts'
 import type { Reply } from './reply.ts'
 
 /** A command that waits for its reply, or the greeting that is waited for. */
-export type Waiting = {
+export type PendingReply = {
   readonly stage: Stage
   /** Its bytes have left, so that a reply to it may come. */
   sent: boolean
@@ -11,8 +11,8 @@ export type Waiting = {
    * How long to wait for the reply to QUIT before the replies count as in step; null: another
    * command.
    */
-  readonly quitPatienceMs: number | null
-  readonly resolve: (outcome: Reply | Broken) => void
+  readonly quitTimeoutMs: number | null
+  readonly resolve: (outcome: Reply | ConnectionFailure) => void
 }
 
 /** Codes of success of the commands that may be pipelined (RFC 5321 §4.3.2). */
@@ -23,5 +23,5 @@ const SUCCESS_CODES: Readonly<Partial<Record<Stage, ReadonlySet<number>>>> = {
 }
 
 /** False for a code that the command cannot have: this may be the reply to another one. */
-export const isPossible = ({ stage }: Waiting, code: number): boolean =>
+export const isPossible = ({ stage }: PendingReply, code: number): boolean =>
   code >= 400 || SUCCESS_CODES[stage]?.has(code) !== false

@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely'
-import { keepFor, type Remembered } from '../engine/memory.ts'
+import { type CachedAnswer, ttlFor } from '../engine/memory.ts'
 import type { Database } from './database.ts'
 import type { Schema } from './schema.ts'
 
@@ -7,11 +7,11 @@ import type { Schema } from './schema.ts'
 const KEYS_PER_STATEMENT = 500
 
 /** Answers that are still kept, by address. */
-export async function recallAnswers(
+export async function getCachedAnswers(
   { reader, clock }: Database,
   keys: readonly string[],
-): Promise<Map<string, Remembered>> {
-  const found = new Map<string, Remembered>()
+): Promise<Map<string, CachedAnswer>> {
+  const found = new Map<string, CachedAnswer>()
   for (let from = 0; from < keys.length; from += KEYS_PER_STATEMENT) {
     const rows = await reader
       .selectFrom('answer')
@@ -19,23 +19,23 @@ export async function recallAnswers(
       .where('address_key', 'in', keys.slice(from, from + KEYS_PER_STATEMENT))
       .where('keep_until', '>', clock.now())
       .execute()
-    for (const row of rows) found.set(row.address_key, JSON.parse(row.remembered) as Remembered)
+    for (const row of rows) found.set(row.address_key, JSON.parse(row.remembered) as CachedAnswer)
   }
   return found
 }
 
 /** Keeps definite answers, each for its time. */
-export async function keepAnswers(
+export async function putCachedAnswers(
   trx: Transaction<Schema>,
-  entries: ReadonlyMap<string, Remembered>,
+  entries: ReadonlyMap<string, CachedAnswer>,
 ): Promise<void> {
   // All who keep answers lock rows in this order, so that no two wait for each other.
   const inOrder = [...entries].sort(([a], [b]) => (a < b ? -1 : 1))
-  const rows = inOrder.flatMap(([address_key, remembered]) => {
-    const keep = keepFor(remembered.probed)
+  const rows = inOrder.flatMap(([address_key, cached]) => {
+    const keep = ttlFor(cached.probed)
     if (keep === null) return []
-    const keep_until = remembered.at + keep.keepMs
-    return [{ address_key, remembered: JSON.stringify(remembered), keep_until }]
+    const keep_until = cached.at + keep.keepMs
+    return [{ address_key, remembered: JSON.stringify(cached), keep_until }]
   })
   for (let from = 0; from < rows.length; from += KEYS_PER_STATEMENT) {
     await trx
@@ -52,6 +52,6 @@ export async function keepAnswers(
 }
 
 /** Forgets what is no longer kept. */
-export async function forgetAnswers(trx: Transaction<Schema>, now: number): Promise<void> {
+export async function deleteCachedAnswers(trx: Transaction<Schema>, now: number): Promise<void> {
   await trx.deleteFrom('answer').where('keep_until', '<=', now).execute()
 }

@@ -1,5 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { breathe, type Clock, sleep } from '../base/clock.ts'
+import { type Clock, sleep, yieldToEventLoop } from '../base/clock.ts'
 import { retry } from '../base/retry.ts'
 import { codeOf } from './fault/code.ts'
 import { unusableFile, unusableServer } from './fault/unusable.ts'
@@ -10,7 +10,7 @@ import { isConflict, isOutage } from './postgres/faults.ts'
 import { kyselyOn, openPool, type PoolOptions } from './postgres/pool.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './postgres/pool-timings.ts'
 import type { Schema } from './schema.ts'
-import { kyselyOver, openFile, openReader, Stretch } from './sqlite.ts'
+import { kyselyOver, openFile, openReader, TimeSlice } from './sqlite.ts'
 
 /** Where jobs and answers are kept; every function of this folder works on it. */
 export type Database = {
@@ -18,7 +18,7 @@ export type Database = {
   /** For reads that somebody waits for: they stand in no line behind what is written. */
   readonly reader: Kysely<Schema>
   /** For what a power cut may undo without harm; on SQLite the same as `db`. */
-  readonly loose: Kysely<Schema>
+  readonly isAsync: Kysely<Schema>
   readonly dialect: 'sqlite' | 'postgres'
   readonly clock: Clock
   close(): Promise<void>
@@ -29,11 +29,11 @@ export type Trx = Transaction<Schema>
 
 const LOCK_RETRY_MS = 20
 /** How long another writer may keep us waiting in all. */
-const LOCK_PATIENCE_MS = 30_000
+const LOCK_TIMEOUT_MS = 30_000
 /** As long as a statement may take on a server. */
-const LINE_PATIENCE_MS = 10_000
+const QUEUE_TIMEOUT_MS = 10_000
 /** Nothing is lost when the journal cannot be emptied, so that is tried less long. */
-const JOURNAL_PATIENCE_MS = 2_000
+const JOURNAL_TIMEOUT_MS = 2_000
 
 /** For a server alone. */
 export type DatabaseOptions = {
@@ -60,16 +60,16 @@ export const isPostgresUrl = (url: string) => /^postgres(ql)?:/.test(url)
 async function openSqlite(url: string, clock: Clock): Promise<Database> {
   const file = url.replace(/^sqlite:/, '')
   try {
-    const sqlite = await patiently({ clock }, async () => openFile(file))
-    const stretch = new Stretch(clock)
-    const db = kyselyOver(sqlite, stretch)
+    const sqlite = await retryWhileBusy({ clock }, async () => openFile(file))
+    const chunk = new TimeSlice(clock)
+    const db = kyselyOver(sqlite, chunk)
     // Once the tables are there.
-    const reader = kyselyOver(() => openReader(file), stretch)
+    const reader = kyselyOver(() => openReader(file), chunk)
     const close = async () => {
       await reader.destroy()
       await db.destroy()
     }
-    const database: Database = { db, reader, loose: db, dialect: 'sqlite', clock, close }
+    const database: Database = { db, reader, isAsync: db, dialect: 'sqlite', clock, close }
     return await upToDate(database, database)
   } catch (error) {
     throw unusableFile(file, error)
@@ -84,15 +84,15 @@ async function openServer(
   clock: Clock,
   { timings = DEFAULT_POOL_TIMINGS, connections = CONNECTIONS }: DatabaseOptions,
 ): Promise<Database> {
-  const { writing, reading, loosely } = shareConnections(connections)
+  const { writing, reading, asyncCommit } = shareConnections(connections)
   const backoff = new ConnectBackoff(clock, timings)
   const pool = (max: number, options: Partial<PoolOptions> = {}) =>
     kyselyOn(openPool(url, clock, { max, timings, backoff, ...options }))
-  const [db, reader, loose] = [pool(writing), pool(reading), pool(loosely, { loose: true })]
+  const [db, reader, isAsync] = [pool(writing), pool(reading), pool(asyncCommit, { isAsync: true })]
   const close = async () => {
-    await Promise.all([db.destroy(), reader.destroy(), loose.destroy()])
+    await Promise.all([db.destroy(), reader.destroy(), isAsync.destroy()])
   }
-  const database: Database = { db, reader, loose, dialect: 'postgres', clock, close }
+  const database: Database = { db, reader, isAsync, dialect: 'postgres', clock, close }
   // What moves tables may take its time.
   const patient = pool(1, { statementMs: null })
   try {
@@ -106,9 +106,9 @@ async function openServer(
 
 /** Half of them write; 5 leave two for writing and two for reading, so that others go on beside one that waits. */
 function shareConnections(connections: number) {
-  const loosely = Math.max(1, Math.floor(connections / 7))
+  const asyncCommit = Math.max(1, Math.floor(connections / 7))
   const reading = Math.ceil((connections * 2) / 7)
-  return { loosely, reading, writing: connections - loosely - reading }
+  return { asyncCommit, reading, writing: connections - asyncCommit - reading }
 }
 
 async function upToDate(database: Database, migrating: Database): Promise<Database> {
@@ -136,14 +136,14 @@ export function write<T>(
       await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(trx)
       return work(trx)
     })
-  return inLine(database, () => withoutConflict(database, run))
+  return queued(database, () => withoutConflict(database, run))
 }
 
 /**
  * The same beside other writers, on PostgreSQL: for what is done often, and itself locks the rows that it goes by, in
  * the same order as others do.
  */
-export function writeBeside<T>(
+export function writeConcurrent<T>(
   database: Database,
   work: (trx: Transaction<Schema>) => Promise<T>,
 ): Promise<T> {
@@ -155,7 +155,7 @@ function transaction<T>(
   work: (trx: Transaction<Schema>) => Promise<T>,
 ): Promise<T> {
   const run = () => database.db.transaction().execute(work)
-  return database.dialect === 'sqlite' ? inTurn(database, run) : withoutConflict(database, run)
+  return database.dialect === 'sqlite' ? serialized(database, run) : withoutConflict(database, run)
 }
 
 /** Any number does that no other program takes for its own locks: “ev” and a few more digits. */
@@ -171,12 +171,12 @@ const withoutConflict = <T>({ clock }: Pick<Database, 'clock'>, run: () => Promi
  * Runs one writing statement that a power cut may undo without harm: it becomes durable with the next
  * `write`. A commit that waits for the disk costs more than most statements.
  */
-export function writeLoosely<T>(
+export function writeAsyncCommit<T>(
   database: Database,
   statement: (db: Kysely<Schema>) => Promise<T>,
 ): Promise<T> {
   if (database.dialect === 'postgres')
-    return withoutConflict(database, () => statement(database.loose))
+    return withoutConflict(database, () => statement(database.isAsync))
   const run = () =>
     database.db.connection().execute(async db => {
       await sql`pragma synchronous = normal`.execute(db)
@@ -186,7 +186,7 @@ export function writeLoosely<T>(
         await sql`pragma synchronous = full`.execute(db)
       }
     })
-  return inTurn(database, run)
+  return serialized(database, run)
 }
 
 /** From now on what is deleted here is overwritten, not only marked as free. */
@@ -202,12 +202,12 @@ export async function compact(database: Database): Promise<boolean> {
   const { db, clock, dialect } = database
   // PostgreSQL sees to it by itself, and does not stop everybody for it.
   if (dialect === 'postgres') return true
-  await patiently(database, () => sql`vacuum`.execute(db))
-  const giveUpAt = clock.ticks() + JOURNAL_PATIENCE_MS
+  await retryWhileBusy(database, () => sql`vacuum`.execute(db))
+  const giveUpAt = clock.monotonicNow() + JOURNAL_TIMEOUT_MS
   for (;;) {
     const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(truncate)`.execute(db)
     if (rows[0]?.busy === 0) return true
-    if (clock.ticks() > giveUpAt) return false
+    if (clock.monotonicNow() > giveUpAt) return false
     await sleep(clock, LOCK_RETRY_MS)
   }
 }
@@ -216,46 +216,46 @@ export async function compact(database: Database): Promise<boolean> {
 const lines = new WeakMap<Kysely<Schema>, Promise<unknown>>()
 
 /** While another process writes, the first in the line alone asks for the lock: each that asks holds up everybody. */
-function inTurn<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
-  const giveUpAt = clock.ticks() + LOCK_PATIENCE_MS
-  return behindOthers(db, () => patiently({ clock }, run, giveUpAt))
+function serialized<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
+  const giveUpAt = clock.monotonicNow() + LOCK_TIMEOUT_MS
+  return afterPending(db, () => retryWhileBusy({ clock }, run, giveUpAt))
 }
 
 /** On PostgreSQL each that asks takes a connection, and a server that is silent takes its time with each in the line. */
-function inLine<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
-  const giveUpAt = clock.ticks() + LINE_PATIENCE_MS
-  return behindOthers(db, () => {
-    if (clock.ticks() > giveUpAt) throw new LineTooSlow('others wrote for too long')
+function queued<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
+  const giveUpAt = clock.monotonicNow() + QUEUE_TIMEOUT_MS
+  return afterPending(db, () => {
+    if (clock.monotonicNow() > giveUpAt) throw new WriteQueueTimeout('others wrote for too long')
     return run()
   })
 }
 
-class LineTooSlow extends Error {
+class WriteQueueTimeout extends Error {
   /** What PostgreSQL calls a lock that cannot be had in time. */
   readonly code = '55P03'
 }
 
-function behindOthers<T>(db: Kysely<Schema>, run: () => Promise<T>): Promise<T> {
+function afterPending<T>(db: Kysely<Schema>, run: () => Promise<T>): Promise<T> {
   const before = lines.get(db) ?? Promise.resolve()
   const turn = before.then(run)
   // Were many to give up together, others come between.
   lines.set(
     db,
-    turn.catch(() => breathe()),
+    turn.catch(() => yieldToEventLoop()),
   )
   return turn
 }
 
-function patiently<T>(
+function retryWhileBusy<T>(
   { clock }: Pick<Database, 'clock'>,
   run: () => Promise<T>,
-  until = clock.ticks() + LOCK_PATIENCE_MS,
+  until = clock.monotonicNow() + LOCK_TIMEOUT_MS,
 ): Promise<T> {
   return retry(run, { clock, until, isRetryable: isBusy, delayMs: LOCK_RETRY_MS })
 }
 
 /** The disk is full or fails, or another writer does not end: what could not be written may be written later. */
-export const isOfStorage = (error: unknown) =>
+export const isStorageError = (error: unknown) =>
   /^SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|NOMEM)/.test(codeOf(error)) ||
   isOutage(error) ||
   isConflict(error)

@@ -11,7 +11,7 @@ export const isPostgres = (db: Kysely<Schema> | Kysely<unknown>): boolean =>
  * Many rows as one parameter, as a table `each` with one column `value`: a statement for each, or of thousands of
  * parameters, costs ten times as much. What `value ->> 'name'` gives has to be cast where it is no text.
  */
-export const each = (db: Kysely<Schema>, rows: readonly unknown[]): RawBuilder<unknown> =>
+export const jsonRows = (db: Kysely<Schema>, rows: readonly unknown[]): RawBuilder<unknown> =>
   isPostgres(db)
     ? sql`json_array_elements(cast(${encodeJson(rows)} as json)) as each(value)`
     : sql`json_each(${JSON.stringify(rows)}) as each`
@@ -20,11 +20,11 @@ export const each = (db: Kysely<Schema>, rows: readonly unknown[]): RawBuilder<u
  * The same with columns that have a type, as in `id bigint, name text`: each row is read once, however often a statement
  * looks at it. On PostgreSQL.
  */
-export const eachTyped = (rows: readonly object[], columns: string): RawBuilder<unknown> =>
+export const typedJsonRows = (rows: readonly object[], columns: string): RawBuilder<unknown> =>
   sql`json_to_recordset(cast(${encodeJson(rows)} as json)) as each(${sql.raw(columns)})`
 
 /** Texts as one parameter, for `in`. */
-export const anyOf = (db: Kysely<Schema>, texts: readonly string[]): RawBuilder<unknown> =>
+export const inArray = (db: Kysely<Schema>, texts: readonly string[]): RawBuilder<unknown> =>
   isPostgres(db)
     ? sql`(select json_array_elements_text(cast(${encodeJson(texts)} as json)))`
     : sql`(select value from json_each(${JSON.stringify(texts)}))`
@@ -40,11 +40,11 @@ export const contains = (
     : sql<boolean>`instr(${text}, ${part}) > 0`
 
 /** The greater of two numbers. */
-export const greater = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
+export const greatest = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
   isPostgres(db) ? sql<number>`greatest(${a}, ${b})` : sql<number>`max(${a}, ${b})`
 
 /** The lesser of two numbers. */
-export const lesser = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
+export const least = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
   isPostgres(db) ? sql<number>`least(${a}, ${b})` : sql<number>`min(${a}, ${b})`
 
 /** Rows that a transaction goes by: nobody changes them before it ends. On SQLite nobody else writes meanwhile anyway. */

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
-import { EvError, messageOf } from '../base/error.ts'
+import { EvError, errorMessage } from '../base/error.ts'
 
 export type Lock = { release(): void }
 
@@ -10,7 +10,7 @@ export type Lock = { release(): void }
  * The lock is the operating system's, on an empty file of its own: it ends with the process, however that
  * ends. The file stays, or one who opened it just before would hold a lock that nobody else sees.
  */
-export function lockJob(dataDir: string, name: string): Lock | null {
+export function acquireLock(dataDir: string, name: string): Lock | null {
   const sqlite = openLockFile(join(dataDir, 'locks'), name)
   try {
     // Nothing is ever written, so a lock can be had, or looked at, where the disk has no room for a journal.
@@ -27,13 +27,13 @@ export function lockJob(dataDir: string, name: string): Lock | null {
 /** Whether a process has it just now. */
 export function isLocked(dataDir: string, name: string): boolean {
   if (!existsSync(lockFile(join(dataDir, 'locks'), name))) return false
-  const lock = lockJob(dataDir, name)
+  const lock = acquireLock(dataDir, name)
   lock?.release()
   return lock === null
 }
 
 /** The name of the lock that keeps two processes off one list. */
-export const listLock = (sourceKey: string) => `list_${sourceKey}`
+export const jobLockName = (sourceKey: string) => `list_${sourceKey}`
 
 /** The name of the lock that keeps two services off one data directory. */
 export const SERVE_LOCK = 'serve'
@@ -55,6 +55,6 @@ const lockFile = (dir: string, name: string) => join(dir, `${name}.lock`)
 const unusable = (dir: string, cause: unknown) =>
   new EvError(
     'io',
-    `The data directory ${dir} cannot be used: ${messageOf(cause)}. Name another place with --data-dir.`,
+    `The data directory ${dir} cannot be used: ${errorMessage(cause)}. Name another place with --data-dir.`,
     { cause },
   )

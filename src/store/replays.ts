@@ -5,13 +5,13 @@ import type { ReplayTable } from './schema.ts'
 /** How long an answer can be had again. */
 export const REPLAY_MS = DAY
 
-export type Replayed = ReplayTable
+export type StoredResponse = ReplayTable
 
 /** What a request with this key was answered with, since a time. */
-export async function findReplay(
+export async function findResponse(
   { reader }: Database,
   { keyId, key, since }: { keyId: string; key: string; since: number },
-): Promise<Replayed | null> {
+): Promise<StoredResponse | null> {
   const row = await reader
     .selectFrom('replay')
     .selectAll()
@@ -23,7 +23,7 @@ export async function findReplay(
 }
 
 /** Keeps an answer, in the transaction of what it tells of; one from before `since` makes room. False: there is one already. */
-export async function keepReplay(trx: Trx, row: ReplayTable, since: number): Promise<boolean> {
+export async function saveResponse(trx: Trx, row: ReplayTable, since: number): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await trx
     .insertInto('replay')
     .values(row)

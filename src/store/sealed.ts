@@ -1,21 +1,21 @@
-import type { Seal } from '../base/seal.ts'
+import type { SecretBox } from '../base/seal.ts'
 import type { Database } from './database.ts'
 
 /** Whether a seal opens what was sealed before, as far as the newest of each kind tell. */
-export async function opensSealed(database: Database, seal: Seal): Promise<boolean> {
-  return (await sealedSamples(database)).every(text => opens(seal, text))
+export async function canDecrypt(database: Database, secretBox: SecretBox): Promise<boolean> {
+  return (await encryptedSamples(database)).every(text => isDecryptable(secretBox, text))
 }
 
-function opens(seal: Seal, text: string): boolean {
+function isDecryptable(secretBox: SecretBox, text: string): boolean {
   try {
-    seal.open(text)
+    secretBox.open(text)
     return true
   } catch {
     return false
   }
 }
 
-async function sealedSamples({ db }: Database): Promise<string[]> {
+async function encryptedSamples({ db }: Database): Promise<string[]> {
   const webhook = await db
     .selectFrom('webhook')
     .select('secret')

@@ -9,10 +9,10 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { EvError, messageOf } from '../base/error.ts'
+import { EvError, errorMessage } from '../base/error.ts'
 import type { Random } from '../base/random.ts'
 
-export type SecretPlace = {
+export type SecretLocation = {
   /** The secret itself, where it was given. */
   readonly secret: string | null
   /** The file that somebody keeps it in. */
@@ -21,7 +21,10 @@ export type SecretPlace = {
 }
 
 /** The secret that seals what must be read again; made in the data directory where nobody gave one. */
-export function readSecret({ secret, secretFile, dataDir }: SecretPlace, random: Random): string {
+export function readSecret(
+  { secret, secretFile, dataDir }: SecretLocation,
+  random: Random,
+): string {
   if (secret !== null) return secret
   const file = secretFile ?? ownFile(dataDir)
   try {
@@ -35,11 +38,11 @@ export function readSecret({ secret, secretFile, dataDir }: SecretPlace, random:
 }
 
 /** Whether `readSecret` would make one. */
-export const needsSecret = ({ secret, secretFile, dataDir }: SecretPlace): boolean =>
+export const needsSecret = ({ secret, secretFile, dataDir }: SecretLocation): boolean =>
   secret === null && secretFile === null && !existsSync(ownFile(dataDir))
 
 /** What tells whether two secrets are the same, and nothing else about them. */
-export const markOf = (secret: string): string =>
+export const fingerprint = (secret: string): string =>
   createHmac('sha256', secret).update('ev secret mark 1').digest('hex')
 
 const ownFile = (dataDir: string) => join(dataDir, 'secret')
@@ -78,6 +81,6 @@ function makeSecret(file: string, random: Random): string {
 const unreadable = (file: string, cause: unknown) =>
   new EvError(
     'bad_config',
-    `The secret in ${file} cannot be used: ${messageOf(cause)}. Correct its rights, or name another with EV_SECRET_FILE.`,
+    `The secret in ${file} cannot be used: ${errorMessage(cause)}. Correct its rights, or name another with EV_SECRET_FILE.`,
     { cause },
   )

@@ -12,7 +12,7 @@ import {
   SqliteDriver,
 } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { breathe, type Clock } from '../base/clock.ts'
+import { type Clock, yieldToEventLoop } from '../base/clock.ts'
 import type { Schema } from './schema.ts'
 
 /** A synchronous binding blocks the whole event loop while it waits for a lock; so it waits little, and we retry. */
@@ -56,7 +56,7 @@ function isForeign(sqlite: SqliteDatabase.Database): boolean {
 const STATEMENTS_MAX = 200
 
 /** Kysely prepares every statement anew, which costs more than running it: the same text is prepared once. */
-function preparedOnce(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
+function withStatementCache(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
   const statements = new LRUCache<string, SqliteDatabase.Statement>({ max: STATEMENTS_MAX })
   return {
     close: () => void sqlite.close(),
@@ -71,15 +71,15 @@ function preparedOnce(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
 }
 
 /** How long queries may follow one another before the event loop turns. */
-const STRETCH_MS = 8
+const CHUNK_MS = 8
 
 /**
  * SQLite answers without waiting, so queries that are asked for one after another run in one breath, for half a second
  * when two hundred conversations want their items: nobody else is heard meanwhile.
  */
-export class Stretch {
+export class TimeSlice {
   readonly #clock: Clock
-  #begunAt: number | null = null
+  #startedAt: number | null = null
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -87,15 +87,15 @@ export class Stretch {
 
   /** Resolves when the next query may run. */
   async next(): Promise<void> {
-    const now = this.#clock.ticks()
-    if (this.#begunAt === null) this.#begin(now)
-    else if (now - this.#begunAt > STRETCH_MS) await breathe()
+    const now = this.#clock.monotonicNow()
+    if (this.#startedAt === null) this.#begin(now)
+    else if (now - this.#startedAt > CHUNK_MS) await yieldToEventLoop()
   }
 
   #begin(now: number) {
-    this.#begunAt = now
-    void breathe().then(() => {
-      this.#begunAt = null
+    this.#startedAt = now
+    void yieldToEventLoop().then(() => {
+      this.#startedAt = null
     })
   }
 }
@@ -103,26 +103,28 @@ export class Stretch {
 /** Queries over a file, or over one that is opened when it is first asked something. */
 export function kyselyOver(
   sqlite: SqliteDatabase.Database | (() => SqliteDatabase.Database),
-  stretch: Stretch,
+  chunk: TimeSlice,
 ): Kysely<Schema> {
   const database =
-    typeof sqlite === 'function' ? async () => preparedOnce(sqlite()) : preparedOnce(sqlite)
-  return new Kysely<Schema>({ dialect: new ImmediateDialect({ database }, stretch) })
+    typeof sqlite === 'function'
+      ? async () => withStatementCache(sqlite())
+      : withStatementCache(sqlite)
+  return new Kysely<Schema>({ dialect: new ImmediateDialect({ database }, chunk) })
 }
 
 /** Takes the write lock at BEGIN: a transaction that turned writer midway could not be retried safely. */
 class ImmediateDialect extends SqliteDialect {
   readonly #config: SqliteDialectConfig
-  readonly #stretch: Stretch
+  readonly #chunk: TimeSlice
 
-  constructor(config: SqliteDialectConfig, stretch: Stretch) {
+  constructor(config: SqliteDialectConfig, chunk: TimeSlice) {
     super(config)
     this.#config = config
-    this.#stretch = stretch
+    this.#chunk = chunk
   }
 
   override createDriver() {
-    return new ImmediateDriver(this.#config, this.#stretch)
+    return new ImmediateDriver(this.#config, this.#chunk)
   }
 
   override createAdapter() {
@@ -138,15 +140,15 @@ class TransactionalAdapter extends SqliteAdapter {
 }
 
 class ImmediateDriver extends SqliteDriver {
-  readonly #stretch: Stretch
+  readonly #chunk: TimeSlice
 
-  constructor(config: SqliteDialectConfig, stretch: Stretch) {
+  constructor(config: SqliteDialectConfig, chunk: TimeSlice) {
     super(config)
-    this.#stretch = stretch
+    this.#chunk = chunk
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    await this.#stretch.next()
+    await this.#chunk.next()
     return super.acquireConnection()
   }
 

@@ -1,16 +1,20 @@
 import { isFault } from '../address/address.ts'
-import type { Answer } from '../smtp/answer.ts'
-import { OPINIONS, type Opinion, type Reason, SQUATTED } from './reason.ts'
+import type { RecipientOutcome } from '../smtp/answer.ts'
+import { LOOKALIKE_DOMAIN, type Reason, VERDICT_BY_REASON, type VerdictTemplate } from './reason.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 
 /** The opinion is that of the reason, unless the rule has one of its own. */
-type Rule = readonly [holds: (evidence: Evidence) => boolean, reason: Reason, opinion?: Opinion]
+type Rule = readonly [
+  holds: (evidence: Evidence) => boolean,
+  reason: Reason,
+  opinion?: VerdictTemplate,
+]
 
 /** Read from the top: the first rule that holds decides. */
 const RULES: readonly Rule[] = [
   [e => e.failure !== null, 'unexpected_error'],
   [e => isFault(e.address), 'invalid_email'],
-  [e => e.traits?.blocked === true, 'blocklisted'],
+  [e => e.flags?.blocked === true, 'blocklisted'],
 
   [e => e.route?.kind === 'no-domain', 'invalid_domain'],
   [e => e.route?.kind === 'no-mail', 'no_mx_record'],
@@ -19,9 +23,9 @@ const RULES: readonly Rule[] = [
   [e => silent(e, 'no-address'), 'no_mx_record'],
   [e => silent(e, 'dns'), 'dns_error'],
 
-  [e => e.traits?.spamTrap === true, 'spam_trap'],
-  [e => e.traits?.disposable === true || e.disposableHost, 'disposable_email'],
-  [e => e.typo !== null && e.operator?.truth === 'parked', 'possible_typo', SQUATTED],
+  [e => e.flags?.spamTrap === true, 'spam_trap'],
+  [e => e.flags?.disposable === true || e.disposableHost, 'disposable_email'],
+  [e => e.typo !== null && e.operator?.truth === 'parked', 'possible_typo', LOOKALIKE_DOMAIN],
 
   [e => rejected(e, 'no-mail'), 'does_not_accept_mail'],
   [e => rejected(e, 'full'), 'mailbox_full'],
@@ -38,12 +42,12 @@ const RULES: readonly Rule[] = [
   [e => e.answer === null, 'smtp_skipped'],
 
   [e => e.answer?.kind === 'accepted' && e.answer.why !== 'recipient', 'low_deliverability'],
-  [e => e.catchAll === true && e.typo !== null, 'possible_typo', SQUATTED],
+  [e => e.catchAll === true && e.typo !== null, 'possible_typo', LOOKALIKE_DOMAIN],
   [e => e.catchAll === true, 'catch_all'],
-  [e => e.traits?.role === true, 'role_account'],
+  [e => e.flags?.role === true, 'role_account'],
   // A likely typo is only suggested: the server's answer stands.
   [e => e.suggestion !== null && e.typo !== 'likely', 'possible_typo'],
-  [e => e.traits?.quality === 'low', 'low_quality'],
+  [e => e.flags?.quality === 'low', 'low_quality'],
   // Where the catch-all test came to nothing, the server may accept every name.
   [e => e.answer?.kind === 'accepted' && e.catchAll === null, 'low_deliverability'],
   [e => e.answer?.kind === 'accepted', 'accepted_email'],
@@ -54,10 +58,10 @@ const LAST_RULE: Rule = [() => true, 'unexpected_error']
 /** What the evidence means: a pure function, one table. */
 export function judge(evidence: Evidence): Verdict {
   const [, reason, own] = RULES.find(([holds]) => holds(evidence)) ?? LAST_RULE
-  const { details, ...opinion }: Opinion = own ?? OPINIONS[reason]
+  const { details, ...template }: VerdictTemplate = own ?? VERDICT_BY_REASON[reason]
   const found = evidence.answer?.kind === 'accepted'
   return {
-    ...opinion,
+    ...template,
     reason,
     details:
       reason === 'unexpected_error'
@@ -77,10 +81,10 @@ function detailsFound({ address, route, answer }: Evidence): Verdict['details'] 
   }
 }
 
-type Why<K extends Answer['kind']> = Extract<Answer, { kind: K }>['why']
+type Explanation<K extends RecipientOutcome['kind']> = Extract<RecipientOutcome, { kind: K }>['why']
 
-const silent = ({ answer }: Evidence, ...whys: Why<'silent'>[]) =>
+const silent = ({ answer }: Evidence, ...whys: Explanation<'silent'>[]) =>
   answer?.kind === 'silent' && whys.includes(answer.why)
 
-const rejected = ({ answer }: Evidence, why: Why<'rejected'>) =>
+const rejected = ({ answer }: Evidence, why: Explanation<'rejected'>) =>
   answer?.kind === 'rejected' && answer.why === why

@@ -2,7 +2,7 @@
 
 export type Risk = 'low' | 'medium' | 'high' | 'unknown'
 
-export type Opinion = {
+export type VerdictTemplate = {
   readonly valid: boolean
   readonly deliverable: boolean
   readonly risk: Risk
@@ -26,53 +26,53 @@ const details = (marks: string): Details => ({
   smtpValid: marks[3] === '*' ? null : marks[3] === 'T',
 })
 
-function opinion(
+function template(
   valid: boolean,
   deliverable: boolean,
   risk: Risk,
   confidence: number,
   marks: `${'T' | 'F'}${'T' | 'F'}${'T' | 'F'}${'T' | 'F' | '*'}`,
-): Opinion {
+): VerdictTemplate {
   return { valid, deliverable, risk, confidence, details: details(marks) }
 }
 
-export const OPINIONS = {
-  accepted_email: opinion(true, true, 'low', 95, 'TTTT'),
-  role_account: opinion(true, true, 'medium', 80, 'TTTT'),
-  possible_typo: opinion(true, true, 'medium', 60, 'TTTT'),
-  catch_all: opinion(true, false, 'medium', 50, 'TTTT'),
-  low_deliverability: opinion(true, false, 'medium', 50, 'TTTT'),
-  low_quality: opinion(true, true, 'medium', 55, 'TTTT'),
-  disposable_email: opinion(true, false, 'high', 90, 'TTT*'),
-  mailbox_full: opinion(true, false, 'high', 85, 'TTTF'),
-  spam_trap: opinion(true, false, 'high', 90, 'TTT*'),
-  blocklisted: opinion(true, false, 'high', 99, 'TTT*'),
-  mailbox_disabled: opinion(false, false, 'high', 95, 'TTTF'),
-  rejected_email: opinion(false, false, 'high', 98, 'TTTF'),
-  invalid_email: opinion(false, false, 'high', 100, 'FFFF'),
-  invalid_domain: opinion(false, false, 'high', 99, 'TFFF'),
-  no_mx_record: opinion(false, false, 'high', 97, 'TTFF'),
-  does_not_accept_mail: opinion(false, false, 'high', 99, 'TTFF'),
-  dns_error: opinion(false, false, 'unknown', 0, 'TFFF'),
-  no_connect: opinion(false, false, 'unknown', 20, 'TTTF'),
-  timeout: opinion(false, false, 'unknown', 20, 'TTTF'),
-  unavailable_smtp: opinion(false, false, 'unknown', 20, 'TTTF'),
-  invalid_smtp: opinion(false, false, 'unknown', 20, 'TTTF'),
-  greylisted: opinion(false, false, 'unknown', 20, 'TTTF'),
-  probe_blocked: opinion(false, false, 'unknown', 10, 'TTTF'),
-  smtp_skipped: opinion(false, false, 'unknown', 30, 'TTTF'),
-  unexpected_error: opinion(false, false, 'unknown', 0, 'TFF*'),
-} as const satisfies Record<string, Opinion>
+export const VERDICT_BY_REASON = {
+  accepted_email: template(true, true, 'low', 95, 'TTTT'),
+  role_account: template(true, true, 'medium', 80, 'TTTT'),
+  possible_typo: template(true, true, 'medium', 60, 'TTTT'),
+  catch_all: template(true, false, 'medium', 50, 'TTTT'),
+  low_deliverability: template(true, false, 'medium', 50, 'TTTT'),
+  low_quality: template(true, true, 'medium', 55, 'TTTT'),
+  disposable_email: template(true, false, 'high', 90, 'TTT*'),
+  mailbox_full: template(true, false, 'high', 85, 'TTTF'),
+  spam_trap: template(true, false, 'high', 90, 'TTT*'),
+  blocklisted: template(true, false, 'high', 99, 'TTT*'),
+  mailbox_disabled: template(false, false, 'high', 95, 'TTTF'),
+  rejected_email: template(false, false, 'high', 98, 'TTTF'),
+  invalid_email: template(false, false, 'high', 100, 'FFFF'),
+  invalid_domain: template(false, false, 'high', 99, 'TFFF'),
+  no_mx_record: template(false, false, 'high', 97, 'TTFF'),
+  does_not_accept_mail: template(false, false, 'high', 99, 'TTFF'),
+  dns_error: template(false, false, 'unknown', 0, 'TFFF'),
+  no_connect: template(false, false, 'unknown', 20, 'TTTF'),
+  timeout: template(false, false, 'unknown', 20, 'TTTF'),
+  unavailable_smtp: template(false, false, 'unknown', 20, 'TTTF'),
+  invalid_smtp: template(false, false, 'unknown', 20, 'TTTF'),
+  greylisted: template(false, false, 'unknown', 20, 'TTTF'),
+  probe_blocked: template(false, false, 'unknown', 10, 'TTTF'),
+  smtp_skipped: template(false, false, 'unknown', 30, 'TTTF'),
+  unexpected_error: template(false, false, 'unknown', 0, 'TFF*'),
+} as const satisfies Record<string, VerdictTemplate>
 
 /** Of `possible_typo` where the domain takes every name, or gives its mail to a parking or trap service. */
-export const SQUATTED: Opinion = opinion(true, false, 'high', 85, 'TTT*')
+export const LOOKALIKE_DOMAIN: VerdictTemplate = template(true, false, 'high', 85, 'TTT*')
 
-export type Reason = keyof typeof OPINIONS
+export type Reason = keyof typeof VERDICT_BY_REASON
 
-export const REASONS = Object.keys(OPINIONS) as Reason[]
+export const REASONS = Object.keys(VERDICT_BY_REASON) as Reason[]
 
 /** What each reason says to a person, and what to do about it. */
-export const MEANINGS: Readonly<Record<Reason, { means: string; todo: string }>> = {
+export const REASON_TEXTS: Readonly<Record<Reason, { means: string; todo: string }>> = {
   accepted_email: {
     means: 'The mail server accepts mail for this address.',
     todo: 'Send.',

@@ -1,14 +1,14 @@
 import type { Address, SyntaxFault } from '../address/address.ts'
-import type { Traits } from '../address/traits.ts'
-import type { Operator } from '../dns/operator.ts'
+import type { AddressFlags } from '../address/traits.ts'
+import type { MxOperator } from '../dns/operator.ts'
 import type { Route } from '../dns/route.ts'
-import type { Answer } from '../smtp/answer.ts'
+import type { RecipientOutcome } from '../smtp/answer.ts'
 import type { Reason, Risk } from './reason.ts'
 
 /** All that is known of an address; what was not asked is null. Plain data, fit for JSON. */
 export type Evidence = {
   readonly address: Address | SyntaxFault
-  readonly traits: Traits | null
+  readonly flags: AddressFlags | null
   /** A whole address that was perhaps meant. */
   readonly suggestion: string | null
   /** How surely the domain misspells a large provider's; null: it does not. */
@@ -16,8 +16,8 @@ export type Evidence = {
   /** True when the exchanger is one that disposable services use. */
   readonly disposableHost: boolean
   readonly route: Route | null
-  readonly operator: Operator | null
-  readonly answer: Answer | null
+  readonly operator: MxOperator | null
+  readonly answer: RecipientOutcome | null
   readonly catchAll: boolean | null
   /** The source identity of ours that asked. */
   readonly egress: string | null
@@ -71,14 +71,14 @@ export type Result = {
 /** The four classes by which results are counted and filtered. */
 export type Class = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
 
-export function classOf<V extends Pick<Verdict, 'valid' | 'risk'>>({ valid, risk }: V): Class {
+export function toClass<V extends Pick<Verdict, 'valid' | 'risk'>>({ valid, risk }: V): Class {
   if (risk === 'unknown') return 'unknown'
   if (!valid) return 'undeliverable'
   return risk === 'low' ? 'deliverable' : 'risky'
 }
 
 /** What is told where only the class is left, as of an erased address: the plainest case of it. */
-export const PLAINEST_REASONS = {
+export const DEFAULT_REASON_BY_CLASS = {
   deliverable: 'accepted_email',
   risky: 'low_deliverability',
   undeliverable: 'rejected_email',

@@ -1,6 +1,6 @@
 import { OperationError } from '../base/operation-error.ts'
 import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
-import { type Database, type Trx, writeBeside } from '../store/database.ts'
+import { type Database, type Trx, writeConcurrent } from '../store/database.ts'
 import {
   type DeliveryRow,
   recoverDeliveries,
@@ -69,7 +69,7 @@ export async function retryFailedDeliveries(
     webhook,
     recovered: await recoverDeliveries(trx, webhook.id, { since, now }),
   })
-  const result = await writeWith(services.database, recover, beforeCommit, writeBeside)
+  const result = await writeWith(services.database, recover, beforeCommit, writeConcurrent)
   services.deliveries?.wake()
   return result
 }

@@ -1,11 +1,11 @@
 import type { Clock } from '../base/clock.ts'
 import { OperationError } from '../base/operation-error.ts'
 import type { Random } from '../base/random.ts'
-import type { Seal } from '../base/seal.ts'
+import type { SecretBox } from '../base/seal.ts'
 import type { Resolver } from '../dns/resolver.ts'
-import { faultOfDestination } from '../hook/destination.ts'
+import { validateWebhookUrl } from '../hook/destination.ts'
 import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from '../hook/endpoint.ts'
-import { addressJudge } from '../smtp/public-address.ts'
+import { createIpPolicy } from '../smtp/public-address.ts'
 import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
 import { type Database, write } from '../store/database.ts'
 import {
@@ -31,7 +31,7 @@ export type SecretServices = {
   readonly clock: Clock
   readonly random: Random
   /** Seals signing secrets; it must be that of the service that sends. */
-  readonly seal: Seal
+  readonly secretBox: SecretBox
 }
 
 export type ChangeServices = {
@@ -78,14 +78,14 @@ export async function createWebhook(
 
 /** The same for a URL of our own, such as that of `ev webhooks listen`: it is not checked. */
 export function createUncheckedWebhook(
-  { database, clock, random, seal }: SecretServices,
+  { database, clock, random, secretBox }: SecretServices,
   input: WebhookInput,
   beforeCommit?: BeforeCommit<WebhookWithSecret>,
 ): Promise<WebhookWithSecret> {
   const { text: secret, hint } = newSigningSecret(random)
   const row = {
     ...{ ...input, id: newWebhookId(random), description: withoutBlank(input.description) },
-    ...{ secret: seal.seal(secret), secretHint: hint, createdAt: clock.now() },
+    ...{ secret: secretBox.secretBox(secret), secretHint: hint, createdAt: clock.now() },
   }
   const insert = async (trx: Parameters<typeof insertRow>[0]) => {
     const count = await countWebhooks(trx, input.accountId)
@@ -126,13 +126,13 @@ export async function rotateWebhookSecret(
   { graceMs, ...target }: WebhookTarget & { readonly graceMs: number },
   beforeCommit?: BeforeCommit<RotatedSecret>,
 ): Promise<RotatedSecret> {
-  const { database, random, seal } = services
+  const { database, random, secretBox } = services
   const { id, accountId } = await getWebhook(services, target)
   const { text, hint } = newSigningSecret(random)
   const now = services.clock.now()
-  const sealed = { secret: seal.seal(text), secretHint: hint, graceMs, now }
+  const encrypted = { secret: secretBox.secretBox(text), secretHint: hint, graceMs, now }
   const rotate = async (trx: Parameters<typeof rotateSecret>[0]) => {
-    const webhook = (await rotateSecret(trx, accountId, id, sealed)) ?? webhookNotFound(id)
+    const webhook = (await rotateSecret(trx, accountId, id, encrypted)) ?? webhookNotFound(id)
     return { webhook, secret: text, previousExpiresAt: now + graceMs }
   }
   return writeWith(database, rotate, beforeCommit)
@@ -180,8 +180,8 @@ function webhookNotFound(id: string): never {
 /** The service checks the URL once more when it sends, by its own settings. */
 async function checkUrl({ resolver, settings }: UrlServices, url: string): Promise<void> {
   const findFault = (mayDial: (ip: string) => boolean) =>
-    faultOfDestination(url, { resolver, mayDial })
-  const fault = await findFault(addressJudge(settings.webhookAllowRanges))
+    validateWebhookUrl(url, { resolver, mayDial })
+  const fault = await findFault(createIpPolicy(settings.webhookAllowRanges))
   if (fault === null) return
   const isPrivate = (await findFault(() => true)) === null
   throw new OperationError('webhook_url_rejected', { url, fault, isPrivate })

@@ -4,10 +4,10 @@ import { eventBody, newDeliveryId, newEventId, TEST_KIND } from '../hook/event.t
 import { type Database, write } from '../store/database.ts'
 import { recordTest } from '../store/event/deliveries.ts'
 import type { Webhook } from '../store/event/webhooks.ts'
-import { type Attempt, type AttemptParts, makeAttempt } from '../work/deliver/attempt.ts'
+import { type Attempt, type AttemptDeps, makeAttempt } from '../work/deliver/attempt.ts'
 import { getWebhook, type WebhookTarget } from './endpoints.ts'
 
-export type TestEventServices = AttemptParts & {
+export type TestEventServices = AttemptDeps & {
   readonly database: Database
   readonly random: Random
   readonly testLimit: TestEventLimit

@@ -11,7 +11,7 @@ const SLOT_WORDS = 3
  * everybody for seconds. A row takes 30 bytes, as a file may have a million; so it is known by 64 bits of a hash, whose
  * seeds nobody can foresee.
  */
-export class FirstRows {
+export class DedupeIndex {
   readonly #seeds: readonly [number, number]
   /** Hash, hash, position; position 0: free. A key is in the first free slot from where its hash points to. */
   #slots = new Uint32Array(ROOM_MIN * SLOT_WORDS)

@@ -7,7 +7,7 @@ import { deleteLoadingJobs } from '../store/job/loading.ts'
 import { deleteJobsBefore } from '../store/job/removal.ts'
 import { expire, retentions, SANDBOX_KEPT_MS } from './retention.ts'
 
-export type JanitorParts = {
+export type JanitorDeps = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
@@ -23,19 +23,19 @@ const EVERY_MS = HOUR
 const LOADING_MS_MAX = HOUR
 
 /** Removes, every hour and at the start, what was kept long enough, as long as the clock can be trusted. */
-export function startJanitor(parts: JanitorParts): Loop {
-  const { clock, log, everyMs = EVERY_MS } = parts
-  const clockCheck = new ClockCheck(parts)
+export function startJanitor(deps: JanitorDeps): Loop {
+  const { clock, log, everyMs = EVERY_MS } = deps
+  const clockCheck = new ClockCheck(deps)
   return startLoop({
     ...{ name: 'retention run', everyMs, clock, log },
     async run(signal) {
-      if (await clockCheck.isTrusted()) await cleanUp(parts, signal)
+      if (await clockCheck.isTrusted()) await cleanUp(deps, signal)
     },
   })
 }
 
-async function cleanUp(parts: JanitorParts, signal: AbortSignal): Promise<void> {
-  const { database, clock, log, dataDir, keepResultsMs, keepHistoryMs } = parts
+async function cleanUp(deps: JanitorDeps, signal: AbortSignal): Promise<void> {
+  const { database, clock, log, dataDir, keepResultsMs, keepHistoryMs } = deps
   const now = clock.now()
   const sandboxBefore = now - SANDBOX_KEPT_MS
   const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs, sandboxBefore)

@@ -1,5 +1,5 @@
 import { periodStart } from '../account/plan.ts'
-import { creditsLeft, holdCredits } from '../store/account/credits.ts'
+import { creditsLeft, reserveCredits } from '../store/account/credits.ts'
 import type { Database, Trx } from '../store/database.ts'
 import { findJob, type Job } from '../store/job/jobs.ts'
 import { countUnasked, reopenJob } from '../store/job/reopening.ts'
@@ -39,7 +39,7 @@ export async function resumeJob(
   const hold = o.needed === null || o.needed === 0 ? null : { amount: o.needed, period }
   const accountId = job.account_id ?? ''
   const limit = o.creditsPerDay
-  if (hold !== null && !(await holdCredits(trx, { accountId, ...hold, limit }))) {
+  if (hold !== null && !(await reserveCredits(trx, { accountId, ...hold, limit }))) {
     return { creditsLeft: await creditsLeft(trx, { accountId, period, limit: limit ?? 0 }) }
   }
   return { job: await reopenJob(trx, job, { now: o.now, hold }) }

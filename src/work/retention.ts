@@ -1,13 +1,13 @@
 import { DAY, HOUR, sleep } from '../base/clock.ts'
-import { KEPT_MS, SANDBOX_KEPT_MS } from '../hook/delivery.ts'
+import { RETENTION_MS, SANDBOX_RETENTION_MS } from '../hook/delivery.ts'
 import { deleteHistoryBefore, deleteSandboxHistoryBefore } from '../store/account/history.ts'
 import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
   deleteReplaysBefore,
   deleteSessionsUntil,
   deleteStrandedUntil,
-  deleteStrayEventsBefore,
   deleteWebhooksUntil,
   type Expiry,
   forgetAnswersBefore,
@@ -16,7 +16,7 @@ import {
 import { type Database, write } from '../store/database.ts'
 import { REPLAY_MS } from '../store/replays.ts'
 
-export { SANDBOX_KEPT_MS }
+export { SANDBOX_RETENTION_MS as SANDBOX_KEPT_MS }
 
 /** What goes by its age, and before which time it goes, epoch ms. */
 export type Retention = {
@@ -28,20 +28,28 @@ export type Retention = {
 }
 
 /** An event is written together with its deliveries, and goes with the last of them. */
-const STRAY_EVENTS_KEPT_MS = HOUR
+const ORPHANED_EVENTS_RETENTION_MS = HOUR
 /** Credits are counted by the day; what is older is asked for by nobody. */
-const CREDITS_KEPT_MS = 40 * DAY
+const CREDITS_RETENTION_MS = 40 * DAY
 
 export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   { name: 'history', expiry: deleteHistoryBefore, before: now - keepHistoryMs },
-  { name: 'sandboxHistory', expiry: deleteSandboxHistoryBefore, before: now - SANDBOX_KEPT_MS },
+  {
+    name: 'sandboxHistory',
+    expiry: deleteSandboxHistoryBefore,
+    before: now - SANDBOX_RETENTION_MS,
+  },
   { name: 'replays', expiry: deleteReplaysBefore, before: now - REPLAY_MS },
   { name: 'deliveries', expiry: deleteDeliveriesUntil, before: now },
-  { name: 'stranded', expiry: deleteStrandedUntil, before: now - KEPT_MS },
+  { name: 'stranded', expiry: deleteStrandedUntil, before: now - RETENTION_MS },
   { name: 'webhooks', expiry: deleteWebhooksUntil, before: now },
-  { name: 'events', expiry: deleteStrayEventsBefore, before: now - STRAY_EVENTS_KEPT_MS },
+  {
+    name: 'events',
+    expiry: deleteOrphanedEventsBefore,
+    before: now - ORPHANED_EVENTS_RETENTION_MS,
+  },
   { name: 'secrets', expiry: forgetSecretsUntil, before: now },
-  { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_KEPT_MS },
+  { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_RETENTION_MS },
   { name: 'answers', expiry: forgetAnswersBefore, before: now },
   { name: 'sessions', expiry: deleteSessionsUntil, before: now },
 ]
@@ -66,11 +74,11 @@ export async function expire(
   let all = 0
   let max = FIRST_STEP_ROWS
   while (signal?.aborted !== true) {
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const removed = await write(database, trx => expiry(trx, before, max))
     all += removed
     if (removed < max) break
-    max = nextStep(max, clock.ticks() - begunAt)
+    max = nextStep(max, clock.monotonicNow() - startedAt)
     await sleep(clock, STEP_PAUSE_MS, signal)
   }
   return all

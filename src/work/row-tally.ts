@@ -1,19 +1,19 @@
-import { breathe } from '../base/clock.ts'
+import { yieldToEventLoop } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
-import { type Entry, isAddress, toEntry } from '../job/submission.ts'
+import { isAddress, type ParsedRow, parseRow } from '../job/submission.ts'
 import type { Repeated } from '../store/job/loading.ts'
-import { FirstRows } from './first-rows.ts'
+import { DedupeIndex } from './first-rows.ts'
 
 /** About 100 bytes each. Of more domains those that come last have few addresses. */
 const DOMAINS_MAX = 50_000
 
 /** A row as it is asked, with its place in the list, from 1; `sameAs`: the place of the row that it repeats. */
-export type TalliedRow = Entry & { readonly position: number; readonly sameAs: number | null }
+export type CountedRow = ParsedRow & { readonly position: number; readonly sameAs: number | null }
 
 /** Counts the rows of a list while they are read, whatever becomes of them then. */
-export class RowTally {
+export class ImportCounter {
   /** Null: rows that come again are asked again. */
-  readonly #firsts: FirstRows | null
+  readonly #firsts: DedupeIndex | null
   total = 0
   /** Rows that are no address. */
   malformed = 0
@@ -25,11 +25,11 @@ export class RowTally {
   readonly domains = new Map<string, number>()
 
   constructor(o: { readonly deduplicate: boolean; readonly random: Random }) {
-    this.#firsts = o.deduplicate ? new FirstRows(o.random) : null
+    this.#firsts = o.deduplicate ? new DedupeIndex(o.random) : null
   }
 
-  take(text: string): TalliedRow {
-    const entry = toEntry(text)
+  take(text: string): CountedRow {
+    const entry = parseRow(text)
     const position = ++this.total
     const sameAs = this.#firsts?.take(entry.dedupeKey, position) ?? null
     if (!isAddress(entry)) this.malformed++
@@ -38,7 +38,7 @@ export class RowTally {
     return { position, ...entry, sameAs }
   }
 
-  #ask({ dedupeKey }: Entry) {
+  #ask({ dedupeKey }: ParsedRow) {
     this.asked++
     const domain = dedupeKey.slice(dedupeKey.lastIndexOf('@') + 1)
     const count = this.domains.get(domain) ?? 0
@@ -52,16 +52,16 @@ export class RowTally {
 }
 
 /** Counts a list that nobody submits; stops early when `signal` aborts. */
-export async function tallyRows(
+export async function countImportedRows(
   batches: AsyncIterable<readonly { readonly text: string }[]>,
   o: { readonly deduplicate: boolean; readonly random: Random; readonly signal: AbortSignal },
-): Promise<RowTally> {
-  const tally = new RowTally(o)
+): Promise<ImportCounter> {
+  const tally = new ImportCounter(o)
   for await (const batch of batches) {
     if (o.signal.aborted) break
     for (const { text } of batch) tally.take(text)
     // Reading addresses takes time.
-    await breathe()
+    await yieldToEventLoop()
   }
   return tally
 }

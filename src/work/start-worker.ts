@@ -2,18 +2,18 @@ import type { Log } from '../base/log.ts'
 import type { Priority } from '../base/priority.ts'
 import type { Random } from '../base/random.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { ResultMemory } from '../engine/memory.ts'
+import type { ResultCache } from '../engine/memory.ts'
 import type { Queue } from '../queue/queue.ts'
-import { recallAnswers } from '../store/answers.ts'
+import { getCachedAnswers } from '../store/answers.ts'
 import type { Database } from '../store/database.ts'
 import type { Job } from '../store/job/jobs.ts'
-import type { Books } from './books/books.ts'
+import type { UsageLedger } from './books/books.ts'
 import type { Membership } from './cluster/membership.ts'
-import { Crew } from './crew/crew.ts'
-import type { CrewTimings } from './crew/crew-timings.ts'
+import { JobWorker as RunningWorker } from './crew/crew.ts'
+import type { WorkerTimings } from './crew/crew-timings.ts'
 import type { JobWorker } from './worker.ts'
 
-export type WorkerParts = {
+export type WorkerDeps = {
   readonly database: Database
   readonly log: Log
   readonly random: Random
@@ -24,7 +24,7 @@ export type WorkerParts = {
   /** Shared by all members of a cluster; of this process alone when left out. */
   readonly queue?: Queue
   /** Those that work on the same jobs; null, or left out: this process alone does. */
-  readonly cluster?: CrewMembership | null
+  readonly cluster?: WorkerMembership | null
   /** Conversations at the same time, over all operators. */
   readonly concurrency: number
   /** How long a greylisted item waits, in ms; null: what the server says. */
@@ -32,12 +32,12 @@ export type WorkerParts = {
   /** False: what should be asked again later ends as it is. */
   readonly wait: (job: Job) => boolean
   /** Where verifications of accounts are entered; null: there are no accounts here. */
-  readonly books: Books | null
+  readonly ledger: UsageLedger | null
   /** For the addresses in events; without a slash at its end. */
   readonly baseUrl: string
   /** False: where results cannot be written, work on their jobs ends. Left out: that is tried until it succeeds. */
   readonly keepsTrying?: boolean
-  readonly timings?: CrewTimings
+  readonly timings?: WorkerTimings
   /** Requests that go first; null, or left out: there are none. */
   readonly priority?: Priority | null
   /** The job as it stands after a commit. */
@@ -47,24 +47,24 @@ export type WorkerParts = {
 }
 
 /** What a crew needs to know of how this process stands among those that share its database. */
-export type CrewMembership = Pick<Membership, 'id' | 'onLost' | 'onSilent'>
+export type WorkerMembership = Pick<Membership, 'id' | 'onLost' | 'onSilent'>
 
 /** Works on jobs; and remembers answers, written together with the results that they belong to. */
-export type JobWorkerWithMemory = JobWorker & { readonly memory: ResultMemory }
+export type JobWorkerWithCache = JobWorker & { readonly cache: ResultCache }
 
 /** Begins to work on whatever jobs it is given: those of one list, or all of a service. */
-export function startWorker(parts: WorkerParts): JobWorkerWithMemory {
-  const crew = new Crew(parts)
+export function startWorker(deps: WorkerDeps): JobWorkerWithCache {
+  const jobWorker = new RunningWorker(deps)
   return {
-    take: jobId => crew.take(jobId),
-    drop: jobId => crew.drop(jobId),
-    changed: (jobId, signal) => crew.changed(jobId, signal),
-    status: () => crew.status(),
-    stop: () => crew.stop(),
-    memory: {
-      recall: keys => recallAnswers(parts.database, keys),
+    take: jobId => jobWorker.take(jobId),
+    drop: jobId => jobWorker.drop(jobId),
+    changed: (jobId, signal) => jobWorker.changed(jobId, signal),
+    status: () => jobWorker.status(),
+    stop: () => jobWorker.stop(),
+    cache: {
+      get: keys => getCachedAnswers(deps.database, keys),
       // Durable soon, with its group: nobody waits for it.
-      remember: async entries => crew.remember(entries),
+      set: async entries => jobWorker.cacheResult(entries),
     },
   }
 }

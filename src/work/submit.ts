@@ -1,20 +1,20 @@
 import { periodStart } from '../account/plan.ts'
-import { breathe } from '../base/clock.ts'
+import { yieldToEventLoop } from '../base/clock.ts'
 import type { Priority } from '../base/priority.ts'
 import type { Random } from '../base/random.ts'
-import { creditsLeft, holdCredits } from '../store/account/credits.ts'
+import { creditsLeft, reserveCredits } from '../store/account/credits.ts'
 import type { Database, Trx } from '../store/database.ts'
 import { createJob, type Job } from '../store/job/jobs.ts'
 import {
   addItems,
+  markCopies,
   type NewItem,
-  noteCopies,
   queueJobIn,
   type Repeated,
 } from '../store/job/loading.ts'
 import { deleteJob } from '../store/job/removal.ts'
 import type { JobType } from '../store/schema.ts'
-import { RowTally } from './row-tally.ts'
+import { ImportCounter } from './row-tally.ts'
 
 export type Submission = {
   readonly accountId: string
@@ -59,7 +59,7 @@ type Parts = {
 /** Rows that are read and stored between two turns of the event loop, in one transaction: some 6 ms and a commit. */
 const IMPORT_ROWS_MAX = 500
 /** Rows that are looked through in one go for those that come again: 10 ms. */
-const STRETCH_MAX = 20_000
+const CHUNK_MAX = 20_000
 /** Text of one transaction, but for its last row: a row of a file may have a megabyte. */
 const CHUNK_LENGTH_MAX = 1024 * 1024
 
@@ -68,20 +68,20 @@ const CHUNK_LENGTH_MAX = 1024 * 1024
  * and leaves nothing, as soon as more than `askedMax` addresses would be asked.
  */
 export async function loadJob(
-  parts: Parts,
+  deps: Parts,
   submission: Submission,
   rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>,
   askedMax: number | null,
 ): Promise<Loaded | null> {
-  const jobId = newId(submission, parts.random)
-  await createJob(parts.database, toJob(jobId, submission))
+  const jobId = newId(submission, deps.random)
+  await createJob(deps.database, toJob(jobId, submission))
   try {
-    const tally = new RowTally({ deduplicate: submission.deduplicate, random: parts.random })
-    const loading = new Loading(parts, jobId, tally)
+    const tally = new ImportCounter({ deduplicate: submission.deduplicate, random: deps.random })
+    const loading = new Loading(deps, jobId, tally)
     for await (const batch of rows) {
       await loading.take(batch)
       if (askedMax !== null && tally.asked > askedMax) {
-        await deleteJob(parts.database, jobId)
+        await deleteJob(deps.database, jobId)
         return null
       }
     }
@@ -90,7 +90,7 @@ export async function loadJob(
     const asked = askedMax === null ? null : tally.asked
     return { jobId, submission, total, malformed, duplicates, asked, domains }
   } catch (error) {
-    await dropLoading(parts.database, jobId)
+    await dropLoading(deps.database, jobId)
     throw error
   }
 }
@@ -106,7 +106,7 @@ export async function queueLoaded(
   const hold = asked === null || asked === 0 ? null : { amount: asked, period }
   if (hold !== null) {
     const limit = o.creditsPerDay
-    if (!(await holdCredits(trx, { accountId, ...hold, limit }))) {
+    if (!(await reserveCredits(trx, { accountId, ...hold, limit }))) {
       return { creditsLeft: await creditsLeft(trx, { accountId, period, limit: limit ?? 0 }) }
     }
   }
@@ -137,13 +137,13 @@ class Loading {
   readonly #database: Database
   readonly #giveWay: () => Promise<void>
   readonly #jobId: string
-  readonly #tally: RowTally
+  readonly #tally: ImportCounter
   #chunk: NewItem[] = []
   #length = 0
 
-  constructor({ database, priority }: Parts, jobId: string, tally: RowTally) {
+  constructor({ database, priority }: Parts, jobId: string, tally: ImportCounter) {
     this.#database = database
-    this.#giveWay = () => priority?.giveWay('import') ?? breathe()
+    this.#giveWay = () => priority?.giveWay('import') ?? yieldToEventLoop()
     this.#jobId = jobId
     this.#tally = tally
   }
@@ -162,13 +162,13 @@ class Loading {
     await this.#store()
     let chunk: Repeated[] = []
     const note = async () => {
-      if (chunk.length > 0) await noteCopies(this.#database, this.#jobId, chunk)
+      if (chunk.length > 0) await markCopies(this.#database, this.#jobId, chunk)
       chunk = []
       await this.#giveWay()
     }
     for (const row of this.#tally.repeated()) {
       const first = chunk[0]?.position ?? row.position
-      if (chunk.length === IMPORT_ROWS_MAX || row.position - first > STRETCH_MAX) await note()
+      if (chunk.length === IMPORT_ROWS_MAX || row.position - first > CHUNK_MAX) await note()
       chunk.push(row)
     }
     await note()

@@ -2,18 +2,18 @@ import type { Log } from '../base/log.ts'
 import { type Loop, startLoop } from '../base/loop.ts'
 import type { Database } from '../store/database.ts'
 import { openJobs } from '../store/job/account-jobs.ts'
-import { DEFAULT_CREW_TIMINGS } from './crew/crew-timings.ts'
+import { DEFAULT_WORKER_TIMINGS } from './crew/crew-timings.ts'
 import type { JobWorker } from './worker.ts'
 
 /**
  * Tells the worker of jobs that another process has cancelled, deleted or resumed (`ev jobs cancel`). A
  * job that waits for greylisting commits nothing for minutes, so jobs are looked at every `lookMs`.
  */
-export function watchWithdrawals(
+export function watchCancellations(
   database: Database,
   worker: JobWorker,
   log: Log,
-  lookMs = DEFAULT_CREW_TIMINGS.withdrawalLookMs,
+  pollMs = DEFAULT_WORKER_TIMINGS.withdrawalLookMs,
 ): Loop {
   let known = new Set<string>()
   const look = async () => {
@@ -24,7 +24,7 @@ export function watchWithdrawals(
     known = open
   }
   return startLoop({
-    ...{ name: 'the poll for cancelled jobs', everyMs: lookMs, run: look },
+    ...{ name: 'the poll for cancelled jobs', everyMs: pollMs, run: look },
     ...{ clock: database.clock, log },
   })
 }

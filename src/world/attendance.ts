@@ -10,7 +10,7 @@ export type SessionCounters = {
 }
 
 /** Counts who is there and who was: in all, and for each client or whatever else the key is. */
-export class Attendance {
+export class SessionLog {
   readonly #clock: Clock
   #all: Count
   #byClient = new Map<string, Count>()
@@ -66,7 +66,7 @@ class Count implements SessionCounters {
   }
 
   opened(): void {
-    const now = this.#clock.ticks()
+    const now = this.#clock.monotonicNow()
     this.#openedAt.push(now)
     while (now - (this.#openedAt[this.#recent] as number) >= SECOND) this.#recent += 1
     const inLastSecond = this.#openedAt.length - this.#recent

@@ -1,7 +1,7 @@
-import { Attendance, type SessionCounters } from './attendance.ts'
+import { type SessionCounters, SessionLog } from './attendance.ts'
 
 /** What the mail world saw since it started or was reset: the measure of what `ev` does to others. */
-export type WorldCounters = {
+export type SimulatorCounters = {
   /** All hosts together; peaks of sessions are those of the whole world. */
   readonly total: HostCounters
   readonly hosts: Readonly<Record<string, HostCounters>>
@@ -43,7 +43,7 @@ export const askedTwice = (counters: HostCounters): string[] =>
 
 /** Counts what happens at one host, or at all of them. */
 export class Tally {
-  readonly attendance = new Attendance()
+  readonly attendance = new SessionLog()
   commands: Record<string, number> = {}
   recipients = new Map<string, number>()
   transactions = 0
@@ -86,7 +86,7 @@ export class Tally {
 }
 
 /** Adds up the hosts. Peaks of sessions are no sums: only the whole world knows who was there at once. */
-export function addUp(hosts: readonly HostCounters[], attendance: Attendance): HostCounters {
+export function addUp(hosts: readonly HostCounters[], attendance: SessionLog): HostCounters {
   const total = new Tally()
   for (const host of hosts) {
     for (const name of SUMS) total[name] += host[name]
@@ -105,10 +105,10 @@ const SUMS = ['transactions', 'tlsSessions', 'pregreet', 'outOfTurn', 'badLines'
 const PEAKS = ['recipientsPerConnectionMax', 'recipientsPerTransactionMax'] as const
 
 /** Counters as JSON: maps become objects. */
-export const countersToJson = (counters: WorldCounters): string =>
+export const countersToJson = (counters: SimulatorCounters): string =>
   JSON.stringify(counters, (_, value) => (value instanceof Map ? Object.fromEntries(value) : value))
 
-export function countersFromJson(text: string): WorldCounters {
+export function countersFromJson(text: string): SimulatorCounters {
   const { total, hosts, domains, dns } = JSON.parse(text)
   return {
     total: withMap(total, 'recipients'),

@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { countersToJson } from './counters.ts'
-import type { World } from './world.ts'
+import type { Simulator } from './world.ts'
 
 /** Answers each line of the input with a line of JSON: `counters`, `reset`. Ends with the input. */
 export async function answerLines(
-  world: World,
+  world: Simulator,
   input: Readable,
   say: (line: string) => void,
 ): Promise<void> {

@@ -1,7 +1,7 @@
-import { messageOf } from '../base/error.ts'
+import { errorMessage } from '../base/error.ts'
 import { answerLines } from './line-service.ts'
 import { readScenario } from './scenario/scenario.ts'
-import { startWorld } from './world.ts'
+import { startSimulator } from './world.ts'
 
 /**
  * A mail world in a process of its own: `node src/world/main.ts scenario.json`. Says in one line of
@@ -9,7 +9,7 @@ import { startWorld } from './world.ts'
  */
 async function main(file: string | undefined): Promise<void> {
   if (file === undefined) throw new Error('Usage: main.ts scenario.json')
-  const world = await startWorld(readScenario(file))
+  const world = await startSimulator(readScenario(file))
   const { dnsAddress, smtpPort } = world
   say(JSON.stringify({ dnsAddress, smtpPort, pid: process.pid }))
   await answerLines(world, process.stdin, say)
@@ -19,6 +19,6 @@ async function main(file: string | undefined): Promise<void> {
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
 main(process.argv[2]).catch(error => {
-  process.stderr.write(`${messageOf(error)}\n`)
+  process.stderr.write(`${errorMessage(error)}\n`)
   process.exitCode = 1
 })

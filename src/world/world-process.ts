@@ -6,27 +6,27 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { EvError } from '../base/error.ts'
-import { countersFromJson, type WorldCounters } from './counters.ts'
+import { countersFromJson, type SimulatorCounters } from './counters.ts'
 import type { Scenario } from './scenario/scenario.ts'
 
 /** A mail world in a process of its own, so that its work is not counted as ours. */
-export type WorldProcess = {
+export type SimulatorProcess = {
   readonly dnsAddress: string
   readonly smtpPort: number
   readonly pid: number
-  counters(): Promise<WorldCounters>
+  counters(): Promise<SimulatorCounters>
   reset(): Promise<void>
   /** Ends the process; twice does no harm. */
   close(): Promise<void>
 }
 
 /** Starts a world from a JSON file; throws `bad_input` or `io` with what the world said on its way out. */
-export async function startWorldProcess(scenarioFile: string): Promise<WorldProcess> {
+export async function startSimulatorProcess(scenarioFile: string): Promise<SimulatorProcess> {
   // Beside this file: main.ts in src, main.js in dist.
   const main = fileURLToPath(import.meta.resolve(`./main${import.meta.url.slice(-3)}`))
   const child = spawn(process.execPath, [main, scenarioFile], { stdio: ['pipe', 'pipe', 'pipe'] })
   const ended = once(child, 'exit')
-  const ask = asker(child)
+  const ask = requester(child)
   const { dnsAddress, smtpPort } = JSON.parse(await ask(null))
   return {
     dnsAddress,
@@ -42,12 +42,12 @@ export async function startWorldProcess(scenarioFile: string): Promise<WorldProc
 }
 
 /** Starts a world from a scenario; throws as `startWorldProcess` does. */
-export async function startScenarioProcess(scenario: Scenario): Promise<WorldProcess> {
+export async function startScenarioProcess(scenario: Scenario): Promise<SimulatorProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'ev-world-'))
   try {
     const file = join(folder, 'world.json')
     writeFileSync(file, JSON.stringify(scenario))
-    return await startWorldProcess(file)
+    return await startSimulatorProcess(file)
   } finally {
     // The child has read it.
     rmSync(folder, { recursive: true })
@@ -55,7 +55,7 @@ export async function startScenarioProcess(scenario: Scenario): Promise<WorldPro
 }
 
 /** One line asked, one line answered, in order; with nothing asked, the next line. */
-function asker(child: ChildProcess): (question: string | null) => Promise<string> {
+function requester(child: ChildProcess): (question: string | null) => Promise<string> {
   const waiting: { resolve(line: string): void; reject(error: unknown): void }[] = []
   let complaint = ''
   let gone = false

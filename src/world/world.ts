@@ -1,40 +1,40 @@
-import { Attendance } from './attendance.ts'
-import { addUp, type WorldCounters } from './counters.ts'
+import { SessionLog } from './attendance.ts'
+import { addUp, type SimulatorCounters } from './counters.ts'
 import { startDnsServer } from './dns-server.ts'
 import { MailHost } from './host/host.ts'
 import { checkScenario } from './scenario/check.ts'
 import type { Scenario } from './scenario/scenario.ts'
-import { allotAddresses, cannotListen, openStreet } from './street/street.ts'
+import { allotAddresses, cannotListen, openLoopbackNetwork } from './street/street.ts'
 import { createZone } from './zone.ts'
 
-export type { WorldCounters } from './counters.ts'
+export type { SimulatorCounters as WorldCounters } from './counters.ts'
 export type { DomainPlan, HostPlan, Scenario } from './scenario/scenario.ts'
 
 /** A running mail world: everything listens on loopback addresses only. */
-export type World = {
+export type Simulator = {
   /** `127.0.0.1:5353`: what `--dns` takes. */
   readonly dnsAddress: string
   /** One port for all mail servers: what `--smtp-port` takes. */
   readonly smtpPort: number
   /** Addresses of each host, given or allotted. */
   readonly addresses: ReadonlyMap<string, readonly string[]>
-  counters(): WorldCounters
+  counters(): SimulatorCounters
   resetCounters(): void
   /** Ends all sessions and listeners. */
   close(): Promise<void>
 }
 
 /** Starts DNS and mail servers; throws where the scenario is wrong or a port is taken. */
-export async function startWorld(scenario: Scenario): Promise<World> {
+export async function startSimulator(scenario: Scenario): Promise<Simulator> {
   checkScenario(scenario)
   const addresses = allotAddresses(scenario.hosts)
   const common = scenario.mailboxes === undefined ? {} : { mailboxes: scenario.mailboxes }
   const hosts = Object.entries(scenario.hosts).map(
     ([name, plan]) => new MailHost(name, { ...common, ...plan }),
   )
-  const attendance = new Attendance()
-  const byDomain = new Attendance()
-  const street = await openStreet({
+  const attendance = new SessionLog()
+  const byDomain = new SessionLog()
+  const network = await openLoopbackNetwork({
     hosts,
     addresses,
     port: scenario.smtpPort ?? 0,
@@ -43,13 +43,13 @@ export async function startWorld(scenario: Scenario): Promise<World> {
   const zone = createZone(scenario.domains, addresses, scenario.dnsAdditional)
   const dns = await startDnsServer(zone, scenario.dnsPort, scenario.roundTripMs).catch(
     async error => {
-      await street.close()
+      await network.close()
       throw cannotListen(scenario.dnsPort ?? 0, error)
     },
   )
   return {
     dnsAddress: `127.0.0.1:${dns.port}`,
-    smtpPort: street.port,
+    smtpPort: network.port,
     addresses,
     counters() {
       const counted = hosts.map(host => [host.name, host.tally.counters()] as const)
@@ -67,7 +67,7 @@ export async function startWorld(scenario: Scenario): Promise<World> {
       dns.resetCounters()
     },
     async close() {
-      await Promise.all([street.close(), dns.close()])
+      await Promise.all([network.close(), dns.close()])
     },
   }
 }

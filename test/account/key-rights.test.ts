@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type KeyRights, rightsBeyond } from '../../src/account/key-rights.ts'
+import { exceedingRights, type KeyRights } from '../../src/account/key-rights.ts'
 import { domainAllowed, ipAllowed } from '../../src/account/restriction.ts'
 import { permits, SCOPES } from '../../src/account/scope.ts'
 import { fc, runs } from '../support/property.ts'
@@ -28,7 +28,7 @@ describe('a key has more rights than a limit', () => {
       ['scopes', 'allowedIps', 'allowedDomains', 'rateLimitPerMinute', 'expiresAt'],
     ],
   ])('%s', (_, key, limit, beyond) => {
-    expect(rightsBeyond({ ...ALL, ...key }, { ...ALL, ...limit })).toEqual(beyond)
+    expect(exceedingRights({ ...ALL, ...key }, { ...ALL, ...limit })).toEqual(beyond)
   })
 
   test.each([
@@ -40,7 +40,7 @@ describe('a key has more rights than a limit', () => {
     ['2001:db8::/32', '2001:db8:1::/48', true],
     ['2001:db8::1', '2001:db8::1', true],
   ])('a key limited to %s may manage one limited to %s: %s', (outer, inner, may) => {
-    const beyond = rightsBeyond({ ...ALL, allowedIps: [inner] }, { ...ALL, allowedIps: [outer] })
+    const beyond = exceedingRights({ ...ALL, allowedIps: [inner] }, { ...ALL, allowedIps: [outer] })
     expect(beyond).toEqual(may ? [] : ['allowedIps'])
   })
 
@@ -72,7 +72,7 @@ describe('a key has more rights than a limit', () => {
         const beyond = (Object.keys(own) as (keyof KeyRights)[]).filter(right =>
           (own[right] as unknown[]).some(one => !(allowed[right] as unknown[]).includes(one)),
         )
-        expect(rightsBeyond(key, limit)).toEqual(beyond)
+        expect(exceedingRights(key, limit)).toEqual(beyond)
       }),
       { numRuns: runs(5_000) },
     )

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { hashOf, isSameHash, isWellFormed, newSecret } from '../../src/account/key.ts'
+import { hashSecret, isSameHash, isWellFormed, newSecret } from '../../src/account/key.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { countedRandom } from '../support/random.ts'
 
@@ -23,7 +23,7 @@ describe('a new key', () => {
   test('is kept as its SHA-256 alone', () => {
     const { text, hash } = newSecret(countedRandom(), 'live')
     expect(hash).toBe(createHash('sha256').update(text).digest('hex'))
-    expect(hashOf(text)).toBe(hash)
+    expect(hashSecret(text)).toBe(hash)
   })
 })
 

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { creditsFor } from '../../src/account/charge.ts'
-import { PLANS, periodEnd, periodStart, planNamed, plansWith } from '../../src/account/plan.ts'
-import { thresholdsReached } from '../../src/account/quota.ts'
+import { findPlan, mergePlans, PLANS, periodEnd, periodStart } from '../../src/account/plan.ts'
+import { reachedThresholds } from '../../src/account/quota.ts'
 import { resultOf } from '../support/result.ts'
 
 describe('the plans', () => {
   test('are those of the service where the config file says nothing', () => {
-    expect([...plansWith({}).values()]).toEqual(PLANS)
+    expect([...mergePlans({}).values()]).toEqual(PLANS)
   })
 
   test('keep what the config file leaves out', () => {
-    const plans = plansWith({ free: { creditsPerDay: 250 } })
+    const plans = mergePlans({ free: { creditsPerDay: 250 } })
     expect(plans.get('free')).toEqual({
       ...PLANS[0],
       creditsPerDay: 250,
@@ -19,22 +19,22 @@ describe('the plans', () => {
   })
 
   test('gain those of other names: a minute and no limit where they do not say', () => {
-    expect(plansWith({ tiny: { requests: 3 } }).get('tiny')).toEqual({
+    expect(mergePlans({ tiny: { requests: 3 } }).get('tiny')).toEqual({
       ...{ name: 'tiny', requests: 3, perMs: 60_000, creditsPerDay: null },
       ...{ concurrentJobs: null, storedRows: null },
     })
   })
 
   test('say which of them lacks its number of requests', () => {
-    expect(() => plansWith({ tiny: { creditsPerDay: 5 } })).toThrow(
+    expect(() => mergePlans({ tiny: { creditsPerDay: 5 } })).toThrow(
       'The plan “tiny” does not say how many requests it allows: give it "requests"',
     )
   })
 
   test('give an account whose plan is gone the least of them, as it is set', () => {
-    const plans = plansWith({ free: { creditsPerDay: 7 } })
-    expect(planNamed(plans, 'gone')).toBe(plans.get('free'))
-    expect(planNamed(plans, 'starter')).toBe(plans.get('starter'))
+    const plans = mergePlans({ free: { creditsPerDay: 7 } })
+    expect(findPlan(plans, 'gone')).toBe(plans.get('free'))
+    expect(findPlan(plans, 'starter')).toBe(plans.get('starter'))
   })
 })
 
@@ -56,12 +56,12 @@ describe('the thresholds', () => {
     [101, 100, []],
     [100, 0, [80, 95, 100]],
   ])('%d of 100 used, told of %d: %j', (used, warned, reached) => {
-    expect(thresholdsReached({ limit: 100, used, warned })).toEqual(reached)
+    expect(reachedThresholds({ limit: 100, used, warned })).toEqual(reached)
   })
 
   test('are not reached before their share, however small the plan', () => {
-    expect(thresholdsReached({ limit: 3, used: 2, warned: 0 })).toEqual([])
-    expect(thresholdsReached({ limit: 3, used: 3, warned: 0 })).toEqual([80, 95, 100])
+    expect(reachedThresholds({ limit: 3, used: 2, warned: 0 })).toEqual([])
+    expect(reachedThresholds({ limit: 3, used: 3, warned: 0 })).toEqual([80, 95, 100])
   })
 })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hashOf } from '../../src/account/key.ts'
+import { hashSecret } from '../../src/account/key.ts'
 import { PLANS } from '../../src/account/plan.ts'
 import { createFirstAccount } from '../../src/accounts/first-account.ts'
 import { findKeyByHash } from '../../src/store/account/keys.ts'
@@ -11,7 +11,7 @@ test('the first account is that of whoever runs the service, with a key that may
   const plans = new Map(PLANS.map(plan => [plan.name, plan]))
   const services = { database, clock: database.clock, random: countedRandom() }
   const text = await createFirstAccount(services, { plan: 'free', plans })
-  expect(await findKeyByHash(database, hashOf(text ?? ''))).toMatchObject({
+  expect(await findKeyByHash(database, hashSecret(text ?? ''))).toMatchObject({
     account: { name: 'default', plan: 'free', operator: 1 },
     key: { scopes: ['*'] },
   })

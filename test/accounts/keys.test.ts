@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { hashOf } from '../../src/account/key.ts'
+import { hashSecret } from '../../src/account/key.ts'
 import {
   createKey,
   getKey,
@@ -35,7 +35,7 @@ describe('creating a key', () => {
   test('returns its text, by which it is found', async () => {
     const services = await createServices()
     const { key, text } = await createKey(services, OURS)
-    expect(await findKeyByHash(services.database, hashOf(text))).toMatchObject({ key })
+    expect(await findKeyByHash(services.database, hashSecret(text))).toMatchObject({ key })
     expect(key).toMatchObject({ allowedIps: [], rateLimitPerMinute: null, expiresAt: null })
   })
 
@@ -125,7 +125,7 @@ test('the admin rotates a key of any account; the text before works until the gr
   const { text, previousExpiresAt } = await rotateKey(services, { ...OF_ADMIN, graceMs: 5_000 })
   expect(previousExpiresAt).toBe(end)
   const graceEnd = async (given: string) =>
-    (await findKeyByHash(services.database, hashOf(given)))?.secretExpiresAt
+    (await findKeyByHash(services.database, hashSecret(given)))?.secretExpiresAt
   expect([await graceEnd(secret.text), await graceEnd(text)]).toEqual([end, null])
 })
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { type Domain, parseDomain } from '../../src/address/domain.ts'
-import { isFault } from '../../src/address/fault.ts'
+import { isSyntaxError } from '../../src/address/fault.ts'
 import { fc, runs } from '../support/property.ts'
 
 const parsed = (text: string): Domain => {
   const domain = parseDomain(text)
-  if (isFault(domain)) throw new Error(`${text}: ${domain.message}`)
+  if (isSyntaxError(domain)) throw new Error(`${text}: ${domain.message}`)
   return domain
 }
 
@@ -40,7 +40,7 @@ describe('parseDomain', () => {
   test('a name of 253 characters stands, one of 254 does not', () => {
     const name = `${'a'.repeat(62)}.${'b'.repeat(62)}.${'c'.repeat(62)}.${'d'.repeat(59)}.test`
     expect(name).toHaveLength(253)
-    expect(isFault(parseDomain(name))).toBe(false)
+    expect(isSyntaxError(parseDomain(name))).toBe(false)
     expect(parseDomain(`x${name}`)).toMatchObject({ fault: 'domain_too_long' })
   })
 
@@ -73,7 +73,7 @@ describe('parseDomain', () => {
           labels.length > 1 &&
           labels.every(isSound) &&
           !/^\d+$/.test(labels.at(-1) ?? '')
-        expect([text, isFault(parseDomain(text))]).toEqual([text, !isGood])
+        expect([text, isSyntaxError(parseDomain(text))]).toEqual([text, !isGood])
       }),
       { numRuns: runs(3_000) },
     )

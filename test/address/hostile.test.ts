@@ -1,15 +1,15 @@
 import { createRequire } from 'node:module'
 import { describe, expect, test } from 'vitest'
 import { cleanAddress, isFault, parseAddress, wireAddress } from '../../src/address/address.ts'
-import { suggestDomain, suggestForFault } from '../../src/address/suggestion.ts'
-import { createTraits } from '../../src/address/traits.ts'
+import { suggestDomain, suggestForSyntaxError } from '../../src/address/suggestion.ts'
+import { createClassifier } from '../../src/address/traits.ts'
 import { anyCharacter, fc, runs } from '../support/property.ts'
 
 type Validator = {
   isEmail(text: string, options: { require_tld: boolean; ignore_max_length: boolean }): boolean
 }
 const { isEmail } = createRequire(import.meta.url)('validator') as Validator
-const traits = createTraits()
+const flags = createClassifier()
 
 /** Pieces that have broken parsers: runs, escapes, marks, joiners, labels of every sort. */
 const piece = fc.oneof(
@@ -39,10 +39,10 @@ const hostile = fc
 function readAll(text: string): void {
   const { text: clean } = cleanAddress(text)
   const address = parseAddress(clean)
-  if (isFault(address)) suggestForFault(text)
+  if (isFault(address)) suggestForSyntaxError(text)
   else {
     suggestDomain(address.domain)
-    traits.of(address)
+    flags.of(address)
   }
 }
 

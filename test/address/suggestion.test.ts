@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isFault, parseAddress } from '../../src/address/address.ts'
 import { parseDomain } from '../../src/address/domain.ts'
-import { suggestDomain, suggestForFault } from '../../src/address/suggestion.ts'
+import { suggestDomain, suggestForSyntaxError } from '../../src/address/suggestion.ts'
 import { fc, runs } from '../support/property.ts'
 import { rows } from './rows.ts'
 
@@ -56,7 +56,7 @@ describe('suggestDomain', () => {
 
 describe('suggestForFault', () => {
   test.each(rows('repair'))('for %j says %s', (text = '', meant) => {
-    expect(suggestForFault(text)).toBe(meant === '-' ? null : meant)
+    expect(suggestForSyntaxError(text)).toBe(meant === '-' ? null : meant)
   })
 
   test('whatever it says parses', () => {
@@ -66,7 +66,7 @@ describe('suggestForFault', () => {
     fc.assert(
       fc.property(text, fc.nat(), fc.string({ maxLength: 3 }), (text, place, more) => {
         const at = place % (text.length + 1)
-        const said = suggestForFault(text.slice(0, at) + more + text.slice(at))
+        const said = suggestForSyntaxError(text.slice(0, at) + more + text.slice(at))
         if (said === null) return
         suggestions++
         expect(isFault(parseAddress(said))).toBe(false)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Address, isFault, parseAddress } from '../../src/address/address.ts'
-import { createTraits, type TraitOptions } from '../../src/address/traits.ts'
+import { type ClassifierOptions, createClassifier } from '../../src/address/traits.ts'
 import { rows } from './rows.ts'
 
 function address(text: string): Address {
@@ -9,7 +9,8 @@ function address(text: string): Address {
   return parsed
 }
 
-const traitsOf = (text: string, options?: TraitOptions) => createTraits(options).of(address(text))
+const traitsOf = (text: string, options?: ClassifierOptions) =>
+  createClassifier(options).of(address(text))
 
 describe('disposable', () => {
   test.each(['ann@mailinator.com', 'ann@a.b.mailinator.com', 'ann@YOPMAIL.com'])(
@@ -41,7 +42,7 @@ describe('disposable', () => {
   })
 
   test('a mail exchanger of such a service tells, a shared one never', () => {
-    const { disposableHost } = createTraits({ allow: ['yopmail.com'] })
+    const { disposableHost } = createClassifier({ allow: ['yopmail.com'] })
     expect(disposableHost('mail2.Mailinator.com.', 'a.example')).toBe(true)
     expect(disposableHost('mail.wabblywabble.com', 'a.example')).toBe(true)
     expect(disposableHost('mx.yopmail.com', 'a.example')).toBe(false)
@@ -51,7 +52,7 @@ describe('disposable', () => {
   })
 
   test('an allowed domain is none, whoever its exchanger belongs to', () => {
-    const { disposableHost } = createTraits({ allow: ['firm.example'] })
+    const { disposableHost } = createClassifier({ allow: ['firm.example'] })
     expect(disposableHost('mail2.mailinator.com', 'shop.firm.example')).toBe(false)
     expect(disposableHost('mail2.mailinator.com', 'other.example')).toBe(true)
   })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { EvError, messageOf } from '../../src/base/error.ts'
+import { EvError, errorMessage } from '../../src/base/error.ts'
 
 test('an error of ours has a code, a sentence and what lay beneath', () => {
   const cause = new Error('ENOSPC')
@@ -18,5 +18,5 @@ test.each([
   [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
   [new URL('mailto:ann@x.test'), 'mailto:ann@x.test'],
 ])('whatever is thrown has a text: %s', (thrown, text) => {
-  expect(messageOf(thrown)).toBe(text)
+  expect(errorMessage(thrown)).toBe(text)
 })

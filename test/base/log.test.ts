@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { calmLog, type LogFields, silentLog } from '../../src/base/log.ts'
+import { type LogFields, silentLog, throttledLog } from '../../src/base/log.ts'
 import { fakeClock } from '../support/clock.ts'
 
 function heard() {
   const clock = fakeClock()
   const lines: [string, LogFields | undefined][] = []
   const hear = (message: string, fields?: LogFields) => void lines.push([message, fields])
-  const log = calmLog({ ...silentLog, info: hear, warn: hear, error: hear }, clock)
+  const log = throttledLog({ ...silentLog, info: hear, warn: hear, error: hear }, clock)
   return { clock, log, lines }
 }
 

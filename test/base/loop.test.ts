@@ -7,13 +7,13 @@ import { recordingLog } from '../support/log.ts'
 function bench(options: Partial<LoopOptions> = {}) {
   const clock = fakeClock()
   const { log, lines } = recordingLog()
-  const begunAt = clock.ticks()
+  const startedAt = clock.monotonicNow()
   const runs: number[] = []
   const state = { error: null as Error | null, lastsMs: 0 }
   const loop = startLoop({
     ...{ name: 'the check', everyMs: 1_000, clock, log },
     async run() {
-      runs.push((clock.ticks() - begunAt) / 1_000)
+      runs.push((clock.monotonicNow() - startedAt) / 1_000)
       if (state.lastsMs > 0) await new Promise<void>(end => clock.after(state.lastsMs, end))
       if (state.error !== null) throw state.error
     },

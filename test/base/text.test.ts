@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cleanText } from '../../src/base/text.ts'
+import { sanitizeText } from '../../src/base/text.ts'
 import { anyCharacter, fc, runs } from '../support/property.ts'
 
 test.each([
@@ -15,13 +15,13 @@ test.each([
   ['half a character is none', 'a\ud800b', 'a\ufffdb'],
   ['a private character is none', 'a\ue000b', 'a\ufffdb'],
 ])('%s', (_, foreign, clean) => {
-  expect(cleanText(foreign)).toBe(clean)
+  expect(sanitizeText(foreign)).toBe(clean)
 })
 
 test('what is too long is cut, and one sees that it is', () => {
-  expect(cleanText('a'.repeat(256))).toBe('a'.repeat(256))
-  expect(cleanText('a'.repeat(257))).toBe(`${'a'.repeat(255)}…`)
-  expect(cleanText('abcdef', 4)).toBe('abc…')
+  expect(sanitizeText('a'.repeat(256))).toBe('a'.repeat(256))
+  expect(sanitizeText('a'.repeat(257))).toBe(`${'a'.repeat(255)}…`)
+  expect(sanitizeText('abcdef', 4)).toBe('abc…')
 })
 
 test('whatever comes in, what comes out is short, one line and well formed', () => {
@@ -32,7 +32,7 @@ test('whatever comes in, what comes out is short, one line and well formed', () 
   )
   fc.assert(
     fc.property(anything, fc.integer({ min: 1, max: 40 }), (foreign, lengthMax) => {
-      const clean = cleanText(foreign, lengthMax)
+      const clean = sanitizeText(foreign, lengthMax)
       expect(clean.length).toBeLessThanOrEqual(lengthMax)
       expect(clean).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
       expect(clean.isWellFormed()).toBe(true)

@@ -20,7 +20,7 @@ test('an entry is there for its time and gone after it', async () => {
 
 test('an entry of the first tick ends as any other does', () => {
   let ticks = 0
-  const clock = { now: () => ticks, ticks: () => ticks, after: () => () => {} }
+  const clock = { now: () => ticks, monotonicNow: () => ticks, after: () => () => {} }
   const map = new TtlMap<{ n: number }>({ sizeMax: 9, clock })
   map.set('a', { n: 1 }, 1_000)
   ticks = 1_001

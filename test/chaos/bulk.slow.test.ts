@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startScenarioProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { type SimulatorProcess, startScenarioProcess } from '../../src/world/world-process.ts'
 import { rowsOf, withoutTimes } from '../support/csv.ts'
 import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
 import { xorshift } from '../support/random.ts'
@@ -21,7 +21,7 @@ const IN_FLIGHT_MAX = CONCURRENCY * RECIPIENTS + GROUP
 
 const ALLOWED = new Set(['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'QUIT', 'NOOP'])
 
-let world: WorldProcess
+let world: SimulatorProcess
 beforeAll(async () => {
   world = await startScenarioProcess(scenario())
 })
@@ -35,12 +35,12 @@ describe('a list that is killed with -9 again and again', () => {
 
     const home = emptyFolder()
     const args = bulkArgs(home)
-    const chance = xorshift(SEED)
+    const entropy = xorshift(SEED)
     let kills = 0
     for (let durable = 0; kills < KILLS; kills++) {
       const running = startEv(args, { home })
       // Somewhere in the third of the list that this run works on.
-      const goal = Math.round(((kills + chance()) / KILLS) * ROWS * 0.75)
+      const goal = Math.round(((kills + entropy()) / KILLS) * ROWS * 0.75)
       await askedAbout(goal)
       running.child.kill('SIGKILL')
       const ran = await running.ended
@@ -106,7 +106,7 @@ function scenario(): Scenario {
     mailboxes: ['user*'],
     domains: Object.fromEntries(names.map(name => [name, { mx: [[10, `mx.${name}`]] as const }])),
     hosts: Object.fromEntries(
-      names.map((name, n) => [`mx.${name}`, { temper: isOpen(n) ? 'catch-all' : 'polite' }]),
+      names.map((name, n) => [`mx.${name}`, { behavior: isOpen(n) ? 'catch-all' : 'polite' }]),
     ),
   }
 }

@@ -21,19 +21,19 @@ const AT_ONCE = [...SLOWLY.slice(0, -4), '--sessions-per-second', '100', '--grey
 const open: ProcessCluster[] = []
 let server: PostgresServer | null = null
 afterEach(async () => {
-  const faults = await Promise.all(open.splice(0).map(fleet => fleet.close()))
+  const faults = await Promise.all(open.splice(0).map(egressPool => egressPool.close()))
   await server?.stop()
   server = null
   expect(faults.flat()).toEqual([])
 })
 
 async function openFleet(url: string, options: ProcessClusterOptions): Promise<ProcessCluster> {
-  const fleet = await ProcessCluster.open(url, {
+  const egressPool = await ProcessCluster.open(url, {
     serverArgs: ['--limits', 'off', '--plan', 'enterprise', ...HOOKS],
     ...options,
   })
-  open.push(fleet)
-  return fleet
+  open.push(egressPool)
+  return egressPool
 }
 
 const HOOKS = ['--webhook-allow-ranges', '127.0.0.0/8']
@@ -45,37 +45,39 @@ const whole = ({ rows }: List): Partial<Ledger> => ({
 })
 
 test('a worker that stood still for longer than it may writes nothing of what it had, and works on', async () => {
-  const fleet = await openFleet(await tempPostgres(), {
+  const egressPool = await openFleet(await tempPostgres(), {
     scenario: worldOf(LIST, 20),
     args: SLOWLY,
   })
-  const front = await fleet.start('serve', 'server')
-  const stalled = await fleet.start('worker', 'worker')
-  const [before] = await fleet.ask<{ id: string }>("select id from member where role = 'worker'")
-  const job = await handIn(fleet, front, LIST)
+  const front = await egressPool.start('serve', 'server')
+  const stalled = await egressPool.start('worker', 'worker')
+  const [before] = await egressPool.ask<{ id: string }>(
+    "select id from member where role = 'worker'",
+  )
+  const job = await handIn(egressPool, front, LIST)
   await wait(2_000)
   stalled.child.kill('SIGSTOP')
-  await expect.poll(() => fleet.ask("select id from member where role = 'worker'")).toEqual([])
+  await expect.poll(() => egressPool.ask("select id from member where role = 'worker'")).toEqual([])
   stalled.child.kill('SIGCONT')
-  await untilFinished(fleet, [job])
-  expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
+  await untilFinished(egressPool, [job])
+  expect(await ledgerOf(egressPool, { list: LIST })).toMatchObject(whole(LIST))
   await expect
-    .poll(() => fleet.ask<{ id: string }>("select id from member where role = 'worker'"))
+    .poll(() => egressPool.ask<{ id: string }>("select id from member where role = 'worker'"))
     .toEqual([{ id: expect.not.stringMatching(`^${before?.id}$`) }])
 })
 
 test('PostgreSQL that is cut off and comes back is waited for by all, and told of by the API', async () => {
   server = await startPostgres()
-  const fleet = await openFleet(await server.create('ev'), {
+  const egressPool = await openFleet(await server.create('ev'), {
     ...{ scenario: worldOf(LIST, 20), args: SLOWLY },
   })
-  const front = await fleet.start('serve', 'server')
-  await fleet.start('worker', 'worker')
-  const job = await handIn(fleet, front, LIST)
+  const front = await egressPool.start('serve', 'server')
+  await egressPool.start('worker', 'worker')
+  const job = await handIn(egressPool, front, LIST)
   const answers = new Set<number>()
   const asking = (async () => {
     for (let n = 0; n < 60; n++) {
-      const headers = { Authorization: `Bearer ${fleet.key}` }
+      const headers = { Authorization: `Bearer ${egressPool.key}` }
       const { status } = await fetch(`${front.url()}/v1/jobs/${job}`, { headers })
       answers.add(status)
       await wait(100)
@@ -86,8 +88,8 @@ test('PostgreSQL that is cut off and comes back is waited for by all, and told o
     await server.restart('immediate')
   }
   await asking
-  await untilFinished(fleet, [job])
-  expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
+  await untilFinished(egressPool, [job])
+  expect(await ledgerOf(egressPool, { list: LIST })).toMatchObject(whole(LIST))
   expect([...answers].filter(status => status !== 200 && status !== 503)).toEqual([])
 })
 
@@ -95,40 +97,40 @@ test('a connection that is cut right after its COMMIT has nothing counted twice'
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   try {
-    const fleet = await openFleet(url, { scenario: worldOf(LIST, 20), args: SLOWLY })
-    const front = await fleet.start('serve', 'server', ['--work', 'off'])
-    await fleet.start('worker', 'worker', [], proxy.url)
-    const job = await handIn(fleet, front, LIST)
+    const egressPool = await openFleet(url, { scenario: worldOf(LIST, 20), args: SLOWLY })
+    const front = await egressPool.start('serve', 'server', ['--work', 'off'])
+    await egressPool.start('worker', 'worker', [], proxy.url)
+    const job = await handIn(egressPool, front, LIST)
     for (let cuts = 0; cuts < 5; cuts++) {
       await proxy.cutAfterCommit(/update .?item/i)
       await wait(100)
     }
-    await untilFinished(fleet, [job])
-    expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
+    await untilFinished(egressPool, [job])
+    expect(await ledgerOf(egressPool, { list: LIST })).toMatchObject(whole(LIST))
   } finally {
-    await Promise.all(open.splice(0).map(fleet => fleet.close()))
+    await Promise.all(open.splice(0).map(egressPool => egressPool.close()))
     await proxy.close()
   }
 })
 
 test('a worker that is told to stop gives back what it has, and another goes on at once', async () => {
-  const fleet = await openFleet(await tempPostgres(), {
+  const egressPool = await openFleet(await tempPostgres(), {
     scenario: worldOf(LIST, 20),
     args: SLOWLY,
   })
-  const front = await fleet.start('serve', 'server', ['--work', 'off'])
-  const first = await fleet.start('worker', 'first')
-  const job = await handIn(fleet, front, LIST)
+  const front = await egressPool.start('serve', 'server', ['--work', 'off'])
+  const first = await egressPool.start('worker', 'first')
+  const job = await handIn(egressPool, front, LIST)
   await wait(2_000)
-  await fleet.start('worker', 'second')
-  const begunAt = performance.now()
+  await egressPool.start('worker', 'second')
+  const startedAt = performance.now()
   expect(await first.end('SIGTERM')).toBe(0)
-  expect(performance.now() - begunAt).toBeLessThan(15_000)
+  expect(performance.now() - startedAt).toBeLessThan(15_000)
   const probing = `select count(*) as count from item
     where state = 'probing' and holder not in (select id from member)`
-  expect(await fleet.ask(probing)).toEqual([{ count: '0' }])
-  await untilFinished(fleet, [job])
-  const ledger = await ledgerOf(fleet, { list: LIST })
+  expect(await egressPool.ask(probing)).toEqual([{ count: '0' }])
+  await untilFinished(egressPool, [job])
+  const ledger = await ledgerOf(egressPool, { list: LIST })
   expect(ledger).toMatchObject(whole(LIST))
   expect(ledger.sessionsPeak).toBeLessThanOrEqual(2)
 })
@@ -143,25 +145,25 @@ const TWO_WAYS: Scenario = {
   },
   hosts: {
     'mx.d0.test': {
-      temper: 'polite',
+      behavior: 'polite',
       rules: [{ on: 'CONNECT', client: '127.0.0.2', reply: '554 5.7.1 Your address is blocked' }],
     },
-    'mx.d1.test': { temper: 'greylist', seconds: 2 },
+    'mx.d1.test': { behavior: 'greylist', seconds: 2 },
   },
 }
 
 test('what an operator refuses to one egress the other asks; what is greylisted stays with its own', async () => {
   const list = { rows: 120, domains: 2 }
-  const fleet = await openFleet(await tempPostgres(), { scenario: TWO_WAYS, args: AT_ONCE })
-  const front = await fleet.start('serve', 'server', ['--work', 'off'])
-  await fleet.start('worker', 'north', ['--egress', 'north', '--source-address', '127.0.0.2'])
-  await fleet.start('worker', 'south', ['--egress', 'south', '--source-address', '127.0.0.3'])
+  const egressPool = await openFleet(await tempPostgres(), { scenario: TWO_WAYS, args: AT_ONCE })
+  const front = await egressPool.start('serve', 'server', ['--work', 'off'])
+  await egressPool.start('worker', 'north', ['--egress', 'north', '--source-address', '127.0.0.2'])
+  await egressPool.start('worker', 'south', ['--egress', 'south', '--source-address', '127.0.0.3'])
   // By now each has heard of the other: they look every three seconds.
   await wait(4_000)
-  const job = await handIn(fleet, front, list)
-  await untilFinished(fleet, [job])
-  expect(await ledgerOf(fleet, { list })).toMatchObject(whole(list))
-  const { hosts } = await fleet.world.counters()
+  const job = await handIn(egressPool, front, list)
+  await untilFinished(egressPool, [job])
+  expect(await ledgerOf(egressPool, { list })).toMatchObject(whole(list))
+  const { hosts } = await egressPool.world.counters()
   // Each is asked twice: had another egress come back it would have been told to wait once more.
   const asked = [...(hosts['mx.d1.test']?.recipients.values() ?? [])]
   expect(asked.filter(times => times > 2)).toEqual([])

@@ -13,7 +13,7 @@ const LISTS = 2
 const UNDER_WAY_MAX = 20 * 10 + 200
 
 test('servers and workers on one PostgreSQL that are killed with -9 one after the other lose nothing and do nothing twice', async () => {
-  const fleet = await ProcessCluster.open(await tempPostgres(), {
+  const egressPool = await ProcessCluster.open(await tempPostgres(), {
     scenario: worldOf(LIST, 30),
     config: CONFIG,
     serverArgs: ['--plan', 'team', '--webhook-allow-ranges', '127.0.0.0/8'],
@@ -29,7 +29,7 @@ test('servers and workers on one PostgreSQL that are killed with -9 one after th
       seconds: _,
       askedAgain,
       ...ledger
-    } = await runChaos(fleet, {
+    } = await runChaos(egressPool, {
       ...{ list: LIST, lists: LISTS, servers: 2, workers: 2 },
       ...{ kills: KILLS, everyMs: 4_000, seed: SEED },
     })
@@ -41,7 +41,7 @@ test('servers and workers on one PostgreSQL that are killed with -9 one after th
     })
     expect(askedAgain).toBeLessThanOrEqual(KILLS * UNDER_WAY_MAX + LIST.rows * (LISTS - 1))
   } finally {
-    expect(await fleet.close()).toEqual([])
+    expect(await egressPool.close()).toEqual([])
   }
 })
 

@@ -19,17 +19,17 @@ type Call = {
  * socket when theirs begins.
  */
 export function readTrace(file: string): Call[] {
-  const begun = new Map<string, { readonly text: string; readonly from: number }>()
+  const started = new Map<string, { readonly text: string; readonly from: number }>()
   const calls: Call[] = []
   for (const [to, line] of readFileSync(file, 'latin1').split('\n').entries()) {
     const [, pid = '', rest = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
     const cutOff = /^(.*) <unfinished \.\.\.>$/.exec(rest)?.[1]
     if (cutOff !== undefined) {
-      begun.set(pid, { text: cutOff, from: to })
+      started.set(pid, { text: cutOff, from: to })
       continue
     }
     const resumed = /^<\.\.\. \w+ resumed>(.*)$/.exec(rest)?.[1]
-    const before = resumed === undefined ? undefined : begun.get(pid)
+    const before = resumed === undefined ? undefined : started.get(pid)
     const call = parseCall((before?.text ?? '') + (resumed ?? rest))
     if (call !== null) calls.push({ ...call, from: before?.from ?? to, to })
   }
@@ -49,7 +49,7 @@ function parseCall(text: string): Omit<Call, 'from' | 'to'> | null {
   const [, name = '', target = '', rest = '', result = ''] =
     /^(\w+)\(\d+<([^>]*)>(.*)\)\s+= (-?\d+)/.exec(text) ?? []
   if (name === '' || result.startsWith('-')) return null
-  const parts = [...rest.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) =>
+  const deps = [...rest.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) =>
     Buffer.from(hex.replaceAll('\\x', ''), 'hex'),
   )
   // `-xx` writes paths so, too.
@@ -59,7 +59,7 @@ function parseCall(text: string): Omit<Call, 'from' | 'to'> | null {
   return {
     name,
     target: path,
-    bytes: Buffer.concat(parts),
+    bytes: Buffer.concat(deps),
     offset: Number(/(\d+)$/.exec(rest)?.[1]),
   }
 }

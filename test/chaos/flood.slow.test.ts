@@ -83,12 +83,12 @@ test('ten times as many requests as it served before: refused with 429 and 503, 
       await setTimeout(100)
     }
   }
-  const begunAt = performance.now()
+  const startedAt = performance.now()
   const flood = clients(CLIENTS, async client => {
     while (left-- > 0) await ask(client, asked++).catch(note)
   })
   await Promise.all([watch(), flood])
-  const seconds = (performance.now() - begunAt) / 1_000
+  const seconds = (performance.now() - startedAt) / 1_000
   const endedAt = performance.now()
   expect(await ask(0, asked)).toBe(200)
   const answeredMs = performance.now() - endedAt

@@ -45,15 +45,15 @@ export class RequestFuzzer {
     const headers: Record<string, string> = {}
     const query = new URLSearchParams()
     for (const { name, in: where, schema = {} } of parameters as readonly Parameter[]) {
-      if (this.#chance(0.6)) continue
+      if (this.#entropy(0.6)) continue
       const value = name === 'wait' ? this.#pick(WAITS) : plain(this.#sample(schema))
       if (where === 'query') query.append(name, value)
       if (where === 'header') headers[name] = value.replace(/[^ -~]/g, '?')
     }
-    if (this.#chance(0.1)) headers.Accept = this.#pick(ACCEPTS)
-    if (this.#chance(0.05)) headers.Authorization = this.#pick(AUTHORIZATIONS)
+    if (this.#entropy(0.1)) headers.Accept = this.#pick(ACCEPTS)
+    if (this.#entropy(0.05)) headers.Authorization = this.#pick(AUTHORIZATIONS)
     const body = requestBody === undefined ? null : this.#body(requestBody.content, headers)
-    const method = this.#chance(0.03) ? this.#pick(METHODS) : place.method
+    const method = this.#entropy(0.03) ? this.#pick(METHODS) : place.method
     const path = place.path.replace(/\{(\w+)\}/g, (_, name) => this.#id(place.path, name))
     const search = query.size === 0 ? '' : `?${query}`
     const isBodyless = method === 'GET' || method === 'HEAD'
@@ -64,14 +64,14 @@ export class RequestFuzzer {
     const prefix =
       name === 'delivery_id' ? 'dlv_' : (PREFIXES.find(([of]) => path.includes(of))?.[1] ?? '')
     const known = [...this.#ids].filter(id => id.startsWith(prefix))
-    if (known.length > 0 && this.#chance(0.8)) return this.#pick(known)
+    if (known.length > 0 && this.#entropy(0.8)) return this.#pick(known)
     return encodeURIComponent(this.#pick(JUNK_TEXTS).toWellFormed()) || '-'
   }
 
   #body(content: Content, headers: Record<string, string>): string | FormData {
     const [type, media] = this.#pick(Object.entries(content))
     const [, example] = this.#pick(examplesOf(media))
-    const value = this.#chance(0.3) ? this.#sample(media.schema) : this.#mutated(example)
+    const value = this.#entropy(0.3) ? this.#sample(media.schema) : this.#mutated(example)
     if (type === 'multipart/form-data') {
       const form = new FormData()
       for (const [name, one] of Object.entries(Object(value))) {
@@ -79,29 +79,31 @@ export class RequestFuzzer {
       }
       return form
     }
-    headers['Content-Type'] = this.#chance(0.03) ? 'text/plain' : type
+    headers['Content-Type'] = this.#entropy(0.03) ? 'text/plain' : type
     const text = JSON.stringify(value) ?? ''
-    return this.#chance(0.03) ? text.slice(0, this.#below(text.length + 1)) : text
+    return this.#entropy(0.03) ? text.slice(0, this.#below(text.length + 1)) : text
   }
 
   /** The value, with something in it replaced, left out or added; now and then as it is. */
   #mutated(value: unknown): unknown {
-    if (this.#chance(0.2)) return value
-    if (this.#chance(0.3)) return this.#junk()
+    if (this.#entropy(0.2)) return value
+    if (this.#entropy(0.3)) return this.#junk()
     if (Array.isArray(value)) {
       const at = this.#below(value.length)
-      return this.#chance(0.3) ? [...value, this.#junk()] : value.with(at, this.#mutated(value[at]))
+      return this.#entropy(0.3)
+        ? [...value, this.#junk()]
+        : value.with(at, this.#mutated(value[at]))
     }
     if (typeof value !== 'object' || value === null) return this.#junk()
     const names = Object.keys(value)
-    const name = this.#chance(0.1) ? this.#pick(JUNK_TEXTS) : this.#pick(names)
+    const name = this.#entropy(0.1) ? this.#pick(JUNK_TEXTS) : this.#pick(names)
     const { [name]: one, ...rest } = value as Record<string, unknown>
-    return this.#chance(0.2) ? rest : { ...rest, [name]: this.#mutated(one) }
+    return this.#entropy(0.2) ? rest : { ...rest, [name]: this.#mutated(one) }
   }
 
   /** A value of a schema, as far as it says which; sometimes not. */
   #sample(schema: Schema, depth = 0): unknown {
-    if (this.#chance(0.1) || depth > DEPTH_MAX) return this.#junk()
+    if (this.#entropy(0.1) || depth > DEPTH_MAX) return this.#junk()
     const { $ref, enum: values, const: only, type, items, properties } = schema as SchemaParts
     if ($ref !== undefined) {
       return this.#sample(this.#schemas[$ref.split('/').at(-1) ?? ''] ?? {}, depth + 1)
@@ -112,14 +114,14 @@ export class RequestFuzzer {
     if (values !== undefined) return this.#pick(values)
     switch (Array.isArray(type) ? this.#pick(type) : type) {
       case 'boolean':
-        return this.#chance(0.5)
+        return this.#entropy(0.5)
       case 'integer':
       case 'number':
         return this.#pick(NUMBERS)
       case 'array':
         return Array.from({ length: this.#below(4) }, () => this.#sample(items ?? {}, depth + 1))
       case 'object': {
-        const chosen = Object.entries(properties ?? {}).filter(() => this.#chance(0.7))
+        const chosen = Object.entries(properties ?? {}).filter(() => this.#entropy(0.7))
         return Object.fromEntries(chosen.map(([name, one]) => [name, this.#sample(one, depth + 1)]))
       }
       case 'null':
@@ -133,7 +135,7 @@ export class RequestFuzzer {
     return this.#pick<unknown>([...JUNK_VALUES, ...JUNK_TEXTS, ...this.#texts])
   }
 
-  #chance = (share: number) => this.#random() < share
+  #entropy = (share: number) => this.#random() < share
   #below = (limit: number) => Math.floor(this.#random() * limit)
   #pick<T>(from: readonly T[]): T {
     return from[this.#below(from.length)] as T

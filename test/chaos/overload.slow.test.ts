@@ -31,11 +31,11 @@ test('an account that asks ten times as much as it may is refused with 429, and 
 
   const statuses = new Map<number, number>()
   const faults: string[] = []
-  const [begunAt, count] = [performance.now(), (status: number) => statuses.get(status) ?? 0]
-  const isOver = () =>
-    performance.now() > begunAt + SECONDS * 1_000 && count(429) >= OVERLOAD * count(200)
+  const [startedAt, count] = [performance.now(), (status: number) => statuses.get(status) ?? 0]
+  const isDone = () =>
+    performance.now() > startedAt + SECONDS * 1_000 && count(429) >= OVERLOAD * count(200)
   const flood = async (client: number) => {
-    for (let n = 0; !isOver(); n++) {
+    for (let n = 0; !isDone(); n++) {
       const email = `user.unkeyed.flood.${client}.${n}@d${client % 20}.test`
       const response = await fetch(`${service.url}/v1/verify/single`, {
         method: 'POST',
@@ -52,13 +52,13 @@ test('an account that asks ten times as much as it may is refused with 429, and 
   }
   const livez: number[] = []
   const watch = async () => {
-    while (!isOver()) {
+    while (!isDone()) {
       livez.push((await fetch(`${service.url}/livez`)).status)
       await setTimeout(100)
     }
   }
   await Promise.all([watch(), ...Array.from({ length: CONNECTIONS }, (_, client) => flood(client))])
-  const minutes = (performance.now() - begunAt) / 60_000
+  const minutes = (performance.now() - startedAt) / 60_000
   await workload.everyKind()
   await workload.stop()
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { EvClient } from '../../src/client/client.ts'
-import { startScenarioProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { type SimulatorProcess, startScenarioProcess } from '../../src/world/world-process.ts'
 import { emptyFolder, towards } from '../support/ev-process.ts'
 import { type Receiver, startReceiver } from '../support/http-receiver.ts'
 import { beginService } from '../support/service-process.ts'
@@ -24,7 +24,7 @@ export type ChaosService = {
   readonly home: string
   readonly dataDir: string
   readonly key: string
-  readonly world: WorldProcess
+  readonly world: SimulatorProcess
   readonly receiver: Receiver
   /** The process of the moment. */
   readonly service: Service

@@ -90,7 +90,7 @@ type Siege = {
   readonly endpoints: readonly { readonly path: string; readonly secret: string }[]
   /** How often it took work. */
   taken: number
-  isOver: boolean
+  isDone: boolean
 }
 
 /** Endpoints by their paths, each subscribed to one kind of event. */
@@ -107,7 +107,7 @@ async function begin(hooks: Record<string, NewWebhook['events'][number]>): Promi
     const { secret } = await client.webhooks.create({ url, events: [kind] })
     endpoints.push({ path, secret })
   }
-  return { home, service, key: service.key, endpoints, taken: 0, isOver: false }
+  return { home, service, key: service.key, endpoints, taken: 0, isDone: false }
 }
 
 const ARGS = [
@@ -121,7 +121,7 @@ const CONFIG = {
 
 /** Until the killing is over, and so many times at least. */
 async function onAndOn(siege: Siege, min: number, work: (n: number) => Promise<void>) {
-  for (let n = 0; n < min || !siege.isOver; n++) {
+  for (let n = 0; n < min || !siege.isDone; n++) {
     await work(n)
     await setTimeout(PACE_MS)
   }
@@ -151,9 +151,9 @@ async function submit(siege: Siege, path: string, idempotencyKey: string, what: 
 }
 
 async function killAgainAndAgain(siege: Siege): Promise<void> {
-  const chance = xorshift(SEED)
+  const entropy = xorshift(SEED)
   for (let kills = 0; kills < KILLS; kills++) {
-    await MOMENTS[kills % MOMENTS.length]?.(siege, chance)
+    await MOMENTS[kills % MOMENTS.length]?.(siege, entropy)
     const ran = await siege.service.end('SIGKILL')
     expect(ran, ran.stderr).toMatchObject({ signal: 'SIGKILL' })
     hold?.resolve()
@@ -162,32 +162,32 @@ async function killAgainAndAgain(siege: Siege): Promise<void> {
     siege.service.isUp.catch(() => {})
   }
   await siege.service.isUp
-  siege.isOver = true
+  siege.isDone = true
 }
 
 /** When it is killed; each resolves when the moment is there. */
-const MOMENTS: readonly ((siege: Siege, chance: () => number) => Promise<unknown>)[] = [
+const MOMENTS: readonly ((siege: Siege, entropy: () => number) => Promise<unknown>)[] = [
   // While requests are under way.
-  async ({ service }, chance) => {
+  async ({ service }, entropy) => {
     await service.isUp
     hold = Promise.withResolvers()
     await more(() => receiver.received.length)
-    await setTimeout(chance() * 100)
+    await setTimeout(entropy() * 100)
   },
   // Around a job's end: what is simulated is over a few milliseconds after it was taken.
-  async (siege, chance) => {
+  async (siege, entropy) => {
     await siege.service.isUp
     await more(() => siege.taken)
-    await setTimeout(chance() * 60)
+    await setTimeout(entropy() * 60)
   },
   // Around the answer to a request, and the writing down of it.
-  async ({ service }, chance) => {
+  async ({ service }, entropy) => {
     await service.isUp
     await more(() => receiver.received.length)
-    await setTimeout(chance() * 15)
+    await setTimeout(entropy() * 15)
   },
   // At any time, before it listens too.
-  (_, chance) => setTimeout(chance() * LIFE_MS_MAX),
+  (_, entropy) => setTimeout(entropy() * LIFE_MS_MAX),
 ]
 
 /** Resolves when there is more of something. */

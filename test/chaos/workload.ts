@@ -181,10 +181,10 @@ export const WORKLOAD_WORLD: Scenario = {
   ),
   hosts: {
     ...Object.fromEntries(
-      NAMES.map((name, n) => [`mx.${name}`, { temper: isCatchAll(n) ? 'catch-all' : 'polite' }]),
+      NAMES.map((name, n) => [`mx.${name}`, { behavior: isCatchAll(n) ? 'catch-all' : 'polite' }]),
     ),
     'mx.later.test': {
-      temper: 'polite',
+      behavior: 'polite',
       rules: [{ on: 'RCPT', afterMs: 3_000, reply: '451 4.3.0 not now' }],
     },
   },

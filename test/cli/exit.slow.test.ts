@@ -2,14 +2,14 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import { EV, type EvOptions, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
 
 // Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
 
-let world: World
+let world: Simulator
 beforeAll(async () => {
-  world = await startWorld({
+  world = await startSimulator({
     domains: Object.fromEntries(
       ['good', 'open', 'dead', 'silent', 'mute'].map(name => [
         `${name}.test`,
@@ -17,11 +17,11 @@ beforeAll(async () => {
       ]),
     ),
     hosts: {
-      'mx.good.test': { temper: 'polite' },
-      'mx.open.test': { temper: 'catch-all' },
-      'mx.dead.test': { temper: 'dead' },
-      'mx.silent.test': { temper: 'silent' },
-      'mx.mute.test': { temper: 'silent' },
+      'mx.good.test': { behavior: 'polite' },
+      'mx.open.test': { behavior: 'catch-all' },
+      'mx.dead.test': { behavior: 'dead' },
+      'mx.silent.test': { behavior: 'silent' },
+      'mx.mute.test': { behavior: 'silent' },
     },
   })
 })

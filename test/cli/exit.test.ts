@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { openDatabase } from '../../src/store/database.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import { type CliOptions, emptyFolder, type Ran, runEv, startEv, towards } from '../support/cli.ts'
 
 // Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
 
-let world: World
+let world: Simulator
 beforeAll(async () => {
-  world = await startWorld({
+  world = await startSimulator({
     domains: Object.fromEntries(
       ['good', 'open', 'dead', 'silent', 'mute'].map(name => [
         `${name}.test`,
@@ -18,11 +18,11 @@ beforeAll(async () => {
       ]),
     ),
     hosts: {
-      'mx.good.test': { temper: 'polite' },
-      'mx.open.test': { temper: 'catch-all' },
-      'mx.dead.test': { temper: 'dead' },
-      'mx.silent.test': { temper: 'silent' },
-      'mx.mute.test': { temper: 'silent' },
+      'mx.good.test': { behavior: 'polite' },
+      'mx.open.test': { behavior: 'catch-all' },
+      'mx.dead.test': { behavior: 'dead' },
+      'mx.silent.test': { behavior: 'silent' },
+      'mx.mute.test': { behavior: 'silent' },
     },
   })
 })
@@ -30,7 +30,7 @@ afterAll(() => world.close())
 
 const BROKEN_CLOCK: Clock = {
   ...systemClock,
-  ticks() {
+  monotonicNow() {
     throw new Error('a fault of ours')
   },
 }

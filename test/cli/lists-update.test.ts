@@ -115,7 +115,9 @@ describe('ev lists update', () => {
       {
         home,
         context: {
-          doors: { resolver: zone({ 'a.trash.example': { MX: [[10, 'mx.trash.example']] } }) },
+          externalDeps: {
+            resolver: zone({ 'a.trash.example': { MX: [[10, 'mx.trash.example']] } }),
+          },
         },
         environment: { EV_SPECIAL_DOMAINS: 'on' },
       },
@@ -126,7 +128,7 @@ describe('ev lists update', () => {
   test('dials the addresses of a name that were judged', async () => {
     const { port } = new URL(origin)
     const home = emptyFolder()
-    const at = (ip: string) => ({ doors: { resolver: zone({ 'lists.test': { A: [ip] } }) } })
+    const at = (ip: string) => ({ externalDeps: { resolver: zone({ 'lists.test': { A: [ip] } }) } })
     const source = `http://lists.test:${port}/domains.json`
     expect((await update([source], { home, context: at('127.0.0.1') })).code).toBe(0)
     expect(entriesOf(home)).toEqual(['json.example', 'mail.example'])

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import { EV, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
 
 /** Domains with a host each: polite ones, and ones that ask to come back after a second. */
@@ -22,16 +22,16 @@ const SCENARIO: Scenario = {
     ),
   },
   hosts: {
-    ...Object.fromEntries(POLITE.map(name => [`mx.${name}.test`, { temper: 'polite' as const }])),
+    ...Object.fromEntries(POLITE.map(name => [`mx.${name}.test`, { behavior: 'polite' as const }])),
     ...Object.fromEntries(
-      GREY.map(name => [`mx.${name}.test`, { temper: 'greylist' as const, seconds: 1 }]),
+      GREY.map(name => [`mx.${name}.test`, { behavior: 'greylist' as const, seconds: 1 }]),
     ),
   },
 }
 
-let world: World
+let world: Simulator
 beforeAll(async () => {
-  world = await startWorld(SCENARIO)
+  world = await startSimulator(SCENARIO)
 })
 afterAll(() => world.close())
 

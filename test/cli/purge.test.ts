@@ -11,18 +11,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { purgeText } from '../../src/cli/purge/report.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import { emptyFolder, runEv, towards } from '../support/cli.ts'
 import { rowsIn } from '../support/csv.ts'
 
 const LIST = 'email\nann@good.test\nben@good.test\ngone@good.test\n'
 
-let world: World
+let world: Simulator
 beforeAll(async () => {
-  world = await startWorld({
+  world = await startSimulator({
     mailboxes: ['ann', 'ben', 'joann'],
     domains: { 'good.test': { mx: [[10, 'mx.good.test']] } },
-    hosts: { 'mx.good.test': { temper: 'polite' } },
+    hosts: { 'mx.good.test': { behavior: 'polite' } },
   })
 })
 afterAll(() => world.close())

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { settleOn } from '../../src/store/cluster/settings.ts'
+import { ensureSetting } from '../../src/store/cluster/settings.ts'
 import { openDatabase } from '../../src/store/database.ts'
-import { startWorld } from '../../src/world/world.ts'
+import { startSimulator } from '../../src/world/world.ts'
 import { homeWith } from '../support/cli-webhooks.ts'
 import { emptyDatabase, tempPostgres } from '../support/database.ts'
 import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
@@ -47,7 +47,7 @@ test.each([
 })
 
 test('ev doctor', async () => {
-  const world = await startWorld({ domains: {}, hosts: {} })
+  const world = await startSimulator({ domains: {}, hosts: {} })
   onTestFinished(() => world.close())
   const args = ['doctor', '--json', '--ask', '127.0.0.1', ...towards(world), ...DATA]
   const ran = await runEv(args, { home: emptyFolder() })
@@ -67,7 +67,7 @@ test('ev migrate', async () => {
 test('ev worker until SIGTERM', async () => {
   const url = await tempPostgres()
   const database = await openDatabase(url, systemClock)
-  await settleOn(database, 'base-url', 'https://ev.example')
+  await ensureSetting(database, 'base-url', 'https://ev.example')
   await database.close()
   const environment = { EV_DATABASE: url, EV_SECRET: 'x'.repeat(32) }
   const running = startEv(['worker', ...DATA], { home: emptyFolder(), environment })

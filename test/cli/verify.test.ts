@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import { type CliOptions, emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
 
 const SCENARIO: Scenario = {
@@ -13,17 +13,17 @@ const SCENARIO: Scenario = {
     'quiet.test': { mx: [[10, 'mx.quiet.test']] },
   },
   hosts: {
-    'mx.good.test': { temper: 'polite' },
-    'mx.open.test': { temper: 'catch-all' },
-    'mx.dead.test': { temper: 'dead' },
-    'mx.silent.test': { temper: 'silent' },
-    'mx.quiet.test': { temper: 'polite' },
+    'mx.good.test': { behavior: 'polite' },
+    'mx.open.test': { behavior: 'catch-all' },
+    'mx.dead.test': { behavior: 'dead' },
+    'mx.silent.test': { behavior: 'silent' },
+    'mx.quiet.test': { behavior: 'polite' },
   },
 }
 
-let world: World
+let world: Simulator
 beforeAll(async () => {
-  world = await startWorld(SCENARIO)
+  world = await startSimulator(SCENARIO)
 })
 afterAll(() => world.close())
 
@@ -221,7 +221,7 @@ describe.concurrent('ev verify without mail servers', () => {
   })
 })
 
-async function connected({ counters }: World, host: string): Promise<void> {
+async function connected({ counters }: Simulator, host: string): Promise<void> {
   while ((counters().hosts[host]?.sessionsNow ?? 0) === 0) {
     await new Promise(resolve => setImmediate(resolve))
   }

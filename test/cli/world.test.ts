@@ -6,7 +6,7 @@ import { emptyFolder, runEv, startEv } from '../support/cli.ts'
 const SMALL = {
   mailboxes: ['ann'],
   domains: { 'a.test': { mx: [[10, 'mx.a.test']] } },
-  hosts: { 'mx.a.test': { temper: 'polite' } },
+  hosts: { 'mx.a.test': { behavior: 'polite' } },
 }
 
 function homeWith(scenario: unknown): string {
@@ -111,7 +111,7 @@ describe.concurrent('ev world', () => {
       'a mistake in the scenario',
       ['world.json'],
       65,
-      /^ev: scenario\.hosts\["mx\.a\.test"\]\.temper is "grumpy"; it takes one of polite, /,
+      /^ev: scenario\.hosts\["mx\.a\.test"\]\.behavior is "grumpy"; it takes one of polite, /,
     ],
     [
       'a bad port',
@@ -126,7 +126,7 @@ describe.concurrent('ev world', () => {
       /unknown option '--smpt-port'[\s\S]*--smtp-port/,
     ],
   ])('tells %s', async (_, args, code, about) => {
-    const home = homeWith({ ...SMALL, hosts: { 'mx.a.test': { temper: 'grumpy' } } })
+    const home = homeWith({ ...SMALL, hosts: { 'mx.a.test': { behavior: 'grumpy' } } })
     const ran = await runEv(['world', ...args], { home })
     expect(ran).toMatchObject({ code, stdout: '' })
     expect(ran.stderr).toMatch(about)

@@ -4,7 +4,7 @@ import { cutProxy } from '../support/cut-proxy.ts'
 import { tempPostgres } from '../support/database.ts'
 import { ask } from '../support/postgres-server.ts'
 
-async function house() {
+async function services() {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   await ask(url, 'create table note (text text)')
@@ -23,7 +23,7 @@ async function house() {
 }
 
 test('a connection is cut after its commit, before it, in the midst, held up, and refused', async () => {
-  const { proxy, notes, client } = await house()
+  const { proxy, notes, client } = await services()
   const note = async (text: string) => {
     const one = await client()
     await one.query('begin')

@@ -4,13 +4,13 @@ import { type Api, ApiProblem, apiFor } from '../../src/dashboard/api.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
 
 /** The API as a page has it. */
-async function apiOf(house: Awaited<ReturnType<typeof createTestDashboard>>): Promise<Api> {
-  const [session] = await house.service.database.db.selectFrom('session').selectAll().execute()
-  const settings = house.service.settings
+async function apiOf(services: Awaited<ReturnType<typeof createTestDashboard>>): Promise<Api> {
+  const [session] = await services.service.database.db.selectFrom('session').selectAll().execute()
+  const settings = services.service.settings
   const request = new Request(`${settings.baseUrl}/usage`)
   const c = { env: {}, req: { raw: request, header: () => undefined } }
   const app = {
-    fetch: (asked: Request, bindings: object) => house.app.fetch(asked, bindings as never),
+    fetch: (asked: Request, bindings: object) => services.app.fetch(asked, bindings as never),
   }
   return apiFor(
     c as never,
@@ -45,15 +45,19 @@ describe('what a page asks of the API', () => {
   })
 
   test('comes from where its client is, behind a proxy that is trusted too', async () => {
-    const house = await createTestDashboard({
+    const services = await createTestDashboard({
       ...{ signIn: false, settings: { trustProxy: ['192.0.2.1'] } },
     })
-    const key = await house.addKey({ allowedIps: ['198.51.100.0/24'] })
+    const key = await services.addKey({ allowedIps: ['198.51.100.0/24'] })
     const headers = { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' }
-    await house.fetch('/sign-in', { method: 'POST', body: new URLSearchParams({ key }), headers })
-    expect((await house.get('/webhooks', headers)).status).toBe(200)
+    await services.fetch('/sign-in', {
+      method: 'POST',
+      body: new URLSearchParams({ key }),
+      headers,
+    })
+    expect((await services.get('/webhooks', headers)).status).toBe(200)
     const elsewhere = { 'X-Forwarded-For': '198.51.100.7, 203.0.113.9' }
-    expect((await house.get('/webhooks', elsewhere)).status).toBe(303)
+    expect((await services.get('/webhooks', elsewhere)).status).toBe(303)
   })
 
   test('is asked as the key of its session', async () => {

@@ -3,9 +3,9 @@ import { createTestDashboard } from '../support/dashboard.ts'
 
 describe('what went wrong', () => {
   test('is told above the page where a part of it was asked for, which stays as it is', async () => {
-    const house = await createTestDashboard()
+    const services = await createTestDashboard()
     const headers = { 'HX-Request': 'true', 'HX-Target': 'log' }
-    const refused = await house.get('/webhooks/wh_none', headers)
+    const refused = await services.get('/webhooks/wh_none', headers)
     expect(refused.status).toBe(404)
     expect(refused.headers.get('HX-Retarget')).toBe('#notes')
     expect(refused.headers.get('HX-Reselect')).toBe('.notice')
@@ -14,16 +14,16 @@ describe('what went wrong', () => {
   })
 
   test('is a page with the sentence of the API, else', async () => {
-    const house = await createTestDashboard()
-    const refused = await house.get('/lists/job_none')
+    const services = await createTestDashboard()
+    const refused = await services.get('/lists/job_none')
     expect([refused.status, refused.headers.get('HX-Retarget')]).toEqual([404, null])
     expect(refused.text).toContain('<h1>Not found</h1>')
   })
 
   test('for want of a scope says what to do', async () => {
-    const house = await createTestDashboard({ signIn: false })
-    await house.signIn(await house.addKey({ scopes: ['dashboard'] }))
-    const refused = await house.get('/lists/job_none')
+    const services = await createTestDashboard({ signIn: false })
+    await services.signIn(await services.addKey({ scopes: ['dashboard'] }))
+    const refused = await services.get('/lists/job_none')
     expect(refused.status).toBe(403)
     expect(refused.text).toContain('lacks the scope jobs:read')
     expect(refused.text).toContain('Sign in with a key that has it')
@@ -35,15 +35,15 @@ describe('what went wrong', () => {
         throw new Error('a secret of the inside')
       },
     }
-    const house = await createTestDashboard({ signIn: false, health })
-    await house.database.db.updateTable('account').set({ operator: 1 }).execute()
-    await house.signIn()
-    const failed = await house.get('/sessions')
+    const services = await createTestDashboard({ signIn: false, health })
+    await services.database.db.updateTable('account').set({ operator: 1 }).execute()
+    await services.signIn()
+    const failed = await services.get('/sessions')
     expect(failed.status).toBe(500)
     expect(failed.text).toContain('<h1>That did not work</h1>')
     expect(failed.text).not.toContain('a secret of the inside')
     const id = /req_\w+/.exec(failed.text)?.[0]
-    expect(house.lines).toContainEqual(
+    expect(services.lines).toContainEqual(
       expect.objectContaining({
         level: 'error',
         fields: expect.objectContaining({ requestId: id, why: 'a secret of the inside' }),

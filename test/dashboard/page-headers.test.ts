@@ -3,22 +3,22 @@ import { createTestDashboard } from '../support/dashboard.ts'
 
 describe('every page', () => {
   test('runs no script and has no style but our files, is shown in no frame and kept in no cache', async () => {
-    const house = await createTestDashboard()
+    const services = await createTestDashboard()
     for (const path of ['/', '/sessions', '/sign-in', '/welcome/x', '/nowhere/at/all']) {
-      const { headers } = await house.get(path)
+      const { headers } = await services.get(path)
       const policy = headers.get('Content-Security-Policy') ?? ''
       expect([path, policy.includes("default-src 'none'")]).toEqual([path, true])
       expect(policy).not.toMatch(/unsafe|\*|data:/)
       expect(headers.get('Cache-Control')).toBe('no-store')
     }
-    const { headers } = await house.get('/sessions')
+    const { headers } = await services.get('/sessions')
     expect(headers.get('X-Frame-Options')).toBe('DENY')
     expect(headers.get('Referrer-Policy')).toBe('same-origin')
   })
 
   test('has htmx evaluate nothing, ask nobody else, and keep no page that somebody has left', async () => {
-    const house = await createTestDashboard()
-    const { text } = await house.get('/sessions')
+    const services = await createTestDashboard()
+    const { text } = await services.get('/sessions')
     const written = /name="htmx-config" content="([^"]+)"/.exec(text)?.[1] ?? ''
     expect(JSON.parse(written.replaceAll('&quot;', '"'))).toMatchObject({
       ...{ allowEval: false, selfRequestsOnly: true, includeIndicatorStyles: false },
@@ -27,24 +27,24 @@ describe('every page', () => {
   })
 
   test('has its files at addresses that change with them, and nothing else is served there', async () => {
-    const house = await createTestDashboard()
-    const { text } = await house.get('/sessions')
+    const services = await createTestDashboard()
+    const { text } = await services.get('/sessions')
     const paths = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(
       match => match[1] as string,
     )
     expect(paths.length).toBeGreaterThan(3)
     for (const path of paths) {
-      const file = await house.get(path)
+      const file = await services.get(path)
       expect([path, file.status]).toEqual([path, 200])
       expect(file.headers.get('Cache-Control')).toContain('immutable')
     }
     for (const name of ['tsconfig.json', '..%2fdashboard.ts', '%2e%2e/asset.ts']) {
-      expect((await house.get(`/assets/x/${name}`)).status).toBe(404)
+      expect((await services.get(`/assets/x/${name}`)).status).toBe(404)
     }
   })
 
   test('a path that nobody knows stays an answer of the API', async () => {
-    const house = await createTestDashboard()
-    expect((await house.get('/nowhere')).text).toContain('"not_found"')
+    const services = await createTestDashboard()
+    expect((await services.get('/nowhere')).text).toContain('"not_found"')
   })
 })

@@ -2,12 +2,12 @@ import { Hono } from 'hono'
 import { expect, test, vi } from 'vitest'
 import { ApiProblem } from '../../src/dashboard/api.ts'
 import type { Env } from '../../src/dashboard/parts.ts'
-import { passOn } from '../../src/dashboard/passing.ts'
+import { proxy } from '../../src/dashboard/passing.ts'
 
 function pass(answer: Response) {
   const destroy = vi.fn()
   const outgoing = { removeHeader: () => {}, headersSent: true, destroy }
-  const router = new Hono<Env>().get('/', c => passOn(c, answer))
+  const router = new Hono<Env>().get('/', c => proxy(c, answer))
   router.onError((error, c) => c.json({ isProblem: error instanceof ApiProblem }))
   const given = Promise.resolve(router.fetch(new Request('https://ev.test/'), { outgoing }))
   return { given, destroy }

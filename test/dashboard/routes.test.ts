@@ -15,7 +15,7 @@ function routesOf({ pages }: House): readonly Route[] {
   return [...known.values()]
 }
 
-const closedOf = (house: House) => routesOf(house).filter(({ path }) => !OPEN.includes(path))
+const closedOf = (services: House) => routesOf(services).filter(({ path }) => !OPEN.includes(path))
 
 /** A path with IDs of things that the first account has. */
 const filled = (path: string, ids: Readonly<Record<string, string>>) =>
@@ -25,16 +25,16 @@ const filled = (path: string, ids: Readonly<Record<string, string>>) =>
 
 /** A house whose first account has one of everything, and the IDs of that by the beginnings of their paths. */
 async function owning() {
-  const house = await createTestDashboard()
-  const delivery = await addOneOfEverything(house)
-  const session = await house.database.db
+  const services = await createTestDashboard()
+  const delivery = await addOneOfEverything(services)
+  const session = await services.database.db
     .selectFrom('session')
     .select('id')
     .executeTakeFirstOrThrow()
   const ids = {
     ...{ lists: 'job_a', webhooks: 'wh_a', keys: 'key_1', sessions: session.id, delivery },
   }
-  return { house, ids }
+  return { services, ids }
 }
 
 /** All that somebody has, but for when it was last looked at. */
@@ -64,16 +64,16 @@ describe('every path', () => {
   })
 
   test('leads nobody anywhere but to signing in, however it is written', async () => {
-    const { house, ids } = await owning()
-    const before = await stateOf(house)
-    house.cookies.clear()
-    for (const { method, path } of closedOf(house)) {
+    const { services, ids } = await owning()
+    const before = await stateOf(services)
+    services.cookies.clear()
+    for (const { method, path } of closedOf(services)) {
       const plain = filled(path, ids)
       const written = [plain, `${plain}/`, encoded(plain), `${plain}?_csrf=x`]
       for (const one of written) {
         for (const cookie of ['', '__Host-ev_session=', '__Host-ev_session=x', 'ev_session=x']) {
           const headers = cookie === '' ? {} : { Cookie: cookie }
-          const { status, headers: given } = await house.fetch(one, { method, headers })
+          const { status, headers: given } = await services.fetch(one, { method, headers })
           const where = given.get('Location') ?? ''
           expect([method, one, cookie, status, where.split('?')[0]]).toEqual([
             ...[method, one, cookie],
@@ -82,7 +82,7 @@ describe('every path', () => {
         }
       }
     }
-    expect(await stateOf(house)).toEqual(before)
+    expect(await stateOf(services)).toEqual(before)
   })
 })
 
@@ -92,20 +92,20 @@ const encoded = (path: string) =>
 
 describe('every form', () => {
   test('is refused without the token of this very session, from elsewhere, and as another kind of body', async () => {
-    const { house, ids } = await owning()
-    const mine = await house.csrf()
-    const kept = new Map(house.cookies)
-    await house.signIn()
-    const anothers = await house.csrf()
+    const { services, ids } = await owning()
+    const mine = await services.csrf()
+    const kept = new Map(services.cookies)
+    await services.signIn()
+    const anothers = await services.csrf()
     expect(anothers).not.toBe(mine)
-    house.cookies.clear()
-    for (const [name, value] of kept) house.cookies.set(name, value)
-    const before = await stateOf(house)
-    const forms = closedOf(house).filter(({ method }) => method !== 'GET')
+    services.cookies.clear()
+    for (const [name, value] of kept) services.cookies.set(name, value)
+    const before = await stateOf(services)
+    const forms = closedOf(services).filter(({ method }) => method !== 'GET')
     expect(forms.length).toBeGreaterThan(20)
     for (const { method, path } of forms) {
       for (const [name, init] of forgeries(mine, anothers)) {
-        const answer = await house.fetch(filled(path, ids) + (init.query ?? ''), {
+        const answer = await services.fetch(filled(path, ids) + (init.query ?? ''), {
           method,
           ...init,
         })
@@ -116,7 +116,7 @@ describe('every form', () => {
         expect(answer.headers.get('Cache-Control')).toBe('no-store')
       }
     }
-    expect(await stateOf(house)).toEqual(before)
+    expect(await stateOf(services)).toEqual(before)
   })
 })
 
@@ -125,8 +125,8 @@ type Forgery = RequestInit & { readonly query?: string }
 function forgeries(mine: string, anothers: string): [name: string, init: Forgery][] {
   const ours = () => new URLSearchParams({ _csrf: mine, grace: '0', active: 'false' })
   const multipart = (token: string | null) => {
-    const parts = token === null ? [] : [['_csrf', token]]
-    const text = [...parts, ['rows', 'ann@a.test']].map(
+    const deps = token === null ? [] : [['_csrf', token]]
+    const text = [...deps, ['rows', 'ann@a.test']].map(
       ([name, value]) =>
         `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
     )
@@ -163,26 +163,26 @@ function forgeries(mine: string, anothers: string): [name: string, init: Forgery
 
 describe('what another account has', () => {
   test('is not there, by any path', async () => {
-    const { house, ids } = await owning()
-    const named = closedOf(house).filter(({ path }) => path.includes('/:'))
+    const { services, ids } = await owning()
+    const named = closedOf(services).filter(({ path }) => path.includes('/:'))
     expect(named.length).toBeGreaterThan(20)
     const looks = named.filter(({ method }) => method === 'GET')
     for (const { path } of looks) {
-      expect([path, (await house.get(filled(path, ids))).status]).toEqual([path, 200])
+      expect([path, (await services.get(filled(path, ids))).status]).toEqual([path, 200])
     }
-    await house.addAccount('acc_2')
-    const stranger = await house.addKey({ accountId: 'acc_2', id: 'key_stranger' })
-    house.cookies.clear()
-    await house.signIn(stranger)
-    const before = await stateOf(house)
+    await services.addAccount('acc_2')
+    const stranger = await services.addKey({ accountId: 'acc_2', id: 'key_stranger' })
+    services.cookies.clear()
+    await services.signIn(stranger)
+    const before = await stateOf(services)
     for (const { method, path } of named) {
       const own = filled(path, ids)
       for (const one of [own, `${own}?column=1&tested=${ids.delivery}`]) {
         for (const headers of PARTS) {
           const { status, text } =
             method === 'GET'
-              ? await house.get(one, headers)
-              : await house.post(one, FIELDS, headers)
+              ? await services.get(one, headers)
+              : await services.post(one, FIELDS, headers)
           const isTold = /valid@a|app\.test|ann@a/.test(text)
           expect([method, one, status, isTold]).toEqual([
             method,
@@ -193,7 +193,7 @@ describe('what another account has', () => {
         }
       }
     }
-    expect(await stateOf(house)).toEqual(before)
+    expect(await stateOf(services)).toEqual(before)
   })
 })
 

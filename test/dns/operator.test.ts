@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { EvError } from '../../src/base/error.ts'
-import { createOperators } from '../../src/dns/operator.ts'
+import { createMxOperatorReader } from '../../src/dns/operator.ts'
 import { OPERATOR_ROWS } from '../../src/dns/operators.ts'
-import type { OwnOperator } from '../../src/dns/own-operators.ts'
-import { titleReader } from '../../src/dns/own-operators.ts'
+import type { CustomOperator } from '../../src/dns/own-operators.ts'
+import { titleParser } from '../../src/dns/own-operators.ts'
 
 const FIXTURE = join(import.meta.dirname, '../../fixtures/operator/hosts.tsv')
 const hosts = readFileSync(FIXTURE, 'utf8')
@@ -14,7 +14,7 @@ const hosts = readFileSync(FIXTURE, 'utf8')
   .slice(1)
   .map(line => line.split('\t') as [host: string, name: string, truth: string, note: string])
 
-const operators = createOperators()
+const operators = createMxOperatorReader()
 
 describe('without a word of yours', () => {
   test.each(hosts)('%s is run by %s (%s) %s', (host, name, truth) => {
@@ -33,8 +33,8 @@ describe('without a word of yours', () => {
 })
 
 describe('operators of your own', () => {
-  const own = (said: Record<string, Partial<OwnOperator>>) =>
-    createOperators(
+  const own = (said: Record<string, Partial<CustomOperator>>) =>
+    createMxOperatorReader(
       Object.fromEntries(
         Object.entries(said).map(([name, one]) => [
           name,
@@ -87,7 +87,7 @@ describe('operators of your own', () => {
     expect([isKnown('sure'), isKnown('slow')]).toEqual([true, false])
   })
 
-  test.each<[string, Record<string, Partial<OwnOperator>>, RegExp]>([
+  test.each<[string, Record<string, Partial<CustomOperator>>, RegExp]>([
     ['a misspelled one', { gogle: {} }, /"gogle"\. Did you mean "google"\?/],
     ['one by its title', { 'Microsoft365.': {} }, /Did you mean "microsoft-365"\?/],
     ['one that is like none', { zzyzx: {} }, /"zzyzx"\. ev knows no such operator\. .*"hosts": \[/],
@@ -136,7 +136,7 @@ describe('the table', () => {
 })
 
 describe('what people call an operator', () => {
-  const titleOf = titleReader({ google: { title: 'G' }, outlook: { title: null } })
+  const titleOf = titleParser({ google: { title: 'G' }, outlook: { title: null } })
 
   test('is as you say, else as the table says, else its name', () => {
     expect(['google', 'outlook', 'yahoo', 'mx.test', 'constructor'].map(titleOf)).toEqual([

@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../src/base/clock.ts'
-import { Question, type Said } from '../../src/dns/question.ts'
-import { ServerList } from '../../src/dns/server-list.ts'
+import { DnsQuery, type DnsReply } from '../../src/dns/question.ts'
+import { DnsFailover } from '../../src/dns/server-list.ts'
 import { fakeClock } from '../support/clock.ts'
 
 /** A question on wires that the test answers by hand. */
 function ask(...given: string[]) {
   const clock = fakeClock()
-  const servers = new ServerList({ clock, given, system: () => [] })
-  const calls: { server: string; say(said: Said): void; isHungUp: boolean }[] = []
+  const servers = new DnsFailover({ clock, given, system: () => [] })
+  const calls: { server: string; say(said: DnsReply): void; isHungUp: boolean }[] = []
   const wire = (server: string) => {
-    const { promise, resolve } = Promise.withResolvers<Said>()
+    const { promise, resolve } = Promise.withResolvers<DnsReply>()
     const call = { server, say: resolve, isHungUp: false }
     calls.push(call)
     return { said: promise, hangUp: () => (call.isHungUp = true) }
   }
-  const question = new Question({ wire, servers, clock, timeoutMs: 5 * SECOND })
+  const question = new DnsQuery({ wire, servers, clock, timeoutMs: 5 * SECOND })
   question.ask()
   return { clock, servers, calls, question, asked: () => calls.map(call => call.server) }
 }
@@ -52,11 +52,11 @@ describe('a question', () => {
 
   test('a question given up before its turn is never asked', async () => {
     const clock = fakeClock()
-    const servers = new ServerList({ clock, given: ['one'], system: () => [] })
+    const servers = new DnsFailover({ clock, given: ['one'], system: () => [] })
     const wire = () => {
       throw new Error('asked all the same')
     }
-    const question = new Question({ wire, servers, clock, timeoutMs: SECOND })
+    const question = new DnsQuery({ wire, servers, clock, timeoutMs: SECOND })
     question.giveUp()
     await question.ask()
     expect(await question.answer).toEqual({ fault: 'timeout' })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { addressesOf, dialOrder, findRoute, type Route } from '../../src/dns/route.ts'
+import { addressesOf, connectOrder, findRoute, type Route } from '../../src/dns/route.ts'
 import { fc } from '../support/property.ts'
 import { countedRandom } from '../support/random.ts'
 import { type ZoneEntry, zone } from '../support/zone.ts'
@@ -184,7 +184,7 @@ describe('the order of dialling', () => {
     const orders = new Set<string>()
     for (let i = 0; i < 50; i++) {
       const limits = { below: (limit: number) => (i >> limit) % limit, token: () => '' }
-      const order = dialOrder(route, limits)
+      const order = connectOrder(route, limits)
       expect(order.toSorted()).toEqual(['a', 'b', 'c', 'd'])
       expect(order.at(-1)).toBe('d')
       orders.add(order.join(''))
@@ -193,7 +193,7 @@ describe('the order of dialling', () => {
   })
 
   test('an implicit exchanger is the domain', () => {
-    expect(dialOrder({ kind: 'implicit', host: 'a.test' }, countedRandom())).toEqual(['a.test'])
+    expect(connectOrder({ kind: 'implicit', host: 'a.test' }, countedRandom())).toEqual(['a.test'])
   })
 
   test('a route without host has nobody to dial', () => {
@@ -203,7 +203,7 @@ describe('the order of dialling', () => {
       { kind: 'no-mail' },
       { kind: 'unknown', fault: 'timeout' },
     ]
-    expect(kinds.map(route => dialOrder(route, countedRandom()))).toEqual([[], [], [], []])
+    expect(kinds.map(route => connectOrder(route, countedRandom()))).toEqual([[], [], [], []])
   })
 })
 

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/dns/resolver.ts'
-import { type Check, type DoctorWorld, examine, type Patient } from '../../src/doctor/doctor.ts'
+import { type Check, type DoctorDeps, runChecks, type Target } from '../../src/doctor/doctor.ts'
 import { fakeClock } from '../support/clock.ts'
 import { scriptedMx, silentDial } from '../support/mx.ts'
 import { countedRandom } from '../support/random.ts'
@@ -13,7 +13,7 @@ const NAMES = {
   'probe.example.com': { A: ['192.0.2.9'] },
   '9.2.0.192.in-addr.arpa': { PTR: ['probe.example.com'] },
 }
-const PATIENT: Omit<Patient, 'dial'> = {
+const PATIENT: Omit<Target, 'dial'> = {
   name: 'default',
   helo: 'probe.example.com',
   mailFrom: '',
@@ -36,10 +36,10 @@ const silentResolver: Resolver = {
     }),
 }
 
-function house(egresses: readonly Patient[], resolver: Resolver = zone(NAMES)) {
+function services(egresses: readonly Target[], resolver: Resolver = zone(NAMES)) {
   const clock = fakeClock(START)
   const dataDir = join(tmpdir(), 'ev-doctor-test-that-is-not-there')
-  const world: DoctorWorld = {
+  const world: DoctorDeps = {
     clock,
     random: countedRandom(),
     resolver,
@@ -58,9 +58,9 @@ function house(egresses: readonly Patient[], resolver: Resolver = zone(NAMES)) {
   return { clock, world }
 }
 
-async function gathered(world: DoctorWorld): Promise<Check[]> {
+async function gathered(world: DoctorDeps): Promise<Check[]> {
   const checks: Check[] = []
-  for await (const check of examine(world)) checks.push(check)
+  for await (const check of runChecks(world)) checks.push(check)
   return checks
 }
 
@@ -81,7 +81,7 @@ const ORDER = [
 
 describe('the doctor', () => {
   test('looks at everything, in a fixed order', async () => {
-    const { world, clock } = house([{ ...PATIENT, dial: speaks('192.0.2.9') }])
+    const { world, clock } = services([{ ...PATIENT, dial: speaks('192.0.2.9') }])
     const checks = await gathered(world)
     expect(checks.map(({ check }) => check)).toEqual(ORDER)
     expect(checks.every(({ egress }) => egress === null)).toBe(true)
@@ -93,7 +93,7 @@ describe('the doctor', () => {
   })
 
   test('looks at each egress by its name, and at the machine once', async () => {
-    const { world } = house([
+    const { world } = services([
       { ...PATIENT, name: 'one', dial: speaks('192.0.2.9') },
       { ...PATIENT, name: 'two', dial: speaks('192.0.2.10') },
     ])
@@ -109,7 +109,7 @@ describe('the doctor', () => {
   })
 
   test('says what it knows within 20 seconds, however silent everybody is', async () => {
-    const { world, clock } = house([{ ...PATIENT, dial: silentDial }], silentResolver)
+    const { world, clock } = services([{ ...PATIENT, dial: silentDial }], silentResolver)
     const gathering = gathered({ ...world, exchangers: ['mx.test', '192.0.2.1'] })
     await clock.advance(20_000)
     // What is left needs the disk, and no time of this clock.
@@ -123,7 +123,10 @@ describe('the doctor', () => {
   })
 
   test('gives a remedy wherever something is not well, and none where all is', async () => {
-    const { world, clock } = house([{ ...PATIENT, helo: 'vm', dial: silentDial }], silentResolver)
+    const { world, clock } = services(
+      [{ ...PATIENT, helo: 'vm', dial: silentDial }],
+      silentResolver,
+    )
     const gathering = gathered(world)
     await clock.advance(60_000)
     const checks = await gathering
@@ -132,8 +135,8 @@ describe('the doctor', () => {
   })
 
   test('that nobody listens to any more leaves nothing open', async () => {
-    const { world, clock } = house([{ ...PATIENT, dial: silentDial }])
-    const run = examine(world)
+    const { world, clock } = services([{ ...PATIENT, dial: silentDial }])
+    const run = runChecks(world)
     expect((await run.next()).value).toMatchObject({ check: 'dns', state: 'ok' })
     expect(clock.pending).toBeGreaterThan(0)
     await run.return(undefined)
@@ -144,7 +147,7 @@ describe('the doctor', () => {
   test('shows nothing of what others say unclean', async () => {
     const rude = scriptedMx({ greeting: '554 no\u001b[2J \u0007you' })
     const names = { ...NAMES, '9.2.0.192.in-addr.arpa': { PTR: ['\u001b[2J.test'] } }
-    const { world } = house(
+    const { world } = services(
       [
         { ...PATIENT, dial: rude },
         { ...PATIENT, dial: speaks('192.0.2.9') },

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { type Clock, MINUTE } from '../../src/base/clock.ts'
 import type { EgressConfig } from '../../src/config/egresses.ts'
-import { WELL_KNOWN_EXCHANGERS } from '../../src/probe/egress/knock.ts'
+import { REFERENCE_MX_HOSTS } from '../../src/probe/egress/knock.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
 import { Dice } from '../probe/lane/hostile-server.ts'
 import { mail } from '../support/engine.ts'
@@ -43,7 +43,7 @@ export function fickleWorld(seed: number, clock: () => Clock) {
   const sessionsMax = 1 + dice.below(3)
   const ledger = new Ledger()
   const zone: Record<string, ZoneEntry> = {}
-  for (const host of WELL_KNOWN_EXCHANGERS) zone[host] = { A: [WELL_KNOWN] }
+  for (const host of REFERENCE_MX_HOSTS) zone[host] = { A: [WELL_KNOWN] }
   for (const [n, domain] of domains.entries()) Object.assign(zone, mail(domain, `192.0.2.${n + 1}`))
   return {
     texts,
@@ -117,23 +117,23 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
   /** Recipients of the transaction under way that were answered. */
   const told = new Map<MxSession, readonly string[]>()
   const moodOf = (ip: string): Mood => {
-    const key = `${ip} ${Math.floor(clock().ticks() / MOOD_MS)}`
+    const key = `${ip} ${Math.floor(clock().monotonicNow() / MOOD_MS)}`
     const mood = moods.get(key) ?? dice.one(MOODS)
     moods.set(key, mood)
     return mood
   }
   const greylisted = (recipient: string) => {
-    const firstAt = greylist.get(recipient) ?? clock().ticks()
+    const firstAt = greylist.get(recipient) ?? clock().monotonicNow()
     greylist.set(recipient, firstAt)
-    return clock().ticks() - firstAt < GREYLIST_MS
+    return clock().monotonicNow() - firstAt < GREYLIST_MS
   }
   const toRecipient = (recipient: string, mood: Mood, { lines }: MxSession): MxSays => {
     if (mood === 'greylists' && greylisted(recipient))
       return '450 4.2.0 Greylisted, try again in 300 seconds'
-    if (mood === 'blocks-some' && dice.chance(0.3)) return BLOCKED
-    if (mood === 'throttles' && dice.chance(0.3)) return '450 4.7.1 Too many messages, slow down'
+    if (mood === 'blocks-some' && dice.entropy(0.3)) return BLOCKED
+    if (mood === 'throttles' && dice.entropy(0.3)) return '450 4.7.1 Too many messages, slow down'
     if (recipient.startsWith('busy')) return '450 4.2.0 Mailbox busy, try again later'
-    if (mood === 'hangs-up' && dice.chance(0.2)) return HANG_UP
+    if (mood === 'hangs-up' && dice.entropy(0.2)) return HANG_UP
     const taken = lines.filter(line => line.startsWith('RCPT')).length
     if (mood === 'has-enough' && taken > 3) return '452 4.5.3 Too many recipients'
     const isNobody = isUnguessable(recipient) || recipient.startsWith('nobody')
@@ -144,7 +144,7 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
     answer: async (line, session) => {
       const mood = moodOf(session.to.ip)
       if (mood === 'is-slow') await new Promise<void>(go => clock().after(900, go))
-      if (line.startsWith('MAIL') && mood === 'throttles' && dice.chance(0.2)) {
+      if (line.startsWith('MAIL') && mood === 'throttles' && dice.entropy(0.2)) {
         tired.add(session)
         return '421 4.7.0 Try again later'
       }
@@ -165,9 +165,9 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
     },
   })
   // Some egresses reach nobody at first.
-  const openAtMs = dice.chance(0.3) ? dice.below(2 * MINUTE) : 0
+  const openAtMs = dice.entropy(0.3) ? dice.below(2 * MINUTE) : 0
   const connect = async (to: Target, signal: AbortSignal): Promise<Duplex> => {
-    if (clock().ticks() < openAtMs) throw refused(to)
+    if (clock().monotonicNow() < openAtMs) throw refused(to)
     const mood = moodOf(to.ip)
     if (mood === 'rejects-dials') throw refused(to)
     if (mood === 'swallows-dials') await untilAborted(signal)

@@ -10,9 +10,7 @@ describe('the two steps of a job', () => {
     const texts = ['ann@a.test', 'nonsense', 'ann@broken.test', 'ann@a.test']
     const prepared = await settled(engine.route(texts))
     expect(
-      prepared.map(one =>
-        'result' in one ? one.result.verdict.reason : one.inquiry.operator.name,
-      ),
+      prepared.map(one => ('result' in one ? one.result.verdict.reason : one.task.operator.name)),
     ).toEqual(['a.test', 'invalid_email', 'dns_error', 'a.test'])
   })
 
@@ -21,7 +19,7 @@ describe('the two steps of a job', () => {
     const silent = engine.routeOne('ann@silent.test')
     const other = engine.routeOne('ann@a.test')
     await drainEventLoop()
-    expect('inquiry' in (await other)).toBe(true)
+    expect('task' in (await other)).toBe(true)
     await engine.close()
     expect(await silent).toMatchObject({ result: { verdict: { reason: 'dns_error' } } })
   })
@@ -29,13 +27,13 @@ describe('the two steps of a job', () => {
   test('an item is taken up again from its route, perhaps in another process', async () => {
     const { engine, settled } = createTestEngine()
     const [one] = await settled(engine.route(['ann@a.test']))
-    if (one === undefined || !('inquiry' in one)) throw new Error('no inquiry')
-    const route = JSON.parse(JSON.stringify(one.inquiry.route))
-    const inquiry = engine.resume('ann@a.test', route)
-    if (inquiry === null) throw new Error('no inquiry')
+    if (one === undefined || !('task' in one)) throw new Error('no task')
+    const route = JSON.parse(JSON.stringify(one.task.route))
+    const task = engine.resume('ann@a.test', route)
+    if (task === null) throw new Error('no task')
     const results: Result[] = []
     const { signal } = new AbortController()
-    const probing = engine.probe(inquiry.operator, [inquiry], {
+    const probing = engine.probe(task.operator, [task], {
       signal,
       onResult: (_, result) => results.push(result),
     })
@@ -67,18 +65,20 @@ describe('the two steps of a job', () => {
     )
   })
 
-  test.each<[string, (house: { abort: AbortController; close: () => Promise<void> }) => unknown]>([
+  test.each<
+    [string, (services: { abort: AbortController; close: () => Promise<void> }) => unknown]
+  >([
     ['an abort', ({ abort }) => abort.abort()],
     ['a close of the engine', ({ close }) => close()],
-  ])('%s gives each inquiry its one result, and closes the connection', async (_, end) => {
+  ])('%s gives each task its one result, and closes the connection', async (_, end) => {
     const { engine, settled, mx } = createTestEngine({ script: { greeting: null } })
     const prepared = await settled(engine.route(users(5)))
-    const inquiries = prepared.flatMap(one => ('inquiry' in one ? [one.inquiry] : []))
-    const [first] = inquiries
-    if (first === undefined) throw new Error('no inquiry')
+    const tasks = prepared.flatMap(one => ('task' in one ? [one.task] : []))
+    const [first] = tasks
+    if (first === undefined) throw new Error('no task')
     const results: Result[] = []
     const abort = new AbortController()
-    const probing = engine.probe(first.operator, inquiries, {
+    const probing = engine.probe(first.operator, tasks, {
       signal: abort.signal,
       onResult: (_, result) => results.push(result),
     })

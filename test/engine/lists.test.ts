@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { isFault, parseAddress } from '../../src/address/address.ts'
 import { EvError } from '../../src/base/error.ts'
-import { type ListPlan, openLists } from '../../src/engine/lists.ts'
+import { type ListFiles, openLists } from '../../src/engine/lists.ts'
 import { createEngine } from '../../src/index.ts'
 import { createTestEngine } from '../support/engine.ts'
 
@@ -19,14 +19,14 @@ function file(name: string, content: string): string {
   return join(folder, name)
 }
 
-function planOf(given: Partial<ListPlan>): ListPlan {
+function planOf(given: Partial<ListFiles>): ListFiles {
   return { files: {}, entries: {}, operators: {}, ...given }
 }
 
 function traitsOf(lists: ReturnType<typeof openLists>, text: string) {
   const address = parseAddress(text)
   if (isFault(address)) throw new Error(address.message)
-  return lists.traits.of(address)
+  return lists.classifier.of(address)
 }
 
 const operator = (hosts: string[]) => ({ hosts, title: null, truth: null })
@@ -82,7 +82,7 @@ describe('lists', () => {
     expect(lists.operators.of('mx.acme.test').name).toBe('apex')
   })
 
-  test.each<[string, string, ListPlan['operators'], RegExp]>([
+  test.each<[string, string, ListFiles['operators'], RegExp]>([
     ['a bad line', 'two.test\nfoo bar\n', {}, /blocked\.txt has "foo bar" in line 2/],
     ['a bad operator', 'two.test', { gogle: operator([]) }, /Did you mean "google"/],
   ])('all stay as they were after %s', (_, content, operators, message) => {

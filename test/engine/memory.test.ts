@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE } from '../../src/base/clock.ts'
-import type { ResultMemory } from '../../src/engine/memory.ts'
+import type { ResultCache } from '../../src/engine/memory.ts'
 import { createTestEngine } from '../support/engine.ts'
 import type { MxScript } from '../support/mx.ts'
 import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'
@@ -53,9 +53,9 @@ describe('what is remembered, and how long it is fresh', () => {
     ['silence', 'timeout', { greeting: null }],
   ])('not %s', async (_, reason, script) => {
     const entries: string[] = []
-    const memory: ResultMemory = {
-      recall: async () => new Map(),
-      remember: async found => void entries.push(...found.keys()),
+    const memory: ResultCache = {
+      get: async () => new Map(),
+      set: async found => void entries.push(...found.keys()),
     }
     const { reason: reasonOf } = createTestEngine({ script: script ?? {}, engine: { memory } })
     expect(await reasonOf('ann@a.test')).toBe(reason)
@@ -206,18 +206,18 @@ describe('asking anew on demand', () => {
 describe('recall', () => {
   test('gives the remembered answer while it is fresh, and asks nobody', async () => {
     const { engine, verify, clock, recipients } = createTestEngine({ script: fickle(YES).script })
-    expect(await engine.recall('ann@a.test')).toBeNull()
+    expect(await engine.getCached('ann@a.test')).toBeNull()
     expect(recipients()).toEqual([])
     const first = await verify('ann@a.test')
     const asked = recipients().length
     const steps: string[] = []
     const onStep = ({ kind }: { kind: string }) => void steps.push(kind)
-    expect(await engine.recall('ann@a.test', { onStep })).toMatchObject({
+    expect(await engine.getCached('ann@a.test', { onStep })).toMatchObject({
       ...{ email: 'ann@a.test', verdict: first.verdict, cached: true, checkedAt: first.checkedAt },
     })
     expect(steps).toEqual(['syntax', 'domain', 'cached'])
     await clock.advance(DAY + 1)
-    expect(await engine.recall('ann@a.test')).toBeNull()
+    expect(await engine.getCached('ann@a.test')).toBeNull()
     await drainEventLoop()
     expect(recipients()).toHaveLength(asked)
     await engine.close()
@@ -226,10 +226,10 @@ describe('recall', () => {
   test('gives no answer to what is no address, nor once the DNS says that the domain is gone', async () => {
     const { engine, verify, zone, clock } = createTestEngine({ script: fickle(YES).script })
     await verify('ann@a.test')
-    expect(await engine.recall('nonsense')).toBeNull()
+    expect(await engine.getCached('nonsense')).toBeNull()
     zone.set('a.test', 'no-name')
     await clock.advance(HOUR)
-    expect(await engine.recall('ann@a.test')).toBeNull()
+    expect(await engine.getCached('ann@a.test')).toBeNull()
     await engine.close()
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR } from '../../src/base/clock.ts'
-import { processMemory, type Remembered, type ResultMemory } from '../../src/engine/memory.ts'
+import { type CachedAnswer, processCache, type ResultCache } from '../../src/engine/memory.ts'
 import { fakeClock } from '../support/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { drainEventLoop } from '../support/wait.ts'
@@ -8,7 +8,7 @@ import { drainEventLoop } from '../support/wait.ts'
 const ann = (recipients: readonly string[]) => recipients.filter(to => to.startsWith('ann@')).length
 
 describe('a memory of one’s own', () => {
-  const probed: Remembered['probed'] = {
+  const probed: CachedAnswer['probed'] = {
     answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: reply(250) },
     catchAll: false,
     host: 'mx.a.test',
@@ -17,9 +17,9 @@ describe('a memory of one’s own', () => {
     connectMs: 12,
     asked: true,
   }
-  const holding = (at: number): ResultMemory => ({
-    recall: async keys => new Map(keys.map(key => [key, { probed, at }])),
-    remember: async () => {},
+  const holding = (at: number): ResultCache => ({
+    get: async keys => new Map(keys.map(key => [key, { probed, at }])),
+    set: async () => {},
   })
 
   test('answers for the engine without a word to the server', async () => {
@@ -47,21 +47,21 @@ describe('a memory of one’s own', () => {
     expect(ann(recipients())).toBe(1)
   })
 
-  test.each<[string, ResultMemory]>([
+  test.each<[string, ResultCache]>([
     [
       'that fails',
       {
-        recall: () => Promise.reject(new Error('disk full')),
-        remember: () => Promise.reject(new Error('disk full')),
+        get: () => Promise.reject(new Error('disk full')),
+        set: () => Promise.reject(new Error('disk full')),
       },
     ],
     [
       'that throws',
       {
-        recall: () => {
+        get: () => {
           throw new Error('disk full')
         },
-        remember: () => {
+        set: () => {
           throw new Error('disk full')
         },
       },
@@ -69,8 +69,8 @@ describe('a memory of one’s own', () => {
     [
       'that holds nonsense',
       {
-        recall: async keys => JSON.parse(`[["${keys[0]}", {"at": 0}]]`),
-        remember: async () => {},
+        get: async keys => JSON.parse(`[["${keys[0]}", {"at": 0}]]`),
+        set: async () => {},
       },
     ],
   ])('%s knows nothing, and spoils nothing', async (_, memory) => {
@@ -85,12 +85,12 @@ describe('a memory of one’s own', () => {
 
   test('is asked for many addresses of a list at a time', async () => {
     const questions: number[] = []
-    const memory: ResultMemory = {
-      recall: async keys => {
+    const memory: ResultCache = {
+      get: async keys => {
         questions.push(keys.length)
         return new Map()
       },
-      remember: async () => {},
+      set: async () => {},
     }
     const { many } = createTestEngine({ engine: { memory } })
     const texts = Array.from({ length: 300 }, (_, i) => `user${i}@a.test`)
@@ -103,25 +103,25 @@ describe('a memory of one’s own', () => {
 describe('the memory of a process', () => {
   test('forgets what is no longer kept', async () => {
     const clock = fakeClock()
-    const memory = processMemory(clock)
+    const memory = processCache(clock)
     const probed = {
       answer: { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: reply(550) },
       ...{ catchAll: null, host: null, ip: null, tls: false, connectMs: null, asked: true },
     } as const
-    await memory.remember(new Map([['ann@a.test', { probed, at: clock.now() }]]))
-    expect((await memory.recall(['ann@a.test', 'bob@a.test'])).size).toBe(1)
+    await memory.set(new Map([['ann@a.test', { probed, at: clock.now() }]]))
+    expect((await memory.get(['ann@a.test', 'bob@a.test'])).size).toBe(1)
     await clock.advance(6 * HOUR + 1)
-    expect((await memory.recall(['ann@a.test'])).size).toBe(0)
+    expect((await memory.get(['ann@a.test'])).size).toBe(0)
   })
 
   test('keeps nothing that is not definite, whoever hands it in', async () => {
     const clock = fakeClock()
-    const memory = processMemory(clock)
+    const memory = processCache(clock)
     const answer = { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' } as const
     const probed = { answer, catchAll: null, host: null, ip: null, tls: false }
     const entry = { probed: { ...probed, connectMs: null, asked: true }, at: clock.now() }
-    await memory.remember(new Map([['ann@a.test', entry]]))
-    expect((await memory.recall(['ann@a.test'])).size).toBe(0)
+    await memory.set(new Map([['ann@a.test', entry]]))
+    expect((await memory.get(['ann@a.test'])).size).toBe(0)
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createEngine, presentResult, type Result } from '../../src/index.ts'
-import { OPINIONS, type Reason } from '../../src/verdict/reason.ts'
-import { classOf } from '../../src/verdict/verdict.ts'
+import { type Reason, VERDICT_BY_REASON } from '../../src/verdict/reason.ts'
+import { toClass } from '../../src/verdict/verdict.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fc } from '../support/property.ts'
 
@@ -16,7 +16,7 @@ function sandbox() {
     resolver: { resolve: wall },
     dial: { connect: wall, secure: wall },
     random: { below: wall, token: wall },
-    memory: { recall: wall, remember: wall },
+    memory: { get: wall, set: wall },
   })
 }
 
@@ -47,13 +47,13 @@ describe('the prefix of the local part decides', () => {
     ['not an address', 'invalid_email', 'undeliverable'],
   ])('%s: %s', async (text, reason, klass) => {
     const { verdict, evidence } = await of(text)
-    const { details, ...opinion } = OPINIONS[reason]
+    const { details, ...opinion } = VERDICT_BY_REASON[reason]
     expect(verdict).toEqual({
       ...opinion,
       reason,
       details: { ...details, smtpValid: details.smtpValid ?? true },
     })
-    expect(classOf(verdict)).toBe(klass)
+    expect(toClass(verdict)).toBe(klass)
     expect(evidence.skipped).toBe('sandbox')
   })
 
@@ -94,7 +94,7 @@ describe('any other address', () => {
     const results = await Promise.all(
       Array.from({ length: 1_000 }, (_, i) => of(`person${i}@example.com`)),
     )
-    const counts = Map.groupBy(results, ({ verdict }) => classOf(verdict))
+    const counts = Map.groupBy(results, ({ verdict }) => toClass(verdict))
     const shares = ['deliverable', 'risky', 'undeliverable', 'unknown'].map(
       klass => counts.get(klass as 'risky')?.length ?? 0,
     )

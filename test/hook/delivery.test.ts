@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
 import {
-  afterAttempt,
   disabledCode,
   isDelivered,
+  nextState,
   RETRY_DELAYS_MS,
   retryAfterMs,
 } from '../../src/hook/delivery.ts'
@@ -148,7 +148,7 @@ type Given = {
 
 const nextOf = ({ status, attempt = 0, trigger = 'scheduled', ...more }: Given) => {
   const { retryAfterMs = null, sandbox = false } = more
-  return afterAttempt({ attempt, trigger, outcome: { status, retryAfterMs }, sandbox, now: NOW })
+  return nextState({ attempt, trigger, outcome: { status, retryAfterMs }, sandbox, now: NOW })
 }
 
 function waitMs(given: Given): number {

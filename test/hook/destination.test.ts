@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { faultOfDestination, URL_LENGTH_MAX } from '../../src/hook/destination.ts'
-import { addressJudge } from '../../src/smtp/public-address.ts'
+import { URL_LENGTH_MAX, validateWebhookUrl } from '../../src/hook/destination.ts'
+import { createIpPolicy } from '../../src/smtp/public-address.ts'
 import { type Zone, zone } from '../support/zone.ts'
 
 const PUBLIC = '8.8.8.8'
@@ -15,7 +15,7 @@ const names = () =>
     'mail.example': { MX: [[10, 'app.example']] },
   })
 const fault = (url: string, allowed: string[] = [], resolver: Zone = names()) =>
-  faultOfDestination(url, { resolver, mayDial: addressJudge(allowed) })
+  validateWebhookUrl(url, { resolver, mayDial: createIpPolicy(allowed) })
 
 describe('a destination of webhooks', () => {
   test.each([

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { type Clock, sleep, systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { eventStream, HEARTBEAT_MS, type StreamEvent } from '../../src/http/event-stream.ts'
-import { READER_PATIENCE_MS } from '../../src/http/text-stream.ts'
+import { READER_TIMEOUT_MS } from '../../src/http/text-stream.ts'
 import { fakeClock } from '../support/clock.ts'
 import { openHttpServer, type TestHttpServerOptions } from '../support/http-server.ts'
 
@@ -98,7 +98,7 @@ describe('a stream of events', () => {
       heard = gone
       return untilGone(gone)
     })
-    await clock.advance(READER_PATIENCE_MS - 1)
+    await clock.advance(READER_TIMEOUT_MS - 1)
     expect(heard).toMatchObject({ aborted: false })
     await clock.advance(1)
     expect(heard).toMatchObject({ aborted: true })

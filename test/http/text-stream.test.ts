@@ -5,7 +5,7 @@ import type { Context, Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { READER_PATIENCE_MS, textStream } from '../../src/http/text-stream.ts'
+import { READER_TIMEOUT_MS, textStream } from '../../src/http/text-stream.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { openHttpServer } from '../support/http-server.ts'
 import { drainEventLoop } from '../support/wait.ts'
@@ -46,7 +46,7 @@ describe('an answer that is made piece by piece', () => {
     // What the kernel and the socket hold, and no more.
     expect(made).toBeLessThan(200)
     const closed = once(socket, 'close')
-    await clock.advance(READER_PATIENCE_MS)
+    await clock.advance(READER_TIMEOUT_MS)
     socket.resume()
     await closed
     expect(made).toBeLessThan(200)

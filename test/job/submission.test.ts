@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toEntry } from '../../src/job/submission.ts'
+import { parseRow } from '../../src/job/submission.ts'
 import { anyCharacter, fc, runs } from '../support/property.ts'
 
 describe('a cell as it is asked', () => {
@@ -11,12 +11,12 @@ describe('a cell as it is asked', () => {
     ['nothing', '', ''],
     ['what is no address', 'ask Ann', 'ask Ann'],
   ])('%s: %j', (_, cell, text) => {
-    expect(toEntry(cell).text).toBe(text)
+    expect(parseRow(cell).text).toBe(text)
   })
 
   test('is cut where no address could go on, and never within a character', () => {
-    expect(toEntry(`${'x'.repeat(5_000)}@x.test`).text).toHaveLength(1_000)
-    const { text } = toEntry(`${'x'.repeat(999)}😀 and more`)
+    expect(parseRow(`${'x'.repeat(5_000)}@x.test`).text).toHaveLength(1_000)
+    const { text } = parseRow(`${'x'.repeat(999)}😀 and more`)
     expect(text).toHaveLength(1_000)
     expect(text.isWellFormed()).toBe(true)
   })
@@ -24,9 +24,9 @@ describe('a cell as it is asked', () => {
   test('is there for whatever a cell holds', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter, maxLength: 40 }), cell => {
-        const { text, dedupeKey } = toEntry(cell)
+        const { text, dedupeKey } = parseRow(cell)
         expect(text.length).toBeLessThanOrEqual(1_000)
-        expect(toEntry(cell).dedupeKey).toBe(dedupeKey)
+        expect(parseRow(cell).dedupeKey).toBe(dedupeKey)
       }),
       { numRuns: runs(300) },
     )
@@ -34,7 +34,7 @@ describe('a cell as it is asked', () => {
 })
 
 describe('two cells are duplicates', () => {
-  const same = (one: string, other: string) => toEntry(one).dedupeKey === toEntry(other).dedupeKey
+  const same = (one: string, other: string) => parseRow(one).dedupeKey === parseRow(other).dedupeKey
 
   test.each([
     ['when they are alike', 'ann@x.test', 'ann@x.test'],

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { periodStart } from '../../src/account/plan.ts'
 import { cancelJob, deleteJob, getJob } from '../../src/jobs/change-job.ts'
-import { holdCredits, readCredit } from '../../src/store/account/credits.ts'
+import { readCredit, reserveCredits } from '../../src/store/account/credits.ts'
 import { addHistory } from '../../src/store/account/history.ts'
 import { write } from '../../src/store/database.ts'
 import { createJob, findJob, readJob } from '../../src/store/job/jobs.ts'
-import { listLock, lockJob } from '../../src/store/lock.ts'
+import { acquireLock, jobLockName } from '../../src/store/lock.ts'
 import { addAccount } from '../support/account-rows.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'
 import { MIXED, seedJob } from '../support/job-rows.ts'
@@ -60,7 +60,7 @@ describe('deleting a job', () => {
     const job = await seedJob(database, { texts: MIXED, done: 2 })
     const period = periodStart(database.clock.now())
     await write(database, async trx => {
-      await holdCredits(trx, { accountId: 'acc_1', period, amount: 4, limit: null })
+      await reserveCredits(trx, { accountId: 'acc_1', period, amount: 4, limit: null })
       await trx.updateTable('job').set({ held: 4, credit_period: period }).execute()
       const row = {
         ...{ account_id: 'acc_1', key_id: 'key_1', email: 'a@x.example', sandbox: 0, cached: 0 },
@@ -86,7 +86,7 @@ describe('deleting a job', () => {
     const { database, settings } = services
     await createJob(database, { id: 'job_own', sourceKey: 'key', source: '{}' })
     const job = await readJob(database, 'job_own')
-    const lock = lockJob(settings.dataDir, listLock('key'))
+    const lock = acquireLock(settings.dataDir, jobLockName('key'))
     const cleanUps: string[] = []
     const onDeleted = async () => void cleanUps.push('done')
     await expect(deleteJob(services, job, { isErased: true, onDeleted })).rejects.toThrow(
@@ -98,7 +98,7 @@ describe('deleting a job', () => {
     await deleteJob(services, job, { isErased: true, onDeleted })
     expect(await findJob(database, 'job_own')).toBeNull()
     expect(cleanUps).toEqual(['done'])
-    const again = lockJob(settings.dataDir, listLock('key'))
+    const again = acquireLock(settings.dataDir, jobLockName('key'))
     expect(again).not.toBeNull()
     again?.release()
   })

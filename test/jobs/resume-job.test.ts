@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { type Plan, periodStart, planNamed, plansWith } from '../../src/account/plan.ts'
+import { findPlan, mergePlans, type Plan, periodStart } from '../../src/account/plan.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { cancelJob } from '../../src/jobs/change-job.ts'
 import { resumeJob } from '../../src/jobs/resume-job.ts'
-import { holdCredits, readCredit } from '../../src/store/account/credits.ts'
+import { readCredit, reserveCredits } from '../../src/store/account/credits.ts'
 import { write } from '../../src/store/database.ts'
 import { readJob } from '../../src/store/job/jobs.ts'
-import { createBooks } from '../../src/work/books/books.ts'
+import { createUsageLedger } from '../../src/work/books/books.ts'
 import { addAccount } from '../support/account-rows.ts'
 import { tempDatabase } from '../support/database.ts'
 import { MIXED, seedJob } from '../support/job-rows.ts'
@@ -14,18 +14,25 @@ import { countedRandom } from '../support/random.ts'
 import { idleWorker } from '../support/service.ts'
 import { addWebhook } from '../support/webhook-rows.ts'
 
-const PLANS = plansWith({})
-const FREE = planNamed(PLANS, 'free')
+const PLANS = mergePlans({})
+const FREE = findPlan(PLANS, 'free')
 const ONE_LIST: Plan = { ...FREE, concurrentJobs: 1 }
 
 async function createServices() {
   const database = await tempDatabase()
   const { clock } = database
   await addAccount(database, 'acc_1')
-  const parts = { database, clock, random: countedRandom(), log: silentLog, plans: PLANS }
+  const deps = { database, clock, random: countedRandom(), log: silentLog, plans: PLANS }
   const refused: string[] = []
   const metrics = { refused: (limit: string) => void refused.push(limit) }
-  return { database, clock, books: createBooks(parts), worker: idleWorker(), metrics, refused }
+  return {
+    database,
+    clock,
+    ledger: createUsageLedger(deps),
+    worker: idleWorker(),
+    metrics,
+    refused,
+  }
 }
 
 type Services = Awaited<ReturnType<typeof createServices>>
@@ -91,7 +98,7 @@ test('an account without credits is told so by an event, and its job stays as it
   await addWebhook(database, { accountId: 'acc_1', events: ['quota.exceeded'] })
   const period = periodStart(services.clock.now())
   const all = { accountId: 'acc_1', period, amount: 100, limit: null }
-  await write(database, trx => holdCredits(trx, all))
+  await write(database, trx => reserveCredits(trx, all))
   await expect(resumeJob(services, { job, plan: FREE })).rejects.toMatchObject({
     ...{ code: 'credits_exceeded', facts: { plan: 'free', needed: 4, left: 0 } },
   })

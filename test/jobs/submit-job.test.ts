@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { type Plan, periodStart, planNamed, plansWith } from '../../src/account/plan.ts'
+import { findPlan, mergePlans, type Plan, periodStart } from '../../src/account/plan.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { type JobInput, submitJob } from '../../src/jobs/submit-job.ts'
-import { holdCredits } from '../../src/store/account/credits.ts'
+import { reserveCredits } from '../../src/store/account/credits.ts'
 import { accountLoad } from '../../src/store/account/stored-rows.ts'
 import { write } from '../../src/store/database.ts'
-import { createBooks } from '../../src/work/books/books.ts'
+import { createUsageLedger } from '../../src/work/books/books.ts'
 import { addAccount } from '../support/account-rows.ts'
 import { tempDatabase } from '../support/database.ts'
 import { seedJob } from '../support/job-rows.ts'
@@ -13,8 +13,8 @@ import { countedRandom } from '../support/random.ts'
 import { idleWorker } from '../support/service.ts'
 import { addWebhook } from '../support/webhook-rows.ts'
 
-const PLANS = plansWith({})
-const FREE = planNamed(PLANS, 'free')
+const PLANS = mergePlans({})
+const FREE = findPlan(PLANS, 'free')
 
 async function createServices() {
   const database = await tempDatabase()
@@ -22,8 +22,8 @@ async function createServices() {
   await addAccount(database, 'acc_1')
   await addWebhook(database, { accountId: 'acc_1', events: ['quota.exceeded'] })
   const random = countedRandom()
-  const books = createBooks({ database, clock, random, log: silentLog, plans: PLANS })
-  return { database, clock, random, books, worker: idleWorker() }
+  const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans: PLANS })
+  return { database, clock, random, ledger, worker: idleWorker() }
 }
 
 type Services = Awaited<ReturnType<typeof createServices>>
@@ -43,7 +43,7 @@ const events = async ({ database }: Services) =>
 async function setAside({ database, clock }: Services, amount: number) {
   const period = periodStart(clock.now())
   const held = { accountId: 'acc_1', period, amount, limit: null }
-  await write(database, trx => holdCredits(trx, held))
+  await write(database, trx => reserveCredits(trx, held))
 }
 
 test('a list is queued with its credits set aside, and the worker is told', async () => {

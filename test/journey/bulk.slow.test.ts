@@ -5,7 +5,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import SqliteDatabase from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import { rowsIn, rowsOf } from '../support/csv.ts'
 import { EV, emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
 
@@ -51,9 +51,9 @@ describe.concurrent('the output', () => {
 })
 
 describe('a list in a world', () => {
-  let world: World
+  let world: Simulator
   beforeAll(async () => {
-    world = await startWorld(FAR)
+    world = await startSimulator(FAR)
   })
   afterAll(() => world.close())
 
@@ -88,7 +88,7 @@ describe('a list in a world', () => {
 
 describe('the demo list', () => {
   test('has the summary and the verdicts that its rows were written for', async () => {
-    const world = await startWorld(readScenario(join(ROOT, 'fixtures/world/demo.json')))
+    const world = await startSimulator(readScenario(join(ROOT, 'fixtures/world/demo.json')))
     try {
       const list = readFileSync(join(ROOT, 'fixtures/list/demo.csv'))
       const home = emptyFolder()
@@ -148,7 +148,7 @@ const FAR: Scenario = {
     'busy.test': { mx: [[10, 'mx.busy.test']] },
     'other.test': { mx: [[10, 'mx.other.test']] },
   },
-  hosts: { 'mx.busy.test': { temper: 'polite' }, 'mx.other.test': { temper: 'polite' } },
+  hosts: { 'mx.busy.test': { behavior: 'polite' }, 'mx.other.test': { behavior: 'polite' } },
 }
 
 function listOf(domain: string, rows: number): string {
@@ -160,12 +160,12 @@ function listOf(domain: string, rows: number): string {
 }
 
 /** How often each address was asked at a host; the unguessable ones of the catch-all question aside. */
-function askedAt(world: World, host: string): Map<string, number> {
+function askedAt(world: Simulator, host: string): Map<string, number> {
   const { recipients = new Map<string, number>() } = world.counters().hosts[host] ?? {}
   return new Map([...recipients].filter(([address]) => /^(user|gone)\d/i.test(address)))
 }
 
-async function askedAbout(world: World, host: string, addresses: number): Promise<void> {
+async function askedAbout(world: Simulator, host: string, addresses: number): Promise<void> {
   while (askedAt(world, host).size < addresses) await setTimeout(5)
 }
 

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/result/present.ts'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import {
   type CliOptions,
   emptyFolder,
@@ -292,9 +292,9 @@ describe.concurrent('a database that is damaged', () => {
 
 // Several runs one after the other: a busy machine takes its time over them.
 describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
-  let world: World
+  let world: Simulator
   beforeAll(async () => {
-    world = await startWorld(FAR)
+    world = await startSimulator(FAR)
   })
   afterAll(() => world.close())
 
@@ -362,7 +362,9 @@ const FAR: Scenario = {
   domains: Object.fromEntries(
     NAMES.map(name => [`${name}.test`, { mx: [[10, `mx.${name}.test`]] as const }]),
   ),
-  hosts: Object.fromEntries(NAMES.map(name => [`mx.${name}.test`, { temper: 'polite' as const }])),
+  hosts: Object.fromEntries(
+    NAMES.map(name => [`mx.${name}.test`, { behavior: 'polite' as const }]),
+  ),
 }
 
 function listOf(domain: string, rows: number): string {
@@ -374,11 +376,11 @@ function listOf(domain: string, rows: number): string {
 }
 
 /** How often each address was asked at a host; the unguessable ones of the catch-all question aside. */
-function askedAt(world: World, host: string): Map<string, number> {
+function askedAt(world: Simulator, host: string): Map<string, number> {
   const { recipients = new Map<string, number>() } = world.counters().hosts[host] ?? {}
   return new Map([...recipients].filter(([address]) => /^(user|gone)\d/i.test(address)))
 }
 
-async function askedAbout(world: World, host: string, addresses: number): Promise<void> {
+async function askedAbout(world: Simulator, host: string, addresses: number): Promise<void> {
   while (askedAt(world, host).size < addresses) await setTimeout(5)
 }

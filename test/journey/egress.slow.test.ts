@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import type { HostCounters } from '../../src/world/counters.ts'
 import type { Rule } from '../../src/world/host/rule.ts'
-import { type Scenario, startWorld, type World } from '../../src/world/world.ts'
+import { type Scenario, type Simulator, startSimulator } from '../../src/world/world.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 
 // Two source addresses of ours, over real sockets: servers tell them apart as they do out there.
@@ -22,13 +22,15 @@ afterEach(async () => {
 })
 
 /** Each domain has an exchanger, and so an operator, of its own. */
-async function worldOf(hosts: Readonly<Record<string, Scenario['hosts'][string]>>): Promise<World> {
+async function worldOf(
+  hosts: Readonly<Record<string, Scenario['hosts'][string]>>,
+): Promise<Simulator> {
   const scenario: Scenario = { domains: {}, hosts: {}, mailboxes: ['user*'] }
   for (const [name, plan] of Object.entries(hosts)) {
     scenario.domains[name] = { mx: [[10, `mx.${name}`]] }
     scenario.hosts[`mx.${name}`] = plan
   }
-  const world = await startWorld(scenario)
+  const world = await startSimulator(scenario)
   closing.push(world)
   return world
 }
@@ -47,17 +49,17 @@ describe('a list of some hundred addresses, two egresses, one of them refused by
 
   test('is finished through the other, and the pace is kept by both', async () => {
     const world = await worldOf({
-      'left.test': { temper: 'polite', rules: [refuses(OFFICE)] },
-      'right.test': { temper: 'slow', ms: 5 },
+      'left.test': { behavior: 'polite', rules: [refuses(OFFICE)] },
+      'right.test': { behavior: 'slow', ms: 5 },
     })
     const home = emptyFolder()
     const texts = [...users(240, 'left.test'), ...users(240, 'right.test')]
     writeFileSync(join(home, 'list.csv'), `email\n${texts.join('\n')}\n`)
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(configTowards(world)))
-    const begunAt = systemClock.ticks()
+    const startedAt = systemClock.monotonicNow()
     const args = ['list.csv', '-o', 'out.ndjson', '--format', 'ndjson', '--data-dir', 'data']
     const ran = await runEv(['bulk', ...args, '--config', 'ev.config.json'], { home })
-    const tookMs = systemClock.ticks() - begunAt
+    const tookMs = systemClock.monotonicNow() - startedAt
     expect(ran.code, ran.stderr).toBe(0)
 
     const lines = readFileSync(join(home, 'out.ndjson'), 'utf8').trimEnd().split('\n')
@@ -81,7 +83,7 @@ describe('a list of some hundred addresses, two egresses, one of them refused by
     expect(left.clients[OFFICE]?.connections).toBeLessThanOrEqual(PACE.sessions)
     for (const { clients } of [left, right]) {
       for (const client of [OFFICE, CLOUD]) {
-        const { connections, sessionsPeak } = clients[client] ?? NOBODY
+        const { connections, sessionsPeak } = clients[client] ?? UNKNOWN_CALLER
         expect(sessionsPeak).toBeLessThanOrEqual(PACE.sessions)
         const allowed = PACE.sessions + (tookMs / 1_000) * PACE.perSecond
         expect(connections).toBeLessThanOrEqual(Math.ceil(allowed))
@@ -94,7 +96,7 @@ describe('a list of some hundred addresses, two egresses, one of them refused by
     expect(tookMs).toBeGreaterThan(2_000)
   })
 
-  const configTowards = ({ dnsAddress, smtpPort }: World) => ({
+  const configTowards = ({ dnsAddress, smtpPort }: Simulator) => ({
     dns: [dnsAddress],
     'smtp-port': smtpPort,
     'allow-ranges': ['127.0.0.0/8'],
@@ -111,4 +113,4 @@ describe('a list of some hundred addresses, two egresses, one of them refused by
   })
 })
 
-const NOBODY = { connections: 0, sessionsPeak: 0 }
+const UNKNOWN_CALLER = { connections: 0, sessionsPeak: 0 }

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
 import type { HostCounters } from '../../src/world/counters.ts'
 import type { Rule } from '../../src/world/host/rule.ts'
-import { type Scenario, startWorld, type World } from '../../src/world/world.ts'
+import { type Scenario, type Simulator, startSimulator } from '../../src/world/world.ts'
 
 // Two source addresses of ours, over real sockets: servers tell them apart as they do out there.
 
@@ -19,13 +19,15 @@ afterEach(async () => {
 })
 
 /** Each domain has an exchanger, and so an operator, of its own. */
-async function worldOf(hosts: Readonly<Record<string, Scenario['hosts'][string]>>): Promise<World> {
+async function worldOf(
+  hosts: Readonly<Record<string, Scenario['hosts'][string]>>,
+): Promise<Simulator> {
   const scenario: Scenario = { domains: {}, hosts: {}, mailboxes: ['user*'] }
   for (const [name, plan] of Object.entries(hosts)) {
     scenario.domains[name] = { mx: [[10, `mx.${name}`]] }
     scenario.hosts[`mx.${name}`] = plan
   }
-  const world = await startWorld(scenario)
+  const world = await startSimulator(scenario)
   closing.push(world)
   return world
 }
@@ -38,7 +40,7 @@ const users = (count: number, domain: string) =>
   Array.from({ length: count }, (_, n) => `user${n}@${domain}`)
 
 describe('an engine with two source addresses', () => {
-  function engineFor({ dnsAddress, smtpPort }: World, options: EngineOptions = {}): Engine {
+  function engineFor({ dnsAddress, smtpPort }: Simulator, options: EngineOptions = {}): Engine {
     const engine = createEngine({
       ...{ dns: [dnsAddress], smtpPort, allowRanges: ['127.0.0.0/8'], specialDomains: true },
       ...{ egresses: EGRESSES, sessionsPerSecond: 1_000, ...options },
@@ -51,12 +53,12 @@ describe('an engine with two source addresses', () => {
     const names = ['one.test', 'two.test', 'three.test', 'four.test', 'five.test', 'six.test']
     const rules = [refuses(OFFICE)]
     const world = await worldOf(
-      Object.fromEntries(names.map(name => [name, { temper: 'polite', rules } as const])),
+      Object.fromEntries(names.map(name => [name, { behavior: 'polite', rules } as const])),
     )
     const engine = engineFor(world)
     const results = await Promise.all(names.map(name => engine.verify(`user1@${name}`)))
     expect(results.map(({ verdict }) => verdict.reason)).toEqual(names.map(() => 'accepted_email'))
-    const refused = names.filter(name => engine.fleet.inOrder(name)[0] === 'office')
+    const refused = names.filter(name => engine.egressPool.ranked(name)[0] === 'office')
     expect(refused.length).toBeGreaterThan(0)
     for (const name of names) {
       const { clients } = world.counters().hosts[`mx.${name}`] as HostCounters
@@ -68,7 +70,7 @@ describe('an engine with two source addresses', () => {
   })
 
   test('asks again from the address that was greylisted', async () => {
-    const world = await worldOf({ 'grey.test': { temper: 'greylist', seconds: 0.3 } })
+    const world = await worldOf({ 'grey.test': { behavior: 'greylist', seconds: 0.3 } })
     const operators = { 'grey.test': { sessionsPerOperator: 2 } }
     const engine = engineFor(world, { greylistDelayMs: 400, recipientsPerSession: 10, operators })
     const texts = users(60, 'grey.test')

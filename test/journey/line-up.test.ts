@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
 import { REASONS, type Reason } from '../../src/verdict/reason.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 
 // Every reason, produced over real DNS and SMTP on loopback, with the whole opinion that belongs to it.
 
@@ -98,10 +98,10 @@ const MORE: readonly Row[] = [
 ]
 
 const mx = (host: string) => ({ mx: [[10, host]] as const })
-let world: World
+let world: Simulator
 
 beforeAll(async () => {
-  world = await startWorld({
+  world = await startSimulator({
     mailboxes: ['ann', 'info', 'asdfasdf', 'trap', 'zoë'],
     domains: {
       'polite.test': mx('mx.polite.test'),
@@ -136,28 +136,28 @@ beforeAll(async () => {
       ),
     },
     hosts: {
-      'mx.polite.test': { temper: 'polite' },
-      'own-exchanger.test': { temper: 'polite' },
-      'mx.everything.test': { temper: 'catch-all' },
-      'mx.dead.test': { temper: 'dead' },
-      'mx.silent.test': { temper: 'silent' },
-      'mx.troubled.test': { temper: 'temporary' },
-      'mx.garbage.test': { temper: 'garbage' },
-      'mx.grey.test': { temper: 'greylist', seconds: 300 },
-      'mx.fortress.test': { temper: 'blocks-us' },
-      'mx.sealed.test': { temper: 'needs-starttls' },
+      'mx.polite.test': { behavior: 'polite' },
+      'own-exchanger.test': { behavior: 'polite' },
+      'mx.everything.test': { behavior: 'catch-all' },
+      'mx.dead.test': { behavior: 'dead' },
+      'mx.silent.test': { behavior: 'silent' },
+      'mx.troubled.test': { behavior: 'temporary' },
+      'mx.garbage.test': { behavior: 'garbage' },
+      'mx.grey.test': { behavior: 'greylist', seconds: 300 },
+      'mx.fortress.test': { behavior: 'blocks-us' },
+      'mx.sealed.test': { behavior: 'needs-starttls' },
       'mx.unsure.test': {
-        temper: 'polite',
+        behavior: 'polite',
         rules: [{ on: 'RCPT', reply: '252 2.1.5 Cannot verify' }],
       },
-      'mx.drip.test': { temper: 'drip', ms: 100 },
-      'mx.hangs-up.test': { temper: 'hangs-up' },
-      'mx.resets.test': { temper: 'resets' },
-      'mx.early.test': { temper: 'early' },
-      'mx.endless.test': { temper: 'endless' },
-      'mx.sender-refused.test': { temper: 'sender-refused' },
-      'mx.blocks-at-rcpt.test': { temper: 'blocks-at-rcpt' },
-      'mx.ascii-only.test': { temper: 'no-smtputf8' },
+      'mx.drip.test': { behavior: 'drip', ms: 100 },
+      'mx.hangs-up.test': { behavior: 'hangs-up' },
+      'mx.resets.test': { behavior: 'resets' },
+      'mx.early.test': { behavior: 'early' },
+      'mx.endless.test': { behavior: 'endless' },
+      'mx.sender-refused.test': { behavior: 'sender-refused' },
+      'mx.blocks-at-rcpt.test': { behavior: 'blocks-at-rcpt' },
+      'mx.ascii-only.test': { behavior: 'no-smtputf8' },
     },
   })
 })

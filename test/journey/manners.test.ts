@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 
 const IP = '127.31.0.1'
 const POLICY = '550 5.7.1 Denied by a policy of this organization'
@@ -16,8 +16,8 @@ async function serverOf(
   names: readonly string[],
   hostOf: (name: string) => string,
   rules: Scenario['hosts'][string]['rules'] = [],
-): Promise<World> {
-  const world = await startWorld({
+): Promise<Simulator> {
+  const world = await startSimulator({
     roundTripMs: 20,
     domains: Object.fromEntries(
       names.flatMap(name => [
@@ -25,13 +25,13 @@ async function serverOf(
         [hostOf(name), { a: [IP] }],
       ]),
     ),
-    hosts: { 'server.test': { temper: 'polite', ip: IP, rules } },
+    hosts: { 'server.test': { behavior: 'polite', ip: IP, rules } },
   })
   closing.push(world)
   return world
 }
 
-function engineFor({ dnsAddress, smtpPort }: World, options: EngineOptions = {}): Engine {
+function engineFor({ dnsAddress, smtpPort }: Simulator, options: EngineOptions = {}): Engine {
   const engine = createEngine({
     ...{ dns: [dnsAddress], smtpPort, allowRanges: ['127.0.0.0/8'], specialDomains: true },
     ...{ helo: 'probe.test', sessionsPerSecond: 50, ...options },

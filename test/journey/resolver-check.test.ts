@@ -4,7 +4,7 @@ import { parse } from 'csv-parse/sync'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { MINUTE, SECOND } from '../../src/base/clock.ts'
 import { classOf, createEngine, type EngineOptions, type Result } from '../../src/index.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import { emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
 import { type FakeClock, fakeClock, letTimePass } from '../support/clock.ts'
 import { seedJob } from '../support/job-rows.ts'
@@ -32,15 +32,15 @@ const DEAD = Array.from({ length: 250 }, (_, n) => `ann@dead${n}.com`)
 const reasonOf = (_: string, n: number) =>
   n % 5 === 4 ? 'invalid_domain' : n % 5 === 3 ? 'rejected_email' : 'accepted_email'
 
-let world: World
+let world: Simulator
 beforeAll(async () => {
-  world = await startWorld({
+  world = await startSimulator({
     mailboxes: ['ann*'],
     domains: {
       ...Object.fromEntries(DOMAINS.map(name => [name, { mx: [[10, 'mx.one.com']] }])),
       'gmail.com': { mx: [[10, 'mx.one.com']] },
     },
-    hosts: { 'mx.one.com': { temper: 'polite' } },
+    hosts: { 'mx.one.com': { behavior: 'polite' } },
   })
 })
 afterAll(() => world.close())
@@ -221,11 +221,11 @@ describe('ev bulk', () => {
     return { server, clock, start, reasons }
   }
   const finish = async (clock: FakeClock, running: ReturnType<typeof startEv>) => {
-    let isOver = false
+    let isDone = false
     const over = running.ended.finally(() => {
-      isOver = true
+      isDone = true
     })
-    await letTimePass(clock, () => isOver, { stepMs: 20, maxMs: 5 * MINUTE, skips: false })
+    await letTimePass(clock, () => isDone, { stepMs: 20, maxMs: 5 * MINUTE, skips: false })
     return over
   }
 
@@ -287,7 +287,7 @@ describe('what watches a machine or a service', () => {
     const server = await liar(NXDOMAIN_FOR_ALL)
     const clock = fakeClock()
     const { engine } = engineOn(server.address, { clock })
-    const service = await createTestService({ parts: { engine } })
+    const service = await createTestService({ deps: { engine } })
     const ready = async () => {
       const response = await service.request('/readyz', { key: null })
       return [response.status, await response.text()] as const

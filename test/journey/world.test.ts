@@ -3,13 +3,13 @@ import type { Engine } from '../../src/engine/engine.ts'
 import { createEngine } from '../../src/index.ts'
 import { EXAMPLE_FILE } from '../../src/world/scenario/example.ts'
 import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 
-let world: World
+let world: Simulator
 let engine: Engine
 
 async function meet(scenario: Scenario): Promise<void> {
-  world = await startWorld(scenario)
+  world = await startSimulator(scenario)
   engine = createEngine({
     dns: [world.dnsAddress],
     smtpPort: world.smtpPort,
@@ -60,7 +60,7 @@ describe('the example world gives', () => {
 })
 
 describe('TLS that goes wrong tells nothing of a mailbox:', () => {
-  const LOCKED = { temper: 'needs-starttls' } as const
+  const LOCKED = { behavior: 'needs-starttls' } as const
   const hosts = {
     'alert.test': { ...LOCKED, rules: [{ on: 'STARTTLS', reply: '220 go', end: 'tls-alert' }] },
     'closed.test': { ...LOCKED, rules: [{ on: 'STARTTLS', reply: '220 go', end: 'close' }] },
@@ -90,7 +90,7 @@ test('plain text injected before TLS ends the session, and nothing is believed',
   await meet({
     mailboxes: ['ann'],
     domains: {},
-    hosts: { 'injected.test': { temper: 'needs-starttls', rules } },
+    hosts: { 'injected.test': { behavior: 'needs-starttls', rules } },
   })
   expect((await engine.verify('ann@injected.test')).verdict.reason).toBe('probe_blocked')
   await leave()
@@ -102,7 +102,7 @@ test('a reply that is doubled has its connection asked again, and all verdicts a
   const mailboxes = locals.filter((_, n) => n % 3 !== 1)
   const raw = '250 2.1.5 Ok\r\n250 2.1.5 Ok\r\n'
   const rules = [{ on: 'RCPT', to: 'user6', connectionMax: 1, raw } as const]
-  await meet({ mailboxes, domains: {}, hosts: { 'shifted.test': { temper: 'polite', rules } } })
+  await meet({ mailboxes, domains: {}, hosts: { 'shifted.test': { behavior: 'polite', rules } } })
   const wrong: string[] = []
   for await (const result of engine.verifyMany(locals.map(local => `${local}@shifted.test`))) {
     const exists = mailboxes.includes(result.email.split('@')[0] ?? '')

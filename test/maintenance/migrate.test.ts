@@ -4,7 +4,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { migrate } from '../../src/maintenance/migrate.ts'
 import { openDatabase } from '../../src/store/database.ts'
-import { listLock, lockJob, SERVE_LOCK } from '../../src/store/lock.ts'
+import { acquireLock, jobLockName, SERVE_LOCK } from '../../src/store/lock.ts'
 import { tempFolder } from '../support/database.ts'
 
 /** Nobody answers there: what is refused is refused before it is asked. */
@@ -27,19 +27,19 @@ test('there is nothing to migrate where there is no database', async () => {
 
 test.each([
   ['serve', SERVE_LOCK],
-  ['bulk', listLock('a list')],
+  ['bulk', jobLockName('a list')],
 ] as const)(
   'nothing is copied while ev %s is at work, and the lock is given back',
   async (command, name) => {
     const dataDir = tempFolder()
     const database = await openDatabase(`sqlite:${join(dataDir, 'ev.sqlite')}`, systemClock)
     await database.close()
-    const atWork = lockJob(dataDir, name)
+    const atWork = acquireLock(dataDir, name)
     await expect(migrateFrom(dataDir)).rejects.toThrow(
       expect.objectContaining({ code: 'data_dir_in_use', facts: { dataDir, command } }),
     )
     atWork?.release()
-    const free = lockJob(dataDir, SERVE_LOCK)
+    const free = acquireLock(dataDir, SERVE_LOCK)
     expect(free).not.toBeNull()
     free?.release()
   },

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { DAY, SECOND } from '../../src/base/clock.ts'
-import { CATCH_ALL_TTL_MS, CatchAllMemory } from '../../src/probe/catch-all.ts'
+import { CATCH_ALL_TTL_MS, CatchAllCache } from '../../src/probe/catch-all.ts'
 import {
   type CatchAllStore,
   DOMAINS_MAX,
@@ -21,24 +21,24 @@ function shared() {
   const known = new Map<string, KnownCatchAll>()
   const store: FakeStore = {
     ...{ known, questions: [], answer: null },
-    async recall(domains: readonly string[]) {
+    async get(domains: readonly string[]) {
       store.questions.push(domains)
       if (store.answer !== null) return store.answer()
       return new Map([...known].filter(([domain]) => domains.includes(domain)))
     },
-    remember: (domain: string, found: KnownCatchAll) => void known.set(domain, found),
+    set: (domain: string, found: KnownCatchAll) => void known.set(domain, found),
   }
   const clock = fakeClock()
-  return { clock, store, memory: new CatchAllMemory(clock, store) }
+  return { clock, store, memory: new CatchAllCache(clock, store) }
 }
 
 const YES = { catchAll: true, keepMs: DAY }
 
 test('what is found is told to the others, and how long it holds', () => {
   const { store, memory } = shared()
-  memory.remember('all.test', true)
-  memory.claim('tells.test')?.settle(false)
-  memory.claim('unsure.test')?.settle(null)
+  memory.set('all.test', true)
+  memory.lock('tells.test')?.resolve(false)
+  memory.lock('unsure.test')?.resolve(null)
   expect([...store.known]).toEqual([
     ['all.test', { catchAll: true, keepMs: CATCH_ALL_TTL_MS.yes }],
     ['tells.test', { catchAll: false, keepMs: CATCH_ALL_TTL_MS.no }],
@@ -49,9 +49,9 @@ test('what others found is learned, as long as it holds', async () => {
   const { clock, store, memory } = shared()
   store.known.set('all.test', { catchAll: true, keepMs: 3 * SECOND })
   await memory.learn(['all.test', 'new.test'])
-  expect([memory.recall('all.test'), memory.recall('new.test')]).toEqual([true, null])
+  expect([memory.get('all.test'), memory.get('new.test')]).toEqual([true, null])
   await clock.advance(3 * SECOND + 1)
-  expect(memory.recall('all.test')).toBeNull()
+  expect(memory.get('all.test')).toBeNull()
   expect(store.known.size).toBe(1)
 })
 
@@ -67,7 +67,7 @@ test('conversations that begin together ask together, each domain once', async (
 
 test('what is known here, or was looked for just now, is not looked for', async () => {
   const { clock, store, memory } = shared()
-  memory.remember('known.test', false)
+  memory.set('known.test', false)
   await memory.learn(['new.test', 'known.test', 'new.test'])
   expect(memory.learn(['new.test', 'known.test'])).toBeNull()
   expect(store.questions).toEqual([['new.test']])
@@ -92,28 +92,28 @@ test('a store that cannot be read holds up nobody, and is left alone for a while
   store.known.set('c.test', YES)
   await clock.advance(10 * SECOND)
   await memory.learn(['c.test'])
-  expect(memory.recall('c.test')).toBe(true)
+  expect(memory.get('c.test')).toBe(true)
 })
 
 test('a store that does not answer is waited for a second, and what it says then is learned', async () => {
   const { clock, store, memory } = shared()
   const late = Promise.withResolvers<ReadonlyMap<string, KnownCatchAll>>()
   store.answer = () => late.promise
-  let isOver = false
+  let isDone = false
   void memory.learn(['a.test'])?.then(() => {
-    isOver = true
+    isDone = true
   })
   await clock.advance(SECOND - 1)
-  expect(isOver).toBe(false)
+  expect(isDone).toBe(false)
   await clock.advance(1)
   await setImmediate()
-  expect(isOver).toBe(true)
+  expect(isDone).toBe(true)
   late.resolve(new Map([['a.test', YES]]))
   await setImmediate()
-  expect(memory.recall('a.test')).toBe(true)
+  expect(memory.get('a.test')).toBe(true)
   expect(clock.pending).toBe(0)
 })
 
 test('a memory of its own learns from nobody', () => {
-  expect(new CatchAllMemory(fakeClock()).learn(['a.test'])).toBeNull()
+  expect(new CatchAllCache(fakeClock()).learn(['a.test'])).toBeNull()
 })

@@ -1,39 +1,39 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR } from '../../src/base/clock.ts'
 import { systemRandom } from '../../src/base/random.ts'
-import { CatchAllMemory, type CatchAllTurn, unguessableName } from '../../src/probe/catch-all.ts'
+import { CatchAllCache, type CatchAllLock, randomLocalPart } from '../../src/probe/catch-all.ts'
 import { fakeClock } from '../support/clock.ts'
 
-const turnOf = (turn: CatchAllTurn) => {
+const turnOf = (turn: CatchAllLock) => {
   if ('known' in turn) throw new Error('no turn')
   return turn
 }
 const clocked = () => {
   const clock = fakeClock()
-  return { clock, memory: new CatchAllMemory(clock) }
+  return { clock, memory: new CatchAllCache(clock) }
 }
 
 describe('what is remembered of a domain', () => {
   test('is nothing at first, and then what was told', () => {
     const { memory } = clocked()
-    expect(memory.recall('a.test')).toBeNull()
-    memory.remember('a.test', true)
-    memory.remember('b.test', false)
-    expect([memory.recall('a.test'), memory.recall('b.test')]).toEqual([true, false])
+    expect(memory.get('a.test')).toBeNull()
+    memory.set('a.test', true)
+    memory.set('b.test', false)
+    expect([memory.get('a.test'), memory.get('b.test')]).toEqual([true, false])
   })
 
   test('is forgotten after a day when it takes everything, after a week when it tells', async () => {
     const { memory, clock } = clocked()
-    memory.remember('a.test', true)
-    memory.remember('b.test', false)
+    memory.set('a.test', true)
+    memory.set('b.test', false)
     await clock.advance(24 * HOUR - 1)
-    expect(memory.recall('a.test')).toBe(true)
+    expect(memory.get('a.test')).toBe(true)
     await clock.advance(2)
-    expect(memory.recall('a.test')).toBeNull()
+    expect(memory.get('a.test')).toBeNull()
     await clock.advance(6 * DAY - 2)
-    expect(memory.recall('b.test')).toBe(false)
+    expect(memory.get('b.test')).toBe(false)
     await clock.advance(2)
-    expect(memory.recall('b.test')).toBeNull()
+    expect(memory.get('b.test')).toBeNull()
   })
 })
 
@@ -43,7 +43,7 @@ describe('the turn to ask', () => {
     const turn = turnOf(await memory.take('a.test'))
     const waiting = [memory.take('a.test'), memory.take('a.test')]
     turnOf(await memory.take('b.test')).drop()
-    turn.settle(true)
+    turn.resolve(true)
     expect(await Promise.all(waiting)).toMatchObject([{ known: true }, { known: true }])
     expect(await memory.take('a.test')).toMatchObject({ known: true })
   })
@@ -52,9 +52,9 @@ describe('the turn to ask', () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.take('a.test'))
     const waiting = memory.take('a.test')
-    turn.settle(null)
+    turn.resolve(null)
     expect(await waiting).toMatchObject({ known: null })
-    expect(memory.recall('a.test')).toBeNull()
+    expect(memory.get('a.test')).toBeNull()
     turnOf(await memory.take('a.test'))
   })
 
@@ -63,7 +63,7 @@ describe('the turn to ask', () => {
     const turn = turnOf(await memory.take('a.test'))
     const [one, other] = [memory.take('a.test'), memory.take('a.test')]
     turn.drop()
-    turnOf(await one).settle(false)
+    turnOf(await one).resolve(false)
     expect(await other).toMatchObject({ known: false })
   })
 
@@ -73,46 +73,46 @@ describe('the turn to ask', () => {
       const connection = Promise.withResolvers<boolean>()
       const turn = turnOf(await memory.take('a.test'))
       const waiting = memory.take('a.test')
-      turn.settle(true, connection.promise)
+      turn.resolve(true, connection.promise)
       expect(await waiting).toEqual({ known: true, inStep: connection.promise })
       expect(await memory.take('a.test')).toEqual({ known: true, inStep: connection.promise })
-      expect([memory.claim('a.test'), memory.recall('a.test')]).toEqual([null, null])
+      expect([memory.lock('a.test'), memory.get('a.test')]).toEqual([null, null])
       connection.resolve(inStep)
       await connection.promise
-      expect(memory.recall('a.test')).toBe(inStep ? true : null)
-      expect(memory.claim('a.test') === null).toBe(inStep)
+      expect(memory.get('a.test')).toBe(inStep ? true : null)
+      expect(memory.lock('a.test') === null).toBe(inStep)
     }
   })
 
   test('is for a single question too while that connection is not over', async () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.take('a.test'))
-    expect(memory.claim('a.test', true)).toBeNull()
+    expect(memory.lock('a.test', true)).toBeNull()
     const waiting = memory.take('a.test', undefined, true)
-    turn.settle(true, new Promise(() => {}))
-    turnOf(await waiting).settle(false)
-    expect(memory.recall('a.test')).toBe(false)
+    turn.resolve(true, new Promise(() => {}))
+    turnOf(await waiting).resolve(false)
+    expect(memory.get('a.test')).toBe(false)
   })
 
   test('once used does not speak for the next', async () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.take('a.test'))
-    turn.settle(null)
+    turn.resolve(null)
     const next = turnOf(await memory.take('a.test'))
-    turn.settle(true)
+    turn.resolve(true)
     turn.drop()
-    expect(memory.recall('a.test')).toBeNull()
-    next.settle(false)
-    expect(memory.recall('a.test')).toBe(false)
+    expect(memory.get('a.test')).toBeNull()
+    next.resolve(false)
+    expect(memory.get('a.test')).toBe(false)
   })
 
   test('at once is for whoever finds nobody asking and nothing known', async () => {
     const { memory } = clocked()
-    const turn = memory.claim('a.test')
+    const turn = memory.lock('a.test')
     expect(turn).not.toBeNull()
-    expect(memory.claim('a.test')).toBeNull()
-    turn?.settle(true)
-    expect(memory.claim('a.test')).toBeNull()
+    expect(memory.lock('a.test')).toBeNull()
+    turn?.resolve(true)
+    expect(memory.lock('a.test')).toBeNull()
   })
 
   test('is waited for no longer than the caller has time', async () => {
@@ -128,7 +128,7 @@ describe('the turn to ask', () => {
 
 describe('a name that nobody has', () => {
   test('is twenty letters and digits after a letter, and never the same', () => {
-    const names = new Set(Array.from({ length: 1_000 }, () => unguessableName(systemRandom)))
+    const names = new Set(Array.from({ length: 1_000 }, () => randomLocalPart(systemRandom)))
     expect(names.size).toBe(1_000)
     for (const name of names) expect(name).toMatch(/^[a-z][a-z0-9]{19}$/)
   })

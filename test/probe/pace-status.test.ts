@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
-import { Pace, type PaceRow } from '../../src/probe/pace.ts'
+import { RateController, type RateLimits } from '../../src/probe/pace.ts'
 import { fakeClock } from '../support/clock.ts'
 import { REFUSAL, ROW } from '../support/prober.ts'
 
-function paced(row: Partial<PaceRow> = {}) {
+function paced(row: Partial<RateLimits> = {}) {
   const clock = fakeClock()
-  const pace = new Pace({ ...ROW, sessionsMax: 4, sessionsPerSecond: 2, ...row }, clock)
+  const pace = new RateController({ ...ROW, sessionsMax: 4, sessionsPerSecond: 2, ...row }, clock)
   return { clock, pace, status: () => pace.status('mx.test') }
 }
 
@@ -22,7 +22,7 @@ describe('the status of a pace', () => {
   test('counts the connections that are open, and the recipients that were asked', () => {
     const { pace, status } = paced()
     const starts = [pace.tryStart(), pace.tryStart()]
-    pace.heard(false)
+    pace.recent(false)
     expect(status()).toMatchObject({ sessions: 2, heard: 1 })
     for (const start of starts) if ('permit' in start) start.permit.release()
     expect(status().sessions).toBe(0)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { type PaceOverrides, paceRow } from '../../src/probe/pace-table.ts'
+import { limitsFor, type RateLimitOverrides } from '../../src/probe/pace-table.ts'
 
-const NONE: PaceOverrides = {
+const NONE: RateLimitOverrides = {
   sessionsPerOperator: null,
   recipientsPerSession: null,
   sessionsPerSecond: null,
@@ -24,7 +24,7 @@ const OPERATORS = [
 
 describe('the pace of an operator', () => {
   test('nobody knows is two connections, one a second, of twenty recipients', () => {
-    expect(paceRow('somebody.test', NONE)).toEqual({
+    expect(limitsFor('somebody.test', NONE)).toEqual({
       sessionsMax: 2,
       recipientsPerSession: 20,
       recipientsPerTransaction: 20,
@@ -34,7 +34,7 @@ describe('the pace of an operator', () => {
   })
 
   test.each(OPERATORS)('%s can be kept', operator => {
-    const row = paceRow(operator, NONE)
+    const row = limitsFor(operator, NONE)
     for (const value of Object.values(row)) expect(value).toBeGreaterThan(0)
     expect(row.recipientsPerTransaction).toBeLessThanOrEqual(row.recipientsPerSession)
     expect(row.recipientsPerTransaction).toBeLessThanOrEqual(100)
@@ -46,7 +46,7 @@ describe('the pace of an operator', () => {
     '%s takes one recipient a transaction, whatever the settings',
     operator => {
       expect(
-        paceRow(operator, { ...NONE, recipientsPerSession: 50 }).recipientsPerTransaction,
+        limitsFor(operator, { ...NONE, recipientsPerSession: 50 }).recipientsPerTransaction,
       ).toBe(1)
     },
   )
@@ -54,7 +54,7 @@ describe('the pace of an operator', () => {
   test.each(['godaddy', 'titan', 'mxroute'])(
     '%s counts unknown users: few, and away soon',
     operator => {
-      expect(paceRow(operator, NONE)).toMatchObject({
+      expect(limitsFor(operator, NONE)).toMatchObject({
         sessionsMax: 1,
         recipientsPerSession: 5,
         unknownStreakMax: 3,
@@ -65,7 +65,7 @@ describe('the pace of an operator', () => {
   test.each(['toString', '__proto__', 'constructor'])(
     'of a domain called %s is the ordinary one',
     name => {
-      expect(paceRow(name, NONE)).toEqual(paceRow('somebody.test', NONE))
+      expect(limitsFor(name, NONE)).toEqual(limitsFor('somebody.test', NONE))
     },
   )
 })
@@ -74,7 +74,7 @@ describe('settings', () => {
   test('override every row', () => {
     const overrides = { sessionsPerOperator: 7, recipientsPerSession: 9, sessionsPerSecond: 0.5 }
     for (const operator of OPERATORS) {
-      expect(paceRow(operator, overrides)).toMatchObject({
+      expect(limitsFor(operator, overrides)).toMatchObject({
         sessionsMax: 7,
         recipientsPerSession: 9,
         sessionsPerSecond: 0.5,
@@ -84,24 +84,24 @@ describe('settings', () => {
 
   test('for one operator go before those for all, each by itself', () => {
     const all = { sessionsPerOperator: 7, recipientsPerSession: 9, sessionsPerSecond: 0.5 }
-    expect(paceRow('google', all, { ...NONE, sessionsPerOperator: 2 })).toMatchObject({
+    expect(limitsFor('google', all, { ...NONE, sessionsPerOperator: 2 })).toMatchObject({
       sessionsMax: 2,
       recipientsPerSession: 9,
       recipientsPerTransaction: 9,
       sessionsPerSecond: 0.5,
     })
-    expect(paceRow('google', all, { ...NONE, recipientsPerSession: 3 })).toMatchObject({
+    expect(limitsFor('google', all, { ...NONE, recipientsPerSession: 3 })).toMatchObject({
       sessionsMax: 7,
       recipientsPerSession: 3,
       recipientsPerTransaction: 3,
     })
-    expect(paceRow('outlook', NONE, { ...NONE, recipientsPerSession: 3 })).toMatchObject({
+    expect(limitsFor('outlook', NONE, { ...NONE, recipientsPerSession: 3 })).toMatchObject({
       recipientsPerTransaction: 1,
     })
   })
 
   test('never make a transaction of more than the hundred recipients of RFC 5321', () => {
-    expect(paceRow('google', { ...NONE, recipientsPerSession: 500 })).toMatchObject({
+    expect(limitsFor('google', { ...NONE, recipientsPerSession: 500 })).toMatchObject({
       recipientsPerSession: 500,
       recipientsPerTransaction: 100,
     })

@@ -1,23 +1,28 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
-import { Pace, type PaceRow, type Permit, type Start } from '../../src/probe/pace.ts'
+import {
+  type AcquireResult,
+  type ConnectionPermit,
+  RateController,
+  type RateLimits,
+} from '../../src/probe/pace.ts'
 import { fakeClock } from '../support/clock.ts'
 import { REFUSAL, ROW } from '../support/prober.ts'
 
 const never = new AbortController().signal
-function paced(row: Partial<PaceRow> = {}) {
+function paced(row: Partial<RateLimits> = {}) {
   const clock = fakeClock()
-  const pace = new Pace({ ...ROW, sessionsMax: 4, sessionsPerSecond: 2, ...row }, clock)
+  const pace = new RateController({ ...ROW, sessionsMax: 4, sessionsPerSecond: 2, ...row }, clock)
   return { clock, pace }
 }
 
-const permitOf = (start: Start): Permit => {
+const permitOf = (start: AcquireResult): ConnectionPermit => {
   if (!('permit' in start)) throw new Error(`no permit: ${JSON.stringify(start)}`)
   return start.permit
 }
-const waitOf = (start: Start) => ('waitMs' in start ? start.waitMs : 0)
+const waitOf = (start: AcquireResult) => ('waitMs' in start ? start.waitMs : 0)
 /** Opens and closes connections until the pace says wait; gives how many. */
-function burst(pace: Pace): number {
+function burst(pace: RateController): number {
   for (let count = 0; ; count++) {
     const start = pace.tryStart()
     if (!('permit' in start)) return count
@@ -25,8 +30,8 @@ function burst(pace: Pace): number {
   }
 }
 /** Holds connections until the pace says wait; gives how many. */
-function held(pace: Pace): number {
-  const permits: Permit[] = []
+function held(pace: RateController): number {
+  const permits: ConnectionPermit[] = []
   for (;;) {
     const start = pace.tryStart()
     if (!('permit' in start)) break
@@ -68,7 +73,7 @@ describe('permits', () => {
     const { pace, clock } = paced({ sessionsMax: 1, sessionsPerSecond: 1 / 60 })
     const permit = permitOf(pace.tryStart())
     await clock.advance(59 * SECOND)
-    let got: Start | null = null
+    let got: AcquireResult | null = null
     void pace.start(0, never).then(start => {
       got = start
     })
@@ -298,7 +303,7 @@ describe('too many unknown users in a row', () => {
   test('bring ten seconds of pause, doubled each time, at most two minutes', async () => {
     const { pace, clock } = paced()
     for (const seconds of [10, 20, 40, 80, 120, 120]) {
-      pace.strayed()
+      pace.streakExceeded()
       expect(pace.tryStart()).toEqual({ waitMs: seconds * SECOND, paused: true })
       await clock.advance(seconds * SECOND)
     }
@@ -323,23 +328,23 @@ describe('too many unknown users in a row', () => {
 
   test('are forgiven when a real one was found', async () => {
     const { pace, clock } = paced()
-    pace.strayed()
+    pace.streakExceeded()
     await clock.advance(10 * SECOND)
     pace.found()
-    pace.strayed()
+    pace.streakExceeded()
     expect(waitOf(pace.tryStart())).toBe(10 * SECOND)
   })
 
   test('never shorten a pause that the server asked for', () => {
     const { pace } = paced()
     pace.throttled(null)
-    pace.strayed()
+    pace.streakExceeded()
     expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
   })
 
   test('neither halve the rate nor count as trouble that was told', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
-    pace.strayed()
+    pace.streakExceeded()
     pace.throttled(null)
     expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
     await clock.advance(5 * MINUTE)

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { Places } from '../../src/probe/places.ts'
+import { ConnectionSemaphore } from '../../src/probe/places.ts'
 import { silentFrom, stay } from '../support/mx.ts'
 import { ask, createTestProber } from '../support/prober.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 test('a place is free again when it is handed back, once', async () => {
-  const places = new Places(1)
+  const places = new ConnectionSemaphore(1)
   const handBack = await places.take()
   let taken = 0
   for (const _ of [1, 2]) void places.take().then(() => taken++)
@@ -25,7 +25,7 @@ test('a connection of a list keeps its place until its farewell is over', async 
       farewells++
       return stay(session)
     },
-    { world: { places: new Places(1) } },
+    { world: { connectionSlots: new ConnectionSemaphore(1) } },
   )
   const first = home.begin([ask('ann@a.test')])
   await drainEventLoop()
@@ -41,7 +41,7 @@ test('a connection of a list keeps its place until its farewell is over', async 
 
 test('a single question waits for no list', async () => {
   const home = createTestProber(silentFrom('RCPT'), {
-    world: { places: new Places(1) },
+    world: { connectionSlots: new ConnectionSemaphore(1) },
   })
   home.begin([ask('ann@a.test')])
   await drainEventLoop()

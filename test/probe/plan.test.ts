@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import {
-  laneKey,
+  groupByMx,
+  mxGroupKey,
   needsSmtpUtf8,
   nextBatch,
-  planLanes,
-  type Question,
+  type ProbeTarget,
 } from '../../src/probe/plan.ts'
 import { ask } from '../support/prober.ts'
 
-const emails = (questions: readonly Question[]) => questions.map(({ address }) => address.text)
+const emails = (questions: readonly ProbeTarget[]) => questions.map(({ address }) => address.text)
 
 describe('lanes', () => {
   test('are one for each set of exchangers, in the order they come', () => {
-    const plans = planLanes([
+    const plans = groupByMx([
       ask('a@one.test', ['mx1.test', 'mx2.test']),
       ask('b@two.test', ['mx3.test']),
       ask('c@three.test', ['mx1.test', 'mx2.test']),
@@ -26,23 +26,23 @@ describe('lanes', () => {
   })
 
   test('hold their questions by domain, and in the order given within one', () => {
-    const [plan] = planLanes(
+    const [plan] = groupByMx(
       ['z@b.test', 'x@a.test', 'a@b.test', 'b@a.test'].map(email => ask(email)),
     )
     expect(emails(plan?.questions ?? [])).toEqual(['x@a.test', 'b@a.test', 'z@b.test', 'a@b.test'])
   })
 
   test('of no question are none', () => {
-    expect(planLanes([])).toEqual([])
+    expect(groupByMx([])).toEqual([])
   })
 
   test('of a domain that is its own exchanger have its name', () => {
-    expect(laneKey({ kind: 'implicit', host: 'a.test' })).toBe('a.test')
+    expect(mxGroupKey({ kind: 'implicit', host: 'a.test' })).toBe('a.test')
   })
 })
 
 describe('a batch', () => {
-  const names = (questions: readonly Question[], sizeMax = 20) =>
+  const names = (questions: readonly ProbeTarget[], sizeMax = 20) =>
     emails(nextBatch(questions, sizeMax))
 
   test('is of the domain of the first question', () => {

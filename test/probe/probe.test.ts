@@ -79,19 +79,19 @@ describe('probing', () => {
 
   test('shares one pace among those who ask one operator', () => {
     const { prober } = createTestProber(knows())
-    expect(prober.pace('a.test')).toBe(prober.pace('a.test'))
-    expect(prober.pace('a.test')).not.toBe(prober.pace('b.test'))
+    expect(prober.rateController('a.test')).toBe(prober.rateController('a.test'))
+    expect(prober.rateController('a.test')).not.toBe(prober.rateController('b.test'))
   })
 
   test('remembers the pace longer than any pause lasts', async () => {
     const { prober, clock } = createTestProber(knows())
-    const pace = prober.pace('a.test')
+    const pace = prober.rateController('a.test')
     pace.throttled(24 * HOUR)
     await clock.advance(66 * MINUTE)
-    expect(prober.pace('a.test')).toBe(pace)
-    expect(prober.pace('a.test').tryStart()).toMatchObject({ paused: true })
+    expect(prober.rateController('a.test')).toBe(pace)
+    expect(prober.rateController('a.test').tryStart()).toMatchObject({ paused: true })
     await clock.advance(3 * HOUR)
-    expect(prober.pace('a.test')).not.toBe(pace)
+    expect(prober.rateController('a.test')).not.toBe(pace)
   })
 
   test('names its egress', () => {

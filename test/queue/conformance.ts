@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Handler, NextDue, Queue } from '../../src/queue/queue.ts'
+import type { Handler, Queue, Reschedule } from '../../src/queue/queue.ts'
 
 /** A queue with its time: a fake clock's, or the real one for a queue that lives in a database. */
 export type QueueBench = {
@@ -43,7 +43,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       await queue.put('k', 'a')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       desk.end('a', 'done')
       await bench.pass(bench.waitMs)
       expect(desk.order).toEqual(['a'])
@@ -54,14 +54,14 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       await queue.put('k', 'a')
       await bench.pass(bench.waitMs)
       queue.work('k', desk.handler, { concurrency: 1 })
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
     })
 
     test('a key that waits is not put a second time', async () => {
       const desk = newDesk()
       for (let n = 0; n < 3; n++) await queue.put('k', 'a')
       queue.work('k', desk.handler, { concurrency: 5 })
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       desk.end('a', 'done')
       await bench.pass(bench.waitMs)
       expect(desk.order).toEqual(['a'])
@@ -71,12 +71,12 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       await queue.put('k', 'a')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       for (let n = 0; n < 3; n++) await queue.put('k', 'a')
       await bench.pass(bench.waitMs)
       expect(desk.order).toEqual(['a'])
       desk.end('a', 'done')
-      await bench.until(desk.begun('a', 2))
+      await bench.until(desk.started('a', 2))
       desk.end('a', 'done')
       await bench.pass(bench.waitMs)
       expect(desk.order).toEqual(['a', 'a'])
@@ -89,7 +89,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       queue.work('l', other.handler, { concurrency: 1 })
       await queue.put('k', 'a')
       await queue.put('l', 'a')
-      await bench.until(Promise.all([one.begun('a'), other.begun('a')]))
+      await bench.until(Promise.all([one.started('a'), other.started('a')]))
     })
 
     test('nothing is worked on before its time', async () => {
@@ -98,7 +98,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const dueAt = bench.now() + 2 * bench.waitMs
       await queue.put('k', 'later', dueAt)
       await queue.put('k', 'now')
-      await bench.until(desk.begun('later'))
+      await bench.until(desk.started('later'))
       expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
       expect(desk.order).toEqual(['now', 'later'])
     })
@@ -111,7 +111,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       await queue.put('k', 'a', soon)
       await queue.put('k', 'b', soon)
       await queue.put('k', 'b', late)
-      await bench.until(Promise.all([desk.begun('a'), desk.begun('b')]))
+      await bench.until(Promise.all([desk.started('a'), desk.started('b')]))
       expect(bench.now()).toBeGreaterThanOrEqual(soon)
       expect(bench.now()).toBeLessThan(late)
     })
@@ -120,10 +120,10 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       const dueAt = bench.now() + 2 * bench.waitMs
       desk.end('a', { dueAt })
-      await bench.until(desk.begun('a', 2))
+      await bench.until(desk.started('a', 2))
       expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
     })
 
@@ -131,28 +131,28 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       const late = bench.now() + 3_600_000
       await queue.put('k', 'a')
       desk.end('a', { dueAt: late })
-      await bench.until(desk.begun('a', 2))
+      await bench.until(desk.started('a', 2))
       expect(bench.now()).toBeLessThan(late)
     })
 
     test('an entry that is done is rechecked, and due again when that says so', async () => {
       const desk = newDesk()
       const rechecked: string[] = []
-      const recheck = async (key: string): Promise<NextDue> =>
+      const recheck = async (key: string): Promise<Reschedule> =>
         rechecked.push(key) === 1 ? { dueAt: bench.now() + bench.waitMs } : 'done'
       queue.work('k', desk.handler, { concurrency: 1, recheck })
       await queue.put('k', 'a')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       const endedAt = bench.now()
       desk.end('a', 'done')
-      await bench.until(desk.begun('a', 2))
+      await bench.until(desk.started('a', 2))
       expect(bench.now()).toBeGreaterThanOrEqual(endedAt + bench.waitMs)
       desk.end('a', { dueAt: bench.now() })
-      await bench.until(desk.begun('a', 3))
+      await bench.until(desk.started('a', 3))
       desk.end('a', 'done')
       await bench.pass(2 * bench.waitMs)
       expect({ rechecked, order: desk.order }).toEqual({
@@ -179,7 +179,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       for (const key of keys) await queue.put('k', key)
       queue.work('k', desk.handler, { concurrency: 1 })
       for (const key of keys) {
-        await bench.until(desk.begun(key))
+        await bench.until(desk.started(key))
         desk.end(key, 'done')
       }
       expect(desk.order).toEqual(keys)
@@ -206,7 +206,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       await queue.putAll('k', ['a', 'b', 'c'], late)
       await queue.putAll('k', ['b'], soon)
       queue.work('k', desk.handler, { concurrency: 5 })
-      await bench.until(Promise.all([desk.begun('a'), desk.begun('b')]))
+      await bench.until(Promise.all([desk.started('a'), desk.started('b')]))
       await bench.pass(bench.waitMs)
       expect(desk.order.toSorted()).toEqual(['a', 'b'])
       expect(bench.now()).toBeGreaterThanOrEqual(soon)
@@ -217,7 +217,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a', bench.now() + 3_600_000)
       await queue.put('k', 'a')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
     })
 
     test('keys of any characters are given back as they were put', async () => {
@@ -246,7 +246,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       for (const key of ['a', 'b', 'c']) await queue.put('k', key)
       queue.work('k', desk.handler, { concurrency: 1 })
       for (const key of ['a', 'b', 'c', 'a']) {
-        await bench.until(desk.begun(key, key === 'a' && desk.order.length > 2 ? 2 : 1))
+        await bench.until(desk.started(key, key === 'a' && desk.order.length > 2 ? 2 : 1))
         desk.end(key, { dueAt: bench.now() })
       }
       await bench.until(desk.count(5))
@@ -257,13 +257,13 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const desk = newDesk()
       for (const key of ['a', 'b', 'c']) await queue.put('k', key)
       queue.work('k', desk.handler, { concurrency: 1 })
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       desk.fail('a')
       for (const key of ['b', 'c']) {
-        await bench.until(desk.begun(key))
+        await bench.until(desk.started(key))
         desk.end(key, 'done')
       }
-      await bench.until(desk.begun('a', 2))
+      await bench.until(desk.started('a', 2))
       expect(desk.order).toEqual(['a', 'b', 'c', 'a'])
     })
 
@@ -280,7 +280,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
         { concurrency: 1 },
       )
       await queue.put('k', 'a')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       await bench.pass(bench.waitMs)
       desk.end('a', 'done')
       await bench.pass(bench.waitMs)
@@ -301,9 +301,9 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       desk.fail('a')
-      await bench.until(desk.begun('a', 2))
+      await bench.until(desk.started('a', 2))
       desk.end('a', 'done')
       await bench.pass(bench.waitMs)
       expect(desk.order).toEqual(['a', 'a'])
@@ -314,7 +314,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const worker = queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
       await queue.put('k', 'b')
-      await bench.until(desk.begun('a'))
+      await bench.until(desk.started('a'))
       let stopped = false
       const stopping = worker.stop().then(() => {
         stopped = true
@@ -344,7 +344,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       queue.work('l', other.handler, { concurrency: 1 })
       await queue.put('k', 'a')
       await queue.put('l', 'b')
-      await bench.until(Promise.all([one.begun('a'), other.begun('b')]))
+      await bench.until(Promise.all([one.started('a'), other.started('b')]))
       const closing = queue.close()
       await bench.pass(bench.waitMs)
       expect([...one.told, ...other.told]).toEqual(['a', 'b'])
@@ -362,22 +362,22 @@ export class Desk {
   /** Keys that ran when their lease said that the worker stops. */
   readonly told: string[] = []
   runningMax = 0
-  readonly #running = new Map<string, { end(next: NextDue): void; fail(error: Error): void }>()
+  readonly #running = new Map<string, { end(next: Reschedule): void; fail(error: Error): void }>()
   #watchers: (() => void)[] = []
-  #isOver = false
+  #isDone = false
 
   readonly handler: Handler = (key, { stopping }) => {
     if (this.#running.has(key)) this.twiceAtOnce.push(key)
     this.order.push(key)
     stopping.addEventListener('abort', () => this.#running.has(key) && this.told.push(key))
-    if (this.#isOver) return Promise.resolve('done')
-    const run = new Promise<NextDue>((end, fail) => this.#running.set(key, { end, fail }))
+    if (this.#isDone) return Promise.resolve('done')
+    const run = new Promise<Reschedule>((end, fail) => this.#running.set(key, { end, fail }))
     this.runningMax = Math.max(this.runningMax, this.#running.size)
     for (const look of [...this.#watchers]) look()
     return run
   }
 
-  end(key: string, next: NextDue): void {
+  end(key: string, next: Reschedule): void {
     this.#take(key).end(next)
   }
 
@@ -387,12 +387,12 @@ export class Desk {
 
   /** Everything that runs ends, and whatever begins later ends at once. */
   endAll(): void {
-    this.#isOver = true
+    this.#isDone = true
     for (const key of this.running) this.end(key, 'done')
   }
 
   /** When the key has begun to run for the `times`-th time. */
-  begun(key: string, times = 1): Promise<void> {
+  started(key: string, times = 1): Promise<void> {
     return this.#when(() => this.order.filter(one => one === key).length >= times)
   }
 

@@ -41,7 +41,7 @@ export class FakeTaskStore implements TaskStore {
     return waiting.map(([key, task]) => {
       task.isActive = true
       task.attempt++
-      task.touchedAt = this.#clock.ticks()
+      task.touchedAt = this.#clock.monotonicNow()
       return { key, id: task.id, attempt: task.attempt }
     })
   }
@@ -54,14 +54,14 @@ export class FakeTaskStore implements TaskStore {
   async touch(claims: readonly Claim[]): Promise<ReadonlySet<string>> {
     await this.#called('touch')
     const held = claims.filter(claim => this.#held(claim) !== null)
-    for (const claim of held) (this.#held(claim) as Task).touchedAt = this.#clock.ticks()
+    for (const claim of held) (this.#held(claim) as Task).touchedAt = this.#clock.monotonicNow()
     return new Set(held.map(({ id }) => id))
   }
 
   /** Tasks whose claim was not renewed wait again. */
   expire(): void {
     for (const task of this.#tasks.values()) {
-      if (this.#clock.ticks() - task.touchedAt > HEARTBEAT_MS) task.isActive = false
+      if (this.#clock.monotonicNow() - task.touchedAt > HEARTBEAT_MS) task.isActive = false
     }
   }
 

@@ -16,18 +16,18 @@ const missing = missingOf(SERVERS)
 // The reporter tells how many tests were skipped, not why.
 if (missing !== null && !REQUIRED) console.warn(`No test against real servers: ${missing}`)
 
-let house: RealServers
+let services: RealServers
 
 describe.skipIf(missing !== null && !REQUIRED)('real servers', () => {
   beforeAll(async () => {
     if (missing !== null) throw new Error(missing)
-    house = await startRealServers(SERVERS)
+    services = await startRealServers(SERVERS)
   })
-  afterAll(() => house?.close())
+  afterAll(() => services?.close())
 
   describe.each(TABLES)('%s', table => {
     test.concurrent.each(casesOf(table))('$name', async row => {
-      const results = await ask(house, row)
+      const results = await ask(services, row)
       expect(results.map(({ email }) => email).toSorted()).toEqual(row.addresses.toSorted())
       for (const result of results) {
         expect(findingsOf(result, row), storyOf(result)).toEqual(row.expected)
@@ -63,7 +63,7 @@ const namesOf = (count: number) =>
 
 async function gathered(texts: readonly string[], options: EngineOptions = {}): Promise<Result[]> {
   const results: Result[] = []
-  for await (const result of house.engine(options).verifyMany(texts)) results.push(result)
+  for await (const result of services.engine(options).verifyMany(texts)) results.push(result)
   return results
 }
 
@@ -84,7 +84,7 @@ const recipientsIn = (log: readonly string[]) =>
 
 /** The log of a domain, once it has so many lines of this kind: they are written after the client has gone. */
 async function untilLogged(domain: string, kind: RegExp, count: number): Promise<string[]> {
-  const read = () => postfixLog(house.dirOf(postfix), domain)
+  const read = () => postfixLog(services.dirOf(postfix), domain)
   await vi.waitFor(
     () => expect(read().filter(line => kind.test(line)).length).toBeGreaterThanOrEqual(count),
     { timeout: 120_000 },

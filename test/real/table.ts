@@ -55,9 +55,9 @@ function spelledOut(address: string): string[] {
 }
 
 /** Asks as the row says, with an engine of its own, which has nothing in its memory. */
-export async function ask(house: RealServers, { addresses, options }: Case): Promise<Result[]> {
+export async function ask(services: RealServers, { addresses, options }: Case): Promise<Result[]> {
   const isList = options.includes('list')
-  const engine = house.engine(engineOptions(house, options))
+  const engine = services.engine(engineOptions(services, options))
   if (!isList) return Promise.all(addresses.map(address => engine.verify(address, DIALOGUE)))
   const results: Result[] = []
   for await (const result of engine.verifyMany(addresses)) results.push(result)
@@ -84,9 +84,12 @@ export function findingsOf({ verdict, evidence }: Result, { expected }: Case): F
 export const storyOf = ({ email, evidence }: Result) =>
   [email, JSON.stringify(evidence.answer), ...(evidence.dialogue ?? [])].join('\n')
 
-function engineOptions(house: RealServers, options: readonly string[]): EngineOptions {
+function engineOptions(services: RealServers, options: readonly string[]): EngineOptions {
   const given = options.filter(option => option !== 'list').map(option => option.split('='))
-  return Object.assign({}, ...given.map(([key = '', value = '']) => oneOption(house, key, value)))
+  return Object.assign(
+    {},
+    ...given.map(([key = '', value = '']) => oneOption(services, key, value)),
+  )
 }
 
 /** A hundred times as quick: what waits five minutes waits three seconds. Servers may take their time all the same. */
@@ -101,7 +104,7 @@ const HASTY: EngineOptions = {
 function hastyClock(speed: number): Clock {
   return {
     now: systemClock.now,
-    ticks: () => systemClock.ticks() * speed,
+    monotonicNow: () => systemClock.monotonicNow() * speed,
     after: (delayMs, callback) => systemClock.after(delayMs / speed, callback),
   }
 }

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
-import { classify, PHRASES, phraseFor, type Stage } from '../../src/smtp/answer.ts'
-import { WORDS_ABOUT_US } from '../../src/smtp/meaning/phrases.ts'
-import { reasonText } from '../../src/smtp/reason-text.ts'
+import { classifyReply, matchRule, REPLY_RULES, type Stage } from '../../src/smtp/answer.ts'
+import { BLOCK_PHRASES } from '../../src/smtp/meaning/phrases.ts'
+import { describeOutcome } from '../../src/smtp/reason-text.ts'
 import type { Reply } from '../../src/smtp/reply.ts'
 import { anyCharacter, fc } from '../support/property.ts'
 import { vocabulary } from './vocabulary.ts'
@@ -35,41 +35,43 @@ function reply(code: number, text: string, enhanced: string | null = null) {
 }
 
 const meaning = (stage: Stage, code: number, text: string, enhanced: string | null = null) => {
-  const answer = classify(stage, reply(code, text, enhanced))
+  const answer = classifyReply(stage, reply(code, text, enhanced))
   return `${answer.kind}/${answer.why}`
 }
 
 describe('the table of phrases', () => {
   test.each(rows)('$line', ({ stage, reply, means }) => {
-    const answer = classify(stage, reply)
+    const answer = classifyReply(stage, reply)
     expect(`${answer.kind}/${answer.why}`).toBe(means)
   })
 
   test('every row decides at least one reply of the fixtures', () => {
     const reached = new Set(
-      [...rows, ...vocabulary].map(({ stage, reply }) => phraseFor(stage, reply)),
+      [...rows, ...vocabulary].map(({ stage, reply }) => matchRule(stage, reply)),
     )
-    const idle = PHRASES.filter(phrase => !reached.has(phrase))
+    const idle = REPLY_RULES.filter(phrase => !reached.has(phrase))
     expect(
       idle.map(({ meaning, pattern, enhanced, code }) => [meaning, pattern, enhanced, code]),
     ).toEqual([])
   })
 
   test('every row names its source and its provider', () => {
-    expect(PHRASES.filter(({ source, provider }) => source.length < 3 || provider === '')).toEqual(
-      [],
-    )
+    expect(
+      REPLY_RULES.filter(({ source, provider }) => source.length < 3 || provider === ''),
+    ).toEqual([])
   })
 
   test('no pattern has flags or refers back, so that several can be asked as one', () => {
-    const alone = PHRASES.flatMap(({ pattern }) => pattern ?? []).filter(
+    const alone = REPLY_RULES.flatMap(({ pattern }) => pattern ?? []).filter(
       ({ flags, source }) => flags !== '' || /\\[1-9k]|\(\?<\w/.test(source),
     )
     expect(alone).toEqual([])
   })
 
   test('no pattern repeats without bound, so that no text makes it slow', () => {
-    const unbounded = PHRASES.filter(({ pattern }) => /(?<!\\)[*+]|\{\d+,\}/.test(bare(pattern)))
+    const unbounded = REPLY_RULES.filter(({ pattern }) =>
+      /(?<!\\)[*+]|\{\d+,\}/.test(bare(pattern)),
+    )
     expect(unbounded.map(({ pattern }) => pattern)).toEqual([])
   })
 
@@ -77,9 +79,9 @@ describe('the table of phrases', () => {
 })
 
 describe('trouble of ours is never a dead mailbox', () => {
-  const ours = new Set(WORDS_ABOUT_US.filter(({ meaning }) => !meaning.startsWith('rejected/')))
+  const ours = new Set(BLOCK_PHRASES.filter(({ meaning }) => !meaning.startsWith('rejected/')))
   const isAboutUs = ({ reply }: { readonly reply: Reply }) => {
-    const phrase = phraseFor('rcpt', reply)
+    const phrase = matchRule('rcpt', reply)
     return phrase !== null && ours.has(phrase)
   }
   const aboutUs = rows.filter(isAboutUs)
@@ -106,7 +108,7 @@ describe('trouble of ours is never a dead mailbox', () => {
   const failures = rows.filter(({ reply: { code } }) => code >= 400 && code !== 521 && code !== 556)
 
   test.each(failures)('before RCPT no 4xx or 5xx speaks of the mailbox: $line', ({ reply }) => {
-    const kinds = stages.map(stage => classify(stage, reply).kind)
+    const kinds = stages.map(stage => classifyReply(stage, reply).kind)
     expect(
       kinds.filter(kind => kind !== 'refused-us' && kind !== 'deferred' && kind !== 'silent'),
     ).toEqual([])
@@ -115,7 +117,7 @@ describe('trouble of ours is never a dead mailbox', () => {
   test('only 250, 251 and 252 at RCPT are accepted, or a refusal that says the mailbox exists', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 999 }), fc.string(), (code, text) => {
-        const { kind, why } = classify('rcpt', reply(code, text))
+        const { kind, why } = classifyReply('rcpt', reply(code, text))
         if (kind === 'accepted' && why !== 'restricted') expect([250, 251, 252]).toContain(code)
         if (code < 400 || code > 599) expect(['accepted', 'silent']).toContain(kind)
       }),
@@ -127,12 +129,12 @@ describe('trouble of ours is never a dead mailbox', () => {
       rows.map(row => ({ ...row.reply, code })),
     )
     const rejected = temporary.filter(given => {
-      const { kind, why } = classify('rcpt', given)
+      const { kind, why } = classifyReply('rcpt', given)
       return kind === 'rejected' && why !== 'full'
     })
     expect(rejected).not.toEqual([])
     for (const given of rejected) {
-      expect(phraseFor('rcpt', given)?.code?.test('450'), given.text).toBe(true)
+      expect(matchRule('rcpt', given)?.code?.test('450'), given.text).toBe(true)
     }
   })
 
@@ -143,7 +145,7 @@ describe('trouble of ours is never a dead mailbox', () => {
         fc.integer({ min: 100, max: 699 }),
         fc.string({ unit: anyCharacter, maxLength: 5_000 }),
         (stage, code, text) => {
-          expect(reasonText(classify(stage, reply(code, text)))).not.toBe('')
+          expect(describeOutcome(classifyReply(stage, reply(code, text)))).not.toBe('')
         },
       ),
     )
@@ -180,7 +182,7 @@ describe('names in a reply do not sway it', () => {
       'refused-us/policy',
     ],
   ])('%s', (_, code, text, means) => {
-    const { kind, why } = classify('rcpt', reply(code, text), about)
+    const { kind, why } = classifyReply('rcpt', reply(code, text), about)
     expect(`${kind}/${why}`).toBe(means)
   })
 
@@ -200,7 +202,7 @@ describe('names in a reply do not sway it', () => {
     ['blacklisted', 550, '<blacklisted> does not exist', 'rejected/no-mailbox'],
     ['blacklisted', 550, 'blacklisted@x.test: does not exist', 'rejected/no-mailbox'],
   ])('%s@x.test is told %i %s', (local, code, text, means) => {
-    const { kind, why } = classify('rcpt', reply(code, text), { recipient: `${local}@x.test` })
+    const { kind, why } = classifyReply('rcpt', reply(code, text), { recipient: `${local}@x.test` })
     expect(`${kind}/${why}`).toBe(means)
   })
 })
@@ -221,7 +223,7 @@ describe('the wait a server names', () => {
     ['try again in 0 seconds', null],
     ['please try again later', null],
   ])('%s', (text, waitMs) => {
-    expect(classify('rcpt', reply(450, text))).toMatchObject({
+    expect(classifyReply('rcpt', reply(450, text))).toMatchObject({
       kind: 'deferred',
       retryAfterMs: waitMs,
     })
@@ -229,19 +231,19 @@ describe('the wait a server names', () => {
 })
 
 describe('what callers ask of an answer', () => {
-  const answer = (code: number, text: string) => classify('rcpt', reply(code, text))
+  const answer = (code: number, text: string) => classifyReply('rcpt', reply(code, text))
 
   test('the sentence for people names the list that refused us', () => {
-    expect(reasonText(answer(554, 'blocked using zen.spamhaus.org'))).toMatch(
+    expect(describeOutcome(answer(554, 'blocked using zen.spamhaus.org'))).toMatch(
       /^The server refused our address, not yours: it is on the list of Spamhaus/,
     )
-    expect(reasonText(answer(554, 'poor reputation'))).toContain('on a block list')
+    expect(describeOutcome(answer(554, 'poor reputation'))).toContain('on a block list')
   })
 
   test('the sentence for people says when to ask again', () => {
-    expect(reasonText(answer(450, 'Greylisted for 61 seconds'))).toContain('in 2 minutes')
-    expect(reasonText(answer(450, 'Greylisted for 5 seconds'))).toContain('in 5 seconds.')
-    expect(reasonText(answer(450, 'Greylisted for 1 hour'))).toContain('in 1 hour.')
-    expect(reasonText(answer(450, 'Greylisted'))).toContain('Ask again later')
+    expect(describeOutcome(answer(450, 'Greylisted for 61 seconds'))).toContain('in 2 minutes')
+    expect(describeOutcome(answer(450, 'Greylisted for 5 seconds'))).toContain('in 5 seconds.')
+    expect(describeOutcome(answer(450, 'Greylisted for 1 hour'))).toContain('in 1 hour.')
+    expect(describeOutcome(answer(450, 'Greylisted'))).toContain('Ask again later')
   })
 })

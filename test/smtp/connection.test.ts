@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { EvError } from '../../src/base/error.ts'
-import { isBroken } from '../../src/smtp/connection.ts'
+import { isFailure } from '../../src/smtp/connection.ts'
 import { Session } from '../../src/smtp/session.ts'
 import { anyCharacter, fc, runs } from '../support/property.ts'
 import { breakOff, codeOf, greeted, sameSocket, TIMES, talk, turns } from './talk.ts'
@@ -31,9 +31,9 @@ describe('trouble', () => {
 
   async function staysBroken(session: Session) {
     expect(session.usable).toBe(false)
-    expect(isBroken(await session.greeting())).toBe(true)
-    expect(isBroken(await session.ehlo('probe.test'))).toBe(true)
-    expect(isBroken(await session.starttls(sameSocket))).toBe(true)
+    expect(isFailure(await session.greeting())).toBe(true)
+    expect(isFailure(await session.ehlo('probe.test'))).toBe(true)
+    expect(isFailure(await session.starttls(sameSocket))).toBe(true)
     expect(await session.mail('')).toMatchObject({ stage: 'mail' })
     expect(await session.rcpt('a@a.test')).toMatchObject({ stage: 'rcpt' })
     expect(await session.rset()).toMatchObject({ stage: 'rset' })
@@ -199,7 +199,7 @@ describe('trouble', () => {
       const reset = session.rset()
       await turns()
       await say(...long)
-      if (!isBroken(await reset)) read += 32_000
+      if (!isFailure(await reset)) read += 32_000
     }
     expect(session.usable).toBe(false)
     expect(read).toBeLessThan(131_072 + 10 * 4_096)
@@ -350,7 +350,7 @@ describe('injection', () => {
       .array(fc.oneof(nasty, fc.string({ unit: anyCharacter, maxLength: 12 }), fc.emailAddress()), {
         maxLength: 4,
       })
-      .map(parts => parts.join(''))
+      .map(deps => deps.join(''))
     const step = fc.tuple(fc.constantFrom('ehlo', 'mail', 'rcpt', 'rset', 'starttls', 'quit'), name)
     await fc.assert(
       fc.asyncProperty(

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { addressJudge } from '../../src/smtp/public-address.ts'
+import { createIpPolicy } from '../../src/smtp/public-address.ts'
 import { fc, runs } from '../support/property.ts'
 
-const mayDial = addressJudge([])
+const mayDial = createIpPolicy([])
 
 // First and last address of each range, and the reason.
 const REFUSED: [reason: string, ...ips: string[]][] = [
@@ -109,7 +109,7 @@ describe('the judge of addresses', () => {
 })
 
 describe('ranges let in by the operator', () => {
-  const inside = (range: string, ...ips: string[]) => ips.map(addressJudge([range]))
+  const inside = (range: string, ...ips: string[]) => ips.map(createIpPolicy([range]))
 
   test('a CIDR lets in its own addresses and no others', () => {
     expect(inside('127.0.0.0/8', '127.0.0.1', '127.255.255.255', '10.0.0.1')).toEqual([
@@ -169,7 +169,7 @@ describe('ranges let in by the operator', () => {
     ['10.0.0.1-10.0.0.9', 'a span'],
     ['*', 'a star'],
   ])('%j is no range: %s', range => {
-    expect(() => addressJudge([range])).toThrow(
+    expect(() => createIpPolicy([range])).toThrow(
       expect.objectContaining({
         code: 'bad_config',
         message: expect.stringContaining('write an IP address or a CIDR'),

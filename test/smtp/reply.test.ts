@@ -194,13 +194,13 @@ describe('chunking', () => {
     { weight: 1, arbitrary: fc.integer({ min: 2_040, max: 2_052 }).map(n => 'x'.repeat(n)) },
   )
   const end = fc.constantFrom('\r\n', '\r\n', '\r\n', '\n', '\r', '')
-  const lines = fc.array(fc.tuple(code, separator, words, end).map(parts => parts.join('')))
+  const lines = fc.array(fc.tuple(code, separator, words, end).map(deps => deps.join('')))
   const sane = fc.array(
     fc
       .tuple(fc.constantFrom('250-', '250 '), words, fc.constant('\r\n'))
-      .map(parts => parts.join('')),
+      .map(deps => deps.join('')),
   )
-  const stream = fc.oneof(sane, lines).map(parts => Buffer.from(parts.join('')))
+  const stream = fc.oneof(sane, lines).map(deps => Buffer.from(deps.join('')))
 
   test('does not change what is read, down to one byte at a time', () => {
     fc.assert(

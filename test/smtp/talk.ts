@@ -1,6 +1,10 @@
 import { type Duplex, duplexPair } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
-import { type Broken, type ConnectionOptions, isBroken } from '../../src/smtp/connection.ts'
+import {
+  type ConnectionFailure,
+  type ConnectionOptions,
+  isFailure,
+} from '../../src/smtp/connection.ts'
 import type { Reply } from '../../src/smtp/reply.ts'
 import { Session } from '../../src/smtp/session.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
@@ -46,8 +50,8 @@ export async function greeted(
 export const replyOf = (...texts: string[]) =>
   texts.map((text, i) => `250${i === texts.length - 1 ? ' ' : '-'}${text}`)
 
-export const codeOf = (outcome: Reply | Broken) =>
-  isBroken(outcome) ? outcome.broken : outcome.code
+export const codeOf = (outcome: Reply | ConnectionFailure) =>
+  isFailure(outcome) ? outcome.broken : outcome.code
 
 /** TLS that changes nothing. */
 export const sameSocket = async (socket: Duplex) => socket

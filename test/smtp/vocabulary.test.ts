@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { classify } from '../../src/smtp/answer.ts'
+import { classifyReply } from '../../src/smtp/answer.ts'
 import { type VocabularyCase, vocabulary } from './vocabulary.ts'
 
 const meaningOf = ({ stage, reply }: VocabularyCase) => {
-  const { kind, why } = classify(stage, reply)
+  const { kind, why } = classifyReply(stage, reply)
   return `${kind}/${why}`
 }
 const accepted = ({ means, also }: VocabularyCase) => [means, ...also]
@@ -64,7 +64,7 @@ const ADJECTIVES = ['unknown', 'no such', 'invalid', 'bad', 'nonexistent', 'disa
 
 describe('the subject decides, not what is said of it', () => {
   const answer = (text: string, enhanced: string | null) =>
-    classify('rcpt', { code: 550, enhanced, text }, { recipient: 'ann@mx.example' })
+    classifyReply('rcpt', { code: 550, enhanced, text }, { recipient: 'ann@mx.example' })
 
   test.each([
     ...['sender', 'the sender address', 'sender mailbox', 'sending account', 'sending domain'],

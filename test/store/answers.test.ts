@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DAY, HOUR } from '../../src/base/clock.ts'
-import type { Remembered } from '../../src/engine/memory.ts'
-import { forgetAnswers, keepAnswers, recallAnswers } from '../../src/store/answers.ts'
+import type { CachedAnswer } from '../../src/engine/memory.ts'
+import { deleteCachedAnswers, getCachedAnswers, putCachedAnswers } from '../../src/store/answers.ts'
 import { type Database, write } from '../../src/store/database.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
@@ -20,19 +20,19 @@ const ANSWERS = {
 } as const
 
 /** What a server said, as far as it matters for keeping it. */
-const remembered = (kind: keyof typeof ANSWERS, at: number, host = 'mx.a.test'): Remembered =>
-  ({ probed: { answer: ANSWERS[kind], catchAll: false, host }, at }) as unknown as Remembered
+const remembered = (kind: keyof typeof ANSWERS, at: number, host = 'mx.a.test'): CachedAnswer =>
+  ({ probed: { answer: ANSWERS[kind], catchAll: false, host }, at }) as unknown as CachedAnswer
 
-const keep = (database: Database, entries: Record<string, Remembered>) =>
-  write(database, trx => keepAnswers(trx, new Map(Object.entries(entries))))
+const keep = (database: Database, entries: Record<string, CachedAnswer>) =>
+  write(database, trx => putCachedAnswers(trx, new Map(Object.entries(entries))))
 
 test('an answer comes back as it was kept; an unknown address has none', async () => {
   const { database, clock } = await memory()
   const answer = remembered('accepted', clock.now())
   await keep(database, { 'a@x.test': answer })
-  const found = await recallAnswers(database, ['a@x.test', 'b@x.test'])
+  const found = await getCachedAnswers(database, ['a@x.test', 'b@x.test'])
   expect([...found]).toEqual([['a@x.test', answer]])
-  expect(await recallAnswers(database, [])).toEqual(new Map())
+  expect(await getCachedAnswers(database, [])).toEqual(new Map())
 })
 
 test.each([
@@ -42,9 +42,9 @@ test.each([
   const { database, clock } = await memory()
   await keep(database, { 'a@x.test': remembered(kind, clock.now()) })
   await clock.advance(keepMs - 1)
-  expect((await recallAnswers(database, ['a@x.test'])).size).toBe(1)
+  expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(1)
   await clock.advance(1)
-  expect((await recallAnswers(database, ['a@x.test'])).size).toBe(0)
+  expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(0)
 })
 
 test.each(['deferred', 'silent', 'refused'] as const)(
@@ -58,7 +58,7 @@ test.each(['deferred', 'silent', 'refused'] as const)(
       'a@x.test': remembered(kind, after),
       'b@x.test': remembered(kind, after),
     })
-    expect([...(await recallAnswers(database, ['a@x.test', 'b@x.test']))]).toEqual([
+    expect([...(await getCachedAnswers(database, ['a@x.test', 'b@x.test']))]).toEqual([
       ['a@x.test', known],
     ])
   },
@@ -69,9 +69,9 @@ test('a later definite answer takes the place of an earlier one, with its own ti
   await keep(database, { 'a@x.test': remembered('accepted', clock.now()) })
   const later = remembered('rejected', clock.now() + HOUR)
   await keep(database, { 'a@x.test': later })
-  expect((await recallAnswers(database, ['a@x.test'])).get('a@x.test')).toEqual(later)
+  expect((await getCachedAnswers(database, ['a@x.test'])).get('a@x.test')).toEqual(later)
   await clock.advance(7 * HOUR)
-  expect((await recallAnswers(database, ['a@x.test'])).size).toBe(0)
+  expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(0)
 })
 
 test('thousands are kept and recalled at once', async () => {
@@ -79,7 +79,7 @@ test('thousands are kept and recalled at once', async () => {
   const keys = Array.from({ length: 2_100 }, (_, n) => `user${n}@x.test`)
   const one = remembered('accepted', clock.now())
   await keep(database, Object.fromEntries(keys.map(key => [key, one])))
-  expect((await recallAnswers(database, keys)).size).toBe(keys.length)
+  expect((await getCachedAnswers(database, keys)).size).toBe(keys.length)
 })
 
 test('forgetting removes what is no longer kept, and only that', async () => {
@@ -89,7 +89,7 @@ test('forgetting removes what is no longer kept, and only that', async () => {
     'b@x.test': remembered('accepted', clock.now()),
   })
   await clock.advance(DAY)
-  await write(database, trx => forgetAnswers(trx, clock.now()))
+  await write(database, trx => deleteCachedAnswers(trx, clock.now()))
   const left = await database.db.selectFrom('answer').select('address_key').execute()
   expect(left).toEqual([{ address_key: 'b@x.test' }])
 })

@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import type { Remembered } from '../../src/engine/memory.ts'
+import type { CachedAnswer } from '../../src/engine/memory.ts'
 import { addHistory, type Verification } from '../../src/store/account/history.ts'
 import { countUsage, type Usage, usageOf } from '../../src/store/account/usage.ts'
-import { keepAnswers, recallAnswers } from '../../src/store/answers.ts'
-import { type Database, openDatabase, writeBeside } from '../../src/store/database.ts'
+import { getCachedAnswers, putCachedAnswers } from '../../src/store/answers.ts'
+import { type Database, openDatabase, writeConcurrent } from '../../src/store/database.ts'
 import { cancelJob, countResults, startJob } from '../../src/store/job/course.ts'
 import { jobIn, openJobIn, readJob } from '../../src/store/job/jobs.ts'
-import { addItems, noteCopies } from '../../src/store/job/loading.ts'
-import { keepReplay } from '../../src/store/replays.ts'
+import { addItems, markCopies } from '../../src/store/job/loading.ts'
+import { saveResponse } from '../../src/store/replays.ts'
 import { addJob, fileAll, onPostgres, tempDatabase, tempPostgres } from '../support/database.ts'
 
 const MANY = Array.from({ length: 12 }, (_, n) => n)
@@ -40,7 +40,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
     await addJob(one, ['a@x.test'], 'job_a')
     const gate = Promise.withResolvers<void>()
     const taken = Promise.withResolvers<void>()
-    const recording = writeBeside(one, async trx => {
+    const recording = writeConcurrent(one, async trx => {
       await take(trx, 'job_a')
       taken.resolve()
       await gate.promise
@@ -67,7 +67,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
     )
     const before = await deadlocks(one)
     const count = (database: Database, usage: readonly Usage[]) =>
-      writeBeside(database, trx => countUsage(trx, usage))
+      writeConcurrent(database, trx => countUsage(trx, usage))
     await Promise.all(MANY.flatMap(() => [count(one, rows), count(other, rows.toReversed())]))
     const used = await usageOf(one, { accountId: 'acc_a', from: 0, to: 9 })
     expect(used).toHaveLength(12)
@@ -78,13 +78,13 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
   test('keep answers without one in the way of another', async () => {
     const [one, other] = await bothOf()
     const probed = { answer: { kind: 'accepted', why: 'accepted' }, catchAll: false, host: 'mx' }
-    const answer = { probed, at: systemClock.now() } as unknown as Remembered
+    const answer = { probed, at: systemClock.now() } as unknown as CachedAnswer
     const entries = Array.from({ length: 200 }, (_, n) => [`u${n}@x.test`, answer] as const)
     const before = await deadlocks(one)
     const keep = (database: Database, some: typeof entries) =>
-      writeBeside(database, trx => keepAnswers(trx, new Map(some)))
+      writeConcurrent(database, trx => putCachedAnswers(trx, new Map(some)))
     await Promise.all(MANY.flatMap(() => [keep(one, entries), keep(other, entries.toReversed())]))
-    const kept = await recallAnswers(
+    const kept = await getCachedAnswers(
       one,
       entries.map(([key]) => key),
     )
@@ -102,7 +102,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
       }),
     )
     await Promise.all(
-      [one, other].map(database => writeBeside(database, trx => addHistory(trx, rows))),
+      [one, other].map(database => writeConcurrent(database, trx => addHistory(trx, rows))),
     )
     const { rows: left } = await sql`select 1 from verification`.execute(one.db)
     expect(left).toHaveLength(MANY.length)
@@ -114,7 +114,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
     const jobs = await one.db.selectFrom('job').select(['total', 'duplicates']).execute()
     expect(jobs).toEqual(MANY.map(() => ({ total: 3, duplicates: 1 })))
     await addItems(one, 'job_0', [{ position: 4, text: 'd', dedupeKey: 'd' }])
-    await noteCopies(other, 'job_0', [{ position: 4, copies: 7 }])
+    await markCopies(other, 'job_0', [{ position: 4, copies: 7 }])
     const { rows } = await sql`
       select copies from item where job_id = 'job_0' and position = 4`.execute(one.db)
     expect(rows).toEqual([{ copies: 7 }])
@@ -127,7 +127,8 @@ test('of those who keep an answer for the same key at the same time one does', a
     ...{ key_id: 'key_a', idempotency_key: 'k', fingerprint: 'f', status: 200, answer },
     created_at: 100,
   })
-  const keep = (answer: string) => writeBeside(database, trx => keepReplay(trx, row(answer), 50))
+  const keep = (answer: string) =>
+    writeConcurrent(database, trx => saveResponse(trx, row(answer), 50))
   const kept = await Promise.all(MANY.map(n => keep(String(n))))
   expect(kept.filter(one => one)).toHaveLength(1)
   const rows = await database.db.selectFrom('replay').select('answer').execute()

@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { systemClock } from '../../src/base/clock.ts'
 import {
   type Database,
-  isOfStorage,
+  isStorageError,
   openDatabase,
   write,
-  writeBeside,
+  writeConcurrent,
 } from '../../src/store/database.ts'
 import { createJob, readJob } from '../../src/store/job/jobs.ts'
 import { MIGRATIONS } from '../../src/store/migration/migrations.ts'
@@ -39,7 +39,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
   }
 
   test('loses nothing in a power cut: every commit waits for the disk, but for what may be lost', async () => {
-    const { db, reader, loose } = await opened(await empty())
+    const { db, reader, isAsync: loose } = await opened(await empty())
     const level = async (one: Database['db']) =>
       (
         await sql<{ level: string }>`select current_setting('synchronous_commit') as level`.execute(
@@ -94,7 +94,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       const database = await opened(within)
       await createJob(database, newJob('job_a'))
       await write(database, trx => trx.deleteFrom('answer').execute())
-      for (const db of [database.db, database.reader, database.loose]) {
+      for (const db of [database.db, database.reader, database.isAsync]) {
         expect(await db.selectFrom('job').select('id').execute()).toEqual([{ id: 'job_a' }])
       }
       expect(await ask(url, 'select * from public.job')).toEqual([])
@@ -120,16 +120,16 @@ describe.runIf(onPostgres)('a database of a server', () => {
       const url = await empty()
       const [one, other] = [await opened(url), await opened(url)]
       const gate = Promise.withResolvers<void>()
-      const begun = Promise.withResolvers<void>()
+      const started = Promise.withResolvers<void>()
       const said: string[] = []
       const first = write(one, async () => {
-        begun.resolve()
+        started.resolve()
         await gate.promise
         said.push('first')
       })
-      await begun.promise
+      await started.promise
       const second = write(other, async () => void said.push('second'))
-      await writeBeside(other, async () => void said.push('beside'))
+      await writeConcurrent(other, async () => void said.push('beside'))
       gate.resolve()
       await Promise.all([first, second])
       expect(said).toEqual(['beside', 'first', 'second'])
@@ -143,7 +143,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       const both = Promise.withResolvers<void>()
       let waiting = 0
       const locks = (database: Database, ids: readonly string[]) =>
-        writeBeside(database, async trx => {
+        writeConcurrent(database, async trx => {
           for (const [n, id] of ids.entries()) {
             await trx.updateTable('job').set({ name: id }).where('id', '=', id).execute()
             if (n === 0 && ++waiting === 2) both.resolve()
@@ -160,18 +160,18 @@ describe.runIf(onPostgres)('a database of a server', () => {
       const clock = fakeClock()
       const database = await opened(await empty(), clock)
       const gate = Promise.withResolvers<void>()
-      const begun = Promise.withResolvers<void>()
+      const started = Promise.withResolvers<void>()
       const first = write(database, async () => {
-        begun.resolve()
+        started.resolve()
         await gate.promise
       })
-      await begun.promise
+      await started.promise
       const late = write(database, async () => 'late')
       await clock.advance(10_001)
       const later = write(database, async () => 'later')
       gate.resolve()
       await first
-      await expect(late).rejects.toSatisfy(isOfStorage)
+      await expect(late).rejects.toSatisfy(isStorageError)
       expect(await later).toBe('later')
     })
   })

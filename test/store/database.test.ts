@@ -14,7 +14,7 @@ import SqliteDatabase from 'better-sqlite3'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
-import { openDatabase, write, writeLoosely } from '../../src/store/database.ts'
+import { openDatabase, write, writeAsyncCommit } from '../../src/store/database.ts'
 import { claimItems } from '../../src/store/job/claims.ts'
 import { createJob, readJob } from '../../src/store/job/jobs.ts'
 import { deleteJob } from '../../src/store/job/removal.ts'
@@ -42,12 +42,12 @@ describe.skipIf(onPostgres)('a database', () => {
     }
     const FULL = 2
     expect(await level()).toBe(FULL)
-    await writeLoosely({ db, ...database }, async inner => {
+    await writeAsyncCommit({ db, ...database }, async inner => {
       const { rows } = await inner.executeQuery<{ synchronous: number }>(pragma('synchronous'))
       expect(rows[0]?.synchronous).toBe(1)
     })
     expect(await level()).toBe(FULL)
-    const failing = writeLoosely({ db, ...database }, () => Promise.reject(new Error('no')))
+    const failing = writeAsyncCommit({ db, ...database }, () => Promise.reject(new Error('no')))
     await expect(failing).rejects.toThrow('no')
     expect(await level()).toBe(FULL)
   })
@@ -70,13 +70,13 @@ describe.skipIf(onPostgres)('two that write', () => {
     const clock = fakeClock()
     const [one, other] = [await tempDatabase({ file, clock }), await tempDatabase({ file, clock })]
     const gate = Promise.withResolvers<void>()
-    const begun = Promise.withResolvers<void>()
+    const started = Promise.withResolvers<void>()
     const first = write(one, async trx => {
       await trx.deleteFrom('job').execute()
-      begun.resolve()
+      started.resolve()
       await gate.promise
     })
-    await begun.promise
+    await started.promise
     let done = false
     const second = createJob(other, newJob('job_a')).then(() => {
       done = true
@@ -114,7 +114,7 @@ describe.skipIf(onPostgres)('two that write', () => {
     // Each look at this clock is ten seconds later.
     let ticks = 0
     const hurried: Clock = {
-      ...{ now: () => 0, ticks: () => (ticks += 10_000) },
+      ...{ now: () => 0, monotonicNow: () => (ticks += 10_000) },
       after: (_, callback) => {
         setImmediate(callback)
         return () => {}
@@ -122,16 +122,16 @@ describe.skipIf(onPostgres)('two that write', () => {
     }
     const other = await tempDatabase({ file, clock: hurried })
     const gate = Promise.withResolvers<void>()
-    const begun = Promise.withResolvers<void>()
+    const started = Promise.withResolvers<void>()
     const first = write(one, async trx => {
       await trx
         .insertInto('answer')
         .values({ address_key: 'a', remembered: '{}', keep_until: 1 })
         .execute()
-      begun.resolve()
+      started.resolve()
       await gate.promise
     })
-    await begun.promise
+    await started.promise
     await expect(createJob(other, newJob('job_a'))).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
     gate.resolve()
     await first

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { lockJob } from '../../src/store/lock.ts'
+import { acquireLock } from '../../src/store/lock.ts'
 import { tempFolder } from '../support/database.ts'
 
 const LOCK = join(import.meta.dirname, '../../src/store/lock.ts')
@@ -30,11 +30,11 @@ test('another process is excluded, until the holder releases', async () => {
   const dataDir = tempFolder()
   const { child, says } = await holder(dataDir)
   expect(says).toBe('held')
-  expect(lockJob(dataDir, 'job_a')).toBeNull()
+  expect(acquireLock(dataDir, 'job_a')).toBeNull()
   expect((await holder(dataDir)).says).toBe('refused')
   child.stdin?.write('release\n')
   expect(await nextLine(child)).toBe('released')
-  const lock = lockJob(dataDir, 'job_a')
+  const lock = acquireLock(dataDir, 'job_a')
   expect(lock).not.toBeNull()
   lock?.release()
 })
@@ -42,11 +42,11 @@ test('another process is excluded, until the holder releases', async () => {
 test('the lock of a process that was killed is gone with it', async () => {
   const dataDir = tempFolder()
   const { child } = await holder(dataDir)
-  expect(lockJob(dataDir, 'job_a')).toBeNull()
+  expect(acquireLock(dataDir, 'job_a')).toBeNull()
   const ended = once(child, 'exit')
   child.kill('SIGKILL')
   await ended
-  const lock = lockJob(dataDir, 'job_a')
+  const lock = acquireLock(dataDir, 'job_a')
   expect(lock).not.toBeNull()
   lock?.release()
 })

@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemRandom } from '../../src/base/random.ts'
-import { markOf, needsSecret, readSecret } from '../../src/store/secret.ts'
+import { fingerprint, needsSecret, readSecret } from '../../src/store/secret.ts'
 import { tempFolder } from '../support/database.ts'
 
 const place = (given: { secret?: string; secretFile?: string; dataDir?: string } = {}) => ({
@@ -40,7 +40,7 @@ test('a file that is named must be there, and hold one that cannot be guessed', 
 })
 
 test('a mark tells whether two secrets are the same, and does not hold them', () => {
-  expect(markOf('given-by-hand-0123')).toBe(markOf('given-by-hand-0123'))
-  expect(markOf('given-by-hand-0123')).not.toBe(markOf('given-by-hand-0124'))
-  expect(markOf('given-by-hand-0123')).toMatch(/^[0-9a-f]{64}$/)
+  expect(fingerprint('given-by-hand-0123')).toBe(fingerprint('given-by-hand-0123'))
+  expect(fingerprint('given-by-hand-0123')).not.toBe(fingerprint('given-by-hand-0124'))
+  expect(fingerprint('given-by-hand-0123')).toMatch(/^[0-9a-f]{64}$/)
 })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { addHistory, deleteHistoryOf } from '../../src/store/account/history.ts'
 import { historyPage } from '../../src/store/account/history-page.ts'
 import { type Database, write } from '../../src/store/database.ts'
-import { anyOf } from '../../src/store/dialect.ts'
+import { inArray } from '../../src/store/dialect.ts'
 import { newRow, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { findResults, resultPage } from '../../src/store/job/results.ts'
@@ -101,7 +101,7 @@ test('several as one parameter are each themselves', async () => {
   const { db } = await tempDatabase()
   const { rows } = await sql<{ text: string }>`
     select cast(${'a\0b'} as text) as text
-    where cast(${'a\0b'} as text) in ${anyOf(db, ['x', 'a\0b'])}`.execute(db)
+    where cast(${'a\0b'} as text) in ${inArray(db, ['x', 'a\0b'])}`.execute(db)
   expect(rows).toEqual([{ text: 'a\0b' }])
 })
 

@@ -37,52 +37,59 @@ export type Ledger = {
 }
 
 /** Has lists worked on while one process after the other is killed with -9 and started again. */
-export async function runChaos(fleet: ProcessCluster, plan: ChaosPlan): Promise<Ledger> {
-  const begunAt = performance.now()
+export async function runChaos(egressPool: ProcessCluster, plan: ChaosPlan): Promise<Ledger> {
+  const startedAt = performance.now()
   const units: Unit[] = []
-  for (let n = 0; n < plan.servers; n++) units.push(await fleet.start('serve', `server${n}`))
-  for (let n = 0; n < plan.workers; n++) units.push(await fleet.start('worker', `worker${n}`))
+  for (let n = 0; n < plan.servers; n++) units.push(await egressPool.start('serve', `server${n}`))
+  for (let n = 0; n < plan.workers; n++) units.push(await egressPool.start('worker', `worker${n}`))
   const [server] = units as [Unit, ...Unit[]]
-  await fleet.client(server).webhooks.create(HOOK)
-  const jobs = await submit(fleet, server, plan)
-  const chance = xorshift(plan.seed)
+  await egressPool.client(server).webhooks.create(HOOK)
+  const jobs = await submit(egressPool, server, plan)
+  const entropy = xorshift(plan.seed)
   for (let kills = 0; kills < plan.kills; kills++) {
     await wait(plan.everyMs)
-    const at = Math.floor(chance() * units.length)
+    const at = Math.floor(entropy() * units.length)
     const { role, name } = units[at] as { role: Role; name: string }
     await (units[at] as Unit).end('SIGKILL')
-    units[at] = fleet.begin(role, name)
+    units[at] = egressPool.begin(role, name)
   }
-  await untilFinished(fleet, jobs)
-  await untilSettled(fleet)
-  return { ...(await ledgerOf(fleet, plan)), seconds: (performance.now() - begunAt) / 1_000 }
+  await untilFinished(egressPool, jobs)
+  await untilSettled(egressPool)
+  return { ...(await ledgerOf(egressPool, plan)), seconds: (performance.now() - startedAt) / 1_000 }
 }
 
 /** Hands a list in, and subscribes to the end of it; gives its job. */
-export async function handIn(fleet: ProcessCluster, server: Unit, list: List): Promise<string> {
-  const client = fleet.client(server)
+export async function handIn(
+  egressPool: ProcessCluster,
+  server: Unit,
+  list: List,
+): Promise<string> {
+  const client = egressPool.client(server)
   await client.webhooks.create(HOOK)
-  const [job] = await submit(fleet, server, { list, lists: 1 })
+  const [job] = await submit(egressPool, server, { list, lists: 1 })
   return job ?? ''
 }
 
 async function submit(
-  fleet: ProcessCluster,
+  egressPool: ProcessCluster,
   server: Unit,
   { list, lists }: Pick<ChaosPlan, 'list' | 'lists'>,
 ): Promise<string[]> {
   const jobs: string[] = []
   for (let n = 0; n < lists; n++) {
     const file = new Blob([['email', ...addressesOf(list)].join('\n')], { type: 'text/csv' })
-    const { job_id } = await fleet.client(server).file(file, { filename: `list${n}.csv` })
+    const { job_id } = await egressPool.client(server).file(file, { filename: `list${n}.csv` })
     jobs.push(job_id)
   }
   return jobs
 }
 
-export async function untilFinished(fleet: ProcessCluster, jobs: readonly string[]): Promise<void> {
+export async function untilFinished(
+  egressPool: ProcessCluster,
+  jobs: readonly string[],
+): Promise<void> {
   for (;;) {
-    const [row] = await fleet.ask<{ open: string }>(
+    const [row] = await egressPool.ask<{ open: string }>(
       'select count(*) as open from job where finished_at is null and id = any($1)',
       [jobs],
     )
@@ -92,9 +99,9 @@ export async function untilFinished(fleet: ProcessCluster, jobs: readonly string
 }
 
 /** What was set aside for a single verification goes back when its process is found to be dead. */
-async function untilSettled(fleet: ProcessCluster): Promise<void> {
+async function untilSettled(egressPool: ProcessCluster): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
-    const [row] = await fleet.ask<{ held: string }>(
+    const [row] = await egressPool.ask<{ held: string }>(
       'select coalesce(sum(held), 0) as held from credit',
     )
     if (Number(row?.held) === 0) return
@@ -103,21 +110,21 @@ async function untilSettled(fleet: ProcessCluster): Promise<void> {
 }
 
 export async function ledgerOf(
-  fleet: ProcessCluster,
+  egressPool: ProcessCluster,
   { list }: Pick<ChaosPlan, 'list'>,
 ): Promise<Omit<Ledger, 'seconds'>> {
-  const jobs = await fleet.ask<{ state: string; done: string; total: string }>(
+  const jobs = await egressPool.ask<{ state: string; done: string; total: string }>(
     'select state, done, total from job order by created_at',
   )
-  const rows = await fleet.ask<{ position: string; reason: string | null }>(
+  const rows = await egressPool.ask<{ position: string; reason: string | null }>(
     `select position, result::json #>> '{verdict,reason}' as reason from item`,
   )
-  const [counts] = await fleet.ask<Record<Counted, string>>(`select
+  const [counts] = await egressPool.ask<Record<Counted, string>>(`select
     (select count(*) from verification) as history, (select count(*) from event) as events,
     (select count(*) from delivery) as deliveries,
     (select coalesce(sum(used), 0) from credit) as used,
     (select coalesce(sum(held), 0) from credit) as held`)
-  const { hosts, total } = await fleet.world.counters()
+  const { hosts, total } = await egressPool.world.counters()
   const asked = addressesOf(list).map(address => total.recipients.get(address) ?? 0)
   return {
     jobs: jobs.map(({ state, done, total }) => ({

@@ -31,7 +31,7 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
   }
   return {
     now: () => wallOffset + ticks,
-    ticks: () => ticks,
+    monotonicNow: () => ticks,
     after(delayMs, callback) {
       const timer = { dueAt: ticks + Math.max(0, delayMs), callback }
       timers.push(timer)
@@ -72,12 +72,13 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
  */
 export async function letTimePass(
   clock: FakeClock,
-  isOver: () => boolean,
+  isDone: () => boolean,
   { stepMs, maxMs, skips = true }: TimeOptions,
 ): Promise<void> {
   await drainEventLoop()
-  for (const endAt = clock.ticks() + maxMs; !isOver(); ) {
-    if (clock.ticks() >= endAt) throw new Error(`It did not end in ${maxMs} ms of the fake clock`)
+  for (const endAt = clock.monotonicNow() + maxMs; !isDone(); ) {
+    if (clock.monotonicNow() >= endAt)
+      throw new Error(`It did not end in ${maxMs} ms of the fake clock`)
     const steps = skips ? Math.ceil(clock.untilNextMs / stepMs) : 1
     await clock.advance(Number.isFinite(steps) ? Math.max(1, steps) * stepMs : stepMs)
     await drainEventLoop()
@@ -143,7 +144,7 @@ export function shiftedClock(clock: Clock): ShiftedClock {
   return {
     ...clock,
     now: () => clock.now() + aheadMs,
-    ticks: () => clock.ticks() + aheadMs,
+    monotonicNow: () => clock.monotonicNow() + aheadMs,
     pass(ms) {
       aheadMs += ms
     },

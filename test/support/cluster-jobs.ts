@@ -5,7 +5,7 @@ import type { Log } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { toConfig } from '../../src/config/config.ts'
 import { openLists } from '../../src/engine/lists.ts'
-import { toEntry } from '../../src/job/submission.ts'
+import { parseRow } from '../../src/job/submission.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey } from '../../src/store/account/keys.ts'
 import { type Database, openDatabase, write } from '../../src/store/database.ts'
@@ -15,8 +15,8 @@ import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
 import { resultPage } from '../../src/store/job/results.ts'
 import type { Timings } from '../../src/timings.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
-import { listPlan } from '../../src/wire.ts'
-import { type WorkHouse, wireWork } from '../../src/wire-work.ts'
+import { listFiles } from '../../src/wire.ts'
+import { composeWork, type Services } from '../../src/wire-work.ts'
 import { tempFolder, tempPostgres } from './database.ts'
 import { mail } from './engine.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
@@ -41,7 +41,7 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
   const resolver = zone(Object.assign({}, ...names))
   const mx = scriptedMx(script)
   const complaints: string[] = []
-  const joined: WorkHouse[] = []
+  const joined: Services[] = []
   const log: Log = {
     ...{ debug() {}, info() {}, warn() {} },
     error: (message, fields) => void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`),
@@ -70,23 +70,23 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
         return itsMx.connect(to, signal)
       },
     }
-    const house = await wireWork(
+    const services = await composeWork(
       { ...config, work: true },
       { resolver, dial, log },
       {
         ...{ databaseUrl: url, baseUrl: 'https://ev.test', version: '0.0.0' },
         ...{ timings, role: 'worker' as const },
-        lists: openLists(listPlan(config)),
+        lists: openLists(listFiles(config)),
       },
     )
-    joined.push(house)
+    joined.push(services)
     let closed: Promise<void> | null = null
     const close = () => {
-      closed ??= house.close()
+      closed ??= services.close()
       return closed
     }
     onTestFinished(close)
-    return { ...house, mx: itsMx, dialled, close }
+    return { ...services, mx: itsMx, dialled, close }
   }
 
   /** A queued job of these texts, of the account. */
@@ -97,7 +97,7 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
 
   async function queued(job: Pick<NewJob, 'id' | 'owner'>, texts: readonly string[]): Promise<Job> {
     await createJob(database, { ...job, sourceKey: job.id, source: '{}' })
-    const items = texts.map((text, n) => ({ position: n + 1, ...toEntry(text) }))
+    const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text) }))
     await addItems(database, job.id, items)
     return write(database, trx => queueJobIn(trx, job.id, { now: systemClock.now() }))
   }
@@ -114,7 +114,7 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
 
   /** Waits until each that joined knows the egresses of all. */
   async function known(egresses: number): Promise<void> {
-    await waitUntil(() => joined.every(({ engine }) => engine.fleet.all.length === egresses))
+    await waitUntil(() => joined.every(({ engine }) => engine.egressPool.all.length === egresses))
   }
 
   return {

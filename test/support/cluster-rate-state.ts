@@ -1,17 +1,17 @@
 import { onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { Pace, type PaceRow } from '../../src/probe/pace.ts'
-import type { Answer } from '../../src/smtp/answer.ts'
-import { joinCluster, leaveCluster } from '../../src/store/cluster/members.ts'
-import { openPaces, type Paces } from '../../src/store/cluster/pace/paces.ts'
-import type { StoredPace } from '../../src/store/cluster/pace/stored.ts'
+import { RateController, type RateLimits } from '../../src/probe/pace.ts'
+import type { RecipientOutcome } from '../../src/smtp/answer.ts'
+import { deregister, register } from '../../src/store/cluster/members.ts'
+import { openSharedRates, type SharedRates } from '../../src/store/cluster/pace/paces.ts'
+import type { StoredRate } from '../../src/store/cluster/pace/stored.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { tempPostgres } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { waitUntil } from './wait.ts'
 
-export const ROW: PaceRow = {
+export const ROW: RateLimits = {
   sessionsMax: 2,
   recipientsPerSession: 20,
   recipientsPerTransaction: 20,
@@ -19,7 +19,7 @@ export const ROW: PaceRow = {
   unknownStreakMax: 20,
 }
 
-export const REFUSAL: Answer = {
+export const REFUSAL: RecipientOutcome = {
   ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
   // What servers say is foreign; a zero byte has no place in a text of PostgreSQL.
   reply: { code: 554, enhanced: null, text: 'listed \0 "refusal":null \u{10fffe}1' },
@@ -31,8 +31,8 @@ export const never = new AbortController().signal
 export type Process = {
   readonly url: string
   readonly database: Database
-  readonly paces: Paces
-  readonly pace: (operator?: string, row?: Partial<PaceRow>, egress?: string) => Pace
+  readonly paces: SharedRates
+  readonly pace: (operator?: string, row?: Partial<RateLimits>, egress?: string) => RateController
   /** Joins anew under another ID, as who was buried does. */
   join(id: string): Promise<void>
   /** Resolves when it has looked `times` more times for what others changed. */
@@ -52,23 +52,23 @@ export async function processes(count: number, given?: string, prefix = 'm'): Pr
 type Several = Process[] & { readonly 0: Process; readonly 1: Process }
 
 async function process(url: string, first: string): Promise<Process> {
-  const { lookMs, lookSoonMs } = FAST_TIMINGS.paces
+  const { pollMs, pollSoonMs } = FAST_TIMINGS.rates
   let looks = 0
   const after: Clock['after'] = (delayMs, callback) =>
     systemClock.after(delayMs, () => {
       // A look sleeps for one of these.
-      if (delayMs === lookMs || delayMs === lookSoonMs) looks++
+      if (delayMs === pollMs || delayMs === pollSoonMs) looks++
       callback()
     })
   const database = await openDatabase(url, { ...systemClock, after })
   let member = first
   const join = async (id: string) => {
-    await joinCluster(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
+    await register(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
     member = id
   }
   await join(first)
-  const paces = openPaces({
-    ...{ database, log: silentLog, member: () => member, timings: FAST_TIMINGS.paces },
+  const paces = openSharedRates({
+    ...{ database, log: silentLog, member: () => member, timings: FAST_TIMINGS.rates },
   })
   onTestFinished(async () => {
     await paces.close()
@@ -80,10 +80,10 @@ async function process(url: string, first: string): Promise<Process> {
       const wanted = looks + times + 1
       await waitUntil(() => looks >= wanted)
     },
-    die: () => leaveCluster(database, member),
+    die: () => deregister(database, member),
     pace(operator = 'mx.test', row = {}, egress = 'a') {
       const whole = { ...ROW, ...row }
-      return new Pace(whole, systemClock, paces.open({ operator, egress }, whole))
+      return new RateController(whole, systemClock, paces.open({ operator, egress }, whole))
     },
   }
 }
@@ -98,7 +98,7 @@ export async function storedOf({ database }: Process, operator = 'mx.test', egre
     .where('operator', '=', operator)
     .where('egress', '=', egress)
     .executeTakeFirst()
-  return row === undefined ? null : (JSON.parse(row.state) as StoredPace)
+  return row === undefined ? null : (JSON.parse(row.state) as StoredRate)
 }
 
 /** Resolves when nobody holds a connection any more. */
@@ -106,7 +106,7 @@ export const untilFree = (one: Process) =>
   waitUntil(async () => Object.keys((await storedOf(one))?.held ?? {}).length === 0)
 
 /** The permit of a start that must have one. */
-export async function permitOf(start: ReturnType<Pace['start']>) {
+export async function permitOf(start: ReturnType<RateController['start']>) {
   const told = await start
   if ('permit' in told) return told.permit
   throw new Error(`no permit: ${JSON.stringify(told)}`)

@@ -1,20 +1,20 @@
-import { plansWith } from '../../src/account/plan.ts'
+import { mergePlans } from '../../src/account/plan.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
-import { joinCluster } from '../../src/store/cluster/members.ts'
+import { register } from '../../src/store/cluster/members.ts'
 import { type Database, write } from '../../src/store/database.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
 import { claimItems } from '../../src/store/job/claims.ts'
-import { createBooks } from '../../src/work/books/books.ts'
-import type { Change, WriteParts } from '../../src/work/record/write-group.ts'
-import { writeGroup } from '../../src/work/record/write-group.ts'
+import { createUsageLedger } from '../../src/work/books/books.ts'
+import type { ItemUpdate, WriteDeps } from '../../src/work/record/write-group.ts'
+import { commitBatch } from '../../src/work/record/write-group.ts'
 import { loadJob, queueLoaded } from '../../src/work/submit.ts'
 import { addAccount } from './account-rows.ts'
 import { fileAll } from './database.ts'
 import { resultOf } from './result.ts'
 import { twoServers } from './two-servers.ts'
 
-export const PLANS = plansWith({ free: { creditsPerDay: 1_000 } })
+export const PLANS = mergePlans({ free: { creditsPerDay: 1_000 } })
 export const RESULT = resultOf('accepted_email')
 
 /** Two servers with accounts that want to be told of everything. */
@@ -31,13 +31,18 @@ export async function twoHouses(accounts: readonly string[] = ['acc_a']) {
       }),
     )
   }
-  return { ...servers, parts: { a: partsOf(servers.a), b: partsOf(servers.b) } }
+  return { ...servers, deps: { a: depsOf(servers.a), b: depsOf(servers.b) } }
 }
 
-export function partsOf(database: Database): WriteParts {
+export function depsOf(database: Database): WriteDeps {
   const { clock } = database
   const around = { database, clock, log: silentLog, random: systemRandom, plans: PLANS }
-  return { database, books: createBooks(around), random: systemRandom, baseUrl: 'https://ev.test' }
+  return {
+    database,
+    ledger: createUsageLedger(around),
+    random: systemRandom,
+    baseUrl: 'https://ev.test',
+  }
 }
 
 /** A list of so many addresses, its credits held, and its items claimed by a member; gives its ID. */
@@ -65,18 +70,18 @@ export async function claim(database: Database, jobId: string, holder: string): 
 }
 
 export const join = (database: Database, id: string) =>
-  joinCluster(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
+  register(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
 
 /** Results of rows of a list, from one to another. */
-export const resultsOf = (holder: string, from: number, to: number): Change => ({
+export const resultsOf = (holder: string, from: number, to: number): ItemUpdate => ({
   holder,
   results: Array.from({ length: to - from + 1 }, (_, n) => ({
     ...{ position: from + n, copies: 1, result: RESULT },
   })),
 })
 
-export const writeChanges = (parts: WriteParts, changes: Record<string, readonly Change[]>) =>
-  writeGroup(parts, { changes: new Map(Object.entries(changes)), answers: new Map() })
+export const writeChanges = (deps: WriteDeps, changes: Record<string, readonly ItemUpdate[]>) =>
+  commitBatch(deps, { changes: new Map(Object.entries(changes)), answers: new Map() })
 
 /** What stands in the database of all accounts and lists: what must be right whatever happened. */
 export async function tell(database: Database) {
@@ -109,12 +114,12 @@ export function losingAnswers(database: Database, count = 1): Database {
 
 /** The database, but for its next transaction, which is undone as its connection is lost before the commit. */
 export function undoingOnce(database: Database): Database {
-  let isOver = false
+  let isDone = false
   return withTransactions(database, work =>
     database.db.transaction().execute(async trx => {
       const result = await work(trx)
-      if (isOver) return result
-      isOver = true
+      if (isDone) return result
+      isDone = true
       throw new Error('Connection terminated unexpectedly')
     }),
   )

@@ -4,7 +4,7 @@ import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { Priority } from '../../src/base/priority.ts'
 import { systemRandom } from '../../src/base/random.ts'
-import { createSeal } from '../../src/base/seal.ts'
+import { createSecretBox } from '../../src/base/seal.ts'
 import { createDashboard } from '../../src/dashboard/dashboard.ts'
 import type { HealthSource } from '../../src/dashboard/health/source.ts'
 import { firstKeys } from '../../src/dashboard/session/welcome.ts'
@@ -16,7 +16,7 @@ import { createKey, type NewKey } from '../../src/store/account/keys.ts'
 import { type Database, openDatabase, write } from '../../src/store/database.ts'
 import { serverLimits } from '../../src/store/limit/server-limits.ts'
 import type { PoolTimings } from '../../src/store/postgres/pool-timings.ts'
-import { createBooks } from '../../src/work/books/books.ts'
+import { createUsageLedger } from '../../src/work/books/books.ts'
 import { underContract } from '../http/contract/contract.ts'
 import { tempFolder } from './database.ts'
 import { createTestEngine } from './engine.ts'
@@ -30,7 +30,7 @@ type ServerOptions = {
   readonly settings?: Partial<ServiceSettings>
   readonly engine?: Parameters<typeof createTestEngine>[0]
   /** What stands in for parts of the service. */
-  readonly parts?: (database: Database) => Partial<Service>
+  readonly deps?: (database: Database) => Partial<Service>
   readonly health?: Partial<HealthSource>
   readonly clock?: Clock
   readonly pool?: PoolTimings
@@ -48,15 +48,15 @@ export async function createClusterService(url: string, given: ServerOptions = {
     engine: { clock, ...given.engine?.engine },
   })
   const limits = serverLimits(database, { clock, log })
-  const books = createBooks({ database, clock, random, log, plans })
+  const ledger = createUsageLedger({ database, clock, random, log, plans })
   const dataDir = tempFolder()
   const service: Service = {
-    ...{ clock, random, log, database, engine, books, limits },
+    ...{ clock, random, log, database, engine, ledger, limits },
     priority: new Priority(systemClock),
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
-    ...{ worker: idleWorker(), post: fakePost(), resolver: zone },
+    ...{ worker: idleWorker(), transport: fakePost(), resolver: zone },
     deliveries: idleDeliveries(),
-    seal: createSeal('a secret of tests', random),
+    secretBox: createSecretBox('a secret of tests', random),
     settings: {
       ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS, dataDir },
       ...{ limits: true, trustProxy: [], webhookAllowRanges: [], metricsToken: null },
@@ -64,7 +64,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     },
     isStopping: () => false,
     timings: FAST_TIMINGS.http,
-    ...given.parts?.(database),
+    ...given.deps?.(database),
   }
   const pages = createDashboard({
     ...{ clock, random, log, database, firstKeys: firstKeys(clock, random) },
@@ -76,7 +76,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
   const app = createApp(service, pages)
   underContract(app, service)
   onTestFinished(async () => {
-    await service.books.stop()
+    await service.ledger.stop()
     await closeApp(service)
     await limits.close()
     await engine.close()

@@ -17,20 +17,20 @@ export const FAST_TIMINGS: Timings = {
   },
   cluster: {
     ...DEFAULT_TIMINGS.cluster,
-    ...{ beatMs: 30, lookMs: 30, retryMs: 30, overdueMs: 500 },
+    ...{ beatMs: 30, pollMs: 30, retryMs: 30, overdueMs: 500 },
     ...{ reconcileMinMs: 50, reconcileSpreadMs: 20 },
   },
-  paces: { ...DEFAULT_TIMINGS.paces, lookMs: 40, lookSoonMs: 15, ticketMs: 400 },
+  rates: { ...DEFAULT_TIMINGS.rates, pollMs: 40, pollSoonMs: 15, ticketMs: 400 },
   catchAll: { ...DEFAULT_TIMINGS.catchAll, gatherMs: 20 },
   pool: DEFAULT_TIMINGS.pool,
-  crew: {
-    ...DEFAULT_TIMINGS.crew,
+  worker: {
+    ...DEFAULT_TIMINGS.worker,
     ...{ awaitedMs: 20, endedMs: 30, absentMs: 50, rejoinMs: 20, retryMs: 40, groupMs: 20 },
     ...{ gatherMs: 100, entriesMs: 5, againMs: 50, againMaxMs: 200, faultDelayMs: 20 },
     ...{ roundMs: 20, withdrawalLookMs: 30 },
   },
   deliveries: { ...DEFAULT_TIMINGS.deliveries, dueLookMs: 20, retryMs: 40 },
   notices: DEFAULT_TIMINGS.notices,
-  http: { lookMs: 20, tellMs: 20 },
+  http: { pollMs: 20, progressMs: 20 },
   janitorMs: DEFAULT_TIMINGS.janitorMs,
 }

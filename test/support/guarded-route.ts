@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from '../../src/http/context.ts'
-import { type GuardRule, guard } from '../../src/http/guard/guard.ts'
+import { type GuardRule, requireKey } from '../../src/http/guard/guard.ts'
 import { newRouter } from '../../src/http/router.ts'
 import type { createTestService } from './service.ts'
 
@@ -17,7 +17,10 @@ type RoomOptions = Partial<GuardRule> & {
 export function addGuardedRoute({ app, service }: House, path: string, o: RoomOptions = {}): void {
   const { method = 'post', handler = echo, middleware = [], ...rule } = o
   const given = { scope: 'verify:single', counts: null, bodyMax: 1_000, ...rule } as const
-  app.route('/', newRouter().on([method], [path], ...guard(service, given), ...middleware, handler))
+  app.route(
+    '/',
+    newRouter().on([method], [path], ...requireKey(service, given), ...middleware, handler),
+  )
 }
 
 const echo = async (c: Context<Env>) =>

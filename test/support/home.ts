@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { World } from '../../src/world/world.ts'
+import type { Simulator } from '../../src/world/world.ts'
 import { onFileFinished } from './cleanup.ts'
 
 /** What a command gave. */
@@ -21,7 +21,7 @@ export function emptyFolder(): string {
 }
 
 /** The settings by which `ev` meets a world instead of the network. */
-export const towards = ({ dnsAddress, smtpPort }: Pick<World, 'dnsAddress' | 'smtpPort'>) => [
+export const towards = ({ dnsAddress, smtpPort }: Pick<Simulator, 'dnsAddress' | 'smtpPort'>) => [
   ...['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--allow-ranges', '127.0.0.0/8'],
   ...['--helo', 'probe.example.com', '--special-domains', '--sessions-per-second', '1000'],
 ]

@@ -8,14 +8,14 @@ import { systemClock } from '../../src/base/clock.ts'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { SERVER_LIMITS, type ServerLimits } from '../../src/http/server/limits.ts'
-import type { ListenerParts, MayBePlain } from '../../src/http/server/listener.ts'
+import type { ListenerDeps, MayBePlain } from '../../src/http/server/listener.ts'
 import { type HttpServer, startServer } from '../../src/http/server/server.ts'
 import type { Certificate } from '../../src/http/server/tls/certificate.ts'
 import type { FakeClock } from './clock.ts'
 
 export type TestHttpServer = HttpServer & {
   /** Sends bytes and gives everything received until the server closes the connection. */
-  send(...parts: readonly (string | Uint8Array)[]): Promise<string>
+  send(...deps: readonly (string | Uint8Array)[]): Promise<string>
   /** Opens a connection, which is destroyed after the test. */
   open(): Promise<Socket>
   /** Paths that the app was asked for. */
@@ -32,7 +32,7 @@ export type TestHttpServerOptions = {
   readonly clock?: FakeClock
   readonly certificate?: Certificate
   readonly mayBePlain?: MayBePlain
-  readonly crowdFault?: ListenerParts['crowdFault']
+  readonly crowdFault?: ListenerDeps['crowdFault']
   readonly log?: Log
   readonly host?: string
   readonly port?: number
@@ -71,9 +71,9 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
     await once(socket, options.certificate === undefined ? 'connect' : 'secureConnect')
     return socket
   }
-  const send = async (...parts: readonly (string | Uint8Array)[]) => {
+  const send = async (...deps: readonly (string | Uint8Array)[]) => {
     const socket = await open()
-    for (const part of parts) socket.write(part)
+    for (const part of deps) socket.write(part)
     return text(socket)
   }
   return { ...server, open, send, asked }

@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest'
 import { type Clock, MINUTE } from '../../src/base/clock.ts'
-import { addressJudge } from '../../src/smtp/public-address.ts'
+import { createIpPolicy } from '../../src/smtp/public-address.ts'
 import { httpsPost } from '../../src/work/post/https-post.ts'
-import type { Post, Receipt } from '../../src/work/post/post.ts'
+import type { TransportResult, WebhookTransport } from '../../src/work/post/post.ts'
 import { testAuthority } from './certificate.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from './http-receiver.ts'
@@ -22,11 +22,11 @@ export const BODY = '{"event":"batch.completed","data":{}}'
 /** A post that believes the tests' authority and knows `hook.example` at 127.0.0.1, closed with the test. */
 export function openPost(
   options: TestPostOptions = {},
-): Post & { to(url: string): Promise<Receipt> } {
+): WebhookTransport & { to(url: string): Promise<TransportResult> } {
   const { clock = fakeClock(), allowed = ['127.0.0.1'], idleMs = MINUTE } = options
   const resolver = options.resolver ?? zone({ 'hook.example': { A: ['127.0.0.1'] } })
   const ca = testAuthority().cert
-  const post = httpsPost({ clock, resolver, mayDial: addressJudge(allowed), ca, idleMs })
+  const post = httpsPost({ clock, resolver, mayDial: createIpPolicy(allowed), ca, idleMs })
   onTestFinished(() => post.close())
   const to = (url: string) =>
     post.send({ url, headers: { 'content-type': 'application/json', 'x-ev': 'a b' }, body: BODY })
@@ -50,5 +50,5 @@ export async function sendOne(options: ReceiverOptions = {}): Promise<Sent> {
 export type Sent = {
   readonly receiver: Receiver
   readonly clock: FakeClock
-  readonly sending: Promise<Receipt>
+  readonly sending: Promise<TransportResult>
 }

@@ -1,11 +1,11 @@
 import { sandboxResult } from '../../src/engine/sandbox.ts'
-import { toEntry } from '../../src/job/submission.ts'
+import { parseRow } from '../../src/job/submission.ts'
 import { type Database, write } from '../../src/store/database.ts'
 import { countResults, startJob } from '../../src/store/job/course.ts'
 import { fileItems, recordResults } from '../../src/store/job/items.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
-import { classOf, isFailure } from '../../src/verdict/verdict.ts'
+import { isFailure, toClass } from '../../src/verdict/verdict.ts'
 
 export type Seed = Partial<NonNullable<NewJob['owner']>> & {
   readonly id?: string
@@ -27,7 +27,7 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
   })
   const items = texts.map((text, n) => {
     const came = cells[n] ?? null
-    return { position: n + 1, ...toEntry(text), cells: came && JSON.stringify(came) }
+    return { position: n + 1, ...parseRow(text), cells: came && JSON.stringify(came) }
   })
   for (let at = 0; at < items.length; at += 5_000) {
     await addItems(database, id, items.slice(at, at + 5_000))
@@ -77,9 +77,9 @@ async function record(database: Database, id: string, after: number, last: numbe
   const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0 }
   const recorded = rows.map(({ position, text, copies }) => {
     const result = sandboxResult(clock, text)
-    counts[classOf(result.verdict)] += copies
+    counts[toClass(result.verdict)] += copies
     if (isFailure(result.verdict)) counts.failed += copies
-    return { position, result: JSON.stringify(result), class: classOf(result.verdict) }
+    return { position, result: JSON.stringify(result), class: toClass(result.verdict) }
   })
   await write(database, async trx => {
     await recordResults(trx, id, recorded)

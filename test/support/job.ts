@@ -2,13 +2,13 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { type RawSettings, toConfig } from '../../src/config/config.ts'
-import { toEntry } from '../../src/job/submission.ts'
+import { parseRow } from '../../src/job/submission.ts'
 import type { Database } from '../../src/store/database.ts'
 import { createJob, type Job, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { resultPage } from '../../src/store/job/results.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
-import { type Doors, wireEngine } from '../../src/wire.ts'
+import { composeEngine, type ExternalDeps } from '../../src/wire.ts'
 import { startWorker } from '../../src/work/start-worker.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { tempDatabase, tempFolder } from './database.ts'
@@ -29,7 +29,7 @@ export type JobDepsOptions = {
   readonly flags?: Readonly<Record<string, string>>
   readonly structures?: NonNullable<RawSettings['structures']>
   /** In place of servers that play `script`. */
-  readonly dial?: NonNullable<Doors['dial']>
+  readonly dial?: NonNullable<ExternalDeps['dial']>
 }
 
 type ListHouse = JobDepsOptions & { readonly texts: readonly string[] }
@@ -76,10 +76,10 @@ export async function createTestJob({ texts, ...given }: ListHouse) {
   async function work(options: Work = {}): Promise<Job> {
     const config = configWith(options.structures)
     const finished = Promise.withResolvers<void>()
-    const engine = wireEngine(config, doors, { list: true })
+    const engine = composeEngine(config, doors, { list: true })
     onTestFinished(() => engine.close())
     const worker = startWorker({
-      ...{ database, log: doors.log, random: doors.random, books: null, baseUrl: '' },
+      ...{ database, log: doors.log, random: doors.random, ledger: null, baseUrl: '' },
       engineFor: () => engine,
       egresses: engine.egresses,
       ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
@@ -121,7 +121,7 @@ async function load(database: Database, texts: readonly string[]): Promise<void>
   await addItems(
     database,
     JOB,
-    texts.map((text, n) => ({ position: n + 1, ...toEntry(text) })),
+    texts.map((text, n) => ({ position: n + 1, ...parseRow(text) })),
   )
   await queueJob(database, JOB)
 }

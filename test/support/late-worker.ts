@@ -5,17 +5,17 @@ import type { createTestService } from './service.ts'
 
 type Home = Pick<
   Awaited<ReturnType<typeof createTestService>>,
-  'service' | 'database' | 'books' | 'random' | 'settled'
+  'service' | 'database' | 'ledger' | 'random' | 'settled'
 >
 
 /** Works on a job to its end as a process does that is started after it was submitted. */
 export async function finishJob(
-  { service: { engine }, database, books, random, settled }: Home,
+  { service: { engine }, database, ledger, random, settled }: Home,
   jobId: string,
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<Job>()
   const worker = startWorker({
-    ...{ database, log: silentLog, random, books, baseUrl: 'https://ev.test' },
+    ...{ database, log: silentLog, random, ledger, baseUrl: 'https://ev.test' },
     ...{ engineFor: () => engine, egresses: engine.egresses, concurrency: 10 },
     ...{ greylistDelayMs: null, wait: () => true },
     onProgress: job => job.finished_at !== null && resolve(job),

@@ -9,8 +9,8 @@ export const FORM = `multipart/form-data; boundary=${BOUNDARY}`
 type Part = string | { readonly file: string | Uint8Array; readonly name?: string }
 
 /** The bytes of a form, part by part. */
-export function form(parts: readonly (readonly [field: string, part: Part])[]): Buffer {
-  const pieces = parts.flatMap(([field, part]) => {
+export function form(deps: readonly (readonly [field: string, part: Part])[]): Buffer {
+  const pieces = deps.flatMap(([field, part]) => {
     const isFile = typeof part !== 'string'
     const more = isFile ? `; filename="${part.name ?? 'list.csv'}"\r\nContent-Type: text/csv` : ''
     const head = `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${field}"${more}\r\n\r\n`

@@ -14,7 +14,7 @@ export function worldOf({ domains }: List, roundTripMs: number): Scenario {
     mailboxes: ['user*'],
     domains: Object.fromEntries(names.map(name => [name, { mx: [[10, `mx.${name}`]] as const }])),
     hosts: Object.fromEntries(
-      names.map((name, n) => [`mx.${name}`, { temper: isOpen(n) ? 'catch-all' : 'polite' }]),
+      names.map((name, n) => [`mx.${name}`, { behavior: isOpen(n) ? 'catch-all' : 'polite' }]),
     ),
   }
 }

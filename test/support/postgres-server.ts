@@ -33,7 +33,7 @@ export type PostgresOptions = {
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
 /** PostgreSQL refuses to run as root. */
-const NOBODY = 65_534
+const UNKNOWN_CALLER = 65_534
 
 export async function startPostgres({
   settings = {},
@@ -41,8 +41,8 @@ export async function startPostgres({
   const home = mkdtempSync(join(tmpdir(), 'ev-postgres-'))
   const bin = binaries(home)
   const data = join(home, 'data')
-  const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
-  if (user.uid !== undefined) chownSync(home, NOBODY, NOBODY)
+  const user = process.getuid?.() === 0 ? { uid: UNKNOWN_CALLER, gid: UNKNOWN_CALLER } : {}
+  if (user.uid !== undefined) chownSync(home, UNKNOWN_CALLER, UNKNOWN_CALLER)
   const options = { ...user, cwd: home, env: { PATH: process.env.PATH, LC_ALL: 'C' } }
   execFileSync(
     join(bin, 'initdb'),
@@ -132,7 +132,7 @@ function binaries(home: string): string {
 function isOpenToAll(folder: string): boolean {
   try {
     execFileSync(join(folder, 'bin/postgres'), ['--version'], {
-      ...{ uid: NOBODY, gid: NOBODY, stdio: 'pipe', cwd: '/' },
+      ...{ uid: UNKNOWN_CALLER, gid: UNKNOWN_CALLER, stdio: 'pipe', cwd: '/' },
     })
     return true
   } catch {

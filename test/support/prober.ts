@@ -1,14 +1,14 @@
 import type { Duplex } from 'node:stream'
 import { isFault, parseAddress } from '../../src/address/address.ts'
 import { silentLog } from '../../src/base/log.ts'
-import type { Operator } from '../../src/dns/operator.ts'
-import type { ProbeWorld } from '../../src/probe/egress/egress.ts'
-import type { Probed, ProbeOptions } from '../../src/probe/lane/lane.ts'
-import type { PaceRow } from '../../src/probe/pace.ts'
-import { Places } from '../../src/probe/places.ts'
-import type { Question } from '../../src/probe/plan.ts'
-import { Prober } from '../../src/probe/probe.ts'
-import type { Answer } from '../../src/smtp/answer.ts'
+import type { MxOperator } from '../../src/dns/operator.ts'
+import type { ProbeDeps } from '../../src/probe/egress/egress.ts'
+import type { ProbeOptions, ProbeResult } from '../../src/probe/lane/lane.ts'
+import type { RateLimits } from '../../src/probe/pace.ts'
+import { ConnectionSemaphore } from '../../src/probe/places.ts'
+import type { ProbeTarget } from '../../src/probe/plan.ts'
+import { EgressProber } from '../../src/probe/probe.ts'
+import type { RecipientOutcome } from '../../src/smtp/answer.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
 import { fakeClock, letTimePass } from './clock.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
@@ -18,7 +18,7 @@ import { type ZoneEntry, zone } from './zone.ts'
 
 export { isUnguessable, knows, recipientOf, toRecipients } from './recipients.ts'
 
-export const ROW: PaceRow = {
+export const ROW: RateLimits = {
   sessionsMax: 5,
   recipientsPerSession: 20,
   recipientsPerTransaction: 20,
@@ -37,9 +37,9 @@ export const TIMEOUTS = {
 export const REFUSAL = {
   ...({ kind: 'refused-us', why: 'blocklist', stage: 'greeting' } as const),
   reply: { code: 554, enhanced: null, text: 'listed' },
-} satisfies Answer
+} satisfies RecipientOutcome
 
-const OPERATOR: Operator = { name: 'mx.test', title: 'mx.test', truth: 'tells' }
+const OPERATOR: MxOperator = { name: 'mx.test', title: 'mx.test', truth: 'tells' }
 
 /** An EHLO reply without PIPELINING. */
 export const LOCK_STEP = (line: string) => (line.startsWith('EHLO') ? '250 mx.test' : undefined)
@@ -51,8 +51,8 @@ export const MANNERS = [
 
 type HouseOptions = {
   readonly zone?: Readonly<Record<string, ZoneEntry>>
-  readonly row?: Partial<PaceRow>
-  readonly world?: Partial<ProbeWorld>
+  readonly row?: Partial<RateLimits>
+  readonly world?: Partial<ProbeDeps>
   /** Stands in for the dial of the house, which it is given. */
   readonly dial?: (near: Dial) => Dial
 }
@@ -72,7 +72,7 @@ export function createTestProber(
       recorded(await mx.connect(to, signal), writes),
     secure: mx.secure,
   }
-  const world: ProbeWorld = {
+  const world: ProbeDeps = {
     resolver: names,
     clock,
     random: countedRandom(),
@@ -87,18 +87,18 @@ export function createTestProber(
     smtpPort: 25,
     timeouts: TIMEOUTS,
     startTls: 'demanded',
-    places: new Places(200),
+    connectionSlots: new ConnectionSemaphore(200),
     ...options.world,
   }
-  const prober = new Prober(world, () => ({ ...ROW, ...options.row }))
+  const prober = new EgressProber(world, () => ({ ...ROW, ...options.row }))
 
   const begin = (
-    questions: readonly (Question | string)[],
-    how: Partial<ProbeOptions<Question>> = {},
+    questions: readonly (ProbeTarget | string)[],
+    how: Partial<ProbeOptions<ProbeTarget>> = {},
   ) => {
     const abort = new AbortController()
     const drain = new AbortController()
-    const told: { email: string; probed: Probed }[] = []
+    const told: { email: string; probed: ProbeResult }[] = []
     const walk = {
       told,
       /** Every question has its answer. */
@@ -130,7 +130,7 @@ export function createTestProber(
           signal: abort.signal,
           drain: drain.signal,
           single: false,
-          patienceMs: 2_000,
+          timeoutMs: 2_000,
           dialogue: false,
           onProbed: (question, probed) => told.push({ email: question.address.text, probed }),
           ...how,
@@ -155,8 +155,8 @@ export function createTestProber(
     prober,
     begin,
     run: (...given: Parameters<typeof begin>) => begin(...given).end(),
-    single: (email: string | Question, how: Partial<ProbeOptions<Question>> = {}) =>
-      begin([email], { single: true, patienceMs: 10_000, ...how }).end(),
+    single: (email: string | ProbeTarget, how: Partial<ProbeOptions<ProbeTarget>> = {}) =>
+      begin([email], { single: true, timeoutMs: 10_000, ...how }).end(),
     /** Lines of each connection without the frame around them. */
     said: () => mx.sessions.map(({ lines }) => lines.filter(line => !/^(EHLO|QUIT)/.test(line))),
     recipients: () => recipientsOf(mx.lines()),
@@ -171,14 +171,14 @@ export function ask(
   email: string,
   hosts: readonly string[] = ['mx.test'],
   catchAll: boolean | null = null,
-): Question {
+): ProbeTarget {
   const address = parseAddress(email)
   if (isFault(address)) throw new Error(`${email} is no address`)
   const records = hosts.map((host, i) => ({ preference: 10 * (i + 1), host }))
   return { address, route: { kind: 'mx', hosts: records }, catchAll, accepted: null }
 }
 
-export const nameOf = ({ answer }: Probed) => `${answer.kind}/${answer.why}`
+export const nameOf = ({ answer }: ProbeResult) => `${answer.kind}/${answer.why}`
 
 /** `count` addresses of one domain, in their order: p00, p01 … */
 export const people = (count: number, domain = 'a.test') =>

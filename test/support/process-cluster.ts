@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EvClient } from '../../src/client/client.ts'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startScenarioProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { type SimulatorProcess, startScenarioProcess } from '../../src/world/world-process.ts'
 import { ask } from './postgres-server.ts'
 
 /** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */
@@ -43,7 +43,7 @@ export type ProcessClusterOptions = {
 /** Servers and workers of ev that share one database, in front of one mail world. */
 export class ProcessCluster {
   readonly databaseUrl: string
-  readonly world: WorldProcess
+  readonly world: SimulatorProcess
   readonly home: string
   readonly #options: ProcessClusterOptions
   readonly #units = new Set<Unit>()
@@ -51,7 +51,7 @@ export class ProcessCluster {
 
   private constructor(
     databaseUrl: string,
-    world: WorldProcess,
+    world: SimulatorProcess,
     home: string,
     options: ProcessClusterOptions,
   ) {

@@ -1,16 +1,16 @@
-import { evidenceOf } from '../../src/engine/result/result.ts'
-import { OPINIONS, type Reason } from '../../src/verdict/reason.ts'
+import { toEvidence } from '../../src/engine/result/result.ts'
+import { type Reason, VERDICT_BY_REASON } from '../../src/verdict/reason.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
 
 /** A result of that reason, as whoever writes it down sees it. */
 export function resultOf(reason: Reason, facts: Partial<Result> = {}): Result {
-  const { details, ...opinion } = OPINIONS[reason]
+  const { details, ...opinion } = VERDICT_BY_REASON[reason]
   const kind = { ascii: 'good.test', unicode: 'good.test', kind: 'special' as const }
   return {
     email: 'ann@good.test',
     provider: 'good.test',
     verdict: { ...opinion, reason, details: { ...details, smtpValid: details.smtpValid ?? true } },
-    evidence: evidenceOf({ address: { text: 'ann@good.test', local: 'ann', domain: kind } }),
+    evidence: toEvidence({ address: { text: 'ann@good.test', local: 'ann', domain: kind } }),
     tookMs: 1,
     cached: false,
     checkedAt: 0,

@@ -6,7 +6,7 @@ import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
 import type { Scope } from '../../src/account/scope.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { Priority } from '../../src/base/priority.ts'
-import { createSeal } from '../../src/base/seal.ts'
+import { createSecretBox } from '../../src/base/seal.ts'
 import { closeApp, createApp } from '../../src/http/app.ts'
 import type { AskingSession } from '../../src/http/context.ts'
 import type { Service, ServiceSettings } from '../../src/http/service.ts'
@@ -14,7 +14,7 @@ import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey, type NewKey } from '../../src/store/account/keys.ts'
 import { write } from '../../src/store/database.ts'
 import { openLimits } from '../../src/store/limit/file-limits.ts'
-import { createBooks } from '../../src/work/books/books.ts'
+import { createUsageLedger } from '../../src/work/books/books.ts'
 import type { JobWorker } from '../../src/work/worker.ts'
 import { underContract } from '../http/contract/contract.ts'
 import { tempDatabase, tempFolder } from './database.ts'
@@ -30,7 +30,7 @@ type HouseOptions = {
   /** What the mail world looks like. */
   readonly engine?: Parameters<typeof createTestEngine>[0]
   /** What stands in for parts of the service. */
-  readonly parts?: Partial<Service>
+  readonly deps?: Partial<Service>
 }
 
 export type RequestOptions = {
@@ -57,30 +57,30 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
   const dataDir = tempFolder()
   const plans = new Map(PLANS.map(one => [one.name, one]))
   const limits = openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
-  const books = createBooks({ database, clock, random, log, plans })
+  const ledger = createUsageLedger({ database, clock, random, log, plans })
   const worker = idleWorker()
   const post = fakePost()
   let stopping = false
   const service: Service = {
-    ...{ clock, random, log, database, engine, books, limits, worker },
+    ...{ clock, random, log, database, engine, ledger, limits, worker },
     priority: new Priority(systemClock),
     resolver: zone,
-    post,
+    transport: post,
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
     deliveries: idleDeliveries(),
-    seal: createSeal('a secret of tests', random),
+    secretBox: createSecretBox('a secret of tests', random),
     settings: {
       ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS },
       ...{ limits: true, trustProxy: [], webhookAllowRanges: [], metricsToken: null, dataDir },
       ...given.settings,
     },
     isStopping: () => stopping,
-    ...given.parts,
+    ...given.deps,
   }
   const app = createApp(service)
   underContract(app, service)
   onTestFinished(async () => {
-    await books.stop()
+    await ledger.stop()
     await closeApp(service)
     await limits.close()
   })
@@ -117,7 +117,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
     return app.request(path, init, { incoming, ...(o.session && { session: o.session }) })
   }
   return {
-    ...{ app, service, database, clock, zone, mx, random, books, worker, post, lines, key },
+    ...{ app, service, database, clock, zone, mx, random, ledger, worker, post, lines, key },
     ...{ request, addKey, addAccount },
     /** Lets time pass until a promise settles: for what asks mail servers. */
     settled,

@@ -1,17 +1,22 @@
 import type { Clock } from '../../src/base/clock.ts'
-import { mayStart, newState, type PaceState, started } from '../../src/probe/pace/rules.ts'
-import type { PaceRow } from '../../src/probe/pace.ts'
-import type { End, PaceKeeper, PaceKey, PaceShare } from '../../src/probe/pace-share.ts'
+import { mayStart, newState, onStarted, type RateState } from '../../src/probe/pace/rules.ts'
+import type { RateLimits } from '../../src/probe/pace.ts'
+import type {
+  PermitEnd,
+  RateKey,
+  RateStateHandle,
+  SharedRateState,
+} from '../../src/probe/pace-share.ts'
 
-type Kept = { state: PaceState; held: number; readonly watchers: Set<() => void> }
+type Kept = { state: RateState; held: number; readonly watchers: Set<() => void> }
 
 /** Paces that several share, kept in this process; `fault`, while set, is what whoever asks for a connection gets. */
 export function fakePaceShare(clock: Clock) {
   const all = new Map<string, Kept>()
-  const textOf = ({ operator, egress }: PaceKey) => `${operator}|${egress}`
-  const share: PaceShare & { fault: Error | null; begun: number } = {
+  const textOf = ({ operator, egress }: RateKey) => `${operator}|${egress}`
+  const share: SharedRateState & { fault: Error | null; started: number } = {
     fault: null,
-    begun: 0,
+    started: 0,
     open(key, row) {
       const kept = all.get(textOf(key)) ?? { state: newState(row), held: 0, watchers: new Set() }
       all.set(textOf(key), kept)
@@ -23,8 +28,8 @@ export function fakePaceShare(clock: Clock) {
       return refusal === null || leftMs <= 0 ? null : { answer: refusal.answer, leftMs }
     },
   }
-  const keeperOf = (kept: Kept, row: PaceRow): PaceKeeper => {
-    const change: PaceKeeper['change'] = change => {
+  const keeperOf = (kept: Kept, row: RateLimits): RateStateHandle => {
+    const change: RateStateHandle['change'] = change => {
       kept.state = change(kept.state, clock.now())
       for (const call of [...kept.watchers]) call()
     }
@@ -42,12 +47,12 @@ export function fakePaceShare(clock: Clock) {
       get sessions() {
         return kept.held
       },
-      async begin(signal): Promise<End | null> {
-        share.begun++
+      async begin(signal): Promise<PermitEnd | null> {
+        share.started++
         await Promise.resolve()
         if (share.fault !== null) throw share.fault
         if (signal.aborted || !mayStart(kept.state, row, clock.now(), kept.held)) return null
-        kept.state = started(kept.state, row, clock.now())
+        kept.state = onStarted(kept.state, row, clock.now())
         kept.held++
         return () => {
           kept.held--

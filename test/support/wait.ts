@@ -20,10 +20,10 @@ export async function waitUntil(
   for (let looks = 0; !(await condition()); looks++) {
     if (performance.now() > endAt) throw new Error(`The condition did not hold in ${timeoutMs} ms`)
     if (looks < EAGER_LOOKS) await setImmediate()
-    else await setTimeout(LOOK_EVERY_MS)
+    else await setTimeout(POLL_INTERVAL_MS)
   }
 }
 
 const TIMEOUT_MS = 55_000
 const EAGER_LOOKS = 200
-const LOOK_EVERY_MS = 5
+const POLL_INTERVAL_MS = 5

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
-import { createSeal } from '../../src/base/seal.ts'
+import { createSecretBox } from '../../src/base/seal.ts'
 import type { EventKind } from '../../src/hook/event.ts'
 import { memoryQueue } from '../../src/queue/memory-queue.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
@@ -9,8 +9,8 @@ import { emit } from '../../src/store/event/events.ts'
 import { createWebhook, type Webhook } from '../../src/store/event/webhooks.ts'
 import type { AttemptTable, DeliveryTable, WebhookTable } from '../../src/store/schema.ts'
 import type { Deliveries } from '../../src/work/deliver/deliveries.ts'
-import { type DeliveryParts, startDeliveries } from '../../src/work/deliver/start-deliveries.ts'
-import type { Letter, Post } from '../../src/work/post/post.ts'
+import { type DeliveryDeps, startDeliveries } from '../../src/work/deliver/start-deliveries.ts'
+import type { WebhookRequest, WebhookTransport } from '../../src/work/post/post.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { tempDatabase } from './database.ts'
 import { recordingLog } from './log.ts'
@@ -30,8 +30,8 @@ export const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 export async function createTestDelivery({ watches = true, clock = fakeClock() }: Options = {}) {
   const database = await tempDatabase({ clock })
   const random = countedRandom()
-  const seal = createSeal('a secret of tests', random)
-  const post = fakePost()
+  const secretBox = createSecretBox('a secret of tests', random)
+  const transport = fakePost()
   const { log, lines } = recordingLog()
   await write(database, trx =>
     createAccount(trx, { id: 'acc_1', name: 'a', plan: 'pro', now: clock.now() }),
@@ -42,7 +42,7 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
     return {
       ...{ id, accountId: 'acc_1', url: `https://${id.replace('_', '-')}.test/hook`, active: true },
       ...{ events: ['quota.warning'] as EventKind[], description: null },
-      ...{ secret: seal.seal(SECRET), secretHint: 'LaSw', createdAt: clock.now() },
+      ...{ secret: secretBox.secretBox(SECRET), secretHint: 'LaSw', createdAt: clock.now() },
       ...change,
     }
   }
@@ -71,11 +71,11 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
   }
 
   /** The work of one process; ended with the test, whatever is under way. */
-  function start(change: Partial<DeliveryParts> = {}): Deliveries {
+  function start(change: Partial<DeliveryDeps> = {}): Deliveries {
     const its = watches ? clock : withoutWatch(clock)
     const queue = memoryQueue(its, log)
     const deliveries = startDeliveries({
-      ...{ database, queue, post, seal, clock: its, log, version: '1.2.3' },
+      ...{ database, queue, transport, secretBox, clock: its, log, version: '1.2.3' },
       ...change,
     })
     onTestFinished(() => ended(deliveries, clock))
@@ -86,8 +86,8 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
       database,
       clock,
       random,
-      seal,
-      post,
+      secretBox,
+      transport,
       log,
       lines,
       addWebhook,
@@ -99,20 +99,20 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
     attempts: () => rowsOf(database, 'attempt') as Promise<AttemptTable[]>,
     webhooks: () => rowsOf(database, 'webhook') as Promise<WebhookTable[]>,
     /** Resolves when so many requests were made. */
-    sent: (count: number) => waitUntil(() => post.sent.length >= count),
+    sent: (count: number) => waitUntil(() => transport.sent.length >= count),
   }
 }
 
 export type TestDelivery = Awaited<ReturnType<typeof createTestDelivery>>
 
 /** A receiver that answers when it is told to. */
-export function slowPost(): Post & {
-  readonly sent: Letter[]
+export function slowPost(): WebhookTransport & {
+  readonly sent: WebhookRequest[]
   readonly underWay: number
   answer(status: number): void
 } {
   const waiting: ((status: number) => void)[] = []
-  const sent: Letter[] = []
+  const sent: WebhookRequest[] = []
   return {
     sent,
     get underWay() {
@@ -147,9 +147,9 @@ const withoutWatch = (clock: FakeClock): Clock => ({
 })
 
 async function ended(deliveries: Deliveries, clock: FakeClock): Promise<void> {
-  let isOver = false
+  let isDone = false
   void deliveries.stop().finally(() => {
-    isOver = true
+    isDone = true
   })
-  while (!isOver) await clock.advance(1_000)
+  while (!isDone) await clock.advance(1_000)
 }

@@ -23,7 +23,7 @@ export async function endpoint(change: object = {}, options: HouseOptions = {}) 
   }
   const home = await createTestService({
     ...{ engine: { zone: { 'app.test': { A: ['8.8.8.8'] } } }, ...options },
-    parts: { deliveries, ...options.parts },
+    deps: { deliveries, ...options.deps },
   })
   const { json } = home
   /** Registers one more. */

@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto'
-import type { Letter } from '../../src/work/post/post.ts'
+import type { WebhookRequest } from '../../src/work/post/post.ts'
 
 /**
  * Whether a receiver that knows a secret takes a letter by Standard Webhooks; whatever the time is, which the package
  * `standardwebhooks` would hold against a clock that stands in the past.
  */
-export function verify({ headers, body }: Letter, secret: string): boolean {
+export function verify({ headers, body }: WebhookRequest, secret: string): boolean {
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
   const expected = createHmac('sha256', key).update(signed).digest('base64')

@@ -1,18 +1,21 @@
-import type { Letter, Post, Receipt } from '../../src/work/post/post.ts'
+import type { TransportResult, WebhookRequest, WebhookTransport } from '../../src/work/post/post.ts'
 
-export type FakePost = Post & {
+export type FakePost = WebhookTransport & {
   /** All that was sent, in order. */
-  readonly sent: Letter[]
+  readonly sent: WebhookRequest[]
   /** What happens from now on: a status, a receipt, or what becomes of each letter. */
   answer(how: How): void
 }
 
-type How = number | Partial<Receipt> | ((letter: Letter, nth: number) => Told | Promise<Told>)
-type Told = number | Partial<Receipt>
+type How =
+  | number
+  | Partial<TransportResult>
+  | ((letter: WebhookRequest, nth: number) => Told | Promise<Told>)
+type Told = number | Partial<TransportResult>
 
 /** A post that keeps what it got; every receiver answers 200 until told otherwise. */
 export function fakePost(): FakePost {
-  const sent: Letter[] = []
+  const sent: WebhookRequest[] = []
   let how: How = 200
   return {
     sent,
@@ -27,7 +30,7 @@ export function fakePost(): FakePost {
   }
 }
 
-function receiptOf(told: Told): Receipt {
+function receiptOf(told: Told): TransportResult {
   const given = typeof told === 'number' ? answered(told) : told
   const faultCode = 'fault' in given ? 'request_failed' : null
   return { answer: null, fault: null, faultCode, durationMs: 84, ...given }

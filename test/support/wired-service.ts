@@ -9,29 +9,29 @@ import { openLists } from '../../src/engine/lists.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey } from '../../src/store/account/keys.ts'
 import { write } from '../../src/store/database.ts'
-import { type Doors, listPlan } from '../../src/wire.ts'
-import { wireService } from '../../src/wire-service.ts'
+import { type ExternalDeps, listFiles } from '../../src/wire.ts'
+import { composeService } from '../../src/wire-service.ts'
 import { tempFolder } from './database.ts'
 import { unlimitedKey } from './service.ts'
 
 /** The whole service, which works on jobs, without a port; and the key of an account. */
-export async function createWiredService(doors: Pick<Doors, 'freeBytes'> = {}) {
+export async function createWiredService(doors: Pick<ExternalDeps, 'freeBytes'> = {}) {
   const dataDir = tempFolder()
   const config = toConfig({ flags: { dataDir }, environment: {}, file: null })
-  const house = await wireService(
+  const services = await composeService(
     config,
     { log: silentLog, ...doors },
     {
       databaseUrl: `sqlite:${dataDir}/ev.sqlite`,
       baseUrl: 'https://ev.example.com',
       version: '0.0.0',
-      lists: openLists(listPlan(config)),
+      lists: openLists(listFiles(config)),
     },
   )
-  onTestFinished(() => house.close())
+  onTestFinished(() => services.close())
   const secret = newSecret(systemRandom, 'live')
   const now = systemClock.now()
-  await write(house.service.database, async trx => {
+  await write(services.service.database, async trx => {
     await createAccount(trx, { id: 'acc_1', name: 'test', plan: 'enterprise', now })
     await createKey(trx, {
       ...unlimitedKey(),
@@ -39,7 +39,7 @@ export async function createWiredService(doors: Pick<Doors, 'freeBytes'> = {}) {
     })
   })
   const fetch: NonNullable<ClientOptions['fetch']> = async (url, init) =>
-    house.app.fetch(new Request(url, init), {
+    services.app.fetch(new Request(url, init), {
       incoming: { socket: { remoteAddress: '127.0.0.1' } },
     })
   return { key: secret.text, fetch }

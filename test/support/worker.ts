@@ -1,19 +1,19 @@
 import { onTestFinished } from 'vitest'
-import { toEntry } from '../../src/job/submission.ts'
+import { parseRow } from '../../src/job/submission.ts'
 import { write } from '../../src/store/database.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
 import { resultPage } from '../../src/store/job/results.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
-import { wireEngine } from '../../src/wire.ts'
-import type { Books } from '../../src/work/books/books.ts'
-import { startWorker, type WorkerParts } from '../../src/work/start-worker.ts'
+import { composeEngine } from '../../src/wire.ts'
+import type { UsageLedger } from '../../src/work/books/books.ts'
+import { startWorker, type WorkerDeps } from '../../src/work/start-worker.ts'
 import { createJobDeps, type JobDepsOptions, settled } from './job.ts'
 import { drainEventLoop } from './wait.ts'
 
 type Works = JobDepsOptions & {
-  readonly books?: Books
-  readonly parts?: Partial<WorkerParts>
+  readonly ledger?: UsageLedger
+  readonly deps?: Partial<WorkerDeps>
 }
 
 const STEP_MS = 50
@@ -21,25 +21,25 @@ const STEP_MS = 50
 type Owner = NonNullable<NewJob['owner']>
 
 /** A worker as a service has it, with jobs of an account, and the mail that they meet. */
-export async function createTestWorker({ books, parts = {}, ...given }: Works = {}) {
+export async function createTestWorker({ ledger, deps = {}, ...given }: Works = {}) {
   const around = await createJobDeps(given)
   const { clock, database, doors } = around
   const config = around.configWith()
-  const engine = wireEngine(config, doors, { list: true })
-  const sandbox = wireEngine(config, doors, { list: true, sandbox: true })
+  const engine = composeEngine(config, doors, { list: true })
+  const sandbox = composeEngine(config, doors, { list: true, sandbox: true })
   const progress: Job[] = []
   const failures: [jobId: string, error: unknown][] = []
-  const begin = (more: Partial<WorkerParts> = {}) => {
+  const begin = (more: Partial<WorkerDeps> = {}) => {
     const worker = startWorker({
       ...{ database, log: doors.log, random: doors.random },
-      ...{ books: books ?? null, baseUrl: 'https://ev.test' },
+      ...{ ledger: ledger ?? null, baseUrl: 'https://ev.test' },
       engineFor: job => (job.sandbox === 1 ? sandbox : engine),
       egresses: engine.egresses,
       ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
       wait: () => true,
       onProgress: job => progress.push(job),
       onFailure: (jobId, error) => failures.push([jobId, error]),
-      ...parts,
+      ...deps,
       ...more,
     })
     onTestFinished(() => settled(clock, worker.stop()))
@@ -61,7 +61,7 @@ export async function createTestWorker({ books, parts = {}, ...given }: Works = 
     await addItems(
       database,
       id,
-      texts.map((text, n) => ({ position: n + 1, ...toEntry(text) })),
+      texts.map((text, n) => ({ position: n + 1, ...parseRow(text) })),
     )
     return write(database, trx => queueJobIn(trx, id, { now: clock.now(), hold }))
   }
@@ -76,13 +76,13 @@ export async function createTestWorker({ books, parts = {}, ...given }: Works = 
 
   /** Lets time pass until all of these jobs are finished. */
   async function finished(...ids: readonly string[]): Promise<Job[]> {
-    const isOver = async (id: string) => {
+    const isDone = async (id: string) => {
       for (;;) {
         const job = await worker.changed(id, new AbortController().signal)
         if (job === null || job.finished_at !== null) return
       }
     }
-    await settled(clock, Promise.all(ids.map(isOver)))
+    await settled(clock, Promise.all(ids.map(isDone)))
     return Promise.all(ids.map(id => readJob(database, id)))
   }
 

@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../src/address/address.ts'
-import type { Traits } from '../../src/address/traits.ts'
+import type { AddressFlags } from '../../src/address/traits.ts'
 import type {
-  DeferredWhy,
-  RefusedWhy,
-  RejectedWhy,
-  SilentWhy,
+  BlockedReason,
+  DeferredReason,
+  NoResponseReason,
+  RejectedReason,
   Stage,
 } from '../../src/smtp/answer.ts'
 import { judge } from '../../src/verdict/judge.ts'
 import type { Reason } from '../../src/verdict/reason.ts'
-import { classOf, type Evidence } from '../../src/verdict/verdict.ts'
+import { type Evidence, toClass } from '../../src/verdict/verdict.ts'
 import { fc, runs } from '../support/property.ts'
 
 const REPLY = { code: 250, enhanced: null, text: 'as the case may be' }
-const TRAITS: Traits = {
+const TRAITS: AddressFlags = {
   disposable: false,
   role: false,
   free: false,
@@ -29,7 +29,7 @@ const ROUTE = { kind: 'mx', hosts: [{ preference: 10, host: 'mx.a.test' }] } as 
 /** Everything well: an accepted mailbox of a domain that tells. Each case changes what it is about. */
 const GOOD: Evidence = {
   address: parseAddress('ann@a.test'),
-  traits: TRAITS,
+  flags: TRAITS,
   suggestion: null,
   typo: null,
   disposableHost: false,
@@ -47,17 +47,19 @@ const GOOD: Evidence = {
   dialogue: null,
 }
 
-const traits = (some: Partial<Traits>): Partial<Evidence> => ({ traits: { ...TRAITS, ...some } })
-const rejected = (why: RejectedWhy): Partial<Evidence> => ({
+const flags = (some: Partial<AddressFlags>): Partial<Evidence> => ({
+  flags: { ...TRAITS, ...some },
+})
+const rejected = (why: RejectedReason): Partial<Evidence> => ({
   answer: { kind: 'rejected', why, stage: 'rcpt', reply: REPLY },
 })
-const refused = (why: RefusedWhy, stage: Stage = 'rcpt'): Partial<Evidence> => ({
+const refused = (why: BlockedReason, stage: Stage = 'rcpt'): Partial<Evidence> => ({
   answer: { kind: 'refused-us', why, stage, reply: REPLY },
 })
-const deferred = (why: DeferredWhy, stage: Stage = 'rcpt'): Partial<Evidence> => ({
+const deferred = (why: DeferredReason, stage: Stage = 'rcpt'): Partial<Evidence> => ({
   answer: { kind: 'deferred', why, retryAfterMs: null, stage, reply: REPLY },
 })
-const silent = (why: SilentWhy, stage: Stage = 'connect'): Partial<Evidence> => ({
+const silent = (why: NoResponseReason, stage: Stage = 'connect'): Partial<Evidence> => ({
   answer: { kind: 'silent', why, stage, detail: 'as the case may be' },
 })
 const accepted = (why: 'recipient' | 'cannot-verify' | 'restricted'): Partial<Evidence> => ({
@@ -73,14 +75,14 @@ describe('one thing amiss', () => {
     ['low_deliverability', { catchAll: null }],
     ['unexpected_error', { failure: 'out of memory' }],
     ['invalid_email', { address: parseAddress('ann@') }],
-    ['blocklisted', traits({ blocked: true })],
+    ['blocklisted', flags({ blocked: true })],
     ['invalid_domain', { route: { kind: 'no-domain' } }],
     ['no_mx_record', { route: { kind: 'no-mail' } }],
     ['does_not_accept_mail', { route: { kind: 'null-mx' } }],
     ['dns_error', { route: { kind: 'unknown', fault: 'server' } }],
     ['dns_error', { route: { kind: 'unknown', fault: 'timeout' } }],
-    ['spam_trap', traits({ spamTrap: true })],
-    ['disposable_email', traits({ disposable: true })],
+    ['spam_trap', flags({ spamTrap: true })],
+    ['disposable_email', flags({ disposable: true })],
     ['disposable_email', { disposableHost: true }],
     ['does_not_accept_mail', rejected('no-mail')],
     ['mailbox_full', rejected('full')],
@@ -111,9 +113,9 @@ describe('one thing amiss', () => {
     ['low_deliverability', accepted('cannot-verify')],
     ['low_deliverability', accepted('restricted')],
     ['catch_all', { catchAll: true }],
-    ['role_account', traits({ role: true })],
+    ['role_account', flags({ role: true })],
     ['possible_typo', { suggestion: 'ann@b.test' }],
-    ['low_quality', traits({ quality: 'low' })],
+    ['low_quality', flags({ quality: 'low' })],
   ])('%s for %j', (reason, change) => {
     expect(reasonOf(change)).toBe(reason)
   })
@@ -126,15 +128,15 @@ describe('one thing amiss', () => {
 const PRECEDENCE: readonly [Reason, Partial<Evidence>][] = [
   ['unexpected_error', { failure: 'out of memory' }],
   ['invalid_email', { address: parseAddress('ann@') }],
-  ['blocklisted', traits({ blocked: true })],
+  ['blocklisted', flags({ blocked: true })],
   ['invalid_domain', { route: { kind: 'no-domain' } }],
-  ['spam_trap', traits({ spamTrap: true })],
-  ['disposable_email', traits({ disposable: true })],
+  ['spam_trap', flags({ spamTrap: true })],
+  ['disposable_email', flags({ disposable: true })],
   ['rejected_email', rejected('no-mailbox')],
   ['catch_all', { catchAll: true }],
-  ['role_account', traits({ role: true })],
+  ['role_account', flags({ role: true })],
   ['possible_typo', { suggestion: 'ann@b.test' }],
-  ['low_quality', traits({ quality: 'low' })],
+  ['low_quality', flags({ quality: 'low' })],
   ['accepted_email', {}],
 ]
 
@@ -156,8 +158,8 @@ describe('precedence', () => {
     ['no_mx_record', silent('no-address')],
     ['dns_error', silent('dns')],
   ])('a DNS reason, %s, wins over a trap and a throw-away domain', (reason, change) => {
-    const traits = { ...TRAITS, spamTrap: true, disposable: true }
-    expect(reasonOf({ traits }, change)).toBe(reason)
+    const flags = { ...TRAITS, spamTrap: true, disposable: true }
+    expect(reasonOf({ flags }, change)).toBe(reason)
   })
 
   test.each<[Reason, Partial<Evidence>]>([
@@ -172,7 +174,7 @@ describe('precedence', () => {
     ['smtp_skipped', { answer: null }],
     ['low_deliverability', accepted('restricted')],
   ])('an SMTP reason, %s, wins over what the address looks like', (reason, change) => {
-    const looks = { traits: { ...TRAITS, role: true, quality: 'low' as const } }
+    const looks = { flags: { ...TRAITS, role: true, quality: 'low' as const } }
     expect(reasonOf(looks, { catchAll: true, suggestion: 'ann@b.test' }, change)).toBe(reason)
   })
 })
@@ -207,7 +209,7 @@ describe('a misspelling of a large provider', () => {
 
 describe('details', () => {
   test('say of the mailbox what was found where the opinion leaves it open', () => {
-    const blocked = { traits: { ...TRAITS, blocked: true } }
+    const blocked = { flags: { ...TRAITS, blocked: true } }
     expect(judge({ ...GOOD, ...blocked }).details.smtpValid).toBe(true)
     expect(judge({ ...GOOD, ...blocked, answer: null }).details.smtpValid).toBe(false)
   })
@@ -237,14 +239,14 @@ describe('never invalid for trouble of ours', () => {
     ...(['connect', 'greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'rset'] as const),
   )
   /** Every silence but the DNS being sure that no exchanger has an address: that is an answer. */
-  const silence = fc.constantFrom<SilentWhy>(
+  const silence = fc.constantFrom<NoResponseReason>(
     ...(['dns', 'connect', 'timeout', 'closed', 'tls', 'garbage', 'not-public'] as const),
     'smtputf8',
   )
-  const refusal = fc.constantFrom<RefusedWhy>(
+  const refusal = fc.constantFrom<BlockedReason>(
     ...(['blocklist', 'rdns', 'sender', 'tls', 'auth', 'policy'] as const),
   )
-  const delay = fc.constantFrom<DeferredWhy>('greylist', 'rate', 'too-many', 'busy')
+  const delay = fc.constantFrom<DeferredReason>('greylist', 'rate', 'too-many', 'busy')
   const trouble = fc.oneof(
     fc.tuple(silence, stage).map(([why, stage]) => silent(why, stage)),
     fc.tuple(refusal, stage).map(([why, stage]) => refused(why, stage)),
@@ -261,7 +263,7 @@ describe('never invalid for trouble of ours', () => {
     suggestion: fc.constantFrom('ann@b.test', null),
     typo: fc.constantFrom('certain' as const, 'likely' as const, null),
     disposableHost: fc.boolean(),
-    traits: fc.record({
+    flags: fc.record({
       disposable: fc.boolean(),
       role: fc.boolean(),
       free: fc.boolean(),
@@ -279,17 +281,17 @@ describe('never invalid for trouble of ours', () => {
         const verdict = judge({ ...GOOD, ...looks, ...trouble })
         expect(verdict.valid === false && verdict.risk === 'high', verdict.reason).toBe(false)
         expect(verdict.deliverable, verdict.reason).toBe(false)
-        expect(classOf(verdict)).not.toBe('undeliverable')
+        expect(toClass(verdict)).not.toBe('undeliverable')
       }),
       { numRuns: runs(1_000) },
     )
   })
 })
 
-/** Two changes at once: what is amiss in their traits is added up; elsewhere the second wins. */
+/** Two changes at once: what is amiss in their flags is added up; elsewhere the second wins. */
 function both(one: Partial<Evidence>, other: Partial<Evidence>): Partial<Evidence> {
-  const amiss = [one.traits, other.traits]
-    .flatMap(traits => Object.entries(traits ?? {}))
-    .filter(([key, value]) => value !== TRAITS[key as keyof Traits])
-  return { ...one, ...other, traits: { ...TRAITS, ...Object.fromEntries(amiss) } }
+  const amiss = [one.flags, other.flags]
+    .flatMap(flags => Object.entries(flags ?? {}))
+    .filter(([key, value]) => value !== TRAITS[key as keyof AddressFlags])
+  return { ...one, ...other, flags: { ...TRAITS, ...Object.fromEntries(amiss) } }
 }

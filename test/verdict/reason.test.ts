@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MEANINGS, OPINIONS, REASONS } from '../../src/verdict/reason.ts'
+import { REASON_TEXTS, REASONS, VERDICT_BY_REASON } from '../../src/verdict/reason.ts'
 
 test('there are 25 reasons, in snake case', () => {
   expect(new Set(REASONS).size).toBe(25)
@@ -7,12 +7,12 @@ test('there are 25 reasons, in snake case', () => {
 })
 
 test.each(REASONS)('%s has a meaning and an advice, each a sentence', reason => {
-  const { means, todo } = MEANINGS[reason]
+  const { means, todo } = REASON_TEXTS[reason]
   for (const sentence of [means, todo]) expect(sentence).toMatch(/^[A-Z][^\n]{3,}\.$/)
 })
 
 test.each(REASONS)('%s has an opinion that agrees with itself', reason => {
-  const { valid, deliverable, risk, confidence, details } = OPINIONS[reason]
+  const { valid, deliverable, risk, confidence, details } = VERDICT_BY_REASON[reason]
   expect(confidence).toBeGreaterThanOrEqual(0)
   expect(confidence).toBeLessThanOrEqual(100)
   // Nothing is deliverable that is not valid, and nothing of low risk that is not deliverable.

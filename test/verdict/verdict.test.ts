@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { OPINIONS, type Reason } from '../../src/verdict/reason.ts'
-import { classOf } from '../../src/verdict/verdict.ts'
+import { type Reason, VERDICT_BY_REASON } from '../../src/verdict/reason.ts'
+import { toClass } from '../../src/verdict/verdict.ts'
 
 describe('classes', () => {
   test.each<[string, readonly Reason[]]>([
@@ -28,11 +28,11 @@ describe('classes', () => {
       ],
     ],
   ])('%s are the right ones', (klass, reasons) => {
-    const found = Object.entries(OPINIONS)
+    const found = Object.entries(VERDICT_BY_REASON)
       .filter(([reason, { details, ...opinion }]) => {
         const smtpValid = details.smtpValid ?? false
         return (
-          classOf({ ...opinion, reason: reason as Reason, details: { ...details, smtpValid } }) ===
+          toClass({ ...opinion, reason: reason as Reason, details: { ...details, smtpValid } }) ===
           klass
         )
       })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createSeal } from '../../src/base/seal.ts'
+import { createSecretBox } from '../../src/base/seal.ts'
 import { WEBHOOKS_MAX } from '../../src/hook/endpoint.ts'
 import { listWebhooks } from '../../src/store/event/webhooks.ts'
 import {
@@ -29,7 +29,7 @@ async function createServices({ webhookAllowRanges = [] as string[] } = {}) {
   const wakes: number[] = []
   return {
     ...{ clock, random, wakes, database: await tempDatabase({ clock }) },
-    seal: createSeal('a secret of tests', random),
+    secretBox: createSecretBox('a secret of tests', random),
     resolver: zone({ 'app.test': { A: ['8.8.8.8'] }, 'inside.test': { A: ['10.0.0.7'] } }),
     settings: { webhookAllowRanges },
     deliveries: { wake: () => void wakes.push(clock.now()) },
@@ -44,7 +44,7 @@ describe('creating a webhook', () => {
     const { webhook, secret } = await createWebhook(services, INPUT)
     expect(await getWebhook(services, { webhookId: webhook.id, accountId: null })).toEqual(webhook)
     expect(webhook.secret).not.toContain(secret)
-    expect(services.seal.open(webhook.secret)).toBe(secret)
+    expect(services.secretBox.open(webhook.secret)).toBe(secret)
   })
 
   test('keeps a description without text as none', async () => {
@@ -142,7 +142,7 @@ describe('changing a webhook', () => {
     const { secret: before } = await addWebhook(services.database)
     const now = services.clock.now()
     const rotated = await rotateWebhookSecret(services, { ...OF_ANYBODY, graceMs: 5_000 })
-    expect(services.seal.open(rotated.webhook.secret)).toBe(rotated.secret)
+    expect(services.secretBox.open(rotated.webhook.secret)).toBe(rotated.secret)
     expect(rotated).toMatchObject({
       previousExpiresAt: now + 5_000,
       webhook: { previousSecret: { secret: before, until: now + 5_000 } },

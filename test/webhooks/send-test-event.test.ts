@@ -5,7 +5,7 @@ import { systemRandom } from '../../src/base/random.ts'
 import { write } from '../../src/store/database.ts'
 import { listWebhooks, updateWebhook } from '../../src/store/event/webhooks.ts'
 import { createTestEventLimit, sendTestEvent } from '../../src/webhooks/send-test-event.ts'
-import type { Letter } from '../../src/work/post/post.ts'
+import type { WebhookRequest } from '../../src/work/post/post.ts'
 import { fakeClock } from '../support/clock.ts'
 import { drainEventLoop } from '../support/wait.ts'
 import { createTestDelivery, SECRET, type TestDelivery } from '../support/webhook-delivery.ts'
@@ -16,7 +16,7 @@ describe('a test event', () => {
     const h = await createTestDelivery({ clock: fakeClock(Date.now()) })
     await h.addWebhook()
     const outcome = await send(h)
-    const [letter] = h.post.sent as [Letter]
+    const [letter] = h.transport.sent as [WebhookRequest]
     expect(new Webhook(SECRET).verify(letter.body, letter.headers)).toEqual({
       ...{ event: 'webhook.test', event_id: outcome.eventId },
       timestamp: new Date(h.clock.now()).toISOString(),
@@ -34,15 +34,15 @@ describe('a test event', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await send(h, true)
-    expect(JSON.parse(h.post.sent[0]?.body ?? '')).toMatchObject({ sandbox: true })
+    expect(JSON.parse(h.transport.sent[0]?.body ?? '')).toMatchObject({ sandbox: true })
     await send(h, false)
-    expect(JSON.parse(h.post.sent[1]?.body ?? '')).not.toHaveProperty('sandbox')
+    expect(JSON.parse(h.transport.sent[1]?.body ?? '')).not.toHaveProperty('sandbox')
   })
 
   test('stands in the log with the bytes that were sent, and is not sent again', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
-    h.post.answer(answered(500, { server: 'odd' }, 'oh'))
+    h.transport.answer(answered(500, { server: 'odd' }, 'oh'))
     const deliveries = h.start()
     const { deliveryId, eventId, ...told } = await send(h)
     expect(told).toMatchObject({ state: 'failed', statusCode: 500, excerpt: 'oh' })
@@ -55,17 +55,17 @@ describe('a test event', () => {
       { delivery_id: deliveryId, headers: '{"server":"odd"}' },
     ])
     const event = await h.database.db.selectFrom('event').selectAll().executeTakeFirstOrThrow()
-    expect(event.body).toBe(h.post.sent[0]?.body)
+    expect(event.body).toBe(h.transport.sent[0]?.body)
     await h.clock.advance(2 * DAY)
     deliveries.wake()
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(1)
+    expect(h.transport.sent).toHaveLength(1)
   })
 
   test('changes nothing of how the webhook stands, even if it is gone, and is sent to one that is off', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
-    h.post.answer(410)
+    h.transport.answer(410)
     expect(await send(h)).toMatchObject({ state: 'failed', statusCode: 410 })
     expect(await h.webhooks()).toMatchObject([
       { active: 1, disabled_reason: null, failing_since: null },
@@ -73,7 +73,7 @@ describe('a test event', () => {
     await write(h.database, trx =>
       updateWebhook(trx, 'acc_1', 'wh_a', { active: false, now: h.clock.now() }),
     )
-    h.post.answer(200)
+    h.transport.answer(200)
     expect(await send(h)).toMatchObject({ state: 'delivered' })
     expect(await h.webhooks()).toMatchObject([{ active: 0 }])
   })
@@ -84,7 +84,7 @@ describe('a test event', () => {
     const outcome = await send(h)
     expect(outcome).toMatchObject({ state: 'failed', statusCode: null, durationMs: 0 })
     expect(outcome.error).toMatch(/EV_SECRET/)
-    expect(h.post.sent).toEqual([])
+    expect(h.transport.sent).toEqual([])
   })
 })
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { FirstRows } from '../../src/work/first-rows.ts'
+import { DedupeIndex } from '../../src/work/first-rows.ts'
 import { fc, runs } from '../support/property.ts'
 import { countedRandom } from '../support/random.ts'
 
 /** What each row was told, and what came again. */
 function told(keys: readonly string[]) {
-  const rows = new FirstRows(countedRandom())
+  const rows = new DedupeIndex(countedRandom())
   const firsts = keys.map((key, index) => rows.take(key, index + 1))
   return { firsts, repeated: [...rows.repeated()] }
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { PLANS, type Plan } from '../../src/account/plan.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
-import { releaseLostHolds } from '../../src/store/account/credits.ts'
+import { releaseOrphanedReservations } from '../../src/store/account/credits.ts'
 import { openDatabase, write } from '../../src/store/database.ts'
 import { openJobs } from '../../src/store/job/account-jobs.ts'
 import { cancelJob } from '../../src/store/job/course.ts'
@@ -10,8 +10,8 @@ import type { Job } from '../../src/store/job/jobs.ts'
 import { deleteLoadingJobs } from '../../src/store/job/loading.ts'
 import { deleteJob } from '../../src/store/job/removal.ts'
 import { resultPage } from '../../src/store/job/results.ts'
-import { wireEngine } from '../../src/wire.ts'
-import { createBooks } from '../../src/work/books/books.ts'
+import { composeEngine } from '../../src/wire.ts'
+import { createUsageLedger } from '../../src/work/books/books.ts'
 import { startWorker } from '../../src/work/start-worker.ts'
 import { type Loaded, loadJob, queueLoaded } from '../../src/work/submit.ts'
 import { toRecipients } from '../support/engine.ts'
@@ -45,10 +45,10 @@ const steps = fc.array(
   { maxLength: 14 },
 )
 
-test('whatever is submitted, cancelled, deleted, finished or crashed between, the books are right', async () => {
+test('whatever is submitted, cancelled, deleted, finished or crashed between, the ledger are right', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async run => {
-      const service = await begun()
+      const service = await started()
       for (const step of run) await service.take(step)
       await service.end()
       await service.check()
@@ -60,7 +60,7 @@ test('whatever is submitted, cancelled, deleted, finished or crashed between, th
 type Step = NonNullable<Parameters<Parameters<typeof steps.map>[0]>[0][number]>
 
 /** A service without its paths, that can crash and begin anew. */
-async function begun() {
+async function started() {
   const script = toRecipients(to => {
     if (to.startsWith('grey')) return '451 4.7.1 Come back later'
     return /^(ann|bob)@/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
@@ -82,22 +82,22 @@ async function begun() {
 
   const jobs: string[] = []
   const deleted = new Set<string>()
-  let house = await start()
+  let services = await start()
 
   /** As `ev serve` takes up what the process before left. */
   async function start() {
     const database = await openDatabase(`sqlite:${file}`, clock)
-    const books = createBooks({ database, clock, random, log: silentLog, plans })
-    const engine = wireEngine(config, doors, { list: true })
+    const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
+    const engine = composeEngine(config, doors, { list: true })
     const worker = startWorker({
-      ...{ database, log: silentLog, random, books, baseUrl: 'https://ev.test' },
+      ...{ database, log: silentLog, random, ledger, baseUrl: 'https://ev.test' },
       ...{ engineFor: () => engine, egresses: engine.egresses, concurrency: 10 },
       ...{ greylistDelayMs: null, wait: () => true },
     })
     await deleteLoadingJobs(database)
-    await write(database, releaseLostHolds)
+    await write(database, releaseOrphanedReservations)
     for (const { id } of await openJobs(database)) worker.take(id)
-    return { database, books, engine, worker }
+    return { database, ledger, engine, worker }
   }
 
   async function load(accountId: string, texts: readonly string[], deduplicate = true) {
@@ -106,7 +106,7 @@ async function begun() {
       ...{ source: '{}', deduplicate },
     }
     return loadJob(
-      { database: house.database, random },
+      { database: services.database, random },
       submission,
       [texts.map(text => ({ text }))],
       9,
@@ -125,31 +125,37 @@ async function begun() {
     const loaded = await load(accountId, texts, deduplicate)
     if (loaded === null) return
     const now = clock.now()
-    const queued = await write(house.database, trx =>
+    const queued = await write(services.database, trx =>
       queueLoaded(trx, loaded as Loaded, { now, creditsPerDay: plan.creditsPerDay }),
     )
-    if (!('job' in queued)) return deleteJob(house.database, loaded.jobId)
+    if (!('job' in queued)) return deleteJob(services.database, loaded.jobId)
     jobs.push(loaded.jobId)
-    house.worker.take(loaded.jobId)
+    services.worker.take(loaded.jobId)
   }
 
   async function withdraw(kind: 'cancel' | 'delete', jobId: string | undefined) {
     if (jobId === undefined || deleted.has(jobId)) return
-    if (await cancelJob(house.database, jobId)) house.worker.drop(jobId)
+    if (await cancelJob(services.database, jobId)) services.worker.drop(jobId)
     if (kind === 'cancel') return
     deleted.add(jobId)
-    await deleteJob(house.database, jobId)
+    await deleteJob(services.database, jobId)
   }
 
   async function single(accountId: string, answered: boolean) {
-    const { books, engine } = house
-    const hold = await books.hold(accountId, plan, 1)
-    if (hold === null) return
-    if (!answered) return books.giveBack(accountId, hold)
+    const { ledger, engine } = services
+    const reservation = await ledger.reservation(accountId, plan, 1)
+    if (reservation === null) return
+    if (!answered) return ledger.giveBack(accountId, reservation)
     const result = await engine.verify('nobody@nowhere.invalid', { checkSmtp: false })
-    const settled = { accountId, keyId: 'key', source: 'single' as const, sandbox: false, hold }
+    const settled = {
+      accountId,
+      keyId: 'key',
+      source: 'single' as const,
+      sandbox: false,
+      reservation,
+    }
     // After a crash before the commit nobody is answered.
-    books.settle({ ...settled, entry: { result } }).catch(() => {})
+    ledger.settle({ ...settled, entry: { result } }).catch(() => {})
   }
 
   async function pass(ms: number) {
@@ -162,11 +168,11 @@ async function begun() {
 
   /** Its database is gone in the middle of things: nothing more that it does is kept. */
   async function crash() {
-    const { database, worker, books, engine } = house
+    const { database, worker, ledger, engine } = services
     await database.close()
     await around.database.close()
-    const ends = [worker.stop(), books.stop(), engine.close()].map(end => end.catch(() => {}))
-    house = await start()
+    const ends = [worker.stop(), ledger.stop(), engine.close()].map(end => end.catch(() => {}))
+    services = await start()
     void Promise.all(ends)
   }
 
@@ -183,16 +189,16 @@ async function begun() {
   return {
     take: (step: Step) => acts[step.kind](step as never) as Promise<unknown>,
     async end() {
-      for (let days = 0; (await openJobs(house.database)).length > 0; days++) {
+      for (let days = 0; (await openJobs(services.database)).length > 0; days++) {
         if (days > 20) throw new Error('a job does not end')
         await pass(8_000_000)
       }
       await pass(2_000)
       await crash()
-      await house.worker.stop()
+      await services.worker.stop()
     },
     async check() {
-      const { db } = house.database
+      const { db } = services.database
       const left = await db.selectFrom('job').selectAll().execute()
       expect(left.map(({ id }) => id).toSorted()).toEqual(
         jobs.filter(id => !deleted.has(id)).toSorted(),
@@ -203,15 +209,15 @@ async function begun() {
       const told = events.map(({ body }) => JSON.parse(body).data.job_id as string)
       expect(new Set(told).size).toBe(told.length)
       for (const job of left) {
-        await checkRows(job, house.database)
+        await checkRows(job, services.database)
         expect(told.filter(id => id === job.id)).toHaveLength(job.state === 'completed' ? 1 : 0)
       }
       const ids = new Set(left.map(({ id }) => id))
       const items = await db.selectFrom('item').select('job_id').distinct().execute()
       for (const { job_id } of items) expect(ids).toContain(job_id)
       await checkBooks(db)
-      await house.engine.close()
-      await house.database.close()
+      await services.engine.close()
+      await services.database.close()
     },
   }
 }

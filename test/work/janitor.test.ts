@@ -10,7 +10,7 @@ import { fakeClock } from '../support/clock.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-async function house() {
+async function services() {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   const logged: LogFields[] = []
@@ -35,7 +35,7 @@ async function house() {
 const TABLES = ['verification', 'replay', 'event', 'delivery', 'attempt', 'answer', 'credit']
 
 test('what was kept long enough goes, and nothing younger', async () => {
-  const { clock, database, logged, begin, count } = await house()
+  const { clock, database, logged, begin, count } = await services()
   const { db } = database
   const now = clock.now()
   for (const [name, ageMs] of [
@@ -84,7 +84,7 @@ test('what was kept long enough goes, and nothing younger', async () => {
 })
 
 test('what is left of a list that could not be stored goes, and not what is being stored', async () => {
-  const { clock, database, begin } = await house()
+  const { clock, database, begin } = await services()
   const owner = {
     accountId: 'acc',
     keyId: 'key',
@@ -107,7 +107,7 @@ test('what is left of a list that could not be stored goes, and not what is bein
 })
 
 test('many rows go in steps, with pauses between for others', async () => {
-  const { clock, database, begin, count } = await house()
+  const { clock, database, begin, count } = await services()
   await sql`insert into answer
     with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500)
     select i, '{}', 0 from n`.execute(database.db)
@@ -123,7 +123,7 @@ test('many rows go in steps, with pauses between for others', async () => {
 })
 
 test('a clock that jumps ahead removes nothing', async () => {
-  const { clock, database, begin, count } = await house()
+  const { clock, database, begin, count } = await services()
   await createJob(database, { id: 'job_a', sourceKey: 'job_a', source: '{}' })
   await queueJob(database, 'job_a')
   await sql`update job set finished_at = ${clock.now()}`.execute(database.db)

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { RowTally, tallyRows } from '../../src/work/row-tally.ts'
+import { countImportedRows, ImportCounter } from '../../src/work/row-tally.ts'
 import { countedRandom } from '../support/random.ts'
 
 const TEXTS = ['ann@a.test', ' Ann <ann@A.TEST> ', 'no address', 'no address', 'bob@a.test']
 
 const tallied = (deduplicate: boolean) => {
-  const tally = new RowTally({ deduplicate, random: countedRandom() })
+  const tally = new ImportCounter({ deduplicate, random: countedRandom() })
   const rows = TEXTS.map(text => tally.take(text))
   const { total, malformed, duplicates, asked } = tally
   const repeated = [...tally.repeated()]
@@ -47,7 +47,7 @@ describe('the rows of a list', () => {
       }
     }
     const o = { deduplicate: true, random: countedRandom(), signal: leaving.signal }
-    expect((await tallyRows(batches(), o)).total).toBe(2)
+    expect((await countImportedRows(batches(), o)).total).toBe(2)
     expect([read, isClosed]).toEqual([3, true])
   })
 })

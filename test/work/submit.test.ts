@@ -20,7 +20,7 @@ import { countedRandom } from '../support/random.ts'
 async function desk() {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
-  const parts = { database, random: countedRandom() }
+  const deps = { database, random: countedRandom() }
   const period = clock.now() - (clock.now() % DAY)
   await write(database, trx =>
     createAccount(trx, { id: 'acc_1', name: 'one', plan: 'free', now: clock.now() }),
@@ -36,7 +36,7 @@ async function desk() {
       rows: Iterable<readonly Row[]>,
       o: Partial<Submission> = {},
       max: number | null = null,
-    ) => loadJob(parts, submission(o), rows, max),
+    ) => loadJob(deps, submission(o), rows, max),
     /** Gives how many rows are stored at each turn of the event loop. */
     loadInTurns: async (rows: Iterable<readonly Row[]>) => {
       const stored: number[] = []
@@ -44,7 +44,7 @@ async function desk() {
         const count = database.db.selectFrom('item').select(eb => eb.fn.countAll().as('rows'))
         stored.push(Number((await count.executeTakeFirstOrThrow()).rows))
       }
-      await loadJob({ ...parts, priority: { giveWay } }, submission(), rows, null)
+      await loadJob({ ...deps, priority: { giveWay } }, submission(), rows, null)
       return stored
     },
     queue: (loaded: Loaded | null, creditsPerDay: number | null = null) =>

@@ -6,7 +6,7 @@ import { createJob, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { deleteJob } from '../../src/store/job/removal.ts'
 import { resumeJob } from '../../src/work/resume.ts'
-import { watchWithdrawals } from '../../src/work/withdrawal.ts'
+import { watchCancellations } from '../../src/work/withdrawal.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 import { idleWorker } from '../support/service.ts'
@@ -24,7 +24,7 @@ test('a job that another process resumes is taken up within two seconds', async 
   await queueJob(database, 'job_a')
   await cancelJob(database, 'job_a')
   const worker = idleWorker()
-  const watch = watchWithdrawals(database, worker, silentLog)
+  const watch = watchCancellations(database, worker, silentLog)
   await clock.advance(4_000)
   expect(worker.taken).toEqual([])
   const seen = await readJob(database, 'job_a')
@@ -45,7 +45,7 @@ test('a job that another process cancels or deletes is dropped within two second
     await queueJob(database, id)
   }
   const worker = idleWorker()
-  const watch = watchWithdrawals(database, worker, silentLog)
+  const watch = watchCancellations(database, worker, silentLog)
   await clock.advance(10_000)
   expect(worker.dropped).toEqual([])
   await cancelJob(database, 'job_a')

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { Attendance } from '../../src/world/attendance.ts'
+import { SessionLog } from '../../src/world/attendance.ts'
 import { fakeClock } from '../support/clock.ts'
 
 test('the most connections within one second, wherever that second begins', async () => {
   const clock = fakeClock()
-  const attendance = new Attendance(clock)
+  const attendance = new SessionLog(clock)
   const peak = () => attendance.counters().connectionsPerSecondPeak
   for (const waitMs of [0, 600, 300, 99]) {
     await clock.advance(waitMs)

@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { askedTwice, countersFromJson, countersToJson } from '../../src/world/counters.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 import { Talk } from './talk.ts'
 
 const A = 'mx.a.test'
 const B = 'mx.b.test'
-let world: World
+let world: Simulator
 
 beforeEach(async () => {
-  const polite = { temper: 'polite' } as const
-  world = await startWorld({
+  const polite = { behavior: 'polite' } as const
+  world = await startSimulator({
     domains: {},
     hosts: {
       [A]: polite,
-      [B]: { temper: 'no-pipelining' },
-      'late.test': { temper: 'slow', ms: 50 },
+      [B]: { behavior: 'no-pipelining' },
+      'late.test': { behavior: 'slow', ms: 50 },
     },
   })
 })

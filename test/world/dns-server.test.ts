@@ -1,11 +1,11 @@
 import { Resolver } from 'node:dns/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../../src/index.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/world/world.ts'
 
 /** More than one string of a TXT record holds. */
 const LONG = '12345678'.repeat(40)
-let world: World
+let world: Simulator
 let resolver: Resolver
 
 beforeAll(async () => {
@@ -13,7 +13,7 @@ beforeAll(async () => {
     { length: 60 },
     (_, at) => [at, `mx${at}.a-rather-long-name.many.test`] as const,
   )
-  world = await startWorld({
+  world = await startSimulator({
     domains: {
       'a.test': {
         mx: [
@@ -35,9 +35,9 @@ beforeAll(async () => {
       '9.0.0.127.in-addr.arpa': { ptr: 'self.test' },
     },
     hosts: {
-      'mx1.a.test': { temper: 'polite' },
-      'mx2.a.test': { temper: 'polite', ip: ['10.0.0.9', '2001:db8::9'] },
-      'self.test': { temper: 'polite' },
+      'mx1.a.test': { behavior: 'polite' },
+      'mx2.a.test': { behavior: 'polite', ip: ['10.0.0.9', '2001:db8::9'] },
+      'self.test': { behavior: 'polite' },
     },
   })
   resolver = new Resolver({ timeout: 2_000, tries: 1 })
@@ -57,8 +57,8 @@ describe('the DNS of the world', () => {
 
   test('sends the addresses of exchangers along where the scenario says so', async () => {
     const domains = { 'a.test': { mx: [[10, 'mx.a.test']] as const } }
-    const hosts = { 'mx.a.test': { temper: 'polite' as const } }
-    const world = await startWorld({ domains, hosts, dnsAdditional: true })
+    const hosts = { 'mx.a.test': { behavior: 'polite' as const } }
+    const world = await startSimulator({ domains, hosts, dnsAdditional: true })
     const engine = createEngine({
       ...{ dns: [world.dnsAddress], smtpPort: world.smtpPort, helo: 'probe.test' },
       ...{ allowRanges: ['127.0.0.0/8'], specialDomains: true, sourceAddress: '127.0.0.1' },

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { TEMPERS } from '../../src/world/host/tempers.ts'
+import { BEHAVIORS } from '../../src/world/host/tempers.ts'
 import { checkScenario } from '../../src/world/scenario/check.ts'
 
 const DOCS = readFileSync(join(import.meta.dirname, '../../docs/world.md'), 'utf8')
@@ -11,7 +11,7 @@ const examples = [...DOCS.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = ''
 function asScenario(text: string): unknown {
   const shown = JSON.parse(text.startsWith('{') ? text : `{${text}}`)
   if ('on' in shown)
-    return { domains: {}, hosts: { 'mx.a.test': { temper: 'polite', rules: [shown] } } }
+    return { domains: {}, hosts: { 'mx.a.test': { behavior: 'polite', rules: [shown] } } }
   if ('hosts' in shown) return { domains: {}, ...shown }
   return { domains: {}, hosts: shown }
 }
@@ -25,15 +25,15 @@ describe('docs/world.md', () => {
     expect(checkScenario(asScenario(text)).hosts).toEqual(expect.any(Object))
   })
 
-  test('names every temper', () => {
-    const missing = Object.keys(TEMPERS).filter(name => !DOCS.includes(`\`${name}\``))
+  test('names every behavior', () => {
+    const missing = Object.keys(BEHAVIORS).filter(name => !DOCS.includes(`\`${name}\``))
     expect(missing).toEqual([])
   })
 
   test.each([
     ['scenario', 'mailboxes'],
     ['scenario.domains["a.test"]', 'fault'],
-    ['scenario.hosts["a.test"]', 'temper'],
+    ['scenario.hosts["a.test"]', 'behavior'],
     ['scenario.hosts["a.test"].rules[0]', 'sessionsAbove'],
   ])('names every key of %s', (place, known) => {
     const keys = keysOf(place)
@@ -47,9 +47,9 @@ function keysOf(place: string): string[] {
   const strange = { strange: true }
   const rules = [{ on: 'RCPT', end: 'hang', ...strange }]
   const scenario = place.endsWith('[0]')
-    ? { domains: {}, hosts: { 'a.test': { temper: 'polite', rules } } }
+    ? { domains: {}, hosts: { 'a.test': { behavior: 'polite', rules } } }
     : place.includes('hosts')
-      ? { domains: {}, hosts: { 'a.test': { temper: 'polite', ...strange } } }
+      ? { domains: {}, hosts: { 'a.test': { behavior: 'polite', ...strange } } }
       : place.includes('domains')
         ? { domains: { 'a.test': strange }, hosts: {} }
         : { domains: {}, hosts: {}, ...strange }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import type { World } from '../../src/world/world.ts'
+import type { Simulator } from '../../src/world/world.ts'
 
 /** A client of twenty lines: says what it is told and hands back whole replies. */
 export class Talk {
@@ -16,7 +16,7 @@ export class Talk {
   }
 
   static async with(
-    { smtpPort: port, addresses }: Pick<World, 'smtpPort' | 'addresses'>,
+    { smtpPort: port, addresses }: Pick<Simulator, 'smtpPort' | 'addresses'>,
     name: string,
     localAddress?: string,
   ): Promise<Talk> {

@@ -3,19 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorldProcess } from '../../src/world/world-process.ts'
+import { startSimulatorProcess } from '../../src/world/world-process.ts'
 import { Talk } from './talk.ts'
 
 const SMALL: Scenario = {
   domains: { 'a.test': { mx: [[10, 'mx.a.test']] } },
-  hosts: { 'mx.a.test': { temper: 'polite' } },
+  hosts: { 'mx.a.test': { behavior: 'polite' } },
 }
 
 describe('a world in a process of its own', () => {
   test('listens, counts, begins again and ends', async () => {
     const file = join(tmpdir(), `ev-world-${process.pid}.json`)
     writeFileSync(file, JSON.stringify(SMALL))
-    const child = await startWorldProcess(file)
+    const child = await startSimulatorProcess(file)
     expect(child.dnsAddress).toMatch(/^127\.0\.0\.1:\d+$/)
     const addresses = new Map([['mx.a.test', ['127.20.0.1']]])
     const talk = await Talk.with({ smtpPort: child.smtpPort, addresses }, 'mx.a.test')
@@ -35,7 +35,7 @@ describe('a world in a process of its own', () => {
   })
 
   test('says why it could not start', async () => {
-    await expect(startWorldProcess('/nowhere/demo.json')).rejects.toThrow(
+    await expect(startSimulatorProcess('/nowhere/demo.json')).rejects.toThrow(
       /Cannot read the scenario/,
     )
   })

@@ -4,19 +4,19 @@ import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorld } from '../../src/world/world.ts'
+import { startSimulator } from '../../src/world/world.ts'
 import { Talk } from './talk.ts'
 
 const SMALL: Scenario = {
   domains: { 'a.test': { mx: [[10, 'mx.a.test']] } },
-  hosts: { 'mx.a.test': { temper: 'polite' } },
+  hosts: { 'mx.a.test': { behavior: 'polite' } },
 }
 
 describe('a world', () => {
   test('gives each host an address of its own and all one port', async () => {
-    const world = await startWorld({
+    const world = await startSimulator({
       domains: {},
-      hosts: { 'mx1.test': { temper: 'catch-all' }, 'mx2.test': { temper: 'rejects-all' } },
+      hosts: { 'mx1.test': { behavior: 'catch-all' }, 'mx2.test': { behavior: 'rejects-all' } },
     })
     expect([...world.addresses.values()]).toEqual([['127.20.0.1'], ['127.20.0.2']])
     for (const [host, code] of [
@@ -34,20 +34,20 @@ describe('a world', () => {
   })
 
   test('ends with its sessions, so that its ports are free again', async () => {
-    const first = await startWorld(SMALL)
+    const first = await startSimulator(SMALL)
     const talk = await Talk.with(first, 'mx.a.test')
     await talk.reply()
     await first.close()
     expect(String(await talk.say('NOOP'))).not.toMatch(/^250/)
     const { smtpPort } = first
-    const again = await startWorld({ ...SMALL, smtpPort })
+    const again = await startSimulator({ ...SMALL, smtpPort })
     expect(again.smtpPort).toBe(smtpPort)
-    await expect(startWorld({ ...SMALL, smtpPort })).rejects.toThrow(/EADDRINUSE/)
+    await expect(startSimulator({ ...SMALL, smtpPort })).rejects.toThrow(/EADDRINUSE/)
     await again.close()
   })
 
   test('shares the mailboxes of the scenario among hosts that name none', async () => {
-    const world = await startWorld({ ...SMALL, mailboxes: ['ann'] })
+    const world = await startSimulator({ ...SMALL, mailboxes: ['ann'] })
     const talk = await Talk.with(world, 'mx.a.test')
     await talk.reply()
     await talk.say('HELO probe.test')
@@ -62,20 +62,20 @@ describe('a world', () => {
 describe('a far world', () => {
   test('takes two round trips to a greeting and one to a reply, and keeps the order', async () => {
     const roundTripMs = 40
-    const world = await startWorld({ ...SMALL, roundTripMs })
-    const start = systemClock.ticks()
+    const world = await startSimulator({ ...SMALL, roundTripMs })
+    const start = systemClock.monotonicNow()
     const talk = await Talk.with(world, 'mx.a.test')
     await talk.reply()
     // A timer may fire up to a millisecond early.
-    expect(systemClock.ticks() - start).toBeGreaterThanOrEqual(2 * roundTripMs - 3)
+    expect(systemClock.monotonicNow() - start).toBeGreaterThanOrEqual(2 * roundTripMs - 3)
     await talk.say('EHLO probe.test')
-    const asked = systemClock.ticks()
+    const asked = systemClock.monotonicNow()
     talk.send('MAIL FROM:<>\r\n')
     for (let at = 0; at < 50; at += 1)
       talk.send(`RCPT TO:<${at % 2 ? 'user' : 'zoe'}${at}@a.test>\r\n`)
     talk.send('QUIT\r\n')
     expect(await talk.reply()).toMatch(/^250 /)
-    expect(systemClock.ticks() - asked).toBeGreaterThanOrEqual(roundTripMs - 3)
+    expect(systemClock.monotonicNow() - asked).toBeGreaterThanOrEqual(roundTripMs - 3)
     for (let at = 0; at < 50; at += 1) {
       expect(await talk.reply()).toMatch(at % 2 ? /^250 / : new RegExp(`^550 .*zoe${at}@`))
     }
@@ -85,9 +85,9 @@ describe('a far world', () => {
   })
 
   test('carries TLS, and breaks like a near one', async () => {
-    const world = await startWorld({
+    const world = await startSimulator({
       domains: {},
-      hosts: { 'mx.a.test': { temper: 'needs-starttls' }, 'mx.b.test': { temper: 'resets' } },
+      hosts: { 'mx.a.test': { behavior: 'needs-starttls' }, 'mx.b.test': { behavior: 'resets' } },
       roundTripMs: 4,
     })
     const talk = await Talk.with(world, 'mx.a.test')
@@ -108,9 +108,9 @@ describe('a far world', () => {
 
 describe('the library as engine', () => {
   test('says what the rules say, and counts alike', async () => {
-    const world = await startWorld({
+    const world = await startSimulator({
       domains: {},
-      hosts: { 'mx.a.test': { temper: 'needs-starttls', engine: 'smtp-server' } },
+      hosts: { 'mx.a.test': { behavior: 'needs-starttls', engine: 'smtp-server' } },
     })
     const talk = await Talk.with(world, 'mx.a.test')
     expect(await talk.reply()).toMatch(/^220 mx\.a\.test /)
@@ -139,9 +139,9 @@ describe('the library as engine', () => {
   })
 
   test('can refuse the connection', async () => {
-    const world = await startWorld({
+    const world = await startSimulator({
       domains: {},
-      hosts: { 'mx.a.test': { temper: 'blocks-us', engine: 'smtp-server' } },
+      hosts: { 'mx.a.test': { behavior: 'blocks-us', engine: 'smtp-server' } },
     })
     const talk = await Talk.with(world, 'mx.a.test')
     expect(await talk.reply()).toMatch(/^554 5\.7\.1 .*blocked using/)
@@ -155,7 +155,7 @@ describe('the demo', () => {
   const scenario = readScenario(join(fixtures, 'world/demo.json'))
 
   test('has a world whose exchangers all have an address', async () => {
-    const world = await startWorld(scenario)
+    const world = await startSimulator(scenario)
     const exchangers = Object.values(scenario.domains).flatMap(({ mx }) =>
       typeof mx === 'object' ? mx.map(([, host]) => host) : [],
     )

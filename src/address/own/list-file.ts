@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import { formatMebibytes } from '../../base/format.ts'
-import { cleanText } from '../../base/text.ts'
-import { type OwnList, readEntry, TAKES } from './entry.ts'
+import { sanitizeText } from '../../base/text.ts'
+import { type CustomListName, ENTRY_FORMAT_HINT, readEntry } from './entry.ts'
 
 /** Three times the disposable list that ev comes with; held in memory, so many take some 50 MB. */
 export const ENTRIES_MAX = 500_000
@@ -16,7 +16,7 @@ const SHOWN_MAX = 80
  * EvError('bad_config') that names the file and the first line that the list cannot take.
  */
 export function* keysInFile(
-  list: OwnList,
+  list: CustomListName,
   path: string,
   entriesMax = ENTRIES_MAX,
 ): Generator<string> {
@@ -62,16 +62,16 @@ function bytesOf(path: string): Buffer {
     return readFileSync(path)
   } catch (cause) {
     if (cause instanceof EvError) throw cause
-    const sentence = `The list ${path} cannot be read: ${messageOf(cause)}. Correct its name, or leave it out.`
+    const sentence = `The list ${path} cannot be read: ${errorMessage(cause)}. Correct its name, or leave it out.`
     throw new EvError('bad_config', sentence, { cause })
   }
 }
 
-const badLine = (list: OwnList, path: string, number: number, text: string, why: string) =>
+const badLine = (list: CustomListName, path: string, number: number, text: string, why: string) =>
   new EvError(
     'bad_config',
-    `The list ${path} has "${cleanText(text, SHOWN_MAX)}" in line ${number}. ${why} ` +
-      `A line takes ${TAKES[list]}; a comment begins with #.`,
+    `The list ${path} has "${sanitizeText(text, SHOWN_MAX)}" in line ${number}. ${why} ` +
+      `A line takes ${ENTRY_FORMAT_HINT[list]}; a comment begins with #.`,
   )
 
 const tooLong = (path: string, max: string) =>

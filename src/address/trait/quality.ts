@@ -2,7 +2,7 @@
  * Whether nobody would choose this local part in earnest: words that fill a form, one character held down, a finger
  * drawn along the keyboard, a long random string. When in doubt it is no junk.
  */
-export function isJunk(local: string): boolean {
+export function isLowQualityLocalPart(local: string): boolean {
   const bare = local.toLowerCase().split('+', 1)[0] ?? ''
   const name = bare.replace(/[._-]/g, '')
   // With separators between them, equal letters may be initials.

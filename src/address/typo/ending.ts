@@ -1,5 +1,5 @@
 import { publicSuffixes } from '../../base/public-suffixes.ts'
-import { SLIP, slips } from './slip.ts'
+import { TYPO_COST, typoDistance } from './slip.ts'
 
 /** Endings that people mean, the likeliest first. */
 const GENERIC = ['com', 'net', 'org', 'edu', 'gov', 'info', 'biz']
@@ -19,7 +19,7 @@ const BROKEN_COM = /^(?:c|m+|c?[o0]*m+)$/
 const TAIL_LENGTH_MAX = 3
 
 /** The ending that was meant by one that does not exist, or null if none is near: `vom` → `com`, `couk` → `co.uk`. */
-export function meantEnding(ending: string, before: string | undefined): string | null {
+export function correctedTld(ending: string, before: string | undefined): string | null {
   if (GENERIC.includes(ending)) return ending
   const pair = PAIRS.get(ending)
   if (pair !== undefined) return pair
@@ -29,20 +29,20 @@ export function meantEnding(ending: string, before: string | undefined): string 
       ending.startsWith(candidate) && ending.length <= candidate.length + TAIL_LENGTH_MAX,
   )
   if (whole !== undefined) return whole
-  const country = countryBehind(before, ending)
+  const country = countryOf(before, ending)
   if (country !== null) return country
   if (ending.length === 1) {
     return [...GENERIC, ...COUNTRIES].find(candidate => candidate.startsWith(ending)) ?? null
   }
   const generic = nearest(ending, GENERIC)
   if (generic !== null) return generic
-  if (ending.length === 3 && slips(`.${ending}`, '.com') <= 2 * SLIP) return 'com'
+  if (ending.length === 3 && typoDistance(`.${ending}`, '.com') <= 2 * TYPO_COST) return 'com'
   // A country is too short to guess at, unless a letter was struck twice.
   return ending.length === 3 && /(.)\1/.test(ending) ? nearest(ending, COUNTRIES) : null
 }
 
 /** The country of an ending whose second level is whole: `com.rb` → `br`, `co.yk` → `uk`. */
-function countryBehind(before: string | undefined, ending: string): string | null {
+function countryOf(before: string | undefined, ending: string): string | null {
   if (before === undefined) return null
   const pairs = [...PAIRS.values()].filter(pair => pair.startsWith(`${before}.`))
   return nearest(
@@ -52,15 +52,15 @@ function countryBehind(before: string | undefined, ending: string): string | nul
 }
 
 /** The ending that was meant by one whose second level is broken: `firm.cm.br` → `com.br`; else null. */
-export function meantPair(name: string): string | null {
+export function correctedTldPair(name: string): string | null {
   const [third, second = '', top = ''] = name.split('.').slice(-3)
   if (third === undefined || top === '' || second.length > SECOND_LEVEL_LENGTH_MAX) return null
   const pairs = [...PAIRS.values()].filter(pair => pair.endsWith(`.${top}`))
   if (pairs.length === 0 || publicSuffixes().parse(name).publicSuffix !== top) return null
-  const meant = pairs.find(
-    pair => slips(`.${second}`, `.${pair.split('.', 1)[0] ?? ''}`, SLIP) <= SLIP,
+  const intended = pairs.find(
+    pair => typoDistance(`.${second}`, `.${pair.split('.', 1)[0] ?? ''}`, TYPO_COST) <= TYPO_COST,
   )
-  return meant ?? null
+  return intended ?? null
 }
 
 /** A longer label before a country is a name, not a broken `com`. */
@@ -70,15 +70,15 @@ const SECOND_LEVEL_LENGTH_MAX = 4
 export const isPair = (ending: string): boolean => PAIRS.has(ending)
 
 /** One key amiss, be it near or far. */
-const ENDING_SLIPS_MAX = 1.5 * SLIP
+const TLD_DISTANCE_MAX = 1.5 * TYPO_COST
 
 function nearest(ending: string, candidates: readonly string[]): string | null {
   let best: string | null = null
-  let bestSlips = Number.POSITIVE_INFINITY
+  let bestDistance = Number.POSITIVE_INFINITY
   for (const candidate of candidates) {
     // The dot before both: in an ending, the first letter is as likely wrong as any.
-    const far = slips(`.${ending}`, `.${candidate}`)
-    if (far <= ENDING_SLIPS_MAX && far < bestSlips) [best, bestSlips] = [candidate, far]
+    const far = typoDistance(`.${ending}`, `.${candidate}`)
+    if (far <= TLD_DISTANCE_MAX && far < bestDistance) [best, bestDistance] = [candidate, far]
   }
   return best
 }
@@ -86,7 +86,7 @@ function nearest(ending: string, candidates: readonly string[]): string | null {
 const COMMON = new Set([...GENERIC, ...COUNTRIES])
 
 /** Whether the root zone has the ending of this name. */
-export function hasRealEnding(name: string): boolean {
+export function hasRegisteredTld(name: string): boolean {
   if (COMMON.has(name.slice(name.lastIndexOf('.') + 1))) return true
   const { isIcann, isPrivate } = publicSuffixes().parse(name)
   return isIcann === true || isPrivate === true

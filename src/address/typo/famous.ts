@@ -1,5 +1,5 @@
 /** A provider whose name people mistype every day. */
-export type Famous = {
+export type KnownProvider = {
   /** The first label: `gmail`. */
   readonly name: string
   /** What follows it, if nothing better is known: `com`. */
@@ -7,22 +7,22 @@ export type Famous = {
   /** Other endings that the provider really has. */
   readonly endings: readonly string[]
   /** How many slips (see slip.ts) a guess may lie away: more for long names that little else resembles. */
-  readonly slipsMax: number
+  readonly distanceMax: number
 }
 
 /** The great ones: what stands a single slip beside them lives on such slips, so it is a listed typo. */
-export const FAMILIES: readonly Famous[] = [
-  { name: 'gmail', ending: 'com', endings: [], slipsMax: 2.25 },
-  { name: 'googlemail', ending: 'com', endings: [], slipsMax: 3 },
-  { name: 'icloud', ending: 'com', endings: [], slipsMax: 1.5 },
-  { name: 'protonmail', ending: 'com', endings: ['ch'], slipsMax: 2 },
+export const MULTI_TLD_PROVIDERS: readonly KnownProvider[] = [
+  { name: 'gmail', ending: 'com', endings: [], distanceMax: 2.25 },
+  { name: 'googlemail', ending: 'com', endings: [], distanceMax: 3 },
+  { name: 'icloud', ending: 'com', endings: [], distanceMax: 1.5 },
+  { name: 'protonmail', ending: 'com', endings: ['ch'], distanceMax: 2 },
   {
     name: 'hotmail',
     ending: 'com',
     endings:
       `be ca ch co.id co.il co.in co.jp co.kr co.nz co.th co.uk co.za com.ar com.au com.br com.hk
       com.mx com.tr com.tw cz de dk es fi fr gr hu it jp my nl no ph rs ru se sg`.split(/\s+/),
-    slipsMax: 2.5,
+    distanceMax: 2.5,
   },
   {
     name: 'yahoo',
@@ -31,7 +31,7 @@ export const FAMILIES: readonly Famous[] = [
       `ae at be bg ca ch cn co.id co.il co.in co.jp co.kr co.nz co.th co.uk co.za com.ar com.au com.br
       com.cn com.co com.hk com.mx com.my com.pe com.ph com.sg com.tr com.tw com.ve com.vn cz de dk ee es fi fr
       gr hr hu ie in it jp lt lv nl no pl pt ro rs ru se si sk`.split(/\s+/),
-    slipsMax: 2.25,
+    distanceMax: 2.25,
   },
   {
     name: 'outlook',
@@ -39,13 +39,13 @@ export const FAMILIES: readonly Famous[] = [
     endings:
       `at be bg cl co.id co.il co.nz co.th com.ar com.au com.br com.gr com.hr com.pe com.tr com.ua
       com.vn cz de dk ec es fr hu ie in it jp kr lv my ph pt ro sa sg si sk tw`.split(/\s+/),
-    slipsMax: 2.5,
+    distanceMax: 2.5,
   },
 ]
 
-const single = (domain: string, slipsMax: number): Famous => {
+const single = (domain: string, distanceMax: number): KnownProvider => {
   const dot = domain.indexOf('.')
-  return { name: domain.slice(0, dot), ending: domain.slice(dot + 1), endings: [], slipsMax }
+  return { name: domain.slice(0, dot), ending: domain.slice(dot + 1), endings: [], distanceMax }
 }
 
 /** Providers with one domain, and names that no common word resembles. */
@@ -64,11 +64,11 @@ const SHORT = `me.com mac.com mail.com gmx.com gmx.de gmx.net web.de zoho.com
   tin.it juno.com sky.com proton.me pm.me tuta.com hey.com uol.com.br terra.com.br globo.com xtra.co.nz`
 
 /** How far a guess may go, by the length of the name: the longer, the less else resembles it. */
-const slipsMaxFor = (name: string) => (name.length >= 8 ? 2 : name.length === 7 ? 1.5 : 1)
+const distanceMaxFor = (name: string) => (name.length >= 8 ? 2 : name.length === 7 ? 1.5 : 1)
 
-export const SINGLES: readonly Famous[] = [
+export const SINGLE_DOMAIN_PROVIDERS: readonly KnownProvider[] = [
   ...DISTINCT.split(/\s+/).map(domain =>
-    single(domain, slipsMaxFor(domain.split('.', 1)[0] ?? '')),
+    single(domain, distanceMaxFor(domain.split('.', 1)[0] ?? '')),
   ),
   // One letter struck twice, and no more, is still theirs.
   ...['aol.com', 'live.com', 'msn.com'].map(domain => single(domain, 0.75)),
@@ -83,8 +83,8 @@ const REAL_NEIGHBOURS: ReadonlySet<string> = new Set(
   liberi rambles ramble freenets skynets horizon`.split(/\s+/),
 )
 /** Every letter before `mail` has made a service, so none of them is a slip for another. */
-const LETTER_MAIL = /^[a-z]mail$/
+const ONE_LETTER_MAIL = /^[a-z]mail$/
 
 /** Whether a first label is a name of its own, however much it resembles a famous one. */
-export const isRealNeighbour = (first: string): boolean =>
-  REAL_NEIGHBOURS.has(first) || (LETTER_MAIL.test(first) && first !== 'gmail')
+export const isKnownSimilarDomain = (first: string): boolean =>
+  REAL_NEIGHBOURS.has(first) || (ONE_LETTER_MAIL.test(first) && first !== 'gmail')

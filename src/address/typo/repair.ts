@@ -1,6 +1,6 @@
 import { cleanAddress, isFault, parseAddress } from '../address.ts'
-import { isPair, meantEnding } from './ending.ts'
-import { domainNamed, famousDomains } from './typo.ts'
+import { correctedTld, isPair } from './ending.ts'
+import { domainNamed, knownProviderDomains } from './typo.ts'
 
 /** What is longer was no slip of the finger; and some patterns here cost the square of the length. */
 const REPAIRED_LENGTH_MAX = 128
@@ -22,7 +22,9 @@ const spelledOut = (text: string) =>
 
 /** `anngmail.com`: the @ is lost, but a great provider ends the text. */
 function lostAt(text: string): string[] {
-  const domain = famousDomains().find(famous => text.toLowerCase().endsWith(famous))
+  const domain = knownProviderDomains().find(knownProvider =>
+    text.toLowerCase().endsWith(knownProvider),
+  )
   if (domain === undefined) return []
   const local = text.slice(0, -domain.length).replace(/[.#&!"' ]$/, '')
   return local === '' || /^www$|[/:]/i.test(local) ? [] : [local, domain]
@@ -50,12 +52,12 @@ const NAME_LENGTH_MIN = 2
 
 /** `gmailcom`, `gmail`, `example-net`, `firmcouk`. */
 function withDot(name: string): string {
-  const famous = domainNamed(name)
-  if (famous !== null) return famous
+  const knownProvider = domainNamed(name)
+  if (knownProvider !== null) return knownProvider
   const ending = endingWithin(name)
   const before = name.slice(0, name.length - ending.length).replace(/-+$/, '')
   if (ending === '' || before.length < NAME_LENGTH_MIN) return name
-  return `${before}.${meantEnding(ending, undefined) ?? ending}`
+  return `${before}.${correctedTld(ending, undefined) ?? ending}`
 }
 
 const endingWithin = (name: string) =>

@@ -1,6 +1,11 @@
-import { hasRealEnding } from './ending.ts'
-import { FAMILIES, type Famous, isRealNeighbour, SINGLES } from './famous.ts'
-import { FAR_ADDED, SLIP, slips } from './slip.ts'
+import { hasRegisteredTld } from './ending.ts'
+import {
+  isKnownSimilarDomain,
+  type KnownProvider,
+  MULTI_TLD_PROVIDERS,
+  SINGLE_DOMAIN_PROVIDERS,
+} from './famous.ts'
+import { FAR_ADDED, TYPO_COST, typoDistance } from './slip.ts'
 
 /** Real endings that, behind a famous name, are a slip of its own. */
 const MISTAKEN_ENDINGS: Record<string, readonly string[]> = {
@@ -15,12 +20,13 @@ const UNMISTAKABLE = new Set([...COM_ALONE, 'hotmail', 'protonmail'])
 /** The great provider one slip beside `name`, which is a typo even if somebody registered it; else null. */
 export function listedTypo(name: string): string | null {
   const { first, ending } = split(name)
-  if (isRealNeighbour(first)) return null
-  for (const family of FAMILIES) {
+  if (isKnownSimilarDomain(first)) return null
+  for (const family of MULTI_TLD_PROVIDERS) {
     // People add a plural, too: `hotmails.com`.
-    if (first !== `${family.name}s` && slips(first, family.name, SLIP) > SLIP) continue
-    const meant = meantBehind(family, ending, name)
-    if (meant !== null) return differs(name, `${family.name}.${meant}`)
+    if (first !== `${family.name}s` && typoDistance(first, family.name, TYPO_COST) > TYPO_COST)
+      continue
+    const intended = intendedDomain(family, ending, name)
+    if (intended !== null) return differs(name, `${family.name}.${intended}`)
   }
   return null
 }
@@ -39,7 +45,7 @@ export function guessedTypo(name: string): string | null {
 /** Whether a domain belongs to one of the large providers, which squatters imitate. */
 export const isLargeProvider = (domain: string): boolean => {
   const { first, ending } = split(domain)
-  return FAMILIES.some(
+  return MULTI_TLD_PROVIDERS.some(
     ({ name, ending: usual, endings }) =>
       name === first && (usual === ending || endings.includes(ending)),
   )
@@ -52,36 +58,37 @@ const split = (name: string) => {
     : { first: name.slice(0, dot), ending: name.slice(dot + 1) }
 }
 
-const differs = (name: string, meant: string) => (meant === name ? null : meant)
+const differs = (name: string, intended: string) => (intended === name ? null : intended)
 
 /** The ending that belongs behind a famous name for the one that was typed, or null if that may be another's domain. */
-function meantBehind(famous: Famous, ending: string, name: string): string | null {
-  if (ending === famous.ending || famous.endings.includes(ending)) return ending
-  if (MISTAKEN_ENDINGS[famous.ending]?.includes(ending)) return famous.ending
-  if (hasRealEnding(name)) return null
-  return nearestEnding(famous, ending)
+function intendedDomain(knownProvider: KnownProvider, ending: string, name: string): string | null {
+  if (ending === knownProvider.ending || knownProvider.endings.includes(ending)) return ending
+  if (MISTAKEN_ENDINGS[knownProvider.ending]?.includes(ending)) return knownProvider.ending
+  if (hasRegisteredTld(name)) return null
+  return nearestTld(knownProvider, ending)
 }
 
 /** An ending this near the provider's first one means that, whatever else it resembles. */
-const FIRST_ENDING_SLIPS_MAX = 2 * SLIP
+const FIRST_TLD_DISTANCE_MAX = 2 * TYPO_COST
 
 /** Of the provider's endings the one that an ending which does not exist resembles; when in doubt the first. */
-function nearestEnding(famous: Famous, ending: string): string {
+function nearestTld(knownProvider: KnownProvider, ending: string): string {
   const joined = ending.replaceAll('.', '')
-  const far = (real: string) => slips(joined, real.replaceAll('.', ''), FAR_ADDED)
-  const exact = famous.endings.find(real => far(real) === 0)
+  const far = (real: string) => typoDistance(joined, real.replaceAll('.', ''), FAR_ADDED)
+  const exact = knownProvider.endings.find(real => far(real) === 0)
   if (exact !== undefined) return exact
-  if (slips(`.${joined}`, `.${famous.ending}`) <= FIRST_ENDING_SLIPS_MAX) return famous.ending
-  return famous.endings.find(real => far(real) <= FAR_ADDED) ?? famous.ending
+  if (typoDistance(`.${joined}`, `.${knownProvider.ending}`) <= FIRST_TLD_DISTANCE_MAX)
+    return knownProvider.ending
+  return knownProvider.endings.find(real => far(real) <= FAR_ADDED) ?? knownProvider.ending
 }
 
-const ALL = [...FAMILIES, ...SINGLES]
-const domainOf = ({ name, ending }: Famous) => `${name}.${ending}`
-const squeezed = (famous: Famous) => domainOf(famous).replaceAll('.', '')
+const ALL = [...MULTI_TLD_PROVIDERS, ...SINGLE_DOMAIN_PROVIDERS]
+const domainOf = ({ name, ending }: KnownProvider) => `${name}.${ending}`
+const squeezed = (knownProvider: KnownProvider) => domainOf(knownProvider).replaceAll('.', '')
 const SQUEEZED = new Map(
-  ALL.flatMap(famous =>
-    [famous.ending, ...famous.endings].map(ending => {
-      const domain = `${famous.name}.${ending}`
+  ALL.flatMap(knownProvider =>
+    [knownProvider.ending, ...knownProvider.endings].map(ending => {
+      const domain = `${knownProvider.name}.${ending}`
       return [domain.replaceAll('.', ''), domain] as const
     }),
   ),
@@ -92,18 +99,18 @@ export function domainNamed(word: string): string | null {
   const exact = SQUEEZED.get(word.replaceAll('-', ''))
   if (exact !== undefined) return exact
   const found =
-    ALL.find(famous => hasKeyForDot(word, famous)) ??
-    FAMILIES.find(({ name }) => slips(word, name, SLIP) <= SLIP) ??
-    FAMILIES.find(family => slips(word, squeezed(family), SLIP) <= SLIP)
+    ALL.find(knownProvider => hasKeyForDot(word, knownProvider)) ??
+    MULTI_TLD_PROVIDERS.find(({ name }) => typoDistance(word, name, TYPO_COST) <= TYPO_COST) ??
+    MULTI_TLD_PROVIDERS.find(family => typoDistance(word, squeezed(family), TYPO_COST) <= TYPO_COST)
   return found === undefined ? null : domainOf(found)
 }
 
 /** `aollcom`: a key beside the dot was struck. */
-const hasKeyForDot = (word: string, { name, ending }: Famous) =>
+const hasKeyForDot = (word: string, { name, ending }: KnownProvider) =>
   word.length === name.length + 1 + ending.length && word.startsWith(name) && word.endsWith(ending)
 
 /** The domains of the great providers, such as `gmail.com`. */
-export const famousDomains = (): string[] => FAMILIES.map(domainOf)
+export const knownProviderDomains = (): string[] => MULTI_TLD_PROVIDERS.map(domainOf)
 
 /** `gmailc.om`, `verizonn.et`, `hot.mail.com`, `www.gmail.com`. */
 function movedDot(name: string): string | null {
@@ -113,21 +120,25 @@ function movedDot(name: string): string | null {
 
 /** `gmail.com.com`, `hotmail.com.net`: a great name with an ending after its ending; not `yahoo.com.ve`, a real one. */
 function trailingLabel(name: string): string | null {
-  const found = FAMILIES.find(family => name.startsWith(`${domainOf(family)}.`))
+  const found = MULTI_TLD_PROVIDERS.find(family => name.startsWith(`${domainOf(family)}.`))
   if (found === undefined) return null
   const extra = name.slice(domainOf(found).length + 1)
-  const isStray = ['com', 'net', 'org'].includes(extra) || !hasRealEnding(name)
-  return isStray || COM_ALONE.has(found.name) ? domainOf(found) : null
+  const isExtra = ['com', 'net', 'org'].includes(extra) || !hasRegisteredTld(name)
+  return isExtra || COM_ALONE.has(found.name) ? domainOf(found) : null
 }
 
 /** `yahoomail.com`, `gmailyahoo.com`: two names in one go; the first is meant. */
 function runTogether(name: string): string | null {
   const { first, ending } = split(name)
-  const family = FAMILIES.find(({ name: great }) => first.startsWith(great) && first !== great)
+  const family = MULTI_TLD_PROVIDERS.find(
+    ({ name: great }) => first.startsWith(great) && first !== great,
+  )
   if (family === undefined || ending !== family.ending) return null
   const rest = first.slice(family.name.length)
-  const other = ['mail', ...FAMILIES.map(great => great.name)]
-  return other.some(great => slips(rest, great, SLIP) <= SLIP) ? domainOf(family) : null
+  const other = ['mail', ...MULTI_TLD_PROVIDERS.map(great => great.name)]
+  return other.some(great => typoDistance(rest, great, TYPO_COST) <= TYPO_COST)
+    ? domainOf(family)
+    : null
 }
 
 /** A shorter rest may be any name: `gml`. */
@@ -137,8 +148,8 @@ const withoutLaterVowels = (name: string) => name.charAt(0) + name.slice(1).repl
 /** `icld.com`, `otlk.com`: a large provider without the vowels after the first letter. */
 function withoutVowels(name: string): string | null {
   const { first, ending } = split(name)
-  if (first.length < CONSONANTS_MIN || isRealNeighbour(first)) return null
-  const family = FAMILIES.find(
+  if (first.length < CONSONANTS_MIN || isKnownSimilarDomain(first)) return null
+  const family = MULTI_TLD_PROVIDERS.find(
     great => great.ending === ending && withoutLaterVowels(great.name) === first,
   )
   return family === undefined ? null : domainOf(family)
@@ -149,16 +160,20 @@ const SHORT_NAME_LENGTH = 5
 
 function nearest(name: string): string | null {
   const { first, ending } = split(name)
-  if (isRealNeighbour(first)) return null
+  if (isKnownSimilarDomain(first)) return null
   let best: string | null = null
   let bestFar = Number.POSITIVE_INFINITY
-  for (const famous of ALL) {
-    const byName = slips(first, famous.name, famous.slipsMax)
-    if (byName > famous.slipsMax || (byName > SLIP && isCutShort(first, famous.name))) continue
-    const behind = meantBehind(famous, ending, name) ?? strayEnding(famous, byName)
+  for (const knownProvider of ALL) {
+    const byName = typoDistance(first, knownProvider.name, knownProvider.distanceMax)
+    if (
+      byName > knownProvider.distanceMax ||
+      (byName > TYPO_COST && isCutShort(first, knownProvider.name))
+    )
+      continue
+    const behind = intendedDomain(knownProvider, ending, name) ?? extraEnding(knownProvider, byName)
     // The nearer ending decides between namesakes such as gmx.de and gmx.net.
-    const far = byName + slips(ending, famous.ending) / 10
-    if (behind !== null && far < bestFar) [best, bestFar] = [`${famous.name}.${behind}`, far]
+    const far = byName + typoDistance(ending, knownProvider.ending) / 10
+    if (behind !== null && far < bestFar) [best, bestFar] = [`${knownProvider.name}.${behind}`, far]
   }
   return best === null ? null : differs(name, best)
 }
@@ -174,5 +189,5 @@ function isCutShort(first: string, name: string): boolean {
   return lost > (name.length <= SHORT_NAME_LENGTH ? 0 : 1)
 }
 
-const strayEnding = (famous: Famous, byName: number) =>
-  UNMISTAKABLE.has(famous.name) && byName <= SLIP ? famous.ending : null
+const extraEnding = (knownProvider: KnownProvider, byName: number) =>
+  UNMISTAKABLE.has(knownProvider.name) && byName <= TYPO_COST ? knownProvider.ending : null

@@ -1,4 +1,4 @@
-import { plansWith } from '../../account/plan.ts'
+import { mergePlans } from '../../account/plan.ts'
 import { createAccount, parseAccountInput } from '../../accounts/accounts.ts'
 import { pluralize } from '../../base/format.ts'
 import { type Account, listAccounts } from '../../store/account/accounts.ts'
@@ -48,7 +48,7 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
 /** `ev accounts create`: gives the code to exit with. */
 export async function createCommand(context: CliContext, flags: AccountFlags): Promise<number> {
   const config = readConfig(context, flags)
-  const plans = plansWith(config.plans)
+  const plans = mergePlans(config.plans)
   const given = { name: flags.name ?? '', plan: flags.plan ?? config.plan }
   // Before a database is made for it.
   const input = parseAccountInput({ ...given, email: flags.email ?? null }, plans)

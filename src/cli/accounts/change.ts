@@ -1,5 +1,5 @@
 import { parseEmail } from '../../account/email.ts'
-import { plansWith } from '../../account/plan.ts'
+import { mergePlans } from '../../account/plan.ts'
 import { parsePlan, setAdmin, setEmail, setPlan } from '../../accounts/accounts.ts'
 import type { Account } from '../../store/account/accounts.ts'
 import type { CliContext } from '../context.ts'
@@ -17,7 +17,7 @@ export function setPlanCommand(
   flags: AccountFlags,
 ): Promise<number> {
   const config = readConfig(context, flags)
-  const plans = plansWith(config.plans)
+  const plans = mergePlans(config.plans)
   parsePlan(plan, plans)
   return withAccounts(context, config, async (database, accounts) => {
     const account = chosenAccount(accounts, given)
@@ -44,18 +44,18 @@ export function setEmailCommand(
     const { id: accountId } = chosenAccount(accounts, given)
     const account = await setEmail({ database }, { accountId, email })
     if (flags.json) print(context, accountObject(account))
-    else context.stdout.write(`${whoIsTold(account)}\n`)
+    else context.stdout.write(`${alertAddressText(account)}\n`)
     return 0
   })
 }
 
-const whoIsTold = ({ id, name, email }: Account) =>
+const alertAddressText = ({ id, name, email }: Account) =>
   email === null
     ? `The account ${id} “${name}” has no address now: notices about it go to whoever --notify-to names for “ev serve”, else to its log.`
     : `Notices about the account ${id} “${name}” go to ${email} now, by the mail server that --notify-smtp names for “ev serve”.`
 
 /** `ev accounts set-operator`: gives the code to exit with. */
-export function setOperatorCommand(
+export function setAdminCommand(
   context: CliContext,
   given: string,
   word: string,

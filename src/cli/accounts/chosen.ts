@@ -1,5 +1,5 @@
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Account, listAccounts } from '../../store/account/accounts.ts'
 import type { Database } from '../../store/database.ts'
@@ -32,11 +32,12 @@ export function chosenAccount(accounts: readonly Account[], given: string | unde
   if (first === undefined) {
     throw new EvError(
       'no_input',
-      `There is no account ${cleanText(given ?? '')}. “ev accounts” lists those there are.`,
+      `There is no account ${sanitizeText(given ?? '')}. “ev accounts” lists those there are.`,
     )
   }
   if (second === undefined) return first
-  const which = given === undefined ? 'several accounts' : `several accounts “${cleanText(given)}”`
+  const which =
+    given === undefined ? 'several accounts' : `several accounts “${sanitizeText(given)}”`
   throw new EvError(
     'usage',
     `There are ${which}: say which is meant by its ID, such as ${first.id} or ${second.id} (see “ev accounts”).`,

@@ -1,8 +1,8 @@
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 
 /** What people say of something that is there or not. */
 export function onOrOff(given: string): boolean {
   if (given === 'on' || given === 'off') return given === 'on'
-  throw new EvError('usage', `Write on or off after the account, not “${cleanText(given)}”.`)
+  throw new EvError('usage', `Write on or off after the account, not “${sanitizeText(given)}”.`)
 }

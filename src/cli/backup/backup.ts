@@ -4,7 +4,7 @@ import { backup } from '../../maintenance/backup.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { databaseUrl, isShared } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
-import { useDump } from './dump.ts'
+import { pgDumpHint } from './dump.ts'
 import { backupObject, backupText } from './report.ts'
 
 export type BackupFlags = {
@@ -16,7 +16,7 @@ export type BackupFlags = {
 /** `ev backup`: gives the code to exit with. */
 export function backupCommand(context: CliContext, target: string, flags: BackupFlags): number {
   const config = readConfig(context, flags)
-  if (isShared(config)) throw useDump(target, config)
+  if (isShared(config)) throw pgDumpHint(target, config)
   const file = resolve(inCwd(context, target))
   const input = { databaseUrl: databaseUrl(config), file, force: flags.force ?? false }
   const copy = backup(input)

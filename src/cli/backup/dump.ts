@@ -3,7 +3,7 @@ import type { Config } from '../../config/settings.ts'
 import { databaseUrl } from '../database.ts'
 
 /** PostgreSQL has a program of its own for copies: says how it is called. */
-export function useDump(target: string, config: Config): EvError {
+export function pgDumpHint(target: string, config: Config): EvError {
   const file = quoted(target)
   const url = quoted(asked(databaseUrl(config)))
   return new EvError(

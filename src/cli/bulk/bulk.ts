@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto'
 import { EvError } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
-import { type Lists, openLists } from '../../engine/lists.ts'
-import { forgetAnswers } from '../../store/answers.ts'
+import { type ListLoader, openLists } from '../../engine/lists.ts'
+import { deleteCachedAnswers } from '../../store/answers.ts'
 import { type Database, openDatabase, write } from '../../store/database.ts'
 import { type Job, markWritten, readJob } from '../../store/job/jobs.ts'
 import { deleteJobsBefore } from '../../store/job/removal.ts'
-import { type Lock, listLock, lockJob } from '../../store/lock.ts'
-import { listPlan } from '../../wire.ts'
+import { acquireLock, jobLockName, type Lock } from '../../store/lock.ts'
+import { listFiles } from '../../wire.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { reloadOnHangup } from '../hangup.ts'
+import { reloadOnSighup } from '../hangup.ts'
 import { forgetStdin } from '../jobs/stdin-copy.ts'
 import { stderrLog } from '../log.ts'
-import { helloHint, readConfig } from '../settings/settings.ts'
-import { type WayOutHint, wayOutHint } from '../way-out-hint.ts'
+import { heloHint, readConfig } from '../settings/settings.ts'
+import { createOutboundHint, type OutboundHint } from '../way-out-hint.ts'
 import { interruption } from './interruption.ts'
 import { type ListFile, openList } from './list/file.ts'
 import { keyOf, stoppedJob, takeJob } from './list/job.ts'
@@ -79,9 +79,9 @@ async function bulk(
   resumed: Job | null,
 ): Promise<number> {
   const config = readConfig(context, flags)
-  const wayOut = wayOutHint(stderrLog(context, config), config)
-  const lists = openLists(listPlan(config))
-  const endReloads = reloadOnHangup(context, lists, flags, wayOut.log)
+  const wayOut = createOutboundHint(stderrLog(context, config), config)
+  const lists = openLists(listFiles(config))
+  const endReloads = reloadOnSighup(context, lists, flags, wayOut.log)
   try {
     return await workOnList(context, { file, flags, resumed, config, wayOut, lists })
   } finally {
@@ -94,8 +94,8 @@ type Order = {
   readonly flags: BulkFlags
   readonly resumed: Job | null
   readonly config: Config
-  readonly wayOut: WayOutHint
-  readonly lists: Lists
+  readonly wayOut: OutboundHint
+  readonly lists: ListLoader
 }
 
 async function workOnList(
@@ -106,14 +106,14 @@ async function workOnList(
   const files = planOutput(flags)
   await checkOutput(file, files, flags)
   const list = await openList(context, file, config.dataDir, listOptions(flags, resumed))
-  const hint = flags.sandbox ? null : helloHint(config)
+  const hint = flags.sandbox ? null : heloHint(config)
   if (hint !== null) say(hint)
   const database = await openDatabase(listsUrl(config), context.clock)
   const locks: Lock[] = []
   try {
     const sourceKey = keyOf(list, flags)
     // Before anything is read of the job: what another process does to it meanwhile would not be seen.
-    locks.push(lockOrThrow(config, listLock(sourceKey), 'is at work on this list'))
+    locks.push(lockOrThrow(config, jobLockName(sourceKey), 'is at work on this list'))
     for (const { path } of files.filter(one => one.path !== '-')) {
       locks.push(lockOrThrow(config, `output_${outputKey(path)}`, `writes to ${path}`))
     }
@@ -142,11 +142,11 @@ async function tidy(
 ): Promise<void> {
   const now = context.clock.now()
   await deleteJobsBefore(database, dataDir, now - keepResultsMs)
-  await write(database, trx => forgetAnswers(trx, now))
+  await write(database, trx => deleteCachedAnswers(trx, now))
 }
 
 function lockOrThrow(config: Config, name: string, does: string): Lock {
-  const lock = lockJob(config.dataDir, name)
+  const lock = acquireLock(config.dataDir, name)
   if (lock !== null) return lock
   throw new EvError('io', `Another ev ${does}. Wait for it, or stop it first.`)
 }
@@ -156,11 +156,11 @@ const outputKey = (path: string) => createHash('sha256').update(truePath(path)).
 
 type Run = {
   readonly list: ListFile
-  readonly lists: Lists
+  readonly lists: ListLoader
   readonly files: readonly OutputFile[]
   readonly flags: BulkFlags
   readonly job: Job
-  readonly wayOut: WayOutHint
+  readonly wayOut: OutboundHint
   readonly say: (text: string) => void
 }
 
@@ -173,7 +173,7 @@ async function finish(
 ): Promise<number> {
   const { lists, flags, job, wayOut, say } = run
   const clock = context.clock
-  const begunAt = clock.ticks()
+  const startedAt = clock.monotonicNow()
   const interrupted =
     job.state === 'completed'
       ? false
@@ -188,7 +188,7 @@ async function finish(
   const written = await writeResults(context, database, run)
   await markWritten(database, job.id)
   await forgetStdin(database, config, now)
-  say(summary(now, now.done - job.done, clock.ticks() - begunAt, written))
+  say(summary(now, now.done - job.done, clock.monotonicNow() - startedAt, written))
   const unreached = wayOut.atEnd()
   if (unreached !== null) context.stderr.write(`ev: ${unreached}\n`)
   if (flags.json && flags.output !== '-') {

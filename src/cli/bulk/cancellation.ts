@@ -6,7 +6,7 @@ import { refuseCancelled } from '../../store/job/course.ts'
 import { readJob } from '../../store/job/jobs.ts'
 
 /** A job that waits for greylisting commits nothing for minutes; so it is looked at beside that. */
-const LOOK_EVERY_MS = 2 * SECOND
+const POLL_INTERVAL_MS = 2 * SECOND
 
 /** Calls `onCancelled` when another process has cancelled the job. Gives the function that ends the watch. */
 export function watchCancellation(
@@ -17,7 +17,7 @@ export function watchCancellation(
   const end = () => void loop.stop()
   const loop = startLoop({
     ...{ name: 'the poll for a cancellation', clock: database.clock, log: silentLog },
-    ...{ everyMs: LOOK_EVERY_MS, startAfterMs: LOOK_EVERY_MS },
+    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
     run: async () => refuseCancelled(await readJob(database, jobId)),
     onFailure(error) {
       end()

@@ -30,21 +30,21 @@ export function stderrProgress(
   const spinner = terminal
     ? ora({ stream: stderr, text: label, discardStdin: false }).start()
     : null
-  const pace = new Rate(clock)
-  let drawnAt = clock.ticks()
+  const rate = new Rate(clock)
+  let drawnAt = clock.monotonicNow()
   let line = label
   let waiting = ''
   const draw = () => {
-    drawnAt = clock.ticks()
+    drawnAt = clock.monotonicNow()
     if (spinner !== null) spinner.text = `${line}${waiting}`
     else stderr.write(`${line}${waiting}\n`)
   }
   return {
     show(job) {
-      const now = clock.ticks()
-      pace.note(job.done)
+      const now = clock.monotonicNow()
+      rate.note(job.done)
       if (now - drawnAt < (terminal ? DRAW_EVERY_MS : PLAIN_EVERY_MS)) return
-      line = progressLine(job, pace.perSecond)
+      line = progressLine(job, rate.perSecond)
       draw()
     },
     note(why) {
@@ -78,7 +78,7 @@ class Rate {
   }
 
   note(done: number) {
-    const at = this.#clock.ticks()
+    const at = this.#clock.monotonicNow()
     const last = this.#samples.at(-1)
     if (last !== undefined && at - last.at < SECOND / 4) return
     this.#samples.push({ at, done })

@@ -1,18 +1,18 @@
 import type { Log } from '../../base/log.ts'
 import type { Config } from '../../config/settings.ts'
-import type { Lists } from '../../engine/lists.ts'
+import type { ListLoader } from '../../engine/lists.ts'
 import type { Database } from '../../store/database.ts'
 import { type Job, readJob } from '../../store/job/jobs.ts'
-import { wireEngine } from '../../wire.ts'
+import { composeEngine } from '../../wire.ts'
 import { startWorker } from '../../work/start-worker.ts'
-import { type CliContext, doorsOf } from '../context.ts'
+import { type CliContext, externalDepsFrom } from '../context.ts'
 import { watchCancellation } from './cancellation.ts'
 import { interruption } from './interruption.ts'
 import { noProgress, type Progress, stderrProgress } from './progress.ts'
 
 export type WorkOptions = {
   readonly log: Log
-  readonly lists: Lists
+  readonly lists: ListLoader
   readonly wait?: boolean
   readonly sandbox?: boolean
   readonly quiet?: boolean
@@ -32,7 +32,7 @@ export async function work(
   const { finished, watcher } = watch(progress)
   const { log, lists, sandbox = false } = options
   const worker = startWorker({
-    ...{ database, log, random: context.random, books: null, baseUrl: '' },
+    ...{ database, log, random: context.random, ledger: null, baseUrl: '' },
     engineFor: () => engine,
     egresses: config.egresses.map(({ name }) => name),
     concurrency: config.concurrency,
@@ -41,8 +41,8 @@ export async function work(
     keepsTrying: false,
     ...watcher,
   })
-  const memory = config.cache && !sandbox ? { memory: worker.memory } : {}
-  const engine = wireEngine(config, doorsOf(context, log), {
+  const memory = config.cache && !sandbox ? { memory: worker.cache } : {}
+  const engine = composeEngine(config, externalDepsFrom(context, log), {
     lists,
     sandbox,
     list: true,

@@ -14,11 +14,11 @@ export async function isServed(
   roles: readonly MemberRole[] = ['serve', 'worker'],
 ): Promise<boolean> {
   if (database.dialect === 'sqlite') return isLocked(dataDir, SERVE_LOCK)
-  return (await membersAtWork(database)).some(({ role }) => roles.includes(role))
+  return (await activeMembers(database)).some(({ role }) => roles.includes(role))
 }
 
 /** Those that were heard of lately. */
-export async function membersAtWork(database: Database): Promise<Member[]> {
+export async function activeMembers(database: Database): Promise<Member[]> {
   return (await liveMembers(database)).filter(
     ({ quietMs }) => quietMs < DEFAULT_CLUSTER_TIMINGS.deadMs,
   )

@@ -1,8 +1,8 @@
 import { type Clock, SECOND, sleep } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import { agreedOn, settleOn } from '../../store/cluster/settings.ts'
-import { type Database, isOfStorage } from '../../store/database.ts'
+import { ensureSetting, getSetting } from '../../store/cluster/settings.ts'
+import { type Database, isStorageError } from '../../store/database.ts'
 
 export type OwnAddress = {
   /** As the operator gave it; null: not at all. */
@@ -20,13 +20,13 @@ export async function agreeOnBaseUrl(
   { given, byItself }: OwnAddress,
   log: Log,
 ): Promise<string> {
-  const held = await agreedOn(database, 'base-url')
+  const held = await getSetting(database, 'base-url')
   if (given === null && held === null) {
-    await settleOn(database, 'base-url-by-itself', byItself)
+    await ensureSetting(database, 'base-url-by-itself', byItself)
     return byItself
   }
   if (given === null || given === held) return held as string
-  await settleOn(database, 'base-url', given)
+  await ensureSetting(database, 'base-url', given)
   if (held !== null) {
     log.warn(
       'the address of the service has changed: others go by the new one when they start anew',
@@ -41,14 +41,14 @@ export async function agreeOnBaseUrl(
 /** The address that services agreed upon; waits for the first of them. Null: told to stop before. */
 export async function baseUrlOfService(
   database: Database,
-  o: { clock: Clock; log: Log; stopping: AbortSignal; lookMs?: number },
+  o: { clock: Clock; log: Log; stopping: AbortSignal; pollMs?: number },
 ): Promise<string | null> {
-  const { clock, log, stopping, lookMs = LOOK_MS } = o
+  const { clock, log, stopping, pollMs = POLL_MS } = o
   for (let looks = 0; !stopping.aborted; looks++) {
     const held = await heldAddress(database, log)
     if (held !== null) return held
     if (looks === 0) log.info('no “ev serve” has used this database yet: waiting for the first one')
-    await sleep(clock, lookMs, stopping)
+    await sleep(clock, pollMs, stopping)
   }
   return null
 }
@@ -57,14 +57,14 @@ export async function baseUrlOfService(
 async function heldAddress(database: Database, log: Log): Promise<string | null> {
   try {
     return (
-      (await agreedOn(database, 'base-url')) ?? (await agreedOn(database, 'base-url-by-itself'))
+      (await getSetting(database, 'base-url')) ?? (await getSetting(database, 'base-url-by-itself'))
     )
   } catch (error) {
-    if (!isOfStorage(error)) throw error
-    log.warn('the database cannot be asked now: trying again', { why: messageOf(error) })
+    if (!isStorageError(error)) throw error
+    log.warn('the database cannot be asked now: trying again', { why: errorMessage(error) })
     return null
   }
 }
 
 /** How often is looked for the address of the first service. */
-const LOOK_MS = SECOND
+const POLL_MS = SECOND

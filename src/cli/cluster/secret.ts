@@ -4,12 +4,17 @@ import type { Log } from '../../base/log.ts'
 import type { Config } from '../../config/settings.ts'
 import { listAccounts } from '../../store/account/accounts.ts'
 import { serverNow } from '../../store/cluster/server-time.ts'
-import { agreedOn, agreeOn, replaceAgreed, settleOn } from '../../store/cluster/settings.ts'
+import {
+  ensureSetting,
+  getSetting,
+  replaceSetting,
+  setIfAbsent,
+} from '../../store/cluster/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { listWebhooks } from '../../store/event/webhooks.ts'
-import { markOf, needsSecret, readSecret } from '../../store/secret.ts'
+import { fingerprint, needsSecret, readSecret } from '../../store/secret.ts'
 import type { CliContext } from '../context.ts'
-import { membersAtWork } from './at-work.ts'
+import { activeMembers } from './at-work.ts'
 
 type Place = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
 
@@ -24,18 +29,18 @@ export async function agreeOnSecret(
   config: Place,
   log: Log | null,
 ): Promise<void> {
-  const held = await agreedOn(database, 'secret-mark')
+  const held = await getSetting(database, 'secret-mark')
   const isFree = log !== null && held !== null && (await isUnneeded(database))
   if (held !== null && needsSecret(config) && !isFree) throw noSecret(config)
-  const mark = markOf(readSecret(config, context.random))
-  const agreed = await agreeOn(database, 'secret-mark', mark)
+  const mark = fingerprint(readSecret(config, context.random))
+  const agreed = await setIfAbsent(database, 'secret-mark', mark)
   if (agreed !== mark) {
     const isReplaced =
-      isFree && (await replaceAgreed(database, 'secret-mark', { from: held, to: mark }))
+      isFree && (await replaceSetting(database, 'secret-mark', { from: held, to: mark }))
     if (!isReplaced) throw otherSecret(config)
     log.warn('the secret is another than before: no webhook needs that, and nobody goes by it')
   }
-  await settleOn(database, 'secret-begun-at', `${await serverNow(database)}`)
+  await ensureSetting(database, 'secret-begun-at', `${await serverNow(database)}`)
 }
 
 /** The same for who only works on jobs, and needs none: one that is there must be the right one. */
@@ -45,17 +50,17 @@ export async function compareSecret(
   config: Place,
 ): Promise<void> {
   if (needsSecret(config)) return
-  const held = await agreedOn(database, 'secret-mark')
-  if (held !== null && held !== markOf(readSecret(config, context.random)))
+  const held = await getSetting(database, 'secret-mark')
+  if (held !== null && held !== fingerprint(readSecret(config, context.random)))
     throw otherSecret(config)
 }
 
 /** Nothing that must be read again is sealed with the earlier one, and nobody goes by it, or has just begun to. */
 async function isUnneeded(database: Database): Promise<boolean> {
-  const begunAt = await agreedOn(database, 'secret-begun-at')
+  const startedAt = await getSetting(database, 'secret-begun-at')
   const now = await serverNow(database)
-  if (begunAt === null || now - Number(begunAt) < BEGINNING_MS) return false
-  if ((await membersAtWork(database)).length > 0) return false
+  if (startedAt === null || now - Number(startedAt) < BEGINNING_MS) return false
+  if ((await activeMembers(database)).length > 0) return false
   const accounts = await listAccounts(database)
   const webhooks = await Promise.all(accounts.map(({ id }) => listWebhooks(database, id)))
   return webhooks.flat().length === 0

@@ -27,7 +27,7 @@ export function addAccounts(ev: Command, context: CliContext, end: EndWith): voi
   addCreate(accounts, context, end)
   addSetPlan(accounts, context, end)
   addSetEmail(accounts, context, end)
-  addSetOperator(accounts, context, end)
+  addSetAdmin(accounts, context, end)
 }
 
 function addList(accounts: Command, context: CliContext, end: EndWith): void {
@@ -93,7 +93,7 @@ function addSetEmail(accounts: Command, context: CliContext, end: EndWith): void
   addSettings(setEmail, context, DATA_SETTINGS)
 }
 
-function addSetOperator(accounts: Command, context: CliContext, end: EndWith): void {
+function addSetAdmin(accounts: Command, context: CliContext, end: EndWith): void {
   const setOperator = accounts
     .command('set-operator')
     .description(
@@ -104,7 +104,7 @@ function addSetOperator(accounts: Command, context: CliContext, end: EndWith): v
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-operator Ops on')
     .action(async (account: string, word: string, flags) => {
-      const { setOperatorCommand } = await import('../accounts/change.ts')
+      const { setAdminCommand: setOperatorCommand } = await import('../accounts/change.ts')
       end(await setOperatorCommand(context, account, word, flags))
     })
   addSettings(setOperator, context, DATA_SETTINGS)

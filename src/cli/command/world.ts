@@ -11,7 +11,7 @@ Everything listens on loopback addresses alone: nobody else can reach it, and no
 an address of its own in 127.0.0.0/8, which Linux has by itself. Ctrl-C ends it and shows what it saw.
 With --json it answers the lines “counters” and “reset” on stdin.`
 
-export function addWorld(ev: Command, context: CliContext, end: EndWith): void {
+export function addSimulate(ev: Command, context: CliContext, end: EndWith): void {
   ev.command('world')
     .description('a small world of mail servers and DNS, to try ev and your own program on')
     .argument('[scenario]', 'a JSON file; none: the world of --example')
@@ -22,7 +22,7 @@ export function addWorld(ev: Command, context: CliContext, end: EndWith): void {
     .option('--debug', 'show the stack of errors')
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags) => {
-      const { worldCommand } = await import('../world/world.ts')
+      const { simulateCommand: worldCommand } = await import('../world/world.ts')
       end(await worldCommand(context, scenario, flags))
     })
 }

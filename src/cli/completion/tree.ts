@@ -22,7 +22,11 @@ export type Branch = {
 }
 
 /** A command and all below it, as commander knows them. */
-export function branches(command: Command, above = '', beside: readonly string[] = []): Branch[] {
+export function branches(
+  command: Command,
+  above = '',
+  alternatives: readonly string[] = [],
+): Branch[] {
   const path = `${above}${command.name()}`
   const help = command.createHelp()
   const below = help.visibleCommands(command)
@@ -33,7 +37,7 @@ export function branches(command: Command, above = '', beside: readonly string[]
     flags: help.visibleOptions(command).map(flagOf),
     argument:
       command.name() === 'help'
-        ? { kind: 'words', words: beside }
+        ? { kind: 'words', words: alternatives }
         : argumentOf(command.registeredArguments[0]),
   }
   return [branch, ...below.flatMap(one => branches(one, `${path} `, names))]

@@ -3,7 +3,7 @@ import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
-import { isAtWork, isOfService, standingOf, surroundingsOf, withJob } from './kept-job.ts'
+import { isAtWork, isOfService, jobContext, jobStatus, withJob } from './kept-job.ts'
 import { resumeInService } from './resume-in-service.ts'
 import { forgetStdin } from './stdin-copy.ts'
 
@@ -30,7 +30,7 @@ export async function resumeCommand(
 export function cancelCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
-    const wasAtWork = isAtWork(standingOf(job, await surroundingsOf(database, config)))
+    const wasAtWork = isAtWork(jobStatus(job, await jobContext(database, config)))
     const { isChanged } = await cancelJob({ database }, job)
     if (!isChanged) {
       throw new OperationError('job_not_cancellable', { id: job.id, state: 'cancelled' })

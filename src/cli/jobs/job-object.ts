@@ -1,10 +1,10 @@
 import { type Job, progressOf } from '../../store/job/jobs.ts'
-import { placesOf, type Standing } from './kept-job.ts'
+import { databasesOf, type JobStatus } from './kept-job.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
 /** A job for programs; a list that is still loading has no rows yet. */
-export function jobObject(job: Job, state: Standing) {
-  const { list, output } = placesOf(job)
+export function jobObject(job: Job, state: JobStatus) {
+  const { list, output } = databasesOf(job)
   return {
     job_id: job.id,
     /** `list`: of the command line; all others are of the service. */

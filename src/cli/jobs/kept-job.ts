@@ -1,10 +1,10 @@
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { findJobs } from '../../store/job/job-list.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import { isLocked, listLock } from '../../store/lock.ts'
+import { isLocked, jobLockName } from '../../store/lock.ts'
 import type { BulkSource } from '../bulk/list/source.ts'
 import { isServed } from '../cluster/at-work.ts'
 import type { CliContext } from '../context.ts'
@@ -16,7 +16,7 @@ import { stdinCopyOf } from './stdin-copy.ts'
  * `processing`, so a job that is not finished is `stopped` when no process holds its lock. `writing` and
  * `unwritten`: all is known, and the output is being written, or was not written whole.
  */
-export type Standing =
+export type JobStatus =
   | 'loading'
   | 'queued'
   | 'processing'
@@ -27,41 +27,41 @@ export type Standing =
   | 'cancelled'
   | 'failed'
 
-export function standingOf(job: Job, { dataDir, isServed }: Surroundings): Standing {
+export function jobStatus(job: Job, { dataDir, isServed }: JobContext): JobStatus {
   if (job.state === 'cancelled' || job.state === 'failed') return job.state
   if (isOfService(job)) return job.state === 'completed' || isServed ? job.state : 'stopped'
   if (job.written_at !== null) return 'completed'
-  const isAtWork = isLocked(dataDir, listLock(job.source_key))
+  const isAtWork = isLocked(dataDir, jobLockName(job.source_key))
   if (job.state === 'completed') return isAtWork ? 'writing' : 'unwritten'
   return isAtWork ? job.state : 'stopped'
 }
 
-export type Surroundings = {
+export type JobContext = {
   readonly dataDir: string
   /** Whether a service is at work on the database that has the job. */
   readonly isServed: boolean
 }
 
 /** Looks at what surrounds the jobs of a database. */
-export const surroundingsOf = async (
+export const jobContext = async (
   database: Database,
   { dataDir }: Pick<Config, 'dataDir'>,
-): Promise<Surroundings> => ({ dataDir, isServed: await isServed(database, { dataDir }) })
+): Promise<JobContext> => ({ dataDir, isServed: await isServed(database, { dataDir }) })
 
 /** Whether it was submitted to `ev serve`, which alone works on it. */
 export const isOfService = ({ account_id }: Pick<Job, 'account_id'>) => account_id !== null
 
 /** Whether a process may be at work on it. */
-export const isAtWork = (standing: Standing) =>
-  ['loading', 'queued', 'processing', 'writing'].includes(standing)
+export const isAtWork = (status: JobStatus) =>
+  ['loading', 'queued', 'processing', 'writing'].includes(status)
 
 /** The list that a job was made from, and where its results go; of a job of the service its name, or its kind. */
-export function placesOf(job: Job): { list: string; output: string | null } {
-  if (isOfService(job)) return { list: cleanText(job.name ?? job.type), output: null }
+export function databasesOf(job: Job): { list: string; output: string | null } {
+  if (isOfService(job)) return { list: sanitizeText(job.name ?? job.type), output: null }
   const { path, output } = JSON.parse(job.source) as Partial<BulkSource>
   return {
-    list: path === undefined ? '?' : stdinCopyOf(job) !== null ? 'stdin' : cleanText(path),
-    output: output === undefined ? null : output === '-' ? 'stdout' : cleanText(output),
+    list: path === undefined ? '?' : stdinCopyOf(job) !== null ? 'stdin' : sanitizeText(path),
+    output: output === undefined ? null : output === '-' ? 'stdout' : sanitizeText(output),
   }
 }
 
@@ -100,7 +100,7 @@ async function theJob(databases: readonly Database[], given: string): Promise<Fo
   if (prefix.length < 'job_'.length + PREFIX_MIN) {
     throw new EvError(
       'usage',
-      `“${cleanText(given)}” is too short to name a job: give at least ${PREFIX_MIN} characters after “job_”.`,
+      `“${sanitizeText(given)}” is too short to name a job: give at least ${PREFIX_MIN} characters after “job_”.`,
     )
   }
   const [found, another] = await findAll(databases, prefix)
@@ -108,7 +108,7 @@ async function theJob(databases: readonly Database[], given: string): Promise<Fo
   if (another === undefined || found.job.id === prefix) return found
   throw new EvError(
     'usage',
-    `“${cleanText(given)}” may be ${found.job.id} or ${another.job.id}. Give more of the ID.`,
+    `“${sanitizeText(given)}” may be ${found.job.id} or ${another.job.id}. Give more of the ID.`,
   )
 }
 
@@ -122,4 +122,7 @@ async function findAll(databases: readonly Database[], prefix: string): Promise<
 }
 
 const unknownJob = (given: string) =>
-  new EvError('no_input', `There is no job ${cleanText(given)}. “ev jobs” lists those there are.`)
+  new EvError(
+    'no_input',
+    `There is no job ${sanitizeText(given)}. “ev jobs” lists those there are.`,
+  )

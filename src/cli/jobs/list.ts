@@ -7,7 +7,7 @@ import { closeAll, openAll, placeName } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { type Column, table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
-import { belongsTo, placesOf, type Standing, standingOf, surroundingsOf } from './kept-job.ts'
+import { belongsTo, databasesOf, type JobStatus, jobContext, jobStatus } from './kept-job.ts'
 import { timeText } from './time-text.ts'
 
 export type ListFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
@@ -17,14 +17,14 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
   const config = readConfig(context, flags)
   const databases = await openAll(context, config)
   try {
-    const standing = await jobsOf(databases, config)
+    const status = await jobsOf(databases, config)
     if (flags.json) {
-      const objects = standing.map(([job, state]) => jobObject(job, state))
+      const objects = status.map(([job, state]) => jobObject(job, state))
       context.stdout.write(`${JSON.stringify(objects, null, 2)}\n`)
-    } else if (standing.length === 0) {
+    } else if (status.length === 0) {
       context.stdout.write(`No lists in ${placeName(config)}. “ev bulk” makes one.\n`)
     } else {
-      context.stdout.write(table(COLUMNS, standing.map(rowOf)))
+      context.stdout.write(table(COLUMNS, status.map(rowOf)))
     }
     return 0
   } finally {
@@ -33,18 +33,18 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
 }
 
 /** The latest first. */
-async function jobsOf(databases: readonly Database[], config: Config): Promise<StandingJob[]> {
+async function jobsOf(databases: readonly Database[], config: Config): Promise<JobWithStatus[]> {
   const all = databases.map(async database => {
-    const surroundings = await surroundingsOf(database, config)
+    const context = await jobContext(database, config)
     const jobs = await listJobs(database)
     return jobs
       .filter(job => belongsTo(databases, database, job))
-      .map((job): StandingJob => [job, standingOf(job, surroundings)])
+      .map((job): JobWithStatus => [job, jobStatus(job, context)])
   })
   return (await Promise.all(all)).flat().sort(([a], [b]) => b.created_at - a.created_at)
 }
 
-type StandingJob = readonly [Job, Standing]
+type JobWithStatus = readonly [Job, JobStatus]
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -60,9 +60,9 @@ const COLUMNS: readonly Column[] = [
   { title: 'LIST' },
 ]
 
-const rowOf = ([job, standing]: StandingJob): string[] => [
+const rowOf = ([job, status]: JobWithStatus): string[] => [
   job.id,
-  standing,
+  status,
   `${job.total}`,
   `${progressOf(job)} %`,
   `${job.deliverable}`,
@@ -72,5 +72,5 @@ const rowOf = ([job, standing]: StandingJob): string[] => [
   timeText(job.created_at),
   job.type,
   // Last, as its width is anybody's.
-  placesOf(job).list,
+  databasesOf(job).list,
 ]

@@ -1,13 +1,13 @@
-import { planNamed, plansWith } from '../../account/plan.ts'
+import { findPlan, mergePlans } from '../../account/plan.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Config } from '../../config/settings.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
 import { accountIn } from '../../store/account/accounts.ts'
 import type { Database } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import { createBooks } from '../../work/books/books.ts'
+import { createUsageLedger } from '../../work/books/books.ts'
 import type { CliContext } from '../context.ts'
-import { isAtWork, standingOf, surroundingsOf } from './kept-job.ts'
+import { isAtWork, jobContext, jobStatus } from './kept-job.ts'
 
 /** Opens a job of the service that was cancelled or failed; a service that runs notices within seconds. */
 export async function resumeInService(
@@ -17,18 +17,18 @@ export async function resumeInService(
   job: Job,
 ): Promise<void> {
   const { clock, random } = context
-  const plans = plansWith(config.plans)
+  const plans = mergePlans(config.plans)
   const account = await accountIn(database.db, job.account_id ?? '')
-  const books = createBooks({ database, clock, random, log: silentLog, plans })
+  const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
   try {
-    const plan = planNamed(plans, account?.plan ?? '')
-    const resumed = await resumeJob({ database, clock, books }, { job, plan })
-    const runs = isAtWork(standingOf(resumed, await surroundingsOf(database, config)))
+    const plan = findPlan(plans, account?.plan ?? '')
+    const resumed = await resumeJob({ database, clock, ledger }, { job, plan })
+    const runs = isAtWork(jobStatus(resumed, await jobContext(database, config)))
     context.stdout.write(
       `Resumed ${job.id}: ${job.done} of ${job.total} rows were done. ` +
         `${runs ? 'The service goes on with it within seconds.' : 'The next “ev serve” goes on with it.'}\n`,
     )
   } finally {
-    await books.stop()
+    await ledger.stop()
   }
 }

@@ -1,5 +1,5 @@
 import { formatDuration } from '../../base/format.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { type Account, findAccount } from '../../store/account/accounts.ts'
 import { type Rest, restOf, type Waiting } from '../../store/job/job-list.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
@@ -8,12 +8,12 @@ import { readConfig } from '../settings/settings.ts'
 import { table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
 import {
+  databasesOf,
   isAtWork,
   isOfService,
-  placesOf,
-  type Standing,
-  standingOf,
-  surroundingsOf,
+  type JobStatus,
+  jobContext,
+  jobStatus,
   withJob,
 } from './kept-job.ts'
 import type { ListFlags } from './list.ts'
@@ -27,13 +27,13 @@ export async function showCommand(
 ): Promise<number> {
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
-    const standing = standingOf(job, await surroundingsOf(database, config))
+    const status = jobStatus(job, await jobContext(database, config))
     const rest = await restOf(database, job.id)
     const account = job.account_id === null ? null : await findAccount(database, job.account_id)
     context.stdout.write(
       flags.json
-        ? `${JSON.stringify({ ...jobObject(job, standing), ...restObject(rest) }, null, 2)}\n`
-        : text(context, job, standing, rest, account),
+        ? `${JSON.stringify({ ...jobObject(job, status), ...restObject(rest) }, null, 2)}\n`
+        : text(context, job, status, rest, account),
     )
     return 0
   })
@@ -54,17 +54,17 @@ function restObject({ queued, probing, waiting }: Rest) {
 function text(
   context: CliContext,
   job: Job,
-  standing: Standing,
+  status: JobStatus,
   rest: Rest,
   account: Account | null,
 ): string {
-  const { list, output } = placesOf(job)
+  const { list, output } = databasesOf(job)
   const facts: [string, string | null][] = [
-    ['state', `${standing}${whatToDo(job, standing)}`],
+    ['state', `${status}${whatToDo(job, status)}`],
     [isOfService(job) ? 'name' : 'list', list],
     ['output', output],
     ['type', isOfService(job) ? job.type : null],
-    ['account', account === null ? null : cleanText(account.name)],
+    ['account', account === null ? null : sanitizeText(account.name)],
     ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],
     ['done', `${job.done} (${progressOf(job)} %)`],
     ['deliverable', `${job.deliverable}`],
@@ -74,26 +74,26 @@ function text(
     ['created', timeText(job.created_at)],
     ['finished', job.finished_at === null ? null : timeText(job.finished_at)],
     ['written', job.written_at === null ? null : timeText(job.written_at)],
-    ...(standing === 'cancelled' ? [] : restFacts(rest, standing)),
+    ...(status === 'cancelled' ? [] : restFacts(rest, status)),
   ]
   const lines = facts
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `  ${name.padEnd(14)} ${value}\n`)
-  const waiting = standing === 'cancelled' ? '' : waitingText(context, rest.waiting)
+  const waiting = status === 'cancelled' ? '' : waitingText(context, rest.waiting)
   return `${job.id}\n${lines.join('')}${waiting}`
 }
 
-function whatToDo(job: Job, standing: Standing): string {
+function whatToDo(job: Job, status: JobStatus): string {
   const { id } = job
-  if (isOfService(job)) return standing === 'stopped' ? '; the next “ev serve” goes on' : ''
-  if (standing === 'stopped') return `; “ev jobs resume ${id}” goes on`
-  return standing === 'unwritten' ? `; “ev jobs resume ${id}” writes its output` : ''
+  if (isOfService(job)) return status === 'stopped' ? '; the next “ev serve” goes on' : ''
+  if (status === 'stopped') return `; “ev jobs resume ${id}” goes on`
+  return status === 'unwritten' ? `; “ev jobs resume ${id}” writes its output` : ''
 }
 
-function restFacts({ queued, probing }: Rest, standing: Standing): [string, string | null][] {
+function restFacts({ queued, probing }: Rest, status: JobStatus): [string, string | null][] {
   return [
     ['not looked at', queued === 0 ? null : `${queued}`],
-    [isAtWork(standing) ? 'being asked' : 'to ask again', probing === 0 ? null : `${probing}`],
+    [isAtWork(status) ? 'being asked' : 'to ask again', probing === 0 ? null : `${probing}`],
   ]
 }
 
@@ -105,7 +105,7 @@ function waitingText(context: CliContext, waiting: readonly Waiting[]): string {
   const now = context.clock.now()
   const rows = waiting
     .slice(0, OPERATORS_MAX)
-    .map(({ operator, items, dueAt }) => [cleanText(operator), `${items}`, dueText(dueAt, now)])
+    .map(({ operator, items, dueAt }) => [sanitizeText(operator), `${items}`, dueText(dueAt, now)])
   const more = waiting.length - rows.length
   const columns = [
     { title: 'WAITING AT' },

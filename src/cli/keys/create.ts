@@ -3,7 +3,7 @@ import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../../accoun
 import { isScope, SCOPES, type Scope } from '../../account/scope.ts'
 import { createKey, KEY_RATE_MAX, type KeyInput } from '../../accounts/keys.ts'
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
@@ -25,7 +25,7 @@ export type CreateFlags = {
 /** `ev keys create`: gives the code to exit with. */
 export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
   const now = context.clock.now()
-  const wish = wishOf(flags, now)
+  const wish = toKeyInput(flags, now)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const account = chosenAccount(accounts, flags.account)
     const services = { database, clock: context.clock, random: context.random }
@@ -36,7 +36,7 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
 }
 
 /** What is asked for, checked before anything is opened. */
-function wishOf(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId' | 'actor'> {
+function toKeyInput(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId' | 'actor'> {
   return {
     name: parseName(flags.name, 'key'),
     scopes: scopesOf(flags.scopes ?? '*'),
@@ -63,7 +63,7 @@ function scopesOf(given: string): Scope[] {
   const wrong = all.find(one => !isScope(one)) ?? ''
   throw new EvError(
     'usage',
-    `There is no scope “${cleanText(wrong)}”; there are ${SCOPES.join(', ')}.`,
+    `There is no scope “${sanitizeText(wrong)}”; there are ${SCOPES.join(', ')}.`,
   )
 }
 
@@ -78,7 +78,7 @@ function entriesOf(
   const entries = texts.map(read)
   const wrong = texts.find((_, n) => entries[n] === null)
   if (wrong === undefined && entries.length <= RESTRICTIONS_MAX) return entries as string[]
-  const fault = wrong === undefined ? `${texts.length} entries` : `“${cleanText(wrong)}”`
+  const fault = wrong === undefined ? `${texts.length} entries` : `“${sanitizeText(wrong)}”`
   throw new EvError(
     'usage',
     `${flag} takes up to ${RESTRICTIONS_MAX} ${expected}, with commas between, not ${fault}.`,
@@ -91,6 +91,6 @@ function rateOf(given: string | undefined): number | null {
   if (/^\d+$/.test(given) && rate >= 1 && rate <= KEY_RATE_MAX) return rate
   throw new EvError(
     'usage',
-    `--rate-limit takes requests a minute, a whole number from 1 to ${KEY_RATE_MAX}, not “${cleanText(given)}”.`,
+    `--rate-limit takes requests a minute, a whole number from 1 to ${KEY_RATE_MAX}, not “${sanitizeText(given)}”.`,
   )
 }

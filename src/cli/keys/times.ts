@@ -1,6 +1,6 @@
 import { DAY, HOUR, MINUTE, SECOND } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 
 const UNITS = { s: SECOND, m: MINUTE, h: HOUR, d: DAY } as const
 
@@ -14,7 +14,7 @@ export function expiryOf(given: string | undefined, now: number): number | null 
   if (at > now && at <= now + LONGEST_MS) return at
   throw new EvError(
     'usage',
-    `--expires takes a time to come, such as 90d, 12h or 2030-01-31, and no more than ten years from now, not “${cleanText(given)}”. Leave it out for a key that does not expire.`,
+    `--expires takes a time to come, such as 90d, 12h or 2030-01-31, and no more than ten years from now, not “${sanitizeText(given)}”. Leave it out for a key that does not expire.`,
   )
 }
 
@@ -24,7 +24,7 @@ export function graceOf(given: string, maxMs: number): number {
   if (grace !== null && grace <= maxMs) return grace
   throw new EvError(
     'usage',
-    `--grace takes a length of time from 0 to ${maxMs / DAY}d, such as 24h or 30m, not “${cleanText(given)}”.`,
+    `--grace takes a length of time from 0 to ${maxMs / DAY}d, such as 24h or 30m, not “${sanitizeText(given)}”.`,
   )
 }
 
@@ -34,7 +34,7 @@ export function sinceOf(given: string, now: number): number {
   if (at <= now) return at
   throw new EvError(
     'usage',
-    `--since takes a time that is past, such as 2h, 3d or 2030-01-31, not “${cleanText(given)}”.`,
+    `--since takes a time that is past, such as 2h, 3d or 2030-01-31, not “${sanitizeText(given)}”.`,
   )
 }
 

@@ -1,11 +1,11 @@
 import type { Dispatcher } from 'undici'
 import { type Clock, SECOND } from '../../base/clock.ts'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import { formatDuration, formatMebibytes } from '../../base/format.ts'
-import { cleanText } from '../../base/text.ts'
-import { type Judges, judgedAddresses } from '../../hook/destination.ts'
+import { sanitizeText } from '../../base/text.ts'
+import { checkedAddresses, type UrlPolicy } from '../../hook/destination.ts'
 
-export type DownloadDeps = Judges & { readonly clock: Clock }
+export type DownloadDeps = UrlPolicy & { readonly clock: Clock }
 
 /** For one source with its redirects: 32 MB, the largest source, at 0.5 MB a second. */
 const DEADLINE_MS = 60 * SECOND
@@ -28,7 +28,7 @@ export async function download(
   try {
     return await follow(new URL(source), bytesMax, deps, deadline.signal)
   } catch (cause) {
-    const why = messageOf(deadline.signal.aborted ? late : cause)
+    const why = errorMessage(deadline.signal.aborted ? late : cause)
     throw new EvError('io', `${shown(source)} cannot be read: ${why}.`, { cause })
   } finally {
     cancel()
@@ -39,7 +39,7 @@ export async function download(
 export function shown(source: string): string {
   const url = URL.parse(source)
   if (url !== null && url.password !== '') url.password = '***'
-  return cleanText(url?.href ?? source, SHOWN_MAX)
+  return sanitizeText(url?.href ?? source, SHOWN_MAX)
 }
 
 /** Enough of a URL to recognize it. */
@@ -73,7 +73,7 @@ async function get(
   signal: AbortSignal,
 ): Promise<Buffer | URL> {
   if (!isHttp(url)) throw new Error(`it redirects to ${url.protocol}, not to HTTP`)
-  const judged = await judgedAddresses(url.hostname, deps, signal)
+  const judged = await checkedAddresses(url.hostname, deps, signal)
   if ('fault' in judged) throw new Error(withoutDot(judged.fault))
   const { Agent, request } = await import('undici')
   const dispatcher = new Agent({ connect: { lookup: lookupAmong(judged.addresses) } })

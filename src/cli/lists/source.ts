@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from 'node:fs'
-import { type OwnList, readEntry } from '../../address/own/entry.ts'
+import { type CustomListName, readEntry } from '../../address/own/entry.ts'
 import { entriesIn, SIZE_MAX } from '../../address/own/list-file.ts'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import { formatMebibytes } from '../../base/format.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { type DownloadDeps, download, isHttp, shown } from './download.ts'
 
@@ -26,7 +26,7 @@ const SHOWN_MAX = 80
 /** Reads a file or URL. Throws EvError where it cannot be read, or holds no list of this kind. */
 export async function readSource(
   context: CliContext,
-  list: OwnList,
+  list: CustomListName,
   source: string,
   deps: DownloadDeps,
 ): Promise<SourceEntries> {
@@ -39,7 +39,7 @@ export async function readSource(
     const entry = readEntry(list, text)
     if ('key' in entry) keys.add(entry.key)
     else if (bad++ === 0) {
-      firstBad = `"${cleanText(text, SHOWN_MAX)}" in line ${number}. ${entry.why}`
+      firstBad = `"${sanitizeText(text, SHOWN_MAX)}" in line ${number}. ${entry.why}`
     }
   }
   const name = shown(source)
@@ -76,7 +76,7 @@ function readBytes(context: CliContext, source: string): Buffer {
     }
     return readFileSync(path)
   } catch (cause) {
-    const why = messageOf(cause)
+    const why = errorMessage(cause)
     throw new EvError('no_input', `The source ${source} cannot be read: ${why}.`, { cause })
   }
 }

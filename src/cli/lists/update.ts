@@ -1,10 +1,10 @@
-import { type OwnList, TAKES } from '../../address/own/entry.ts'
+import { type CustomListName, ENTRY_FORMAT_HINT } from '../../address/own/entry.ts'
 import { ENTRIES_MAX } from '../../address/own/list-file.ts'
 import { EvError } from '../../base/error.ts'
 import { pluralize } from '../../base/format.ts'
 import type { Config } from '../../config/settings.ts'
-import { addressJudge } from '../../smtp/public-address.ts'
-import { wireResolver } from '../../wire.ts'
+import { createIpPolicy } from '../../smtp/public-address.ts'
+import { composeResolver } from '../../wire.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { readSource, type SourceEntries } from './source.ts'
@@ -23,7 +23,7 @@ const LISTS = {
   blocked: { list: 'blocked', setting: 'blockedFile' },
   'spam-trap': { list: 'spamTrap', setting: 'spamTrapFile' },
   role: { list: 'role', setting: 'roleFile' },
-} as const satisfies Record<string, { list: OwnList; setting: keyof Config }>
+} as const satisfies Record<string, { list: CustomListName; setting: keyof Config }>
 
 export type ListChoice = keyof typeof LISTS
 
@@ -67,13 +67,13 @@ export async function updateCommand(
 async function readAll(
   context: CliContext,
   config: Config,
-  list: OwnList,
+  list: CustomListName,
   sources: readonly string[],
 ): Promise<SourceEntries[]> {
   const { clock } = context
-  const { resolver, close } = wireResolver(config, context.doors?.resolver, clock)
+  const { resolver, close } = composeResolver(config, context.externalDeps?.resolver, clock)
   try {
-    const deps = { clock, resolver, mayDial: addressJudge(config.allowRanges) }
+    const deps = { clock, resolver, mayDial: createIpPolicy(config.allowRanges) }
     const read: SourceEntries[] = []
     // In sequence: each source may take 32 MB of memory.
     for (const source of sources) read.push(await readSource(context, list, source, deps))
@@ -81,7 +81,7 @@ async function readAll(
   } catch (cause) {
     if (!(cause instanceof EvError)) throw cause
     const hints = [
-      cause.code === 'bad_input' ? ` A line takes ${TAKES[list]}.` : '',
+      cause.code === 'bad_input' ? ` A line takes ${ENTRY_FORMAT_HINT[list]}.` : '',
       /not public/.test(cause.message) ? ' If you trust it, allow it with --allow-ranges.' : '',
     ]
     const sentence = `${cause.message}${hints.join('')} Nothing was changed.`

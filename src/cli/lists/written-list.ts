@@ -10,16 +10,16 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import type { OwnList } from '../../address/own/entry.ts'
+import type { CustomListName } from '../../address/own/entry.ts'
 import { keysInFile } from '../../address/own/list-file.ts'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import type { SourceEntries } from './source.ts'
 
 /** The first line of a file that ev wrote, and may replace. */
 const MARK = '# Written by ev lists update. Changes are lost with the next update.'
 
 /** The entries of the list that was written last. Throws EvError where the file is not of ev. */
-export function readWritten(list: OwnList, file: string): ReadonlySet<string> {
+export function readWritten(list: CustomListName, file: string): ReadonlySet<string> {
   if (!existsSync(file)) return new Set()
   if (statSync(file).isFile() && readFileSync(file, 'utf8').startsWith(MARK)) {
     return new Set(keysInFile(list, file))
@@ -52,7 +52,7 @@ export function writeList(
     renameSync(partial, file)
   } catch (cause) {
     rmSync(partial, { force: true })
-    const why = messageOf(cause)
+    const why = errorMessage(cause)
     throw new EvError('cannot_write', `${named} cannot be written: ${why}.`, { cause })
   }
 }

@@ -14,10 +14,10 @@ export function copyProgress({ stderr, clock }: Pick<CliContext, 'stderr' | 'clo
   const spinner = terminal
     ? ora({ stream: stderr, text: 'copying', discardStdin: false }).start()
     : null
-  let drawnAt = clock.ticks()
+  let drawnAt = clock.monotonicNow()
   return {
     show({ table, copied, all }: CopyProgress): void {
-      const now = clock.ticks()
+      const now = clock.monotonicNow()
       if (now - drawnAt < (terminal ? DRAW_EVERY_MS : PLAIN_EVERY_MS)) return
       drawnAt = now
       const line = `copying ${named(table)}: ${copied} of ${all}`

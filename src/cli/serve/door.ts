@@ -7,7 +7,7 @@ import type { MayBePlain } from '../../http/server/listener.ts'
 import type { CertificateFiles } from '../../http/server/tls/certificate.ts'
 
 /** Where we listen, and how. */
-export type Door = {
+export type ListenAddress = {
   readonly host: string
   readonly port: number
   /** Null: plain HTTP. */
@@ -16,7 +16,7 @@ export type Door = {
 }
 
 /** Reads it from the settings. Throws EvError('bad_config') where keys of the API would be open to strangers. */
-export function doorOf(config: Config): Door {
+export function listenAddress(config: Config): ListenAddress {
   const { host, port } = hostPort(config.listen)
   const files = filesOf(config)
   const isOpen = files === null && !config.insecureHttp && config.trustProxy.length === 0
@@ -32,17 +32,17 @@ function byProxyOf({ trustProxy }: Config): MayBePlain {
 }
 
 /** Our address for clients, as far as the settings tell. */
-export function baseUrlOf(config: Config, door: Door, port: number): string {
+export function baseUrlOf(config: Config, address: ListenAddress, port: number): string {
   if (config.baseUrl !== null) return config.baseUrl
-  const isUsual = port === (door.files === null ? 80 : 443)
-  return `${schemeOf(door)}://${nameOf(door.host)}${isUsual ? '' : `:${port}`}`
+  const isUsual = port === (address.files === null ? 80 : 443)
+  return `${schemeOf(address)}://${nameOf(address.host)}${isUsual ? '' : `:${port}`}`
 }
 
 /** Where we listen, for people. */
-export const placeOf = (door: Door, port: number) =>
-  `${schemeOf(door)}://${bracketed(door.host)}:${port}`
+export const placeOf = (address: ListenAddress, port: number) =>
+  `${schemeOf(address)}://${bracketed(address.host)}:${port}`
 
-const schemeOf = ({ files }: Door) => (files === null ? 'http' : 'https')
+const schemeOf = ({ files }: ListenAddress) => (files === null ? 'http' : 'https')
 
 const LOOPBACK = ['127.0.0.0/8', '::1']
 

@@ -1,7 +1,7 @@
 import { type DestinationStream, type Level, pino } from 'pino'
 import pretty, { type PrettyOptions, prettyFactory } from 'pino-pretty'
 import { type Log, type LogFields, silentLog } from '../../base/log.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import type { CliContext, CliOutput } from '../context.ts'
 
@@ -40,7 +40,7 @@ export function serveLog(
     (level: Level) =>
     (message: string, fields: LogFields = {}) => {
       if (!logger.isLevelEnabled(level)) return
-      logger[level](cleaned(fields), cleanText(message, TEXT_MAX))
+      logger[level](cleaned(fields), sanitizeText(message, TEXT_MAX))
     }
   const levels = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   return { ...levels, isPretty, flush }
@@ -66,7 +66,7 @@ function cleaned(fields: LogFields): LogFields {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       name,
-      typeof value === 'string' ? cleanText(value, TEXT_MAX) : value,
+      typeof value === 'string' ? sanitizeText(value, TEXT_MAX) : value,
     ]),
   )
 }

@@ -6,10 +6,10 @@ import type { Notify } from '../../work/notify/notify.ts'
 import { smtpNotify } from '../../work/notify/smtp-notify.ts'
 
 /** How notices leave: by a mail server, in our name; null: they are lines of the log. */
-export type MailWay = { readonly url: string; readonly from: string } | null
+export type MailTransport = { readonly url: string; readonly from: string } | null
 
 /** Reads it from the settings. Throws EvError('bad_config') where half of it is missing. */
-export function mailWayOf({ notifySmtp, notifyFrom, notifyTo }: Config): MailWay {
+export function mailTransport({ notifySmtp, notifyFrom, notifyTo }: Config): MailTransport {
   if (notifySmtp !== null && notifyFrom !== null) return { url: notifySmtp, from: notifyFrom }
   if (notifySmtp !== null) {
     throw halfOf('--notify-smtp', '--notify-from', 'the address that notices come from')
@@ -20,7 +20,7 @@ export function mailWayOf({ notifySmtp, notifyFrom, notifyTo }: Config): MailWay
 }
 
 /** The door that they leave by. */
-export const notifyBy = (way: MailWay, log: Log): Notify =>
+export const notifyBy = (way: MailTransport, log: Log): Notify =>
   way === null ? logNotify(log) : smtpNotify(way)
 
 const halfOf = (given: string, missing: string, what: string) =>

@@ -1,31 +1,31 @@
 import { mkdirSync } from 'node:fs'
 import { createFirstAccount } from '../../accounts/first-account.ts'
 import { SECOND } from '../../base/clock.ts'
-import { EvError, messageOf } from '../../base/error.ts'
-import { calmLog } from '../../base/log.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
+import { throttledLog } from '../../base/log.ts'
 import type { Config } from '../../config/settings.ts'
-import { type Lists, openLists } from '../../engine/lists.ts'
+import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { type HttpServer, startServer } from '../../http/server/server.ts'
 import { type Certificate, readCertificate } from '../../http/server/tls/certificate.ts'
 import { type Renewal, watchCertificate } from '../../http/server/tls/renewal.ts'
 import { openDatabase } from '../../store/database.ts'
-import { type Lock, lockJob, SERVE_LOCK } from '../../store/lock.ts'
-import { listPlan } from '../../wire.ts'
-import { type ServiceHouse, wireService } from '../../wire-service.ts'
+import { acquireLock, type Lock, SERVE_LOCK } from '../../store/lock.ts'
+import { listFiles } from '../../wire.ts'
+import { composeService, type HttpService } from '../../wire-service.ts'
 import { agreeOnBaseUrl } from '../cluster/base-url.ts'
 import { agreeOnSecret } from '../cluster/secret.ts'
 import type { CliContext } from '../context.ts'
 import { databaseUrl, isShared } from '../database.ts'
-import { reloadOnHangup } from '../hangup.ts'
-import { helloHint, readConfig } from '../settings/settings.ts'
+import { reloadOnSighup } from '../hangup.ts'
+import { heloHint, readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
-import { warnOfConcerns } from './concerns.ts'
-import { baseUrlOf, type Door, doorOf, placeOf } from './door.ts'
-import { catchPrints, endAfter, endOnFault, untilTold } from './ending.ts'
+import { logStartupWarnings } from './concerns.ts'
+import { baseUrlOf, type ListenAddress, listenAddress, placeOf } from './door.ts'
+import { catchPrints, exitAfter, exitOnFault, untilSignal } from './ending.ts'
 import { type ServeLog, serveLog } from './log.ts'
-import { type MailWay, mailWayOf, notifyBy } from './mail.ts'
-import { serverParts, startWatchServer } from './watch-server.ts'
-import { welcome } from './welcome.ts'
+import { type MailTransport, mailTransport, notifyBy } from './mail.ts'
+import { serverDeps, startWatchServer } from './watch-server.ts'
+import { printBanner } from './welcome.ts'
 
 export type ServeFlags = { readonly [setting: string]: unknown }
 
@@ -39,21 +39,21 @@ const CLOSING_MS = 3 * SECOND
 export async function serveCommand(context: CliContext, flags: ServeFlags): Promise<number> {
   const config = readConfig(context, flags)
   refuseIdleness(config)
-  const door = doorOf(config)
-  const mailWay = mailWayOf(config)
-  const certificate = door.files === null ? null : readCertificate(door.files)
-  const lists = openLists(listPlan(config))
+  const address = listenAddress(config)
+  const mailWay = mailTransport(config)
+  const certificate = address.files === null ? null : readCertificate(address.files)
+  const lists = openLists(listFiles(config))
   const lock = lockOrThrow(config)
   const log = serveLog(context, config)
-  const endFaults = endOnFault(context, log)
-  const ending = untilTold(context, log, 'what was asked is answered first')
+  const endFaults = exitOnFault(context, log)
+  const ending = untilSignal(context, log, 'what was asked is answered first')
   try {
     catchPrints(context, log)
     await serve({
-      told: ending.told,
+      received: ending.received,
       context,
       config,
-      door,
+      address,
       mailWay,
       certificate,
       lists,
@@ -69,77 +69,77 @@ export async function serveCommand(context: CliContext, flags: ServeFlags): Prom
   }
 }
 
-type Parts = {
+type ServeRun = {
   /** Resolves when the service is told to end. */
-  readonly told: Promise<void>
+  readonly received: Promise<void>
   readonly context: CliContext
   readonly config: Config
-  readonly door: Door
-  readonly mailWay: MailWay
+  readonly address: ListenAddress
+  readonly mailWay: MailTransport
   readonly certificate: Certificate | null
-  readonly lists: Lists
+  readonly lists: ListLoader
   readonly flags: ServeFlags
   readonly log: ServeLog
 }
 
-async function serve(parts: Parts): Promise<void> {
-  const { told, context, config, door, mailWay, certificate, flags, lists, log } = parts
-  let house: ServiceHouse | null = null
-  const deps = { context, config, log, headers: (ip: string) => house?.headers(ip) ?? {} }
+async function serve(run: ServeRun): Promise<void> {
+  const { received, context, config, address, mailWay, certificate, flags, lists, log } = run
+  let services: HttpService | null = null
+  const deps = { context, config, log, headers: (ip: string) => services?.headers(ip) ?? {} }
   const server = await startServer({
-    ...serverParts(deps, () => house?.app ?? null),
-    ...{ host: door.host, port: door.port, certificate, mayBePlain: door.mayBePlain },
-    crowdFault: request => house?.crowdFault(request) ?? null,
+    ...serverDeps(deps, () => services?.app ?? null),
+    ...{ host: address.host, port: address.port, certificate, mayBePlain: address.mayBePlain },
+    crowdFault: request => services?.crowdFault(request) ?? null,
   })
   const servers = [server]
   let renewal: Renewal | null = null
   let callOff = () => {}
   try {
-    const byItself = baseUrlOf(config, door, server.port)
+    const byItself = baseUrlOf(config, address, server.port)
     const baseUrl = await agreeWithOthers(context, config, byItself, log)
     const notify = notifyBy(mailWay, log)
-    const calm = calmLog(log, context.clock)
-    const doors = {
+    const calm = throttledLog(log, context.clock)
+    const externalDeps = {
       clock: context.clock,
       random: context.random,
       log: calm,
       notify,
-      ...context.doors,
+      ...context.externalDeps,
     }
     const url = databaseUrl(config)
-    house = await wireService(config, doors, {
+    services = await composeService(config, externalDeps, {
       ...{ databaseUrl: url, baseUrl, version: version(), lists },
     })
-    const watch = await startWatchServer(deps, () => house?.watch ?? null)
+    const watch = await startWatchServer(deps, () => services?.watch ?? null)
     if (watch !== null) servers.push(watch)
-    await warnOfConcerns(house.service)
-    const { plans } = house.service.settings
-    const key = await createFirstAccount(house.service, { plan: config.plan, plans })
-    if (door.files !== null && certificate !== null) {
+    await logStartupWarnings(services.service)
+    const { plans } = services.service.settings
+    const key = await createFirstAccount(services.service, { plan: config.plan, plans })
+    if (address.files !== null && certificate !== null) {
       const own = { clock: context.clock, log }
-      renewal = watchCertificate(door.files, certificate, own, one => server.renew(one))
+      renewal = watchCertificate(address.files, certificate, own, one => server.renew(one))
     }
-    const endReloads = reloadOnHangup(context, lists, flags, log, () => renewal?.look())
-    const place = placeOf(door, server.port)
-    const isPlain = door.files === null
+    const endReloads = reloadOnSighup(context, lists, flags, log, () => renewal?.look())
+    const place = placeOf(address, server.port)
+    const isPlain = address.files === null
     // The address opens the account for who reads it first: it is for a terminal, not for a log.
-    const path = key !== null && context.stderr.isTTY ? house.offerKey(key) : null
-    welcome(context, log, { place, baseUrl, isPlain, key, path, hint: helloHint(config) })
-    await told
+    const path = key !== null && context.stderr.isTTY ? services.offerKey(key) : null
+    printBanner(context, log, { place, baseUrl, isPlain, key, path, hint: heloHint(config) })
+    await received
     endReloads()
-    if (isShared(config)) callOff = endAfter(context, GRACE_MS + CLOSING_MS, log)
+    if (isShared(config)) callOff = exitAfter(context, GRACE_MS + CLOSING_MS, log)
   } finally {
     renewal?.stop()
-    await stop(house, servers)
+    await stop(services, servers)
     callOff()
   }
   log.info('stopped')
 }
 
-async function stop(house: ServiceHouse | null, servers: readonly HttpServer[]): Promise<void> {
-  house?.stopSoon()
-  await Promise.all(servers.map(server => server.stop(house === null ? 0 : GRACE_MS)))
-  await house?.close()
+async function stop(services: HttpService | null, servers: readonly HttpServer[]): Promise<void> {
+  services?.stopSoon()
+  await Promise.all(servers.map(server => server.stop(services === null ? 0 : GRACE_MS)))
+  await services?.close()
 }
 
 /** What those that share a database must have in common; gives our address for clients. */
@@ -176,11 +176,11 @@ function lockOrThrow(config: Config): Lock {
   } catch (cause) {
     throw new EvError(
       'io',
-      `The data directory ${dataDir} cannot be made: ${messageOf(cause)}. Name another place with --data-dir.`,
+      `The data directory ${dataDir} cannot be made: ${errorMessage(cause)}. Name another place with --data-dir.`,
       { cause },
     )
   }
-  const lock = lockJob(dataDir, SERVE_LOCK)
+  const lock = acquireLock(dataDir, SERVE_LOCK)
   if (lock !== null) return lock
   const remedy = isShared(config)
     ? 'Several may share the database, but not that directory: give each its own with --data-dir.'

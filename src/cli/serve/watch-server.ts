@@ -9,11 +9,11 @@ import {
   SERVER_LIMITS,
   type ServerLimits,
 } from '../../http/server/limits.ts'
-import { type HttpServer, type ServerParts, startServer } from '../../http/server/server.ts'
+import { type HttpServer, type ServerDeps, startServer } from '../../http/server/server.ts'
 import type { CliContext } from '../context.ts'
 import type { ServeLog } from './log.ts'
 
-export type ServerDeps = {
+export type WatchServerDeps = {
   readonly context: CliContext
   readonly config: Config
   readonly log: ServeLog
@@ -25,10 +25,10 @@ export type ServerDeps = {
 type GetApp = () => Pick<Hono<Env>, 'fetch'> | null
 
 /** What the server of the API and that of health and metrics have in common. */
-export function serverParts(
-  { context, config, log, headers }: ServerDeps,
+export function serverDeps(
+  { context, config, log, headers }: WatchServerDeps,
   app: GetApp,
-): Omit<ServerParts, 'host' | 'port' | 'certificate' | 'mayBePlain'> {
+): Omit<ServerDeps, 'host' | 'port' | 'certificate' | 'mayBePlain'> {
   return {
     ...{ clock: context.clock, random: context.random, log, headers },
     fetch: (request, bindings) => app()?.fetch(request, bindings) ?? starting(request),
@@ -37,12 +37,15 @@ export function serverParts(
 }
 
 /** Starts the server of health and metrics, by plain HTTP; null: the settings name no port for it. */
-export async function startWatchServer(deps: ServerDeps, app: GetApp): Promise<HttpServer | null> {
+export async function startWatchServer(
+  deps: WatchServerDeps,
+  app: GetApp,
+): Promise<HttpServer | null> {
   const { metricsListen } = deps.config
   if (metricsListen === null) return null
   const { host, port } = hostPort(metricsListen)
   const server = await startServer({
-    ...serverParts(deps, app),
+    ...serverDeps(deps, app),
     ...{ host, port, certificate: null, mayBePlain: () => true },
   })
   const place = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`

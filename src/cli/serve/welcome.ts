@@ -1,7 +1,7 @@
 import type { CliContext } from '../context.ts'
 import type { ServeLog } from './log.ts'
 
-export type Welcome = {
+export type Banner = {
   /** Where it listens, as a URL. */
   readonly place: string
   /** Where clients find it. */
@@ -16,10 +16,10 @@ export type Welcome = {
 }
 
 /** Says where the service listens and what to do first; the key goes to stdout alone, and only now. */
-export function welcome(
+export function printBanner(
   context: CliContext,
   log: ServeLog,
-  { place, baseUrl, isPlain, key, path, hint }: Welcome,
+  { place, baseUrl, isPlain, key, path, hint }: Banner,
 ): void {
   const say = (text: string) =>
     log.isPretty ? void context.stderr.write(`${text}\n`) : log.info(text)

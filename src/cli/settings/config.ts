@@ -1,5 +1,5 @@
 import { SECOND } from '../../base/clock.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { fileKey, givenFor, type RawSettings, toConfig } from '../../config/config.ts'
 import type { EgressConfig } from '../../config/egresses.ts'
 import type { OperatorConfig } from '../../config/operators.ts'
@@ -125,5 +125,5 @@ const fieldsText = (fields: Readonly<Record<string, Written>>) =>
 function shownValue(value: Written): string {
   if (typeof value === 'boolean') return value ? 'on' : 'off'
   const text = Array.isArray(value) ? value.join(',') : String(value ?? '')
-  return text === '' ? '–' : cleanText(text)
+  return text === '' ? '–' : sanitizeText(text)
 }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import { type RawSettings, toConfig } from '../../config/config.ts'
 import {
   type Config,
@@ -77,7 +77,7 @@ export function readSettings(
 }
 
 /** A hint where the name that we give ourselves will make servers refuse us. */
-export function helloHint(config: Config): string | null {
+export function heloHint(config: Config): string | null {
   const isFull = (helo: string) => helo.includes('.') || helo.startsWith('[')
   if (config.egresses.every(({ helo }) => isFull(helo))) return null
   return (
@@ -112,7 +112,7 @@ function readFile(context: CliContext, path: string): Record<string, unknown> {
     }
     return values as Record<string, unknown>
   } catch (error) {
-    const why = messageOf(error)
+    const why = errorMessage(error)
     throw new EvError(
       'bad_config',
       `The config file ${path} cannot be read: ${why}. It takes JSON.`,

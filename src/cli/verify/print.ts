@@ -2,12 +2,12 @@ import { styleText } from 'node:util'
 import { isFault } from '../../address/address.ts'
 import { SECOND } from '../../base/clock.ts'
 import { formatDuration } from '../../base/format.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { noMailText } from '../../dns/route-text.ts'
 import { retryAfterSeconds } from '../../engine/inquiry/again.ts'
-import { reasonText } from '../../smtp/reason-text.ts'
-import { MEANINGS } from '../../verdict/reason.ts'
-import { type Class, classOf, type Evidence, type Result } from '../../verdict/verdict.ts'
+import { describeOutcome } from '../../smtp/reason-text.ts'
+import { REASON_TEXTS } from '../../verdict/reason.ts'
+import { type Class, type Evidence, type Result, toClass } from '../../verdict/verdict.ts'
 import type { CliContext } from '../context.ts'
 
 const COLOURS = {
@@ -26,9 +26,9 @@ const MARKS: Readonly<Record<Class, string>> = {
 
 /** A verdict for people: what, what it means, what to do, and how we know. */
 export function printResult({ stdout }: Pick<CliContext, 'stdout'>, result: Result): string {
-  const klass = classOf(result.verdict)
+  const klass = toClass(result.verdict)
   const colour = COLOURS[klass]
-  const head = `${MARKS[klass]} ${cleanText(result.email)} is ${klass}`
+  const head = `${MARKS[klass]} ${sanitizeText(result.email)} is ${klass}`
   const facts = factsOf(result).map(([name, value]) => `  ${`${name}`.padEnd(12)} ${value}`)
   const said = result.evidence.dialogue
   const dialogue = said === null ? [] : ['', ...conversation(said)]
@@ -38,11 +38,11 @@ export function printResult({ stdout }: Pick<CliContext, 'stdout'>, result: Resu
 const conversation = (said: readonly string[]) =>
   said.length === 0
     ? ['  there was no conversation']
-    : ['  the conversation:', ...said.map(line => `    ${cleanText(line, 512)}`)]
+    : ['  the conversation:', ...said.map(line => `    ${sanitizeText(line, 512)}`)]
 
 function factsOf(result: Result): [name: string, value: string][] {
   const { verdict, evidence } = result
-  const { means, todo } = MEANINGS[verdict.reason]
+  const { means, todo } = REASON_TEXTS[verdict.reason]
   const retryAfter = retryAfterSeconds(result)
   const facts: [string, string | null][] = [
     ['reason', `${verdict.reason} (risk ${verdict.risk}, confidence ${verdict.confidence})`],
@@ -50,14 +50,14 @@ function factsOf(result: Result): [name: string, value: string][] {
     ['to do', todo],
     [
       'suggestion',
-      evidence.suggestion === null ? null : `did you mean ${cleanText(evidence.suggestion)}?`,
+      evidence.suggestion === null ? null : `did you mean ${sanitizeText(evidence.suggestion)}?`,
     ],
     ['ask again', retryAfter === null ? null : `in ${formatDuration(retryAfter * SECOND)}`],
     ['how we know', howWeKnow(evidence)],
     ['mail server', mailServer(evidence)],
-    ['it said', itSaid(evidence)],
+    ['it said', replyText(evidence)],
     ['catch-all', evidence.catchAll === null ? null : evidence.catchAll ? 'yes' : 'no'],
-    ['traits', traitsOf(evidence)],
+    ['traits', flagTexts(evidence)],
     ['time', `${result.tookMs} ms${result.cached ? ', from memory' : ''}`],
   ]
   return facts.filter((fact): fact is [string, string] => fact[1] !== null)
@@ -65,10 +65,11 @@ function factsOf(result: Result): [name: string, value: string][] {
 
 function howWeKnow(evidence: Evidence): string | null {
   const { address, route, answer, failure } = evidence
-  if (failure !== null) return cleanText(failure)
+  if (failure !== null) return sanitizeText(failure)
   if (isFault(address)) return `${address.message} (${address.rule})`
-  if (answer?.kind === 'silent') return `${reasonText(answer)} (${cleanText(answer.detail)})`
-  if (answer !== null) return reasonText(answer)
+  if (answer?.kind === 'silent')
+    return `${describeOutcome(answer)} (${sanitizeText(answer.detail)})`
+  if (answer !== null) return describeOutcome(answer)
   if (evidence.skipped === 'literal') return 'an address literal names a machine, not a mail domain'
   if (evidence.skipped === 'unwanted') return 'you asked for no question to the mail server'
   if (evidence.skipped === 'sandbox') return 'simulated: nobody was asked'
@@ -77,24 +78,24 @@ function howWeKnow(evidence: Evidence): string | null {
 
 function mailServer({ host, ip, tls, operator }: Evidence): string | null {
   if (host === null) return operator === null ? null : `run by ${operator.title}`
-  const where = `${cleanText(host)}${ip === null ? '' : ` [${ip}]`}`
+  const where = `${sanitizeText(host)}${ip === null ? '' : ` [${ip}]`}`
   return `${where}${tls ? ', with TLS' : ''}${operator === null ? '' : `, run by ${operator.title}`}`
 }
 
-function itSaid({ answer }: Evidence): string | null {
+function replyText({ answer }: Evidence): string | null {
   if (answer === null || answer.kind === 'silent') return null
   const { code, enhanced, text } = answer.reply
-  return [code, enhanced, cleanText(text)].filter(part => part !== null && part !== '').join(' ')
+  return [code, enhanced, sanitizeText(text)].filter(part => part !== null && part !== '').join(' ')
 }
 
-function traitsOf({ traits, disposableHost }: Evidence): string | null {
-  if (traits === null) return null
+function flagTexts({ flags, disposableHost }: Evidence): string | null {
+  if (flags === null) return null
   const words = [
-    traits.disposable || disposableHost ? 'disposable' : null,
-    traits.role ? 'role account' : null,
-    traits.free ? 'free provider' : null,
-    traits.relay ? 'privacy relay' : null,
-    traits.quality === 'low' ? 'looks made up' : null,
+    flags.disposable || disposableHost ? 'disposable' : null,
+    flags.role ? 'role account' : null,
+    flags.free ? 'free provider' : null,
+    flags.relay ? 'privacy relay' : null,
+    flags.quality === 'low' ? 'looks made up' : null,
   ].filter(word => word !== null)
   return words.length === 0 ? null : words.join(', ')
 }

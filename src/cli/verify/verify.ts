@@ -1,15 +1,15 @@
 import { createInterface } from 'node:readline'
 import { cleanAddress } from '../../address/address.ts'
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { type Include, presentResult } from '../../engine/result/present.ts'
-import { classOf, type Result } from '../../verdict/verdict.ts'
-import { wireEngine } from '../../wire.ts'
-import { type CliContext, doorsOf } from '../context.ts'
+import { type Result, toClass } from '../../verdict/verdict.ts'
+import { composeEngine } from '../../wire.ts'
+import { type CliContext, externalDepsFrom } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { stderrLog } from '../log.ts'
-import { helloHint, readConfig } from '../settings/settings.ts'
-import { wayOutHint } from '../way-out-hint.ts'
+import { heloHint, readConfig } from '../settings/settings.ts'
+import { createOutboundHint } from '../way-out-hint.ts'
 import { printResult } from './print.ts'
 
 export type VerifyFlags = {
@@ -33,13 +33,13 @@ export async function verifyCommand(
 ): Promise<number> {
   const config = readConfig(context, flags)
   const include = includes(flags)
-  const wayOut = wayOutHint(stderrLog(context, config), config)
-  const engine = wireEngine(config, doorsOf(context, wayOut.log), {
+  const wayOut = createOutboundHint(stderrLog(context, config), config)
+  const engine = composeEngine(config, externalDepsFrom(context, wayOut.log), {
     sandbox: flags.sandbox ?? false,
   })
   const machine = flags.json === true || flags.ndjson === true
   const offline = flags.sandbox === true || flags.smtp === false
-  const hint = machine || offline ? null : helloHint(config)
+  const hint = machine || offline ? null : heloHint(config)
   if (hint !== null) context.stderr.write(`${hint}\n\n`)
   const options = {
     checkSmtp: flags.smtp ?? true,
@@ -107,7 +107,7 @@ async function* textsOf(context: CliContext, given: readonly string[]): AsyncIte
 /** What people paste around an address is taken away, with a note. */
 function cleaned(context: CliContext, text: string, quiet: boolean): string {
   const { text: address, notes } = cleanAddress(text)
-  if (!quiet) for (const note of notes) context.stderr.write(`ev: ${cleanText(note)}\n`)
+  if (!quiet) for (const note of notes) context.stderr.write(`ev: ${sanitizeText(note)}\n`)
   return address
 }
 
@@ -117,14 +117,14 @@ function includes(flags: VerifyFlags): Include[] {
   if (wrong !== undefined) {
     throw new EvError(
       'usage',
-      `--include takes flags, evidence or both; "${cleanText(wrong)}" is neither.`,
+      `--include takes flags, evidence or both; "${sanitizeText(wrong)}" is neither.`,
     )
   }
   return words as Include[]
 }
 
 function exitCode(results: readonly Result[]): number {
-  const classes = results.map(({ verdict }) => classOf(verdict))
+  const classes = results.map(({ verdict }) => toClass(verdict))
   if (classes.some(klass => klass === 'undeliverable' || klass === 'risky')) return 1
   return classes.includes('unknown') ? 2 : 0
 }

@@ -8,7 +8,7 @@ import { graceOf } from '../keys/times.ts'
 import { readConfig } from '../settings/settings.ts'
 import { withWebhook } from './chosen.ts'
 import { newSecretObject, newSecretText, printJson, urlText, webhookObject } from './print.ts'
-import { serviceSeal } from './service-seal.ts'
+import { serviceSecretBox } from './service-seal.ts'
 
 export type ChangeFlags = {
   readonly grace?: string
@@ -25,8 +25,8 @@ export function rotateCommand(
   const graceMs = graceOf(flags.grace ?? `${SECRET_GRACE_MS / DAY}d`, SECRET_GRACE_MAX_MS)
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, { accountId }) => {
-    const seal = await serviceSeal(context, config, database)
-    const services = { database, clock: context.clock, random: context.random, seal }
+    const secretBox = await serviceSecretBox(context, config, database)
+    const services = { database, clock: context.clock, random: context.random, secretBox }
     const input = { webhookId: id, accountId, graceMs }
     const { webhook, secret, previousExpiresAt } = await rotateWebhookSecret(services, input)
     if (flags.json) printJson(context, newSecretObject(webhook, secret))

@@ -1,14 +1,14 @@
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { DESCRIPTION_LENGTH_MAX } from '../../hook/endpoint.ts'
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../hook/event.ts'
 import { createWebhook } from '../../webhooks/endpoints.ts'
-import { wireResolver } from '../../wire.ts'
+import { composeResolver } from '../../wire.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { newSecretObject, newSecretText, printJson } from './print.ts'
-import { serviceSeal } from './service-seal.ts'
+import { serviceSecretBox } from './service-seal.ts'
 
 export type CreateFlags = {
   readonly url: string
@@ -31,11 +31,11 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   }
   return withAccounts(context, config, async (database, accounts) => {
     const { id: accountId } = chosenAccount(accounts, flags.account)
-    const seal = await serviceSeal(context, config, database)
-    const { clock, random, doors } = context
-    const { resolver, close } = wireResolver(config, doors?.resolver, clock)
+    const secretBox = await serviceSecretBox(context, config, database)
+    const { clock, random, externalDeps: doors } = context
+    const { resolver, close } = composeResolver(config, doors?.resolver, clock)
     try {
-      const services = { database, clock, random, seal, resolver, settings: config }
+      const services = { database, clock, random, secretBox, resolver, settings: config }
       const { webhook, secret } = await createWebhook(services, { ...wish, accountId })
       if (flags.json) printJson(context, newSecretObject(webhook, secret))
       else context.stdout.write(newSecretText(webhook, secret))
@@ -53,7 +53,7 @@ function eventsOf(given: string): EventKind[] {
   const wrong = all.find(one => !isEventKind(one)) ?? ''
   throw new EvError(
     'usage',
-    `There is no event “${cleanText(wrong)}” to subscribe to; there are ${EVENT_KINDS.join(', ')}, and * for all of them.`,
+    `There is no event “${sanitizeText(wrong)}” to subscribe to; there are ${EVENT_KINDS.join(', ')}, and * for all of them.`,
   )
 }
 

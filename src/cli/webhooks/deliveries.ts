@@ -1,5 +1,5 @@
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { SENT_KINDS } from '../../hook/event.ts'
 import { presentDelivery, presentDetail } from '../../http/webhooks/delivery/present.ts'
 import { deliveryPage } from '../../store/event/delivery-log.ts'
@@ -88,7 +88,7 @@ function limitOf(given: string | undefined): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit
   throw new EvError(
     'usage',
-    `--limit takes a whole number from 1 to ${LIMIT_MAX}, not “${cleanText(given ?? '')}”.`,
+    `--limit takes a whole number from 1 to ${LIMIT_MAX}, not “${sanitizeText(given ?? '')}”.`,
   )
 }
 
@@ -97,6 +97,6 @@ function checkedEvent(given: string) {
   if (event !== undefined) return event
   throw new EvError(
     'usage',
-    `There is no event “${cleanText(given)}”; there are ${SENT_KINDS.join(', ')}.`,
+    `There is no event “${sanitizeText(given)}”; there are ${SENT_KINDS.join(', ')}.`,
   )
 }

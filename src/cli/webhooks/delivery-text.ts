@@ -1,9 +1,9 @@
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { presentDelivery, type presentDetail } from '../../http/webhooks/delivery/present.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
 import type { DeliveryTable } from '../../store/schema.ts'
 import { timeText } from '../jobs/time-text.ts'
-import { facts } from '../text/facts.ts'
+import { keyValues } from '../text/facts.ts'
 import { type Column, table } from '../text/table.ts'
 
 type Delivery = ReturnType<typeof presentDelivery>
@@ -22,7 +22,7 @@ export function deliveryText(detail: Detail, webhook: Webhook): string {
   const { request, response, attempts } = detail
   return [
     `${detail.id}\n`,
-    facts([
+    keyValues([
       ['webhook', detail.webhook_id],
       ['event', `${detail.event} ${detail.event_id}`],
       ['status', statusText(detail, webhook)],
@@ -30,9 +30,9 @@ export function deliveryText(detail: Detail, webhook: Webhook): string {
       ['created', when(detail.created_at)],
       ['kept until', detail.expires_at === null ? null : when(detail.expires_at)],
     ]),
-    `\nRequest: POST ${cleanText(request.url, SHOWN_MAX)}\n`,
-    facts(Object.entries(request.headers).map(([name, value]) => [`${name}:`, value])),
-    `\n  ${cleanText(request.body, SHOWN_MAX)}\n`,
+    `\nRequest: POST ${sanitizeText(request.url, SHOWN_MAX)}\n`,
+    keyValues(Object.entries(request.headers).map(([name, value]) => [`${name}:`, value])),
+    `\n  ${sanitizeText(request.body, SHOWN_MAX)}\n`,
     response === null ? '' : responseText(response),
     attempts.length === 0 ? '' : `\n${table(ATTEMPT_COLUMNS, attempts.map(attemptRow))}`,
     detail.status === 'failed' ? `\n${remedyText(detail, webhook)}\n` : '',
@@ -44,10 +44,10 @@ const SHOWN_MAX = 4_096
 
 function responseText({ status_code, headers, body }: NonNullable<Detail['response']>): string {
   const named = Object.entries(headers).map(
-    ([name, value]) => [`${cleanText(name)}:`, cleanText(value)] as const,
+    ([name, value]) => [`${sanitizeText(name)}:`, sanitizeText(value)] as const,
   )
-  const excerpt = body === '' ? '' : `\n  ${cleanText(body, SHOWN_MAX)}\n`
-  return `\nLast answer: ${status_code}\n${named.length === 0 ? '' : facts(named)}${excerpt}`
+  const excerpt = body === '' ? '' : `\n  ${sanitizeText(body, SHOWN_MAX)}\n`
+  return `\nLast answer: ${status_code}\n${named.length === 0 ? '' : keyValues(named)}${excerpt}`
 }
 
 const remedyText = ({ id }: Detail, webhook: Webhook) =>
@@ -105,7 +105,7 @@ const outcome = (of: Pick<Delivery, 'status_code' | 'duration_ms' | 'error'>): s
   of.status_code === null ? '–' : `${of.status_code}`,
   of.duration_ms === null ? '–' : `${of.duration_ms} ms`,
   // Last, as its width is anybody's.
-  of.error === null ? '' : cleanText(of.error),
+  of.error === null ? '' : sanitizeText(of.error),
 ]
 
 const when = (iso: string) => timeText(Date.parse(iso))

@@ -6,13 +6,13 @@ import { eventLine, eventText } from './listener/event-text.ts'
 import { register, unregister } from './listener/registration.ts'
 import { type Arrival, startReceiver } from './listener/server.ts'
 import { checkSignatures } from './listener/signatures.ts'
-import { welcome } from './listener/welcome.ts'
-import { type ListenFlags, type ListenWish, wishOf } from './listener/wish.ts'
+import { printBanner } from './listener/welcome.ts'
+import { type ListenFlags, type ListenOptions, toListenOptions } from './listener/wish.ts'
 
 /** `ev webhooks listen`: gives the code to exit with. */
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {
   const config = readConfig(context, flags)
-  const wish = wishOf(flags, context.env)
+  const wish = toListenOptions(flags, context.env)
   const { ended, dispose } = untilEnded(context)
   try {
     return await listen(context, { config, flags, wish }, ended)
@@ -24,7 +24,7 @@ export async function listenCommand(context: CliContext, flags: ListenFlags): Pr
 type Parts = {
   readonly config: Config
   readonly flags: ListenFlags
-  readonly wish: ListenWish
+  readonly wish: ListenOptions
 }
 
 async function listen(
@@ -43,7 +43,7 @@ async function listen(
     const registration =
       wish.secrets === null ? await register(context, config, { url, account }) : null
     if (registration !== null) secrets.push(registration.secret)
-    context.stderr.write(welcome({ url, wish, registration }))
+    context.stderr.write(printBanner({ url, wish, registration }))
     const code = await ended
     if (registration !== null) await unregister(context, config, registration)
     return code
@@ -56,7 +56,7 @@ async function show(
   context: CliContext,
   arrival: Arrival,
   secrets: readonly string[],
-  { isJson, status }: ListenWish,
+  { isJson, status }: ListenOptions,
 ): Promise<void> {
   const at = context.clock.now()
   const taken = { arrival, at, status, signatures: await checkSignatures(arrival, secrets) }
@@ -76,13 +76,13 @@ function untilEnded({ signals, stdout }: CliContext): Ending {
   stdout.removeAllListeners('error')
   const { promise: ended, resolve } = Promise.withResolvers<number>()
   const dispose = () => {
-    for (const signal of SIGNALS) signals.off(signal, hear)
+    for (const signal of SIGNALS) signals.off(signal, onSignal)
   }
-  const hear = () => {
+  const onSignal = () => {
     dispose()
     resolve(0)
   }
-  for (const signal of SIGNALS) signals.on(signal, hear)
+  for (const signal of SIGNALS) signals.on(signal, onSignal)
   stdout.on('error', () => resolve(EXIT_CODES.io))
   return { ended, dispose }
 }

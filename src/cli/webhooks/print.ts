@@ -1,11 +1,11 @@
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { URL_LENGTH_MAX } from '../../hook/destination.ts'
 import { EVENT_KINDS } from '../../hook/event.ts'
 import { presentWebhook } from '../../http/webhooks/present.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
-import { facts } from '../text/facts.ts'
+import { keyValues } from '../text/facts.ts'
 import { type Column, table } from '../text/table.ts'
 
 /** Webhooks without their secrets, for people. */
@@ -14,13 +14,13 @@ export const webhooksText = (webhooks: readonly Webhook[]): string =>
 
 /** One webhook, for people. */
 export const webhookText = (context: Pick<CliContext, 'clock'>, webhook: Webhook): string =>
-  `${webhook.id}\n${facts([
+  `${webhook.id}\n${keyValues([
     ['url', urlText(webhook)],
     ['events', eventsText(webhook)],
     ['state', stateText(webhook)],
     ['secret', hintText(webhook)],
     ['old secret', previousText(context, webhook)],
-    ['description', webhook.description === null ? null : cleanText(webhook.description)],
+    ['description', webhook.description === null ? null : sanitizeText(webhook.description)],
     ['account', webhook.accountId],
     ['created', timeText(webhook.createdAt)],
     ['changed', timeText(webhook.updatedAt)],
@@ -53,7 +53,7 @@ export function newSecretObject(webhook: Webhook, secret: string) {
   return { id, secret, account_id, ...rest }
 }
 
-export const urlText = ({ url }: Pick<Webhook, 'url'>) => cleanText(url, URL_LENGTH_MAX)
+export const urlText = ({ url }: Pick<Webhook, 'url'>) => sanitizeText(url, URL_LENGTH_MAX)
 
 export const printJson = (context: CliContext, value: unknown) =>
   void context.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
@@ -84,7 +84,7 @@ const shortState = (webhook: Webhook) =>
   webhook.active || webhook.disabledReason === null ? stateText(webhook) : 'switched off by ev'
 
 function stateText({ active, disabledReason, failingSince }: Webhook): string {
-  if (!active) return disabledReason === null ? 'off' : `off: ${cleanText(disabledReason)}`
+  if (!active) return disabledReason === null ? 'off' : `off: ${sanitizeText(disabledReason)}`
   return failingSince === null ? 'on' : `on, failing since ${timeText(failingSince)}`
 }
 

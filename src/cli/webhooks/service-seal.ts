@@ -1,9 +1,9 @@
 import { EvError } from '../../base/error.ts'
-import { createSeal, type Seal } from '../../base/seal.ts'
+import { createSecretBox, type SecretBox } from '../../base/seal.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
-import { opensSealed } from '../../store/sealed.ts'
+import { canDecrypt } from '../../store/sealed.ts'
 import { needsSecret, readSecret } from '../../store/secret.ts'
 import { agreeOnSecret } from '../cluster/secret.ts'
 import type { CliContext } from '../context.ts'
@@ -13,11 +13,11 @@ import { isShared } from '../database.ts'
  * The seal of signing secrets. It must be that of the service: what another one sealed it cannot sign with, and each
  * event would fail. So a secret that the service cannot have is refused, and one that it may not have is told.
  */
-export async function serviceSeal(
+export async function serviceSecretBox(
   context: CliContext,
   config: Config,
   database: Database,
-): Promise<Seal> {
+): Promise<SecretBox> {
   if (isShared(config)) await agreeOnSecret(context, database, config, null)
   const { dataDir } = config
   if (needsSecret(config) && isLocked(dataDir, SERVE_LOCK)) {
@@ -26,13 +26,13 @@ export async function serviceSeal(
       `The “ev serve” that is at work in ${dataDir} seals the secrets of webhooks with a secret that is elsewhere. ${SAME_SECRET}`,
     )
   }
-  const seal = createSeal(readSecret(config, context.random), context.random)
-  if (!(await opensSealed(database, seal))) {
+  const secretBox = createSecretBox(readSecret(config, context.random), context.random)
+  if (!(await canDecrypt(database, secretBox))) {
     context.stderr.write(
       `ev: What was sealed before cannot be opened with the secret that is set here. If “ev serve” has another one, it cannot sign what this command made. ${SAME_SECRET}\n`,
     )
   }
-  return seal
+  return secretBox
 }
 
 const SAME_SECRET =

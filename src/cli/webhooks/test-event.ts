@@ -1,4 +1,4 @@
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import { presentTest } from '../../http/webhooks/delivery/present.ts'
 import type { Database } from '../../store/database.ts'
@@ -7,14 +7,14 @@ import {
   sendTestEvent,
   type TestOutcome,
 } from '../../webhooks/send-test-event.ts'
-import { wireResolver } from '../../wire.ts'
-import { readAuthority, wirePost } from '../../wire-post.ts'
+import { composeResolver } from '../../wire.ts'
+import { composeTransport, readAuthority } from '../../wire-post.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
 import { withWebhook } from './chosen.ts'
 import { printJson, urlText } from './print.ts'
-import { serviceSeal } from './service-seal.ts'
+import { serviceSecretBox } from './service-seal.ts'
 
 export type TestFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
@@ -41,15 +41,24 @@ async function send(
 ): Promise<TestOutcome> {
   const [clock, random] = [context.clock, context.random]
   const ca = readAuthority(config)
-  const seal = await serviceSeal(context, config, database)
-  const { resolver, close } = wireResolver(config, context.doors?.resolver, clock)
-  const post = context.doors?.post ?? wirePost(config, { clock, resolver, ca })
+  const secretBox = await serviceSecretBox(context, config, database)
+  const { resolver, close } = composeResolver(config, context.externalDeps?.resolver, clock)
+  const transport =
+    context.externalDeps?.transport ?? composeTransport(config, { clock, resolver, ca })
   try {
     const testLimit = createTestEventLimit()
-    const services = { database, post, seal, clock, random, version: version(), testLimit }
+    const services = {
+      database,
+      transport,
+      secretBox,
+      clock,
+      random,
+      version: version(),
+      testLimit,
+    }
     return await sendTestEvent(services, { webhookId, accountId: null, sandbox: false })
   } finally {
-    await post.close()
+    await transport.close()
     close()
   }
 }
@@ -63,9 +72,9 @@ function outcomeText(outcome: TestOutcome): string {
   const result = state === 'delivered' ? 'Delivered' : 'Not delivered'
   return [
     `${result}: ${urlText(webhook)} ${answer} after ${durationMs} ms.\n`,
-    error === null ? '' : `${cleanText(error)}\n`,
+    error === null ? '' : `${sanitizeText(error)}\n`,
     statusCode === null ? NOT_THE_SERVICE : '',
-    excerpt === null || excerpt === '' ? '' : `The answer begins: ${cleanText(excerpt)}\n`,
+    excerpt === null || excerpt === '' ? '' : `The answer begins: ${sanitizeText(excerpt)}\n`,
     `Event ${outcome.eventId}; “ev webhooks deliveries ${outcome.deliveryId}” shows it.\n`,
   ].join('')
 }

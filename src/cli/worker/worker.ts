@@ -1,20 +1,20 @@
 import { SECOND } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
-import { calmLog } from '../../base/log.ts'
+import { throttledLog } from '../../base/log.ts'
 import type { Config } from '../../config/settings.ts'
-import { type Lists, openLists } from '../../engine/lists.ts'
+import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { openDatabase } from '../../store/database.ts'
-import { listPlan } from '../../wire.ts'
-import { type WatchedWorker, type WorkerHouse, wireWorker } from '../../wire-work.ts'
+import { listFiles } from '../../wire.ts'
+import { composeWorker, type WatchedWorker, type WorkerServices } from '../../wire-work.ts'
 import { baseUrlOfService } from '../cluster/base-url.ts'
 import { compareSecret } from '../cluster/secret.ts'
-import { type CliContext, doorsOf } from '../context.ts'
+import { type CliContext, externalDepsFrom } from '../context.ts'
 import { databaseUrl, isShared, placeName } from '../database.ts'
-import { reloadOnHangup } from '../hangup.ts'
-import { catchPrints, endAfter, endOnFault, untilTold } from '../serve/ending.ts'
+import { reloadOnSighup } from '../hangup.ts'
+import { catchPrints, exitAfter, exitOnFault, untilSignal } from '../serve/ending.ts'
 import { type ServeLog, serveLog } from '../serve/log.ts'
 import { startWatchServer } from '../serve/watch-server.ts'
-import { helloHint, readConfig } from '../settings/settings.ts'
+import { heloHint, readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
 
 export type WorkerFlags = { readonly [setting: string]: unknown }
@@ -26,9 +26,9 @@ const GRACE_MS = 15 * SECOND
 export async function workerCommand(context: CliContext, flags: WorkerFlags): Promise<number> {
   const config = readConfig(context, flags)
   if (!isShared(config)) throw notShared(config)
-  const lists = openLists(listPlan(config))
+  const lists = openLists(listFiles(config))
   const log = serveLog(context, config)
-  const endFaults = endOnFault(context, log)
+  const endFaults = exitOnFault(context, log)
   try {
     catchPrints(context, log)
     await work({ context, config, lists, flags, log })
@@ -39,20 +39,20 @@ export async function workerCommand(context: CliContext, flags: WorkerFlags): Pr
   }
 }
 
-type Parts = {
+type WorkerRun = {
   readonly context: CliContext
   readonly config: Config
-  readonly lists: Lists
+  readonly lists: ListLoader
   readonly flags: WorkerFlags
   readonly log: ServeLog
 }
 
-async function work({ context, config, lists, flags, log }: Parts): Promise<void> {
+async function work({ context, config, lists, flags, log }: WorkerRun): Promise<void> {
   const stopping = new AbortController()
-  const ending = untilTold(context, log, 'what is in hand goes back')
-  const told = ending.told.then(() => stopping.abort())
+  const ending = untilSignal(context, log, 'what is in hand goes back')
+  const received = ending.received.then(() => stopping.abort())
   try {
-    await workUntil(told, { context, config, lists, flags, log }, stopping.signal)
+    await workUntil(received, { context, config, lists, flags, log }, stopping.signal)
   } finally {
     ending.dispose()
   }
@@ -60,25 +60,25 @@ async function work({ context, config, lists, flags, log }: Parts): Promise<void
 }
 
 async function workUntil(
-  told: Promise<void>,
-  { context, config, lists, flags, log }: Parts,
+  received: Promise<void>,
+  { context, config, lists, flags, log }: WorkerRun,
   stopping: AbortSignal,
 ): Promise<void> {
-  let house: WatchedWorker | null = null
+  let services: WatchedWorker | null = null
   const deps = { context, config, log, headers: () => ({}) }
-  const watch = await startWatchServer(deps, () => house?.watch ?? null)
+  const watch = await startWatchServer(deps, () => services?.watch ?? null)
   try {
     const baseUrl = await agreeWithService(context, config, log, stopping)
     if (baseUrl === null) return
-    const doors = doorsOf(context, calmLog(log, context.clock))
-    const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
+    const externalDeps = externalDepsFrom(context, throttledLog(log, context.clock))
+    const run = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
     // Servers and workers may have one environment, and that of servers may say that they are not to work.
-    house = await wireWorker({ ...config, work: true }, doors, parts)
-    const endReloads = reloadOnHangup(context, lists, flags, log)
-    sayStart(log, config, { member: house.member(), baseUrl })
-    await told
+    services = await composeWorker({ ...config, work: true }, externalDeps, run)
+    const endReloads = reloadOnSighup(context, lists, flags, log)
+    sayStart(log, config, { member: services.member(), baseUrl })
+    await received
     endReloads()
-    await stop(context, house, log)
+    await stop(context, services, log)
   } finally {
     await watch?.stop(0)
   }
@@ -95,7 +95,7 @@ async function agreeWithService(
   try {
     await compareSecret(context, database, config)
     return await baseUrlOfService(database, {
-      ...{ clock: context.clock, log: calmLog(log, context.clock), stopping },
+      ...{ clock: context.clock, log: throttledLog(log, context.clock), stopping },
     })
   } finally {
     await database.close()
@@ -107,16 +107,16 @@ function sayStart(
   config: Config,
   is: { readonly member: string | null; readonly baseUrl: string },
 ): void {
-  const hint = helloHint(config)
+  const hint = heloHint(config)
   if (hint !== null) log.info(hint)
   const egresses = config.egresses.map(({ name }) => name).join(', ')
   log.info('at work', { ...is, egresses, concurrency: config.concurrency })
 }
 
-async function stop(context: CliContext, house: WorkerHouse, log: ServeLog): Promise<void> {
-  const cancel = endAfter(context, GRACE_MS, log)
-  house.stopSoon()
-  await house.close()
+async function stop(context: CliContext, services: WorkerServices, log: ServeLog): Promise<void> {
+  const cancel = exitAfter(context, GRACE_MS, log)
+  services.stopSoon()
+  await services.close()
   cancel()
 }
 

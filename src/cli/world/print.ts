@@ -1,11 +1,11 @@
-import { cleanText } from '../../base/text.ts'
-import type { HostCounters, WorldCounters } from '../../world/counters.ts'
+import { sanitizeText } from '../../base/text.ts'
+import type { HostCounters, SimulatorCounters } from '../../world/counters.ts'
 import type { DomainPlan, Scenario } from '../../world/scenario/scenario.ts'
-import type { World } from '../../world/world.ts'
+import type { Simulator } from '../../world/world.ts'
 import { table } from '../text/table.ts'
 
 /** Where the world listens and how ev meets it, for programs. */
-export function whereabouts(world: World, scenario: Scenario) {
+export function printEndpoints(world: Simulator, scenario: Scenario) {
   const { dnsAddress, smtpPort, addresses } = world
   const allowRanges = rangesOf(world)
   return {
@@ -22,12 +22,12 @@ export function whereabouts(world: World, scenario: Scenario) {
 }
 
 /** The same for people. */
-export function welcome(world: World, scenario: Scenario): string {
+export function welcome(world: Simulator, scenario: Scenario): string {
   const { dnsAddress, smtpPort, addresses } = world
   const domains = Object.entries(scenario.domains)
   const rows = domains
     .slice(0, DOMAINS_SHOWN_MAX)
-    .map(([name, plan]) => [cleanText(name), exchangersOf(name, plan, scenario, addresses)])
+    .map(([name, plan]) => [sanitizeText(name), exchangersOf(name, plan, scenario, addresses)])
   const more = domains.length - rows.length
   return [
     'A mail world is up, on this machine alone. Ctrl-C ends it.\n',
@@ -41,12 +41,12 @@ export function welcome(world: World, scenario: Scenario): string {
 }
 
 /** What the world saw, for people. */
-export function farewell({ total, hosts, dns }: WorldCounters): string {
+export function farewell({ total, hosts, dns }: SimulatorCounters): string {
   const visited = Object.entries(hosts).filter(([, host]) => host.connections > 0)
   const shown = visited.slice(0, DOMAINS_SHOWN_MAX)
   const left = visited.length - shown.length
   const rows = [...shown, ['all', total] as const].map(([name, host]) => [
-    cleanText(name),
+    sanitizeText(name),
     ...figuresOf(host),
   ])
   const columns = ['connections', 'at once', 'recipients', 'asked again', 'out of turn']
@@ -71,14 +71,14 @@ function figuresOf(host: HostCounters): string[] {
   return [host.connections, host.sessionsPeak, times.length, again, unruly].map(String)
 }
 
-const argumentsFor = (world: World): string[] => [
+const argumentsFor = (world: Simulator): string[] => [
   ...['--dns', world.dnsAddress],
   ...['--smtp-port', String(world.smtpPort)],
   ...['--allow-ranges', rangesOf(world).join(',')],
   '--special-domains',
 ]
 
-const rangesOf = ({ addresses }: World): string[] =>
+const rangesOf = ({ addresses }: Simulator): string[] =>
   [...addresses.values()].flat().includes('::1') ? ['127.0.0.0/8', '::1/128'] : ['127.0.0.0/8']
 
 /** Somebody who most likely lives in this world. */
@@ -88,7 +88,7 @@ function addressOf({ domains, hosts, mailboxes }: Scenario): string {
   const domain = served ?? names[0] ?? 'example.test'
   const residents = hosts[firstExchanger(domain, domains[domain])]?.mailboxes ?? mailboxes ?? []
   const resident = residents.find(pattern => /^[\w.+*-]+$/.test(pattern)) ?? 'user1'
-  return cleanText(`${resident.replaceAll('*', '1')}@${domain}`)
+  return sanitizeText(`${resident.replaceAll('*', '1')}@${domain}`)
 }
 
 const firstExchanger = (name: string, plan: DomainPlan | undefined): string =>
@@ -98,13 +98,13 @@ function exchangersOf(
   name: string,
   { mx, fault }: DomainPlan,
   { hosts }: Scenario,
-  addresses: World['addresses'],
+  addresses: Simulator['addresses'],
 ): string {
   if (fault !== undefined) return `(DNS: ${fault})`
   if (mx === 'null') return '(takes no mail: null MX)'
   const known = (host: string) => {
-    const facts = [hosts[host]?.temper ?? 'no address', ...(addresses.get(host) ?? [])]
-    return `${cleanText(host)} (${facts.join(', ')})`
+    const facts = [hosts[host]?.behavior ?? 'no address', ...(addresses.get(host) ?? [])]
+    return `${sanitizeText(host)} (${facts.join(', ')})`
   }
   if (typeof mx === 'object') return mx.map(([, host]) => known(host)).join(', ')
   return hosts[name] === undefined ? '(no MX)' : known(name)

@@ -4,11 +4,11 @@ import { countersToJson } from '../../world/counters.ts'
 import { answerLines } from '../../world/line-service.ts'
 import { EXAMPLE_FILE } from '../../world/scenario/example.ts'
 import { readScenario, type Scenario } from '../../world/scenario/scenario.ts'
-import { startWorld, type World } from '../../world/world.ts'
+import { type Simulator, startSimulator } from '../../world/world.ts'
 import { type CliContext, type CliInput, inCwd } from '../context.ts'
-import { farewell, welcome, whereabouts } from './print.ts'
+import { farewell, printEndpoints, welcome } from './print.ts'
 
-export type WorldFlags = {
+export type SimulateFlags = {
   readonly smtpPort?: string
   readonly dnsPort?: string
   readonly example?: boolean
@@ -16,10 +16,10 @@ export type WorldFlags = {
 }
 
 /** `ev world`: a mail world that runs until it is stopped. */
-export async function worldCommand(
+export async function simulateCommand(
   context: CliContext,
   file: string | undefined,
-  flags: WorldFlags,
+  flags: SimulateFlags,
 ): Promise<number> {
   if (flags.example === true) {
     context.stdout.write(readFileSync(EXAMPLE_FILE, 'utf8'))
@@ -31,9 +31,9 @@ export async function worldCommand(
     ...readScenario(file === undefined ? EXAMPLE_FILE : inCwd(context, file)),
     ...ports,
   }
-  const world = await startWorld(scenario)
+  const world = await startSimulator(scenario)
   const stopped = untilStopped(context, flags.json === true ? world : null)
-  if (flags.json === true) say(JSON.stringify(whereabouts(world, scenario)))
+  if (flags.json === true) say(JSON.stringify(printEndpoints(world, scenario)))
   else say(welcome(world, scenario))
   await stopped.promise
   say(flags.json === true ? countersToJson(world.counters()) : farewell(world.counters()))
@@ -42,7 +42,7 @@ export async function worldCommand(
   return 0
 }
 
-function portsOf({ smtpPort, dnsPort }: WorldFlags): Pick<Scenario, 'smtpPort' | 'dnsPort'> {
+function portsOf({ smtpPort, dnsPort }: SimulateFlags): Pick<Scenario, 'smtpPort' | 'dnsPort'> {
   return {
     ...(smtpPort !== undefined && { smtpPort: portOf('--smtp-port', smtpPort) }),
     ...(dnsPort !== undefined && { dnsPort: portOf('--dns-port', dnsPort) }),
@@ -61,12 +61,12 @@ type Stopped = { readonly promise: Promise<void>; readonly dispose: () => void }
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /** Until a signal comes, or the program ends that gives us commands. */
-function untilStopped(context: CliContext, commanded: World | null): Stopped {
+function untilStopped(context: CliContext, commanded: Simulator | null): Stopped {
   const { promise: signalled, resolve } = Promise.withResolvers<void>()
-  const hear = () => resolve()
-  for (const signal of SIGNALS) context.signals.once(signal, hear)
+  const onSignal = () => resolve()
+  for (const signal of SIGNALS) context.signals.once(signal, onSignal)
   const dispose = () => {
-    for (const signal of SIGNALS) context.signals.off(signal, hear)
+    for (const signal of SIGNALS) context.signals.off(signal, onSignal)
   }
   if (commanded === null) return { promise: signalled, dispose }
   return { promise: endOfCommands(context, commanded, signalled), dispose }
@@ -74,7 +74,7 @@ function untilStopped(context: CliContext, commanded: World | null): Stopped {
 
 async function endOfCommands(
   { stdin, stdout }: CliContext,
-  commanded: World,
+  commanded: Simulator,
   signalled: Promise<void>,
 ): Promise<void> {
   const said = answerLines(commanded, stdin, line => void stdout.write(`${line}\n`))

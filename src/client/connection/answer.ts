@@ -37,7 +37,7 @@ export function apiErrorOf(response: Response, text: string, now: number): EvApi
   const said: Record<string, unknown> = isObject(body) ? body : {}
   const retryAfter =
     response.headers.get('retry-after') ?? textOf(said.retry_after) ?? textOf(said.retryAfter)
-  return new EvApiError(messageOf(response, said), {
+  return new EvApiError(bodyMessage(response, said), {
     ...factsOf(response),
     requestId: response.headers.get('x-request-id') ?? textOf(said.request_id),
     code: textOf(said.code) ?? (said.success === undefined ? textOf(said.error) : null),
@@ -47,13 +47,13 @@ export function apiErrorOf(response: Response, text: string, now: number): EvApi
 }
 
 /** What went wrong after an answer had begun: its status was sent by then, and only faults of the service come so late. */
-export const apiErrorTold = (told: ErrorBody): EvApiError =>
-  new EvApiError(told.error, {
-    ...{ status: 500, code: told.code, requestId: told.request_id },
-    ...{ retryAfterMs: null, body: told },
+export const toApiError = (body: ErrorBody): EvApiError =>
+  new EvApiError(body.error, {
+    ...{ status: 500, code: body.code, requestId: body.request_id },
+    ...{ retryAfterMs: null, body: body },
   })
 
-function messageOf({ status, headers }: Response, said: Record<string, unknown>): string {
+function bodyMessage({ status, headers }: Response, said: Record<string, unknown>): string {
   const message = textOf(said.message) ?? textOf(said.detail) ?? textOf(said.error)
   if (message !== null) return message
   // In a browser a redirect that is not followed has status 0 and tells nothing.

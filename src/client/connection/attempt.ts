@@ -1,5 +1,5 @@
 import { EvConnectionError } from '../error.ts'
-import type { Doors } from './doors.ts'
+import type { ClientDeps } from './doors.ts'
 
 /** One attempt: its time limit, and the caller's signal, as one signal. */
 export type Attempt = {
@@ -13,7 +13,7 @@ export type Attempt = {
   faultOf(error: unknown): unknown
 }
 
-export function startAttempt(doors: Doors, timeoutMs: number, outer?: AbortSignal): Attempt {
+export function startAttempt(deps: ClientDeps, timeoutMs: number, outer?: AbortSignal): Attempt {
   const inner = new AbortController()
   let timedOut = false
   let timer = new AbortController()
@@ -22,7 +22,7 @@ export function startAttempt(doors: Doors, timeoutMs: number, outer?: AbortSigna
     pause()
     const mine = new AbortController()
     timer = mine
-    void doors.sleep(timeoutMs, mine.signal).then(() => {
+    void deps.sleep(timeoutMs, mine.signal).then(() => {
       if (mine.signal.aborted) return
       timedOut = true
       inner.abort()

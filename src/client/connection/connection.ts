@@ -1,7 +1,7 @@
 import { EvApiError, EvConnectionError } from '../error.ts'
 import { apiErrorOf, type RateLimit, rateLimitOf, readJson } from './answer.ts'
 import { type Attempt, startAttempt } from './attempt.ts'
-import type { Doors } from './doors.ts'
+import type { ClientDeps } from './doors.ts'
 import { waitMs } from './retry.ts'
 import { watched } from './stream.ts'
 
@@ -48,8 +48,8 @@ export type Seen = {
   readonly replayed: boolean
 }
 
-export type ConnectionParts = {
-  readonly doors: Doors
+export type ConnectionOptions = {
+  readonly deps: ClientDeps
   readonly baseUrl: string
   readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
@@ -63,13 +63,13 @@ export type Connection = {
   stream(request: Request, options?: CallOptions): Promise<ReadableStream<Uint8Array>>
 }
 
-export function createConnection(parts: ConnectionParts): Connection {
+export function createConnection(connection: ConnectionOptions): Connection {
   return {
     async json<T>(request: Request, options: CreateOptions = {}) {
-      const { response, text } = await persist(parts, request, options, readWhole)
+      const { response, text } = await persist(connection, request, options, readWhole)
       return readJson(response, text) as T
     },
-    stream: (request, options = {}) => persist(parts, request, options, readPieces),
+    stream: (request, options = {}) => persist(connection, request, options, readPieces),
   }
 }
 
@@ -92,29 +92,29 @@ const readPieces: Read<ReadableStream<Uint8Array>> = async (response, attempt) =
 }
 
 async function persist<T>(
-  parts: ConnectionParts,
+  connection: ConnectionOptions,
   request: Request,
   options: CreateOptions,
   read: Read<T>,
 ): Promise<T> {
-  const { doors } = parts
-  const retries = options.retries ?? parts.retries
+  const { deps } = connection
+  const retries = options.retries ?? connection.retries
   // One key for all attempts: that is what makes them one.
-  const key = request.creates ? keyOf(options, doors) : null
-  const url = urlOf(parts.baseUrl, request)
-  const init = initOf(parts, request, key)
+  const key = request.creates ? keyOf(options, deps) : null
+  const url = urlOf(connection.baseUrl, request)
+  const init = initOf(connection, request, key)
   for (let number = 0; ; number++) {
     options.signal?.throwIfAborted()
-    const outcome = await tryOnce(parts, { request, options, url, init, number, read })
-    if (outcome.response !== null) parts.onAnswer(seenOf(request, outcome.response, number))
+    const outcome = await tryOnce(connection, { request, options, url, init, number, read })
+    if (outcome.response !== null) connection.onAnswer(seenOf(request, outcome.response, number))
     if ('got' in outcome) return outcome.got
     const pauseMs = waitMs(asFailure(outcome.error), {
       attempt: number,
       retries,
-      random: doors.random,
+      random: deps.random,
     })
     if (pauseMs === null) throw outcome.error
-    await doors.sleep(pauseMs, options.signal)
+    await deps.sleep(pauseMs, options.signal)
   }
 }
 
@@ -135,21 +135,21 @@ type Outcome<T> = { readonly response: Response | null } & (
 
 /** One attempt; throws only the caller's own reason to leave. */
 async function tryOnce<T>(
-  parts: ConnectionParts,
+  connection: ConnectionOptions,
   { request, options, url, init, number, read }: Try<T>,
 ): Promise<Outcome<T>> {
   const timeoutMs =
-    (options.timeoutMs ?? request.timeoutMs ?? parts.timeoutMs) + (request.waitMs ?? 0)
-  const attempt = startAttempt(parts.doors, timeoutMs, options.signal)
+    (options.timeoutMs ?? request.timeoutMs ?? connection.timeoutMs) + (request.waitMs ?? 0)
+  const attempt = startAttempt(connection.deps, timeoutMs, options.signal)
   let response: Response | null = null
   try {
-    response = await parts.doors.fetch(url, { ...init, signal: attempt.signal })
+    response = await connection.deps.fetch(url, { ...init, signal: attempt.signal })
     if (response.ok) return { response, got: await read(response, attempt) }
     if (wasDoneBefore(request, response, number)) {
       return { response, got: await read(new Response(null, { status: 204 }), attempt) }
     }
     const { text } = await readWhole(response, attempt)
-    return { response, error: apiErrorOf(response, text, parts.doors.now()) }
+    return { response, error: apiErrorOf(response, text, connection.deps.now()) }
   } catch (error) {
     attempt.end()
     const fault = attempt.faultOf(error)
@@ -167,7 +167,7 @@ function urlOf(baseUrl: string, { path, query = {} }: Request): string {
 }
 
 function initOf(
-  { headers }: ConnectionParts,
+  { headers }: ConnectionOptions,
   { method, accept, body }: Request,
   key: string | null,
 ): RequestInit {
@@ -186,14 +186,14 @@ function initOf(
   }
 }
 
-function keyOf({ idempotencyKey }: CreateOptions, doors: Doors): string {
-  if (idempotencyKey === undefined) return newKey(doors)
+function keyOf({ idempotencyKey }: CreateOptions, deps: ClientDeps): string {
+  if (idempotencyKey === undefined) return newKey(deps)
   if (/^[\x20-\x7e]{1,255}$/.test(idempotencyKey)) return idempotencyKey
   throw new TypeError('idempotencyKey takes 1 to 255 characters of ASCII.')
 }
 
 /** 128 bits, in hex. */
-const newKey = ({ random }: Doors) =>
+const newKey = ({ random }: ClientDeps) =>
   Array.from({ length: 4 }, () =>
     Math.floor(random() * 2 ** 32)
       .toString(16)

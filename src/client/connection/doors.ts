@@ -1,5 +1,5 @@
 /** What the client needs of the world; tests hand in their own. */
-export type Doors = {
+export type ClientDeps = {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   /** Epoch ms. */
   now(): number
@@ -9,7 +9,7 @@ export type Doors = {
   random(): number
 }
 
-export const systemDoors: Doors = {
+export const systemDeps: ClientDeps = {
   // Looked up at each call: whoever replaces the global fetch later is heard.
   fetch: (url, init) => globalThis.fetch(url, init),
   now: () => Date.now(),

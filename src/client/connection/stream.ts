@@ -53,17 +53,17 @@ export async function* linesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerato
 
 /** The records of a CSV, each as it stands, without its line break: a quoted cell may go on over lines. */
 export async function* recordsOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  let begun: string[] = []
+  let started: string[] = []
   let isQuoted = false
   for await (const line of linesOf(bytes)) {
-    begun.push(line)
+    started.push(line)
     // RFC 4180: an odd number of quotes means that a cell is open at the end of the line, or was and is closed now.
     isQuoted = isQuoted !== (line.split('"').length % 2 === 0)
     if (isQuoted) continue
-    yield begun.join('\n').replace(/\r$/, '')
-    begun = []
+    yield started.join('\n').replace(/\r$/, '')
+    started = []
   }
-  if (begun.length > 0) yield begun.join('\n')
+  if (started.length > 0) yield started.join('\n')
 }
 
 /** The objects of a text that holds one as JSON on each line. */
@@ -94,18 +94,18 @@ export async function* eventsOf<T extends { event: string; data: unknown }>(
 /** Not every browser lets a stream be iterated. Whoever stops early lets the connection go. */
 async function* piecesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = bytes.getReader()
-  let isOver = false
+  let isDone = false
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break
       yield value
     }
-    isOver = true
+    isDone = true
   } catch (error) {
-    isOver = true
+    isDone = true
     throw error
   } finally {
-    if (!isOver) await reader.cancel()
+    if (!isDone) await reader.cancel()
   }
 }

@@ -1,4 +1,4 @@
-import { systemDoors } from '../connection/doors.ts'
+import { systemDeps } from '../connection/doors.ts'
 import { EvWebhookError } from '../error.ts'
 import type { WebhookEvent } from './event.ts'
 
@@ -69,7 +69,7 @@ async function checkStandard(
   { id, timestamp, signature }: Standard,
   body: Bytes,
   secrets: readonly string[],
-  { toleranceMs = TOLERANCE_MS, now = systemDoors.now }: WebhookOptions,
+  { toleranceMs = TOLERANCE_MS, now = systemDeps.now }: WebhookOptions,
 ): Promise<void> {
   const sentAt = /^\d{1,12}$/.test(timestamp) ? Number(timestamp) * 1_000 : Number.NaN
   if (!(Math.abs(now() - sentAt) <= toleranceMs)) {

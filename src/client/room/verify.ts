@@ -1,4 +1,4 @@
-import { apiErrorTold } from '../connection/answer.ts'
+import { toApiError } from '../connection/answer.ts'
 import type { CallOptions, Connection, CreateOptions } from '../connection/connection.ts'
 import { eventsOf } from '../connection/stream.ts'
 import { EvConnectionError } from '../error.ts'
@@ -56,7 +56,7 @@ export function verifyRoom(connection: Connection): Verify {
   })
 }
 
-type Told =
+type VerifyProgress =
   | { readonly event: 'step'; readonly data: VerifyStep }
   | { readonly event: 'result'; readonly data: SingleResult }
   | { readonly event: 'error'; readonly data: ErrorBody }
@@ -67,9 +67,9 @@ async function follow(
   { onStep, ...options }: CallOptions & { readonly onStep: (step: VerifyStep) => void },
 ): Promise<SingleResult> {
   const request = { ...ask('/v1/verify/single', question), accept: 'text/event-stream' }
-  for await (const { event, data } of eventsOf<Told>(await stream(request, options))) {
+  for await (const { event, data } of eventsOf<VerifyProgress>(await stream(request, options))) {
     if (event === 'result') return data
-    if (event === 'error') throw apiErrorTold(data)
+    if (event === 'error') throw toApiError(data)
     onStep(data)
   }
   throw new EvConnectionError('The steps ended before the result: ask again.', { timedOut: false })

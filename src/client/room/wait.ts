@@ -1,5 +1,5 @@
 import type { CallOptions } from '../connection/connection.ts'
-import type { Doors } from '../connection/doors.ts'
+import type { ClientDeps } from '../connection/doors.ts'
 import type { Job } from '../types.ts'
 
 export type WaitOptions = CallOptions & {
@@ -10,22 +10,22 @@ export type WaitOptions = CallOptions & {
 /** Asks for a job until it has ended. `ask` may take its time: it answers when the job has moved. */
 export async function waitForEnd(
   ask: (waitS: number) => Promise<Job>,
-  doors: Doors,
+  deps: ClientDeps,
   { signal, onProgress }: WaitOptions,
 ): Promise<Job> {
   let seen = -1
   for (let asked = 0; ; asked++) {
     const job = await ask(asked === 0 ? 0 : WAIT_S)
-    if (job.processed_emails !== seen || isOver(job)) onProgress?.(job)
+    if (job.processed_emails !== seen || isDone(job)) onProgress?.(job)
     seen = job.processed_emails
-    if (isOver(job)) return job
+    if (isDone(job)) return job
     const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MS * 1.5 ** asked)
-    await doors.sleep(Math.round(pauseMs), signal)
+    await deps.sleep(Math.round(pauseMs), signal)
     signal?.throwIfAborted()
   }
 }
 
-const isOver = ({ status }: Job) => status !== 'queued' && status !== 'processing'
+const isDone = ({ status }: Job) => status !== 'queued' && status !== 'processing'
 
 /** Below what proxies allow a silent request (60 s). */
 const WAIT_S = 25

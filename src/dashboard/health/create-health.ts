@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import { type DoctorWorld, examine } from '../../doctor/doctor.ts'
+import { type DoctorDeps, runChecks } from '../../doctor/doctor.ts'
 import { bytesOnServer } from '../../store/care/size.ts'
 import { liveMembers } from '../../store/cluster/members.ts'
 import type { Database } from '../../store/database.ts'
@@ -10,20 +10,20 @@ import { countNotices } from '../../store/event/notices.ts'
 import type { Deliveries } from '../../work/deliver/deliveries.ts'
 import type { ReadDisk } from '../../work/upload/disk.ts'
 import type { JobWorker } from '../../work/worker.ts'
-import { refusalsElsewhere } from './elsewhere.ts'
-import { createExaminer } from './examiner.ts'
-import { type OperatorsParts, operatorsStatus } from './operator/operators.ts'
+import { blocksElsewhere } from './elsewhere.ts'
+import { createDoctorCache } from './examiner.ts'
+import { type OperatorsDeps, operatorsStatus } from './operator/operators.ts'
 import type { HealthSource, ProcessStatus } from './source.ts'
-import { createTrouble } from './trouble.ts'
+import { createAlerts } from './trouble.ts'
 
-export type HealthParts = OperatorsParts & {
+export type HealthDeps = OperatorsDeps & {
   readonly clock: Clock
   readonly log: Log
   readonly database: Database
   readonly worker: Pick<JobWorker, 'status'>
   readonly deliveries: Pick<Deliveries, 'status'>
   /** Called each time the doctor comes: he remembers no answers of the DNS from the last time. */
-  readonly doctor: () => DoctorWorld & { close(): void }
+  readonly doctor: () => DoctorDeps & { close(): void }
   readonly memoryBytes: () => number
   /** The disk of the data directory. */
   readonly disk: ReadDisk
@@ -36,23 +36,23 @@ export type HealthParts = OperatorsParts & {
 }
 
 /** Looks at the service for whoever runs it. */
-export function createHealth(parts: HealthParts): HealthSource & { close(): Promise<void> } {
-  const { clock, log, database, worker, deliveries, settings } = parts
-  const examiner = createExaminer({
+export function createHealth(deps: HealthDeps): HealthSource & { close(): Promise<void> } {
+  const { clock, log, database, worker, deliveries, settings } = deps
+  const examiner = createDoctorCache({
     ...{ clock, log },
     async *examine(signal) {
-      const doctor = parts.doctor()
+      const doctor = deps.doctor()
       try {
-        yield* examine(doctor, signal)
+        yield* runChecks(doctor, signal)
       } finally {
         doctor.close()
       }
     },
   })
-  const operators = () => operatorsStatus(parts)
-  const startedAt = clock.ticks()
+  const operators = () => operatorsStatus(deps)
+  const startedAt = clock.monotonicNow()
   return {
-    ...{ operators, trouble: createTrouble(operators, clock) },
+    ...{ operators, trouble: createAlerts(operators, clock) },
     examine: () => examiner.look(),
     examineAgain: () => examiner.again(),
     queue: () => worker.status(),
@@ -63,20 +63,20 @@ export function createHealth(parts: HealthParts): HealthSource & { close(): Prom
       noticesOpen: await countNotices(database),
     }),
     members: () => liveMembers(database),
-    elsewhere: () => refusalsElsewhere(database, parts),
-    process: () => processStatus(parts, clock.ticks() - startedAt),
+    elsewhere: () => blocksElsewhere(database, deps),
+    process: () => processStatus(deps, clock.monotonicNow() - startedAt),
     close: () => examiner.close(),
   }
 }
 
-async function processStatus(parts: HealthParts, upMs: number): Promise<ProcessStatus> {
-  const { version, databaseUrl } = parts.settings
+async function processStatus(deps: HealthDeps, upMs: number): Promise<ProcessStatus> {
+  const { version, databaseUrl } = deps.settings
   return {
-    ...{ version, upMs, memoryBytes: parts.memoryBytes() },
+    ...{ version, upMs, memoryBytes: deps.memoryBytes() },
     databaseBytes:
-      (await bytesOnServer(parts.database)) ??
+      (await bytesOnServer(deps.database)) ??
       (await databaseBytes(databaseUrl.replace(/^sqlite:/, ''))),
-    freeBytes: (await parts.disk()).freeBytes,
+    freeBytes: (await deps.disk()).freeBytes,
   }
 }
 

@@ -1,10 +1,10 @@
 import { type Clock, MINUTE } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Check } from '../../doctor/doctor.ts'
 import type { Examination } from './source.ts'
 
-export type ExaminerParts = {
+export type ExaminerDeps = {
   readonly clock: Clock
   readonly log: Log
   /** The doctor at work; an abort ends it soon. */
@@ -12,7 +12,7 @@ export type ExaminerParts = {
 }
 
 /** Has the doctor come when somebody looks. */
-export interface Examiner {
+export interface DoctorCache {
   look(): Examination
   again(): void
   /** Ends what is under way; nothing begins any more. */
@@ -25,10 +25,10 @@ const OLD_MS = 10 * MINUTE
 const BEGIN_EVERY_MS = MINUTE
 
 /** One run at a time, behind whoever looks. */
-export function createExaminer({ clock, log, examine }: ExaminerParts): Examiner {
+export function createDoctorCache({ clock, log, examine }: ExaminerDeps): DoctorCache {
   const closing = new AbortController()
   let known: Examination = { checks: [], at: null, isRunning: false, fault: null }
-  let begunAt = Number.NEGATIVE_INFINITY
+  let startedAt = Number.NEGATIVE_INFINITY
   let endedAt = Number.NEGATIVE_INFINITY
   let running: Promise<void> = Promise.resolve()
 
@@ -40,24 +40,24 @@ export function createExaminer({ clock, log, examine }: ExaminerParts): Examiner
         checks.push(check)
         if (isFirst) known = { ...known, checks: [...checks] }
       }
-      endedAt = clock.ticks()
+      endedAt = clock.monotonicNow()
       known = { checks, at: clock.now(), isRunning: false, fault: null }
     } catch (error) {
-      log.error('the examination of this machine failed', { why: messageOf(error) })
-      known = { ...known, isRunning: false, fault: messageOf(error) }
+      log.error('the examination of this machine failed', { why: errorMessage(error) })
+      known = { ...known, isRunning: false, fault: errorMessage(error) }
     }
   }
   const again = () => {
-    const isSoon = clock.ticks() - begunAt < BEGIN_EVERY_MS
+    const isSoon = clock.monotonicNow() - startedAt < BEGIN_EVERY_MS
     if (known.isRunning || isSoon || closing.signal.aborted) return
-    begunAt = clock.ticks()
+    startedAt = clock.monotonicNow()
     known = { ...known, isRunning: true }
     running = run()
   }
   return {
     again,
     look() {
-      if (clock.ticks() - endedAt > OLD_MS) again()
+      if (clock.monotonicNow() - endedAt > OLD_MS) again()
       return known
     },
     close() {

@@ -1,11 +1,11 @@
 import { html } from 'hono/html'
 import { pluralize } from '../../base/format.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Check, CheckName } from '../../doctor/doctor.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import { mark, type State } from './mark.ts'
+import { type State, statusIcon } from './mark.ts'
 import type { Examination } from './source.ts'
 
 /** What the doctor found; the part asks for itself anew while he is at it. */
@@ -15,7 +15,7 @@ export function findings({ checks, at, isRunning, fault }: Examination): Html {
     <section id="findings" ${isRunning ? again : NOTHING}>
       <h2>This machine</h2>
       <p>${isRunning ? running(at) : summary(checks)} ${at === null ? NOTHING : examined(at)}</p>
-      ${fault === null ? NOTHING : notice('bad', `The examination failed: ${cleanText(fault)}. Try again, or run: ev doctor`)}
+      ${fault === null ? NOTHING : notice('bad', `The examination failed: ${sanitizeText(fault)}. Try again, or run: ev doctor`)}
       ${checks.length === 0 ? NOTHING : table(checks)}
     </section>`
 }
@@ -46,7 +46,7 @@ const table = (checks: readonly Check[]) => html`
       ({ check, egress, state, says, todo }, i) => html`
         <tr ${isFirst(checks, i) ? html`id="check-${check}"` : NOTHING}>
           <th scope="row">${NAMES[check]}${egress === null ? NOTHING : html` <small>${egress}</small>`}</th>
-          <td>${mark(state)}</td>
+          <td>${statusIcon(state)}</td>
           <td>${says}${todo === null ? NOTHING : html`<br /><b>To do:</b> ${todo}`}</td>
         </tr>`,
     )}</tbody>

@@ -5,7 +5,7 @@ import { form } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { Refusal } from '../page/refusal.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { findings } from './findings.ts'
 import { membersTable } from './members.ts'
@@ -14,23 +14,23 @@ import type { HealthSource } from './source.ts'
 import { figures } from './standing.ts'
 
 /** How the service is, for whoever runs it: who would not have us, what is under way, what the doctor found. */
-export function healthRoutes({ health, clock }: DashboardParts): Hono<Env> {
+export function healthRoutes({ health, clock }: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .use('/doctor/*', operatorsOnly())
     .get('/doctor', async c => {
-      const body = html`${await standing(health, clock.now())} ${findings(health.examine())}`
+      const body = html`${await status(health, clock.now())} ${findings(health.examine())}`
       return page(c, { title: 'Health', actions: examineButton(c), body })
     })
-    .get('/doctor/standing', async c => part(c, await standing(health, clock.now())))
+    .get('/doctor/standing', async c => part(c, await status(health, clock.now())))
     .get('/doctor/findings', c => part(c, findings(health.examine())))
     .post('/doctor/examine', c => {
       health.examineAgain()
-      leaveNote(c, health.examine().isRunning ? BEGUN : TOO_SOON)
+      leaveNote(c, health.examine().isRunning ? STARTED : TOO_SOON)
       return c.redirect('/doctor', 303)
     })
 }
 
-const BEGUN = 'The machine is being examined.'
+const STARTED = 'The machine is being examined.'
 const TOO_SOON =
   'The machine was examined less than a minute ago, so what is shown is still new. Mail servers and blocklists are asked each time; try again in a minute.'
 
@@ -49,7 +49,7 @@ const examineButton = (c: Context<Env>): Html =>
   form(c, '/doctor/examine', html`<button>Examine again</button>`)
 
 /** What changes while one looks. */
-const standing = async (health: HealthSource, now: number): Promise<Html> => html`
+const status = async (health: HealthSource, now: number): Promise<Html> => html`
   <div id="standing" hx-get="/doctor/standing" hx-trigger="every 5s" hx-swap="outerHTML">
     ${operatorsTable(health.operators(), now)}
     ${await figures(health)}

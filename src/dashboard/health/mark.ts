@@ -5,7 +5,7 @@ import type { Html } from '../page/html.ts'
 export type State = Finding['state']
 
 /** How well something is, told by its sign and a word as well as by its colour. */
-export function mark(state: State, word = WORDS[state]): Html {
+export function statusIcon(state: State, word = WORDS[state]): Html {
   const { sign, kind } = LOOKS[state]
   return html`<span class="badge is-${kind}"><span aria-hidden="true">${sign}</span> ${word}</span>`
 }

@@ -1,6 +1,6 @@
 import type { Check } from '../../doctor/doctor.ts'
-import type { PaceStatus } from '../../probe/pace-status.ts'
-import type { Answer } from '../../smtp/answer.ts'
+import type { RateStatus } from '../../probe/pace-status.ts'
+import type { RecipientOutcome } from '../../smtp/answer.ts'
 import type { Member } from '../../store/cluster/members.ts'
 import type { Html } from '../page/html.ts'
 
@@ -50,7 +50,7 @@ export type EgressStatus = {
 }
 
 /** How one operator is asked by one egress. */
-export type OperatorStatus = PaceStatus & {
+export type OperatorStatus = RateStatus & {
   /** For people: `Outlook.com`. */
   readonly title: string
   readonly egress: string
@@ -66,7 +66,7 @@ export type RefusalElsewhere = {
   readonly since: number
   readonly until: number
   /** What it said, foreign and unclean. */
-  readonly answer: Answer
+  readonly answer: RecipientOutcome
 }
 
 export type QueueStatus = {

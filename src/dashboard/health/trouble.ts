@@ -7,23 +7,23 @@ import { isShutOut } from './operator/operators.ts'
 import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
 
 /** Every page of the operator asks; a sentence that comes so much late is early enough. */
-const REMEMBERED_MS = 5 * SECOND
+const REPORT_TTL_MS = 5 * SECOND
 /** Fewer addresses turned away are no reason to tell it on every page: it is a connection's worth. */
 const TURNED_AWAY_MIN = 20
 
 /** What stands on every page of the operator: that nobody can be reached, or that many addresses are not asked for; null: nothing. */
-export function createTrouble(operators: () => OperatorsStatus, clock: Clock): () => Html | null {
-  let told: Html | null = null
-  let toldAt = Number.NEGATIVE_INFINITY
+export function createAlerts(operators: () => OperatorsStatus, clock: Clock): () => Html | null {
+  let reported: Html | null = null
+  let reportedAt = Number.NEGATIVE_INFINITY
   return () => {
-    if (clock.ticks() - toldAt < REMEMBERED_MS) return told
-    toldAt = clock.ticks()
-    told = troubleIn(operators(), clock.now())
-    return told
+    if (clock.monotonicNow() - reportedAt < REPORT_TTL_MS) return reported
+    reportedAt = clock.monotonicNow()
+    reported = alertsFrom(operators(), clock.now())
+    return reported
   }
 }
 
-function troubleIn({ egresses, shown }: OperatorsStatus, now: number): Html | null {
+function alertsFrom({ egresses, shown }: OperatorsStatus, now: number): Html | null {
   const closed = egresses.find(({ closedSince }) => closedSince !== null)
   if (closed !== undefined) return closedSentence(closed, egresses.length > 1)
   const refusing = shown.find(

@@ -8,21 +8,21 @@ import { confirmed, form, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { onceField, onceOf } from '../page/once.ts'
+import { nonceField, readNonce } from '../page/once.ts'
 import { Refusal } from '../page/refusal.ts'
 import { problemWith, sentForm } from '../page/sent.ts'
 import { time } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { dropToken, leaveNote } from '../session/cookie.ts'
 import { bodyOf, fields, readTyped, sentenceOf, type Typed, typedOf } from './key-form.ts'
-import { shownOnce } from './shown-once.ts'
-import { isOver } from './table.ts'
+import { secretPage } from './shown-once.ts'
+import { isDone } from './table.ts'
 
 /** One key: changing, rotating and revoking it. */
-export function changeRoutes(parts: DashboardParts): Hono<Env> {
-  const { settings } = parts
+export function changeRoutes(deps: DashboardDeps): Hono<Env> {
+  const { settings } = deps
   return new Hono<Env>()
-    .get('/keys/:id', async c => keyPage(c, parts, { key: await keyOf(c) }))
+    .get('/keys/:id', async c => keyPage(c, deps, { key: await keyOf(c) }))
     .post('/keys/:id', async c => {
       const key = await keyOf(c)
       const typed = readTyped(await sentForm(c))
@@ -31,7 +31,7 @@ export function changeRoutes(parts: DashboardParts): Hono<Env> {
         .get('api')
         .ask<KeyAnswer>(pathOf(key), { method: 'PATCH', body })
         .catch(problemWith)
-      if (changed instanceof ApiProblem) return keyPage(c, parts, { key, typed, problem: changed })
+      if (changed instanceof ApiProblem) return keyPage(c, deps, { key, typed, problem: changed })
       leaveNote(c, `The key “${changed.data.name}” is changed, from its next request on.`)
       return c.redirect('/keys', 303)
     })
@@ -41,15 +41,15 @@ export function changeRoutes(parts: DashboardParts): Hono<Env> {
       const body = { grace_period_seconds: Number(sent.text('grace')) }
       const rotated = await c
         .get('api')
-        .ask<RotatedKey>(`${pathOf(key)}/rotate`, { body, once: onceOf(sent) })
+        .ask<RotatedKey>(`${pathOf(key)}/rotate`, { body, once: readNonce(sent) })
         .catch(problemWith)
-      if (rotated instanceof ApiProblem) return keyPage(c, parts, { key, problem: rotated })
+      if (rotated instanceof ApiProblem) return keyPage(c, deps, { key, problem: rotated })
       const { data } = rotated
       const note =
         body.grace_period_seconds === 0
           ? 'The old one opens nothing any more.'
           : html`The old one goes on until ${time(data.previous_key_expires_at)}: bring the new one everywhere until then.`
-      return shownOnce(c, settings.baseUrl, { key: data, title: 'The new key', note })
+      return secretPage(c, settings.baseUrl, { key: data, title: 'The new key', note })
     })
     .post('/keys/:id/revoke', async c => {
       const key = await keyOf(c)
@@ -58,7 +58,7 @@ export function changeRoutes(parts: DashboardParts): Hono<Env> {
         .get('api')
         .ask(pathOf(key), { method: 'DELETE', query })
         .catch(problemWith)
-      if (refused instanceof ApiProblem) return keyPage(c, parts, { key, problem: refused })
+      if (refused instanceof ApiProblem) return keyPage(c, deps, { key, problem: refused })
       if (isOwn(c, key)) {
         dropToken(c)
         return c.redirect('/sign-in', 303)
@@ -92,17 +92,17 @@ type Shown = { readonly key: Key; readonly typed?: Typed; readonly problem?: Api
 
 async function keyPage(
   c: Context<Env>,
-  parts: DashboardParts,
+  deps: DashboardDeps,
   { key, typed = typedOf(key), problem }: Shown,
 ): Promise<Response> {
-  const inUse = (await keysOf(c)).filter(one => !isOver(one, parts.clock.now()))
+  const inUse = (await keysOf(c)).filter(one => !isDone(one, deps.clock.now()))
   const isLast = inUse.length === 1 && inUse[0]?.id === key.id
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
     ${isOwn(c, key) ? notice('info', OWN) : NOTHING}
     <p><code>${key.prefix}…${key.hint}</code>, made ${time(key.created_at)}, last used ${time(key.last_used_at, 'never')}</p>
     ${form(c, `/keys/${key.id}`, html`${fields(c, typed)}<button class="primary">Change the key</button>`)}
-    ${rotation(c, parts, key)} ${revocation(c, key, isLast)}`
+    ${rotation(c, deps, key)} ${revocation(c, key, isLast)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, { title: `Key “${key.name}”`, body, status })
 }
@@ -120,7 +120,7 @@ const GRACES = [
   { value: '604800', label: 'goes on for 7 days' },
 ]
 
-function rotation(c: Context<Env>, { random }: DashboardParts, key: Key): Html {
+function rotation(c: Context<Env>, { random }: DashboardDeps, key: Key): Html {
   const sessions = isOwn(c, key)
     ? 'This session goes on; others that were begun with it end.'
     : 'Sessions that were begun with it end.'
@@ -131,7 +131,7 @@ function rotation(c: Context<Env>, { random }: DashboardParts, key: Key): Html {
     ${form(
       c,
       `/keys/${key.id}/rotate`,
-      html`${onceField(random)}<div class="row">
+      html`${nonceField(random)}<div class="row">
         ${select({ label: 'The old one', name: 'grace', choices: GRACES })}
         <button>Rotate the key</button></div>`,
     )}`

@@ -5,7 +5,7 @@ import type { Key } from '../../client/types.ts'
 import type { ApiProblem } from '../api.ts'
 import { boxes, field } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
-import type { Sent } from '../page/sent.ts'
+import type { SubmittedForm } from '../page/sent.ts'
 import type { Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
 import { SCOPE_TEXTS } from './scope-text.ts'
@@ -38,7 +38,7 @@ export const typedOf = (key: Key): Typed => ({
   expires: key.expires_at?.slice(0, 'YYYY-MM-DDTHH:MM'.length) ?? '',
 })
 
-export const readTyped = ({ text, all }: Sent): Typed => ({
+export const readTyped = ({ text, all }: SubmittedForm): Typed => ({
   name: text('name'),
   scopes: all('scopes'),
   allowedIps: text('allowed_ips'),

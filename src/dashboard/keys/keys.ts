@@ -8,18 +8,18 @@ import { form } from '../page/form.ts'
 import { NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { onceField, onceOf } from '../page/once.ts'
+import { nonceField, readNonce } from '../page/once.ts'
 import { problemWith, sentForm } from '../page/sent.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
 import { changeRoutes, keyOf } from './change.ts'
 import { bodyOf, fields, newKey, readTyped, sentenceOf, type Typed } from './key-form.ts'
-import { shownOnce } from './shown-once.ts'
+import { secretPage } from './shown-once.ts'
 import { keyTable } from './table.ts'
 
 /** The keys of an account: seeing them, and making one. */
-export function keyRoutes(parts: DashboardParts): Hono<Env> {
-  const { clock, settings } = parts
+export function keyRoutes(deps: DashboardDeps): Hono<Env> {
+  const { clock, settings } = deps
   const router = new Hono<Env>()
     .use('/keys/*', mayKeys)
     .get('/keys', async c => {
@@ -28,20 +28,20 @@ export function keyRoutes(parts: DashboardParts): Hono<Env> {
       return page(c, { title: 'Keys', actions, body: keyTable(c, data.keys, clock.now()) })
     })
     .get('/keys/new', async c =>
-      newPage(c, parts, { typed: newKey(await keyOf(c, c.get('user').keyId)) }),
+      newPage(c, deps, { typed: newKey(await keyOf(c, c.get('user').keyId)) }),
     )
     .post('/keys', async c => {
       const sent = await sentForm(c)
-      const [typed, once] = [readTyped(sent), onceOf(sent)]
+      const [typed, once] = [readTyped(sent), readNonce(sent)]
       const made = await c
         .get('api')
         .ask<CreatedKey>('/v1/keys', { body: bodyOf(typed), once })
         .catch(problemWith)
-      if (made instanceof ApiProblem) return newPage(c, parts, { typed, once, problem: made })
+      if (made instanceof ApiProblem) return newPage(c, deps, { typed, once, problem: made })
       const note = 'Keep it where you keep passwords. Who has it may do what it may.'
-      return shownOnce(c, settings.baseUrl, { key: made.data, title: 'Your new key', note })
+      return secretPage(c, settings.baseUrl, { key: made.data, title: 'Your new key', note })
     })
-  router.route('/', changeRoutes(parts))
+  router.route('/', changeRoutes(deps))
   return router
 }
 
@@ -59,11 +59,11 @@ type Shown = {
   readonly problem?: ApiProblem
 }
 
-function newPage(c: Context<Env>, { random }: DashboardParts, shown: Shown): Promise<Response> {
+function newPage(c: Context<Env>, { random }: DashboardDeps, shown: Shown): Promise<Response> {
   const { typed, problem } = shown
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
-    ${form(c, '/keys', html`${onceField(random, shown)}${fields(c, typed)}<button class="primary">Make the key</button>`)}`
+    ${form(c, '/keys', html`${nonceField(random, shown)}${fields(c, typed)}<button class="primary">Make the key</button>`)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, { title: 'Make a key', body, status })
 }

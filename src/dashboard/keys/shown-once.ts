@@ -7,7 +7,7 @@ import { copyable } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 
 /** Shows the text of a key, in the answer to its form and nowhere else: in no address, cookie or line of the log. */
-export function shownOnce(
+export function secretPage(
   c: Context<Env>,
   baseUrl: string,
   { key, title, note }: { key: CreatedKey['data']; title: string; note: Html | string },

@@ -29,13 +29,13 @@ const line = (c: Context<Env>, key: Key, now: number) => html`
     <td>${time(key.created_at)}</td>
     <td>${time(key.last_used_at, 'never')}</td>
     <td>${time(key.expires_at, 'never')}
-      ${isOver(key, now) ? html`<span class="badge is-bad">expired</span>` : NOTHING}</td>
+      ${isDone(key, now) ? html`<span class="badge is-bad">expired</span>` : NOTHING}</td>
   </tr>`
 
 const limitOf = ({ rate_limit_per_minute: limit }: Key) =>
   limit === null ? 'the plan’s' : `${formatNumber(limit)} a minute`
 
-export const isOver = ({ expires_at: at }: Key, now: number) => at !== null && Date.parse(at) <= now
+export const isDone = ({ expires_at: at }: Key, now: number) => at !== null && Date.parse(at) <= now
 
 /** More of them stand in the key itself. */
 const ENTRIES_SHOWN_MAX = 3

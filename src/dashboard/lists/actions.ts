@@ -2,14 +2,14 @@ import type { Context } from 'hono'
 import { Hono } from 'hono'
 import type { Job } from '../../client/types.ts'
 import type { AskOptions } from '../api.ts'
-import { onceOf } from '../page/once.ts'
+import { readNonce } from '../page/once.ts'
 import { problemWith, sentForm } from '../page/sent.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { jobPage } from './job.ts'
 
 /** What can be done with a list: ending it before its end, going on with it, removing it. */
-export function actionRoutes(parts: Pick<DashboardParts, 'clock' | 'random'>): Hono<Env> {
+export function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> {
   /** Asks for a change; where the list has gone on meanwhile its page says so. */
   async function change(
     c: Context<Env>,
@@ -23,7 +23,7 @@ export function actionRoutes(parts: Pick<DashboardParts, 'clock' | 'random'>): H
     try {
       await c.get('api').ask<Job | undefined>(`${apiPathOf(c)}${o.path}`, o.options)
     } catch (error) {
-      return jobPage(c, parts, problemWith(error))
+      return jobPage(c, deps, problemWith(error))
     }
     leaveNote(c, o.note)
     return c.redirect(o.next, 303)
@@ -39,7 +39,7 @@ export function actionRoutes(parts: Pick<DashboardParts, 'clock' | 'random'>): H
     .post('/lists/:id/resume', async c =>
       change(c, {
         ...{ path: '/resume', next: pathOf(c) },
-        options: { method: 'POST', once: onceOf(await sentForm(c)) },
+        options: { method: 'POST', once: readNonce(await sentForm(c)) },
         note: 'The list goes on.',
       }),
     )

@@ -60,7 +60,7 @@ const slices = ({ classes }: Counts) =>
 const reasons = ({ reasons }: Counts) =>
   reasons.map(({ reason, class: kind, count }) => ({
     label: reasonWord(reason),
-    parts: [{ kind, value: count }],
+    segments: [{ kind, value: count }],
   }))
 
 /** The others are as many small ones: whoever wants them opens them. */
@@ -69,7 +69,7 @@ const OPERATORS_AT_ONCE = 8
 function byOperator({ operators, operators_left: left, done }: Counts): Html {
   const all = operators.map(({ operator, classes }) => ({
     label: operator ?? 'no mail server was asked',
-    parts: CLASSES.map(kind => ({ kind, value: classes[kind] })),
+    segments: CLASSES.map(kind => ({ kind, value: classes[kind] })),
   }))
   const measure = { ...measureOf(all), whole: done }
   const [first, rest] = [all.slice(0, OPERATORS_AT_ONCE), all.slice(OPERATORS_AT_ONCE)]

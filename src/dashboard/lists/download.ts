@@ -5,7 +5,7 @@ import { queryOf } from '../api.ts'
 import { boxes, select } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
 import type { Env } from '../parts.ts'
-import { passOn } from '../passing.ts'
+import { proxy } from '../passing.ts'
 import { CLASSES } from './words.ts'
 
 /** Results as a file, passed on as it is made. */
@@ -18,7 +18,7 @@ export const downloadRoutes = () =>
       // A list that ended early, or is under way, gives what it has.
       partial: true,
     })
-    return passOn(c, await c.get('api').fetch(`/v1/jobs/${id}/download${query}`))
+    return proxy(c, await c.get('api').fetch(`/v1/jobs/${id}/download${query}`))
   })
 
 /** Without a tick a file has all rows. */

@@ -3,7 +3,7 @@ import { REASONS } from '../../verdict/reason.ts'
 import { boxes, field, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { reasonWord } from '../page/reason.ts'
-import { pathTo, type Wanted } from './wanted.ts'
+import { pathTo, type RowFilter } from './wanted.ts'
 import { CLASSES } from './words.ts'
 
 /** Only the rows are made anew; what the form says stays. `show`: where to look then. */
@@ -14,7 +14,7 @@ const intoRows = (path: string, show = ''): Html =>
 const FROM_THE_TOP = ' show:#rows:top'
 
 /** Which rows are to be shown. A choice counts at once, what is written when it is sent. */
-export const filter = (jobId: string, { search, classes, reason }: Wanted): Html => html`
+export const filter = (jobId: string, { search, classes, reason }: RowFilter): Html => html`
   <form method="get" action="/lists/${jobId}#rows" class="card" role="search" ${intoRows(`/lists/${jobId}`)} hx-trigger="submit, change from:find select, change from:find fieldset">
     <div class="row">
       ${field({ label: 'Part of the address', name: 'search', type: 'search', value: search })}
@@ -35,14 +35,14 @@ export const filter = (jobId: string, { search, classes, reason }: Wanted): Html
   </form>`
 
 /** Rows lie at fixed places: whoever knows a number is there at once, in a list of a million too. */
-export function pages(jobId: string, wanted: Wanted, next: string | null): Html {
-  const isFirst = wanted.cursor === '' && wanted.row === ''
-  const first = pathTo(jobId, { ...wanted, cursor: '', row: '' })
+export function pages(jobId: string, rowFilter: RowFilter, next: string | null): Html {
+  const isFirst = rowFilter.cursor === '' && rowFilter.row === ''
+  const first = pathTo(jobId, { ...rowFilter, cursor: '', row: '' })
   return html`
     <nav class="row pages" aria-label="Pages of rows">
       ${isFirst ? NOTHING : button('first', first, 'First page')}
-      ${next === null ? NOTHING : button('next', pathTo(jobId, { ...wanted, cursor: next, row: '' }), 'Next page')}
-      ${goTo(jobId, wanted)}
+      ${next === null ? NOTHING : button('next', pathTo(jobId, { ...rowFilter, cursor: next, row: '' }), 'Next page')}
+      ${goTo(jobId, rowFilter)}
     </nav>`
 }
 
@@ -50,7 +50,7 @@ export function pages(jobId: string, wanted: Wanted, next: string | null): Html 
 const button = (id: string, path: string, label: string): Html =>
   html`<a class="button" id="page-${id}" href="${path}#rows" ${intoRows(path, FROM_THE_TOP)}>${label}</a>`
 
-const goTo = (jobId: string, { search, reason, classes, row }: Wanted): Html => html`
+const goTo = (jobId: string, { search, reason, classes, row }: RowFilter): Html => html`
   <form method="get" action="/lists/${jobId}#rows" class="row" ${intoRows(`/lists/${jobId}`, FROM_THE_TOP)}>
     ${hidden('search', search)}${hidden('reason', reason)}${classes.map(kind => hidden('class', kind))}
     <label for="go-to">From row</label>

@@ -12,10 +12,10 @@ import type { ApiProblem } from '../api.ts'
 import { DISK_LOW } from '../page/banner.ts'
 import { part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { onceAgain, onceField } from '../page/once.ts'
+import { nonceField, onceAgain } from '../page/once.ts'
 import { Refusal } from '../page/refusal.ts'
 import { problemWith } from '../page/sent.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { CSRF_FIELD, checkSameSite, checkToken, tokenOfHeader } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { newListPage, type Refused } from './new.ts'
@@ -29,7 +29,7 @@ export const INTAKE = '/lists/new'
  * Takes a list with its form, either to show what would come of it (`dry_run` in the query, asked by htmx) or to start
  * it. The browser keeps the file and sends it for each: nothing of it stays here when the request is answered.
  */
-export function intakeRoutes({ disk, random, settings }: DashboardParts): Hono<Env> {
+export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<Env> {
   const receive = uploads(settings.dataDir, random)
   let underWay = 0
 
@@ -73,7 +73,7 @@ const goTo = (c: Context<Env>, path: string): Response =>
 function refused(c: Context<Env>, random: Random, o: Refused): Response | Promise<Response> {
   if (!isHtmx(c)) return newListPage(c, random, o)
   c.header('HX-Retarget', '#sending')
-  const body = html`${notice('bad', o.problem.message)}${onceAgain(onceField(random, o))}`
+  const body = html`${notice('bad', o.problem.message)}${onceAgain(nonceField(random, o))}`
   return part(c, body, o.problem.status as ContentfulStatusCode)
 }
 

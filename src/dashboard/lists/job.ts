@@ -8,48 +8,49 @@ import { confirmed, form } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { onceField } from '../page/once.ts'
+import { nonceField } from '../page/once.ts'
 import { time } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
 import { chartsOf } from './charts.ts'
 import { downloadForm } from './download.ts'
 import { filter } from './filter.ts'
 import { progress } from './progress.ts'
 import { newRows, rows, rowsSaid } from './rows.ts'
-import { wantedOf } from './wanted.ts'
+import { readFilter } from './wanted.ts'
 import { isUnderWay, stateBadge, stateSentence, titleOf } from './words.ts'
 
-type Parts = Pick<DashboardParts, 'clock' | 'random'>
+type Parts = Pick<DashboardDeps, 'clock' | 'random'>
 
 /** One list: how it stands, what came out, and its rows. */
-export const jobRoutes = (parts: Parts) =>
+export const jobRoutes = (deps: Parts) =>
   new Hono<Env>().get('/lists/:id', async c => {
     // Another page of rows is asked for, or another choice of them: the rest of the page stays.
-    if (c.req.header('HX-Target') === 'rows') return part(c, await newRows(c, idOf(c), wantedOf(c)))
-    return jobPage(c, parts)
+    if (c.req.header('HX-Target') === 'rows')
+      return part(c, await newRows(c, idOf(c), readFilter(c)))
+    return jobPage(c, deps)
   })
 
 /** `refused`: why something could not be done with it. */
 export async function jobPage(
   c: Context<Env>,
-  parts: Parts,
+  deps: Parts,
   refused?: ApiProblem,
 ): Promise<Response> {
   const job = await c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(idOf(c))}`)
-  const wanted = wantedOf(c)
+  const rowFilter = readFilter(c)
   const body = html`
     ${refused === undefined ? NOTHING : notice('bad', refused.message)}
     <div id="job">
-      <div class="row is-level">${isUnderWay(job) ? NOTHING : stateBadge(job)} <div class="actions">${actions(c, parts, job)}</div></div>
-      <p>${stateSentence(job, parts.clock.now())}</p>
+      <div class="row is-level">${isUnderWay(job) ? NOTHING : stateBadge(job)} <div class="actions">${actions(c, deps, job)}</div></div>
+      <p>${stateSentence(job, deps.clock.now())}</p>
       <p><small>Sent ${time(job.created_at)}${job.sandbox ? ', in the sandbox: its results are simulated' : ''}. Id
         <code>${job.job_id}</code>.</small></p>
       ${isUnderWay(job) ? progress(job) : await chartsOf(c, job)}
       ${job.processed_emails === 0 ? NOTHING : downloadForm(job)}
     </div>
     <h2>Rows</h2>
-    ${filter(job.job_id, wanted)} ${rowsSaid} ${await rows(c, job.job_id, wanted)}`
+    ${filter(job.job_id, rowFilter)} ${rowsSaid} ${await rows(c, job.job_id, rowFilter)}`
   const status = (refused?.status ?? 200) as ContentfulStatusCode
   return page(c, { title: titleOf(job), body, scripts: ['live.js'], status })
 }
@@ -62,7 +63,7 @@ function actions(c: Context<Env>, { random }: Parts, job: Job): Html {
   const isResumable = job.status === 'cancelled' || job.status === 'failed'
   return html`
     ${isUnderWay(job) ? form(c, `${path}/cancel`, html`<button>Cancel</button>`) : NOTHING}
-    ${isResumable ? form(c, `${path}/resume`, html`${onceField(random)}<button class="primary">Resume</button>`) : NOTHING}
+    ${isResumable ? form(c, `${path}/resume`, html`${nonceField(random)}<button class="primary">Resume</button>`) : NOTHING}
     ${confirmed(c, {
       ...{ action: `${path}/delete`, label: 'Delete', yes: 'Delete it' },
       question:

@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { actionRoutes } from './actions.ts'
 import { chartRoutes } from './charts.ts'
 import { downloadRoutes } from './download.ts'
@@ -9,14 +9,14 @@ import { overviewRoutes } from './overview.ts'
 import { progressRoutes } from './progress.ts'
 
 /** Lists: looking at one before it starts, sending it, watching it, and what came out. */
-export function listRoutes(parts: DashboardParts): Hono<Env> {
+export function listRoutes(deps: DashboardDeps): Hono<Env> {
   const router = new Hono<Env>()
-  router.route('/', overviewRoutes(parts))
-  router.route('/', intakeRoutes(parts))
-  router.route('/', progressRoutes(parts))
+  router.route('/', overviewRoutes(deps))
+  router.route('/', intakeRoutes(deps))
+  router.route('/', progressRoutes(deps))
   router.route('/', chartRoutes())
   router.route('/', downloadRoutes())
-  router.route('/', actionRoutes(parts))
-  router.route('/', jobRoutes(parts))
+  router.route('/', actionRoutes(deps))
+  router.route('/', jobRoutes(deps))
   return router
 }

@@ -10,12 +10,12 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
 import { CLASSES, isUnderWay, type State, stateBadge, titleOf, tookMs } from './words.ts'
 
 /** The lists of the account, the newest first. */
-export const overviewRoutes = ({ clock, settings }: DashboardParts) =>
+export const overviewRoutes = ({ clock, settings }: DashboardDeps) =>
   new Hono<Env>().get('/lists', async c => {
     const asked = askedOf(c)
     const { data } = await c.get('api').ask<JobPage>('/v1/jobs', {
@@ -122,8 +122,8 @@ const progress = ({ processed_emails: done, total_emails: total }: ListedJob) =>
   <small>${formatNumber(done)} done, ${formatPercent(done, total)}</small>`
 
 function classes({ data, total_emails: total }: ListedJob): Html {
-  const parts = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
-  const told = parts.filter(({ value }) => value > 0)
-  return html`<div class="bars is-alone">${bar(parts, total)}</div>
+  const deps = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
+  const told = deps.filter(({ value }) => value > 0)
+  return html`<div class="bars is-alone">${bar(deps, total)}</div>
     <small>${told.map(({ kind, value }) => `${formatNumber(value)} ${kind}`).join(', ') || 'none'}</small>`
 }

@@ -4,18 +4,18 @@ import { formatNumber } from '../../base/format.ts'
 import type { Job } from '../../client/types.ts'
 import type { Html } from '../page/html.ts'
 import { badge } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
-import { passOn } from '../passing.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
+import { proxy } from '../passing.ts'
 import { whileSignedIn } from '../session/while-signed-in.ts'
 import { CLASSES } from './words.ts'
 
 /** How a list stands, told as it happens. */
-export const progressRoutes = (parts: DashboardParts) =>
+export const progressRoutes = (deps: DashboardDeps) =>
   new Hono<Env>().get('/lists/:id/events', async c => {
     const path = `/v1/jobs/${encodeURIComponent(c.req.param('id'))}/events`
     const answer = await c.get('api').fetch(path)
-    if (!answer.ok || answer.body === null) return passOn(c, answer)
-    return passOn(c, new Response(whileSignedIn(c, parts, answer.body), answer))
+    if (!answer.ok || answer.body === null) return proxy(c, answer)
+    return proxy(c, new Response(whileSignedIn(c, deps, answer.body), answer))
   })
 
 /**

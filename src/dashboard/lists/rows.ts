@@ -9,11 +9,11 @@ import { meanings, reasonCell } from '../page/reason.ts'
 import { badge } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 import { pages } from './filter.ts'
-import { faultOf, isFiltered, queryFor, type Wanted } from './wanted.ts'
+import { filterError, isFiltered, queryFor, type RowFilter } from './wanted.ts'
 
 /** The same for a page that is there already: who does not look is told of it too. */
-export async function newRows(c: Context<Env>, jobId: string, wanted: Wanted): Promise<Html> {
-  return html`${await rows(c, jobId, wanted)}<p id="${SAID}" hx-swap-oob="innerHTML">Other rows are shown.</p>`
+export async function newRows(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Html> {
+  return html`${await rows(c, jobId, rowFilter)}<p id="${SAID}" hx-swap-oob="innerHTML">Other rows are shown.</p>`
 }
 
 /** Where that is told. */
@@ -21,24 +21,24 @@ const SAID = 'rows-said'
 export const rowsSaid: Html = html`<p id="${SAID}" class="unseen" role="status"></p>`
 
 /** A page of rows, with the way to the next one. */
-export async function rows(c: Context<Env>, jobId: string, wanted: Wanted): Promise<Html> {
-  const fault = faultOf(wanted)
-  if (fault !== null) return refused(jobId, wanted, fault)
+export async function rows(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Html> {
+  const fault = filterError(rowFilter)
+  if (fault !== null) return refused(jobId, rowFilter, fault)
   try {
-    const { items, next } = await look(c, jobId, wanted)
+    const { items, next } = await look(c, jobId, rowFilter)
     return html`
       <div id="rows">
-        ${items.length === 0 ? nothing(wanted, next) : table(items)}
-        ${pages(jobId, wanted, next)}
+        ${items.length === 0 ? nothing(rowFilter, next) : table(items)}
+        ${pages(jobId, rowFilter, next)}
       </div>`
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error
-    return refused(jobId, wanted, error.message)
+    return refused(jobId, rowFilter, error.message)
   }
 }
 
-const refused = (jobId: string, wanted: Wanted, sentence: string): Html =>
-  html`<div id="rows">${notice('bad', sentence)}${pages(jobId, wanted, null)}</div>`
+const refused = (jobId: string, rowFilter: RowFilter, sentence: string): Html =>
+  html`<div id="rows">${notice('bad', sentence)}${pages(jobId, rowFilter, null)}</div>`
 
 /** More would be seen later: what is painted first is all of a page. */
 const PAGE_ROWS = 25
@@ -47,26 +47,26 @@ const LOOKS_MAX = 10
 
 type Found = { readonly items: readonly ResultRow[]; readonly next: string | null }
 
-async function look(c: Context<Env>, jobId: string, wanted: Wanted): Promise<Found> {
+async function look(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Found> {
   const path = `/v1/jobs/${encodeURIComponent(jobId)}/results`
   const items: ResultRow[] = []
-  let from: Wanted = wanted
+  let from: RowFilter = rowFilter
   for (let looks = 1; ; looks++) {
     const query = { ...queryFor(from), limit: PAGE_ROWS - items.length }
     const { data } = await c.get('api').ask<ResultPage>(path, { query })
     items.push(...data.items)
     const next = data.next_cursor
     if (next === null || items.length >= PAGE_ROWS || looks >= LOOKS_MAX) return { items, next }
-    from = { ...wanted, cursor: next }
+    from = { ...rowFilter, cursor: next }
   }
 }
 
-function nothing(wanted: Wanted, next: string | null): Html {
+function nothing(rowFilter: RowFilter, next: string | null): Html {
   if (next !== null) {
     return html`<p>No such row was found so far, and the list goes on: the next page looks on.</p>`
   }
-  if (wanted.row !== '' || wanted.cursor !== '') {
-    return html`<p>There are no ${isFiltered(wanted) ? 'such rows' : 'rows'} from there on.</p>`
+  if (rowFilter.row !== '' || rowFilter.cursor !== '') {
+    return html`<p>There are no ${isFiltered(rowFilter) ? 'such rows' : 'rows'} from there on.</p>`
   }
   return html`<p>No row of this list is like that.</p>`
 }

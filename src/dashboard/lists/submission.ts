@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { FileDryRun, QueuedFile } from '../../client/types.ts'
 import type { Upload } from '../../work/upload/uploads.ts'
 import { type Api, problemOf } from '../api.ts'
-import { onceOf } from '../page/once.ts'
+import { readNonce } from '../page/once.ts'
 
 /** Asks what would come of a list. Throws ApiProblem. */
 export const lookAt = (api: Api, upload: Upload): Promise<FileDryRun> =>
@@ -18,7 +18,7 @@ export function submit(api: Api, upload: Upload): Promise<QueuedFile> {
 
 /** What a form with a file was numbered with. */
 export const onceIn = ({ fields }: Upload): string | undefined =>
-  onceOf({ text: name => fields.get(name) ?? '' })
+  readNonce({ text: name => fields.get(name) ?? '' })
 
 type Fields = Readonly<Record<string, string | undefined>>
 
@@ -49,7 +49,7 @@ const NAME_LENGTH_MAX = 200
 
 /** What the list is called: as somebody wrote, else as the file is called. */
 const nameOf = (given: string, fileName: string): string =>
-  cleanText(given, NAME_LENGTH_MAX) || cleanText(fileName, NAME_LENGTH_MAX) || 'Pasted rows'
+  sanitizeText(given, NAME_LENGTH_MAX) || sanitizeText(fileName, NAME_LENGTH_MAX) || 'Pasted rows'
 
 /** The random name of the file here: whoever made it could not know it. */
 const boundaryOf = (path: string) => `ev-${basename(path)}`

@@ -1,11 +1,11 @@
 import type { Context } from 'hono'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import type { Env } from '../parts.ts'
 import { CLASSES } from './words.ts'
 
 /** Which rows of a list are looked at. */
-export type Wanted = {
+export type RowFilter = {
   readonly search: string
   readonly classes: readonly Class[]
   readonly reason: string
@@ -14,17 +14,17 @@ export type Wanted = {
   readonly row: string
 }
 
-export const wantedOf = ({ req }: Context<Env>): Wanted => ({
+export const readFilter = ({ req }: Context<Env>): RowFilter => ({
   ...{ search: req.query('search') ?? '', reason: req.query('reason') ?? '' },
   ...{ cursor: req.query('cursor') ?? '', row: req.query('row')?.trim() ?? '' },
   classes: CLASSES.filter(kind => req.queries('class')?.includes(kind)),
 })
 
-export const isFiltered = ({ search, classes, reason }: Wanted): boolean =>
+export const isFiltered = ({ search, classes, reason }: RowFilter): boolean =>
   search !== '' || classes.length > 0 || reason !== ''
 
 /** The page of a list where these rows are shown. */
-export function pathTo(jobId: string, { search, reason, cursor, row, classes }: Wanted): string {
+export function pathTo(jobId: string, { search, reason, cursor, row, classes }: RowFilter): string {
   const given = Object.entries({ search, reason, cursor, row }).filter(([, text]) => text !== '')
   const query = new URLSearchParams([...given, ...classes.map(kind => ['class', kind])] as [
     string,
@@ -34,7 +34,7 @@ export function pathTo(jobId: string, { search, reason, cursor, row, classes }: 
 }
 
 /** As the API asks for them. */
-export function queryFor({ search, classes, reason, cursor, row }: Wanted) {
+export function queryFor({ search, classes, reason, cursor, row }: RowFilter) {
   return {
     ...{ search: search || null, class: classes.join(',') || null, reason: reason || null },
     ...(cursor === '' ? { after: afterOf(row) } : { cursor }),
@@ -47,10 +47,10 @@ const afterOf = (row: string): number | null => (row === '' ? null : placeOf(row
 const placeOf = (row: string): number => Number(row.replaceAll(/[,\s]/g, ''))
 
 /** Why there is no such place in a list, in a sentence; null: there may be. */
-export function faultOf({ row, cursor }: Wanted): string | null {
+export function filterError({ row, cursor }: RowFilter): string | null {
   const place = placeOf(row)
   if (row === '' || cursor !== '' || (Number.isSafeInteger(place) && place >= 1)) return null
-  return `“${cleanText(row, ROW_SHOWN)}” is no number of a row. Write a whole number, from 1 on.`
+  return `“${sanitizeText(row, ROW_SHOWN)}” is no number of a row. Write a whole number, from 1 on.`
 }
 
 const ROW_SHOWN = 40

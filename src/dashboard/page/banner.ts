@@ -1,20 +1,20 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { formatBytes } from '../../base/format.ts'
 import type { ReadDisk } from '../../work/upload/disk.ts'
-import type { DashboardParts, Env } from '../parts.ts'
-import { webhookTroubles } from '../webhooks/banner.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
+import { webhookAlerts } from '../webhooks/banner.ts'
 import type { Html } from './html.ts'
 import { notice } from './notice.ts'
 
 /** What every page tells above its own matter. */
-export function banners({ health, disk }: DashboardParts): MiddlewareHandler<Env> {
+export function banners({ health, disk }: DashboardDeps): MiddlewareHandler<Env> {
   return (c, next) => {
     c.set('banners', async () => {
       // Health itself says more of it.
-      const isToBeTold = c.get('user').isOperator && !c.req.path.startsWith('/doctor')
-      const trouble = isToBeTold ? health.trouble() : null
-      const told = trouble === null ? [] : [notice('warn', trouble)]
-      return [...(await diskBanner(c, disk)), ...told, ...(await webhookTroubles(c))]
+      const isShown = c.get('user').isOperator && !c.req.path.startsWith('/doctor')
+      const trouble = isShown ? health.trouble() : null
+      const shown = trouble === null ? [] : [notice('warn', trouble)]
+      return [...(await diskBanner(c, disk)), ...shown, ...(await webhookAlerts(c))]
     })
     return next()
   }

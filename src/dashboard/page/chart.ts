@@ -34,14 +34,14 @@ export function donut(title: string, slices: readonly Slice[]): Html {
 export type Bar = {
   readonly label: Html | string
   /** Its parts, one after the other. */
-  readonly parts: readonly { readonly value: number; readonly kind: Class }[]
+  readonly segments: readonly { readonly value: number; readonly kind: Class }[]
 }
 
 /** What bars are measured by, where there are more of them than are shown. */
 export type Measure = { readonly whole: number; readonly most: number }
 
 export const measureOf = (rows: readonly Bar[]): Measure => {
-  const sums = rows.map(({ parts }) => sumOf(parts))
+  const sums = rows.map(({ segments }) => sumOf(segments))
   return { whole: sums.reduce((sum, one) => sum + one, 0), most: Math.max(1, ...sums) }
 }
 
@@ -58,17 +58,17 @@ export function bars(
     <table class="bars">
       <caption class="unseen">${caption}</caption>
       ${rows.map(
-        ({ label, parts }) => html`
-          <tr><th scope="row">${label}</th><td class="bar">${bar(parts, most)}</td>
-          <td class="number">${formatNumber(sumOf(parts))} <small>${formatPercent(sumOf(parts), whole)}</small></td></tr>`,
+        ({ label, segments }) => html`
+          <tr><th scope="row">${label}</th><td class="bar">${bar(segments, most)}</td>
+          <td class="number">${formatNumber(sumOf(segments))} <small>${formatPercent(sumOf(segments), whole)}</small></td></tr>`,
       )}
     </table>`
 }
 
 /** One bar alone, its whole width being `most`; it stands in something of the class `bars`. */
-export function bar(parts: Bar['parts'], most: number): Html {
+export function bar(segments: Bar['segments'], most: number): Html {
   let x = 0
-  const pieces = parts.map(({ value, kind }) => {
+  const pieces = segments.map(({ value, kind }) => {
     const width = (100 * value) / most
     const piece = html`<rect class="fill-${kind}" x="${x.toFixed(2)}" y="0" width="${width.toFixed(2)}" height="8" />`
     x += width
@@ -77,5 +77,5 @@ export function bar(parts: Bar['parts'], most: number): Html {
   return html`<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">${pieces}</svg>`
 }
 
-const sumOf = (parts: readonly { readonly value: number }[]) =>
-  parts.reduce((sum, { value }) => sum + value, 0)
+const sumOf = (segments: readonly { readonly value: number }[]) =>
+  segments.reduce((sum, { value }) => sum + value, 0)

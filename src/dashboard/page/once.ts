@@ -2,18 +2,19 @@ import { html } from 'hono/html'
 import type { Random } from '../../base/random.ts'
 import { ApiProblem } from '../api.ts'
 import type { Html } from './html.ts'
-import type { Sent } from './sent.ts'
+import type { SubmittedForm } from './sent.ts'
 
 const FIELD = '_once'
 
 /** What a form was numbered with; handed to `ask` as `once`. Undefined: somebody took the field out. */
-export const onceOf = ({ text }: Pick<Sent, 'text'>): string | undefined => text(FIELD) || undefined
+export const readNonce = ({ text }: Pick<SubmittedForm, 'text'>): string | undefined =>
+  text(FIELD) || undefined
 
 /**
  * The field that numbers a form that makes something, so that a double click makes one thing. A form that was refused
  * gets another number with its other content; one that is still being answered keeps it, and is told its answer then.
  */
-export function onceField(
+export function nonceField(
   random: Random,
   before: { readonly once?: string | undefined; readonly problem?: Error | undefined } = {},
 ): Html {

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { MEANINGS, REASONS, type Reason } from '../../verdict/reason.ts'
+import { REASON_TEXTS, REASONS, type Reason } from '../../verdict/reason.ts'
 import { type Html, NOTHING } from './html.ts'
 
 /** A reason as it is read: “accepted email”, “no MX record”. */
@@ -8,7 +8,7 @@ export const reasonWord = (reason: Reason): string =>
 
 /** The same in a table, where what it means would make rows tall. */
 export const reasonCell = (reason: Reason): Html =>
-  html`<span class="reason" title="${MEANINGS[reason].means}">${reasonWord(reason)}</span>`
+  html`<span class="reason" title="${REASON_TEXTS[reason].means}">${reasonWord(reason)}</span>`
 
 /** What the reasons of a table mean, for who has nothing to point with; in one order, each once. */
 export function meanings(shown: readonly (Reason | null)[]): Html {
@@ -18,7 +18,7 @@ export function meanings(shown: readonly (Reason | null)[]): Html {
     <details class="meanings">
       <summary>What the reasons mean</summary>
       <dl>${there.map(reason => {
-        const { means, todo } = MEANINGS[reason]
+        const { means, todo } = REASON_TEXTS[reason]
         return html`<dt>${reasonWord(reason)}</dt><dd>${means} <small>What to do: ${todo}</small></dd>`
       })}</dl>
     </details>`

@@ -4,7 +4,7 @@ import { ApiProblem } from '../api.ts'
 import type { Env } from '../parts.ts'
 
 /** The fields of a form that was sent. */
-export type Sent = {
+export type SubmittedForm = {
   /** What was written into a field; empty where it is not there. */
   readonly text: (name: string) => string
   /** What was chosen of several, such as boxes. */
@@ -12,7 +12,7 @@ export type Sent = {
 }
 
 /** Reads a form. */
-export async function sentForm(c: Context<Env>): Promise<Sent> {
+export async function sentForm(c: Context<Env>): Promise<SubmittedForm> {
   const fields = await c.req.parseBody({ all: true })
   const all = (name: string) =>
     [fields[name] ?? []].flat().filter(value => typeof value === 'string')

@@ -7,12 +7,12 @@ import { form } from '../page/form.ts'
 import { page } from '../page/layout.ts'
 import { Refusal } from '../page/refusal.ts'
 import { time } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { leaveNote } from './cookie.ts'
 import { may } from './signed-in.ts'
 
 /** Who is signed in to an account, and ending that. */
-export function sessionRoutes({ database, clock }: DashboardParts): Hono<Env> {
+export function sessionRoutes({ database, clock }: DashboardDeps): Hono<Env> {
   /** A key that may not change others neither sees who came with them nor signs them out. */
   async function visible(c: Context<Env>): Promise<readonly ListedSession[]> {
     const user = c.get('user')

@@ -1,12 +1,12 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
-import { hashOf, isWellFormed } from '../../account/key.ts'
+import { hashSecret, isWellFormed } from '../../account/key.ts'
 import { domainAllowed, ipAllowed } from '../../account/restriction.ts'
 import { permits } from '../../account/scope.ts'
 import { newSessionToken, SESSION_MAX_MS } from '../../account/session.ts'
 import { SECOND } from '../../base/clock.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { type FoundKey, findKeyByHash } from '../../store/account/keys.ts'
 import { createSession, endSession } from '../../store/account/sessions.ts'
 import { write } from '../../store/database.ts'
@@ -15,30 +15,30 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { barePage } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { copyable } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { dropToken, keepToken } from './cookie.ts'
 import { checkSameSite, shortForms } from './csrf.ts'
 import { userOf } from './signed-in.ts'
 
 /** Signing in with a key, signing out, and the key of the first start. */
-export function signInRoutes(parts: DashboardParts): Hono<Env> {
-  const { database, firstKeys } = parts
+export function signInRoutes(deps: DashboardDeps): Hono<Env> {
+  const { database, firstKeys } = deps
   return new Hono<Env>()
     .get('/sign-in', async c => {
       const next = ownPath(c.req.query('next'))
-      if ((await userOf(c, parts)) !== null) return c.redirect(next, 303)
-      return signInPage(c, parts, { next })
+      if ((await userOf(c, deps)) !== null) return c.redirect(next, 303)
+      return signInPage(c, deps, { next })
     })
     .post('/sign-in', shortForms(), async c => {
       checkSameSite(c)
       const { key, next } = await c.req.parseBody()
       const text = typeof key === 'string' ? key.trim() : ''
-      const found = await keyOf(parts, text)
-      const refusal = refusalOf(c, parts, found)
+      const found = await keyOf(deps, text)
+      const refusal = refusalOf(c, deps, found)
       if (found === null || refusal !== null) {
-        return signInPage(c, parts, { next: ownPath(next), refusal, status: 401 })
+        return signInPage(c, deps, { next: ownPath(next), refusal, status: 401 })
       }
-      await begin(c, parts, found)
+      await begin(c, deps, found)
       return c.redirect(ownPath(next), 303)
     })
     .post('/sign-out', async c => {
@@ -58,9 +58,9 @@ export function signInRoutes(parts: DashboardParts): Hono<Env> {
     .post('/welcome/:token', async c => {
       checkSameSite(c)
       const key = firstKeys.take(c.req.param('token'))
-      const found = key === null ? null : await keyOf(parts, key)
+      const found = key === null ? null : await keyOf(deps, key)
       if (key === null || found === null) return gone(c)
-      await begin(c, parts, found)
+      await begin(c, deps, found)
       const body = html`
         <p>Your key, shown this once:</p>
         <p>${copyable(key)}</p>
@@ -83,7 +83,7 @@ type SignIn = {
   readonly status?: 401
 }
 
-function signInPage(c: Context<Env>, { settings }: DashboardParts, o: SignIn) {
+function signInPage(c: Context<Env>, { settings }: DashboardDeps, o: SignIn) {
   const body = html`
     ${o.refusal ? notice('bad', o.refusal) : NOTHING} ${isKept(c, settings.baseUrl) ? NOTHING : notKept()}
     <form method="post" action="/sign-in">
@@ -111,9 +111,9 @@ const notKept = (): Html =>
     'This page came without TLS from another machine, so your browser will not keep the session. Open it by https.',
   )
 
-async function keyOf({ database, clock }: DashboardParts, text: string): Promise<FoundKey | null> {
+async function keyOf({ database, clock }: DashboardDeps, text: string): Promise<FoundKey | null> {
   // Guessing is hopeless: a key has 190 bits, and a mistyped one is told by its checksum.
-  const found = isWellFormed(text) ? await findKeyByHash(database, hashOf(text)) : null
+  const found = isWellFormed(text) ? await findKeyByHash(database, hashSecret(text)) : null
   if (found === null) return null
   const ends = [found.key.expiresAt, found.secretExpiresAt]
   return ends.some(end => end !== null && end <= clock.now()) ? null : found
@@ -122,7 +122,7 @@ async function keyOf({ database, clock }: DashboardParts, text: string): Promise
 /** Why a key opens nothing here, in a sentence; null: it does. */
 function refusalOf(
   c: Context<Env>,
-  { settings }: DashboardParts,
+  { settings }: DashboardDeps,
   found: FoundKey | null,
 ): string | null {
   if (found === null) {
@@ -140,15 +140,18 @@ function refusalOf(
     : `The key “${key.name}” may not be used from ${c.get('ip')}.`
 }
 
-async function begin(c: Context<Env>, parts: DashboardParts, found: FoundKey): Promise<void> {
+async function begin(c: Context<Env>, deps: DashboardDeps, found: FoundKey): Promise<void> {
   const { key, secretExpiresAt } = found
-  const { database, random, clock } = parts
+  const { database, random, clock } = deps
   const { token, hash } = newSessionToken(random)
   await write(database, trx =>
     createSession(trx, {
       ...{ id: `ses_${random.token(ID_LENGTH)}`, hash },
       ...{ keyId: key.id, accountId: key.accountId, now: clock.now(), secretExpiresAt },
-      ...{ ip: c.get('ip'), agent: cleanText(c.req.header('User-Agent') ?? '', AGENT_LENGTH_MAX) },
+      ...{
+        ip: c.get('ip'),
+        agent: sanitizeText(c.req.header('User-Agent') ?? '', AGENT_LENGTH_MAX),
+      },
     }),
   )
   keepToken(c, token, SESSION_MAX_MS / SECOND)

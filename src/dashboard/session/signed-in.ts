@@ -2,13 +2,13 @@ import type { Context, MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import { ipAllowed } from '../../account/restriction.ts'
 import { permits, type Scope } from '../../account/scope.ts'
-import { csrfOf, hashOfToken } from '../../account/session.ts'
+import { csrfToken, hashToken } from '../../account/session.ts'
 import { MINUTE } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import { findSession, touchSession } from '../../store/account/sessions.ts'
-import { writeBeside } from '../../store/database.ts'
+import { writeConcurrent } from '../../store/database.ts'
 import { apiFor } from '../api.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { sessionToken } from './cookie.ts'
 
 /** Who is signed in, by the key that they signed in with. */
@@ -32,12 +32,12 @@ export type SignedIn = {
 export const may = (user: SignedIn, scope: Scope): boolean => permits(user.scopes, scope)
 
 /** Lets only those on who are signed in; others are shown where they can. */
-export function signedIn(parts: DashboardParts): MiddlewareHandler<Env> {
+export function signedIn(deps: DashboardDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
-    const user = await userOf(c, parts)
+    const user = await userOf(c, deps)
     if (user === null) return isFromElsewhere(c) ? comeAgain(c) : toSignIn(c)
     c.set('user', user)
-    c.set('api', apiFor(c, parts, user))
+    c.set('api', apiFor(c, deps, user))
     return next()
   }
 }
@@ -45,24 +45,24 @@ export function signedIn(parts: DashboardParts): MiddlewareHandler<Env> {
 /** Who a request's cookie says that it is from; null: nobody who may be here. */
 export async function userOf(
   c: Context<Env>,
-  { database, clock, log }: DashboardParts,
+  { database, clock, log }: DashboardDeps,
 ): Promise<SignedIn | null> {
   const token = sessionToken(c)
   if (token === null) return null
   const now = clock.now()
-  const found = await findSession(database, hashOfToken(token), now)
+  const found = await findSession(database, hashToken(token), now)
   if (found === null || !permits(found.key.scopes, 'dashboard')) return null
   const { session, key, account } = found
   // The API would refuse what pages ask of it; some pages show what they know without asking.
   if (!ipAllowed(key, c.get('ip'))) return null
   if (isByHand(c) && now - session.lastSeenAt > TOUCH_EVERY_MS) {
     // Nobody should wait for it, nor be turned away where the disk is full.
-    writeBeside(database, trx => touchSession(trx, session.id, now)).catch(error =>
-      log.warn('the last use of a session could not be noted', { why: messageOf(error) }),
+    writeConcurrent(database, trx => touchSession(trx, session.id, now)).catch(error =>
+      log.warn('the last use of a session could not be noted', { why: errorMessage(error) }),
     )
   }
   return {
-    ...{ sessionId: session.id, csrf: csrfOf(token) },
+    ...{ sessionId: session.id, csrf: csrfToken(token) },
     secretExpiresAt: session.secretExpiresAt,
     ...{ keyId: key.id, keyName: key.name, scopes: key.scopes },
     ...{ accountId: account.id, accountName: account.name, plan: account.plan },

@@ -69,7 +69,7 @@ export const keysCard = (keys: Stats['data']['keys']): Html => html`
         .toSorted((a, b) => b.verifications - a.verifications)
         .map(key => ({
           label: key.key_name ?? `${key.key_id} (revoked)`,
-          parts: CLASSES.map(kind => ({ value: key[kind], kind })),
+          segments: CLASSES.map(kind => ({ value: key[kind], kind })),
         })),
     )}
   </section>`

@@ -3,8 +3,8 @@ import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { DAY } from '../../base/clock.ts'
 import type { HistoryPage, Verification } from '../../client/types.ts'
-import { OPINIONS, REASONS } from '../../verdict/reason.ts'
-import { classOf } from '../../verdict/verdict.ts'
+import { REASONS, VERDICT_BY_REASON } from '../../verdict/reason.ts'
+import { toClass } from '../../verdict/verdict.ts'
 import { queryOf } from '../api.ts'
 import { field, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
@@ -135,7 +135,7 @@ const table = (items: readonly Verification[]): Html => html`
       one => html`
         <tr>
           <th scope="row">${one.email}</th>
-          <td>${badge(classOf({ ...OPINIONS[one.reason], valid: one.valid, risk: one.risk_level }))}</td>
+          <td>${badge(toClass({ ...VERDICT_BY_REASON[one.reason], valid: one.valid, risk: one.risk_level }))}</td>
           <td>${reasonCell(one.reason)}</td>
           <td>${askedBy(one)}${one.cached ? html` <small>known from before</small>` : NOTHING}</td>
           <td>${time(one.created_at)}</td>

@@ -5,14 +5,14 @@ import type { Credits, Limits, Stats } from '../../client/types.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { daysCard, keysCard, totals } from './counted.ts'
 import { creditCard } from './credits.ts'
 import { filterOf, HISTORY_PART, historyPart, historySection } from './history.ts'
 import { limitsCard } from './limits.ts'
 
 /** What an account verified, what that cost, and how much is left. */
-export function usageRoutes({ settings }: DashboardParts): Hono<Env> {
+export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
   return new Hono<Env>().get('/usage', async c => {
     const isForHistory = c.req.header('HX-Target') === HISTORY_PART
     if (isForHistory && c.req.header('HX-Request') === 'true') {
@@ -49,7 +49,7 @@ async function usagePage(c: Context<Env>, baseUrl: string): Promise<Response> {
     body: html`
       ${
         total.verifications === 0
-          ? lesson(baseUrl)
+          ? hint(baseUrl)
           : html`${totals(total)} ${daysCard(days, total)} ${keysCard(keys)}`
       }
       <div class="grid">${creditCard(credits.data)} ${limitsCard(limits.data.limits)}</div>
@@ -64,7 +64,7 @@ const periods = (chosen: Period): Html => html`
       html`<a class="button" href="/usage?period=${period}" ${period === chosen ? html`aria-current="page"` : NOTHING}>${name}</a>`,
   )}</nav>`
 
-const lesson = (baseUrl: string): Html => html`
+const hint = (baseUrl: string): Html => html`
   ${empty({
     title: 'Nothing was verified in this time',
     text: 'What is verified, by pages, programs and lists, is counted here by day, by key and by what came of it.',

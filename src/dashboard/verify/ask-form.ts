@@ -3,10 +3,10 @@ import { html } from 'hono/html'
 import { type Html, NOTHING } from '../page/html.ts'
 import type { Env } from '../parts.ts'
 import { csrfField } from '../session/csrf.ts'
-import type { Wish } from './wish.ts'
+import type { VerifyForm } from './wish.ts'
 
 /** The form of the page: an address, and how to ask about it. */
-export const wishForm = (c: Context<Env>, { email, sandbox, again }: Wish): Html => html`
+export const optionsForm = (c: Context<Env>, { email, sandbox, again }: VerifyForm): Html => html`
   <form method="post" action="/verify" id="wish" data-verify>
     ${csrfField(c)}
     <div class="row">
@@ -38,9 +38,9 @@ const PREFIXES = html`
   </details>`
 
 /** Asks about one address by one click. */
-export const askForm = (
+export const verifyForm = (
   c: Context<Env>,
-  { email, sandbox, again }: Wish,
+  { email, sandbox, again }: VerifyForm,
   label: string | Html,
 ): Html => html`
   <form method="post" action="/verify" data-verify>

@@ -1,12 +1,12 @@
 import type { Context } from 'hono'
-import { OPINIONS } from '../../verdict/reason.ts'
-import { classOf } from '../../verdict/verdict.ts'
+import { VERDICT_BY_REASON } from '../../verdict/reason.ts'
+import { toClass } from '../../verdict/verdict.ts'
 import type { Env } from '../parts.ts'
-import { after, begun, isOver, type Progress } from './progress.ts'
+import { after, isDone, type Progress, started } from './progress.ts'
 import { rows } from './rows.ts'
-import { askAndTell } from './told.ts'
+import { verifyWithEvents } from './told.ts'
 import { spokenVerdict } from './verdict.ts'
-import type { Wish } from './wish.ts'
+import type { VerifyForm } from './wish.ts'
 
 /** What is to be changed in the page. */
 export type Change =
@@ -20,23 +20,23 @@ export type Change =
 /** Asks about an address; gives the changes of the page as they come, so that its markup is written in one place. */
 export async function* liveChanges(
   c: Context<Env>,
-  wish: Wish,
+  form: VerifyForm,
   gone: AbortSignal,
 ): AsyncGenerator<Change> {
-  let progress = begun(wish)
+  let progress = started(form)
   let shown = await rendered(c, progress)
   yield* shown.map(one => ({ html: one }))
-  for await (const told of askAndTell(c.get('api'), wish, gone)) {
-    progress = after(progress, told)
-    const isLine = told.event === 'step' && told.data.step === 'line'
-    if (isLine) yield { line: told.data.text }
+  for await (const events of verifyWithEvents(c.get('api'), form, gone)) {
+    progress = after(progress, events)
+    const isLine = events.event === 'step' && events.data.step === 'line'
+    if (isLine) yield { line: events.data.text }
     const now = await rendered(c, progress)
     // A dialogue has many lines: it is not sent anew for each.
     yield* now
       .filter((one, n) => one !== shown[n] && !(isLine && one.includes(DIALOGUE)))
       .map(one => ({ html: one }))
     shown = now
-    if (isOver(progress)) yield { over: spoken(progress) }
+    if (isDone(progress)) yield { over: spoken(progress) }
   }
 }
 
@@ -47,7 +47,7 @@ const rendered = (c: Context<Env>, progress: Progress): Promise<string[]> =>
 
 function spoken({ result, error }: Progress): string {
   if (result === null) return error?.error ?? ''
-  return spokenVerdict(result, classOf(OPINIONS[result.reason]))
+  return spokenVerdict(result, toClass(VERDICT_BY_REASON[result.reason]))
 }
 
 /** One JSON on each line. The signal that `changes` is given aborts as soon as nobody reads any more. */

@@ -1,11 +1,11 @@
 import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
-import type { DomainStep, ServerStep, Told } from './told.ts'
-import type { Wish } from './wish.ts'
+import type { DomainStep, ServerStep, VerifyEvents } from './told.ts'
+import type { VerifyForm } from './wish.ts'
 
 /** How far a verification is, by what was told of it. */
 export type Progress = {
   /** Null: nothing was asked yet. */
-  readonly wish: Wish | null
+  readonly form: VerifyForm | null
   readonly syntax: { readonly ok: boolean; readonly text: string } | null
   readonly domain: DomainStep | null
   /** One for each mail server that was called, with what came of it last. */
@@ -19,20 +19,20 @@ export type Progress = {
 
 /** Nothing was asked yet. */
 export const IDLE: Progress = {
-  ...{ wish: null, syntax: null, domain: null, servers: [], lines: [], cached: null },
+  ...{ form: null, syntax: null, domain: null, servers: [], lines: [], cached: null },
   ...{ result: null, error: null },
 }
 
 /** It begins. */
-export const begun = (wish: Wish): Progress => ({ ...IDLE, wish })
+export const started = (form: VerifyForm): Progress => ({ ...IDLE, form })
 
-export const isOver = ({ result, error }: Progress): boolean => result !== null || error !== null
+export const isDone = ({ result, error }: Progress): boolean => result !== null || error !== null
 
 /** What is known when that was told, too. */
-export function after(progress: Progress, told: Told): Progress {
-  if (told.event === 'step') return afterStep(progress, told.data)
-  if (told.event === 'result') return { ...progress, result: told.data }
-  return { ...progress, error: { ...told.data, status: told.status ?? 503 } }
+export function after(progress: Progress, events: VerifyEvents): Progress {
+  if (events.event === 'step') return afterStep(progress, events.data)
+  if (events.event === 'result') return { ...progress, result: events.data }
+  return { ...progress, error: { ...events.data, status: events.status ?? 503 } }
 }
 
 function afterStep(progress: Progress, step: VerifyStep): Progress {

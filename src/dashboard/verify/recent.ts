@@ -1,8 +1,8 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { HistoryPage } from '../../client/types.ts'
-import { OPINIONS } from '../../verdict/reason.ts'
-import { classOf } from '../../verdict/verdict.ts'
+import { VERDICT_BY_REASON } from '../../verdict/reason.ts'
+import { toClass } from '../../verdict/verdict.ts'
 import { ApiProblem } from '../api.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
@@ -10,7 +10,7 @@ import { reasonCell } from '../page/reason.ts'
 import { badge, time } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
-import { askForm } from './ask-form.ts'
+import { verifyForm } from './ask-form.ts'
 
 const SHOWN = 10
 /** By then the books, which write in groups, have what was verified. */
@@ -57,6 +57,6 @@ async function latest(c: Context<Env>): Promise<readonly Item[] | ApiProblem> {
 
 const line = (c: Context<Env>, { email, reason, created_at: at }: Item) => html`
   <tr>
-    <td class="long">${email}</td><td>${badge(classOf(OPINIONS[reason]))}</td><td>${reasonCell(reason)}</td><td>${time(at)}</td>
-    <td>${askForm(c, { email, sandbox: false, again: false }, html`Again<span class="unseen"> for ${email}</span>`)}</td>
+    <td class="long">${email}</td><td>${badge(toClass(VERDICT_BY_REASON[reason]))}</td><td>${reasonCell(reason)}</td><td>${time(at)}</td>
+    <td>${verifyForm(c, { email, sandbox: false, again: false }, html`Again<span class="unseen"> for ${email}</span>`)}</td>
   </tr>`

@@ -1,11 +1,11 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { OPINIONS } from '../../verdict/reason.ts'
-import { classOf } from '../../verdict/verdict.ts'
+import { VERDICT_BY_REASON } from '../../verdict/reason.ts'
+import { toClass } from '../../verdict/verdict.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import type { Env } from '../parts.ts'
-import { isOver, type Progress } from './progress.ts'
+import { isDone, type Progress } from './progress.ts'
 import type { DomainStep } from './told.ts'
 import { verdictBody } from './verdict.ts'
 
@@ -34,11 +34,11 @@ const row = (name: string, title: string, { state, text, more }: Row): Html => h
   </li>`
 
 function syntaxRow(progress: Progress): Row {
-  const { wish, syntax } = progress
+  const { form, syntax } = progress
   const text = 'Whether it is written as an address must be.'
   if (syntax !== null) return { state: syntax.ok ? 'ok' : 'bad', text: syntax.text }
-  if (isOver(progress)) return { state: null, text: 'It was not looked at.' }
-  return { state: wish === null ? null : 'now', text }
+  if (isDone(progress)) return { state: null, text: 'It was not looked at.' }
+  return { state: form === null ? null : 'now', text }
 }
 
 function domainRow(progress: Progress): Row {
@@ -47,7 +47,7 @@ function domainRow(progress: Progress): Row {
     const state = domain.ok === null ? 'open' : domain.ok ? 'ok' : 'bad'
     return { state, text: domain.text }
   }
-  if (isOver(progress)) return { state: null, text: 'It was not looked up.' }
+  if (isDone(progress)) return { state: null, text: 'It was not looked up.' }
   const state = syntax?.ok ? 'now' : null
   return { state, text: 'Whether the domain is there, and where its mail goes.' }
 }
@@ -63,7 +63,7 @@ function serversRow(progress: Progress): Row {
     const more = html`${before.map(line => html`<p>${line}</p>`)}${list}`
     return { state: last.ok ? 'ok' : 'open', text: text ?? '', more }
   }
-  if (isOver(progress)) return { state: null, text: 'None of them was called.', more: list }
+  if (isDone(progress)) return { state: null, text: 'None of them was called.', more: list }
   const state = domain?.ok ? 'now' : null
   return { state, text: 'Whether the servers that take its mail answer.', more: list }
 }
@@ -82,14 +82,14 @@ function hostsOf(domain: DomainStep | null): Html {
 }
 
 function dialogueRow(progress: Progress): Row {
-  const { wish, servers, lines, cached } = progress
-  const isGoingOn = wish !== null && !isOver(progress)
+  const { form, servers, lines, cached } = progress
+  const isGoingOn = form !== null && !isDone(progress)
   // Its place is kept while it may still begin.
   const more = isGoingOn || lines.length > 0 ? dialogue(lines) : NOTHING
   const text = 'What we (C) and the mail server (S) say to one another. No mail is sent.'
   if (lines.length > 0) return { state: isGoingOn ? 'now' : 'ok', text, more }
   if (cached !== null) return { state: null, text: 'Nothing had to be said.', more }
-  if (isOver(progress)) return { state: null, text: 'Nothing was said.' }
+  if (isDone(progress)) return { state: null, text: 'Nothing was said.' }
   return { state: servers.at(-1)?.ok ? 'now' : null, text, more }
 }
 
@@ -98,15 +98,15 @@ const dialogue = (lines: readonly string[]) =>
   html`<pre class="dialogue" tabindex="0" role="region" aria-label="Lines of the dialogue">${lines.map(line => `${line}\n`).join('')}</pre>`
 
 function verdictRow(c: Context<Env>, progress: Progress): Row {
-  const { wish, result, error } = progress
+  const { form, result, error } = progress
   if (error !== null) {
     return { state: 'open', text: '', more: notice('bad', error.error) }
   }
-  if (result === null || wish === null) {
+  if (result === null || form === null) {
     return { state: null, text: 'What it all means, and what to do.' }
   }
-  const kind = classOf(OPINIONS[result.reason])
-  return { state: STATES[kind], text: '', more: verdictBody(c, { wish, result, kind }) }
+  const kind = toClass(VERDICT_BY_REASON[result.reason])
+  return { state: STATES[kind], text: '', more: verdictBody(c, { form, result, kind }) }
 }
 
 const STATES = { deliverable: 'ok', risky: 'open', undeliverable: 'bad', unknown: 'open' } as const

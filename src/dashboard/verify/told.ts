@@ -1,10 +1,10 @@
 import { eventsOf } from '../../client/connection/stream.ts'
 import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
 import type { Api } from '../api.ts'
-import type { Wish } from './wish.ts'
+import type { VerifyForm } from './wish.ts'
 
 /** What the API tells of one verification; the last one is a result or an error. */
-export type Told =
+export type VerifyEvents =
   | { readonly event: 'step'; readonly data: VerifyStep }
   | { readonly event: 'result'; readonly data: SingleResult }
   | { readonly event: 'error'; readonly data: ErrorBody; readonly status?: number }
@@ -16,20 +16,20 @@ export type ServerStep = Extract<VerifyStep, { readonly step: 'server' }>
  * Asks the API about an address, and tells what it tells. Never throws: what goes wrong is the last that is told. Once
  * `gone` aborts nobody listens any more, so that the API need not wait for the next thing to be said.
  */
-export async function* askAndTell(
+export async function* verifyWithEvents(
   api: Api,
-  wish: Wish,
+  form: VerifyForm,
   gone: AbortSignal = NEVER,
-): AsyncGenerator<Told> {
+): AsyncGenerator<VerifyEvents> {
   try {
-    const answer = await askFor(api, wish)
+    const answer = await askFor(api, form)
     if (!answer.ok || answer.body === null) {
-      return yield { event: 'error', data: await refusalOf(answer, wish), status: answer.status }
+      return yield { event: 'error', data: await refusalOf(answer, form), status: answer.status }
     }
     const body = answer.body.pipeThrough(new TransformStream(), { signal: gone })
-    for await (const told of eventsOf<Told>(body)) {
-      yield told
-      if (told.event !== 'step') return
+    for await (const events of eventsOf<VerifyEvents>(body)) {
+      yield events
+      if (events.event !== 'step') return
     }
   } catch {
     // The service says why in its log.
@@ -39,7 +39,7 @@ export async function* askAndTell(
 
 const NEVER = new AbortController().signal
 
-const askFor = (api: Api, { email, sandbox, again }: Wish): Promise<Response> =>
+const askFor = (api: Api, { email, sandbox, again }: VerifyForm): Promise<Response> =>
   api.fetch('/v1/verify/single?include=flags,evidence', {
     method: 'POST',
     headers: {
@@ -50,7 +50,7 @@ const askFor = (api: Api, { email, sandbox, again }: Wish): Promise<Response> =>
   })
 
 /** Errors that the sandbox simulates have no sentence: they are as short as the interface shows them. */
-async function refusalOf(answer: Response, { sandbox }: Wish): Promise<ErrorBody> {
+async function refusalOf(answer: Response, { sandbox }: VerifyForm): Promise<ErrorBody> {
   const body = (await answer.json()) as ErrorBody
   if (!sandbox || body.code !== undefined) return body
   const error = `For this address the sandbox simulates an error: programs are answered ${answer.status} with “${body.error}”.`

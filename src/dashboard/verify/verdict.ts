@@ -3,20 +3,20 @@ import { html } from 'hono/html'
 import { SECOND } from '../../base/clock.ts'
 import { formatDuration } from '../../base/format.ts'
 import type { SingleResult } from '../../client/types.ts'
-import { MEANINGS } from '../../verdict/reason.ts'
+import { REASON_TEXTS } from '../../verdict/reason.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { badge, time } from '../page/text.ts'
 import type { Env } from '../parts.ts'
-import { askForm } from './ask-form.ts'
+import { verifyForm } from './ask-form.ts'
 import { type Evidence, evidenceOf } from './evidence.ts'
-import type { Wish } from './wish.ts'
+import type { VerifyForm } from './wish.ts'
 
-type Judged = { readonly wish: Wish; readonly result: SingleResult; readonly kind: Class }
+type Judged = { readonly form: VerifyForm; readonly result: SingleResult; readonly kind: Class }
 
 /** A verdict: what it is, what it means, what to do, and what it rests on. */
-export function verdictBody(c: Context<Env>, { wish, result, kind }: Judged): Html {
-  const { means, todo } = MEANINGS[result.reason]
+export function verdictBody(c: Context<Env>, { form, result, kind }: Judged): Html {
+  const { means, todo } = REASON_TEXTS[result.reason]
   const evidence = evidenceOf(result)
   return html`
     <p class="verdict">${badge(kind)} <b>${result.email}</b> <code>${result.reason}</code>
@@ -24,30 +24,34 @@ export function verdictBody(c: Context<Env>, { wish, result, kind }: Judged): Ht
     <p>${means}</p>
     ${fault(evidence)}
     <p><b>What to do:</b> ${todo}</p>
-    ${suggestion(c, wish, result)} ${reply(evidence)} ${figures(result, evidence)} ${traits(result)}
-    ${result.cached ? askForm(c, { ...wish, email: result.email, again: true }, 'Ask the mail server now') : NOTHING}`
+    ${suggestion(c, form, result)} ${reply(evidence)} ${figures(result, evidence)} ${flags(result)}
+    ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Ask the mail server now') : NOTHING}`
 }
 
 /** The verdict in a sentence or two, to be read out. */
 export const spokenVerdict = ({ email, reason }: SingleResult, kind: Class): string =>
-  `${email} is ${kind}. ${MEANINGS[reason].means}`
+  `${email} is ${kind}. ${REASON_TEXTS[reason].means}`
 
 /** Where an address is wrong, by the place in it. */
 const fault = ({ syntax }: Evidence) =>
   syntax === null ? NOTHING : html`<p>${syntax.message} <small>${syntax.rule}</small></p>`
 
-function suggestion(c: Context<Env>, wish: Wish, { did_you_mean: meant }: SingleResult): Html {
+function suggestion(
+  c: Context<Env>,
+  form: VerifyForm,
+  { did_you_mean: meant }: SingleResult,
+): Html {
   if (meant === null || meant === undefined) return NOTHING
   return html`
     <div class="row suggestion"><p>Did you mean <b>${meant}</b>?</p>
-    ${askForm(c, { ...wish, email: meant, again: false }, 'Verify it')}</div>`
+    ${verifyForm(c, { ...form, email: meant, again: false }, 'Verify it')}</div>`
 }
 
 /** What the mail server said, and how that is understood. */
 function reply({ answer }: Evidence): Html {
   if (answer === null) return NOTHING
-  const parts = [answer.code, answer.enhanced_code, answer.text]
-  const said = parts.filter(part => part !== null && part !== '').join(' ')
+  const deps = [answer.code, answer.enhanced_code, answer.text]
+  const said = deps.filter(part => part !== null && part !== '').join(' ')
   const quote = said === '' ? NOTHING : html`The reply: <q class="mono">${said}</q> `
   return html`<p>${quote}${PLAIN.has(answer.why) ? NOTHING : answer.meaning}</p>`
 }
@@ -78,7 +82,7 @@ function originOf(result: SingleResult, { syntax }: Evidence): Html | string | n
 const figure = (name: string, value: Html | string | null | undefined) =>
   value ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : NOTHING
 
-const TRAITS = {
+const FLAG_TEXTS = {
   is_disposable: 'It belongs to a service for throw-away mail.',
   is_role: 'It belongs to a function, not to a person.',
   is_catch_all: 'Its domain takes mail for every name.',
@@ -86,8 +90,8 @@ const TRAITS = {
   is_relay: 'Its domain forwards mail to an address that it hides.',
 } as const
 
-function traits({ flags }: SingleResult): Html {
-  const names = Object.keys(TRAITS) as (keyof typeof TRAITS)[]
-  const held = names.filter(name => flags?.[name] === true).map(name => TRAITS[name])
+function flags({ flags }: SingleResult): Html {
+  const names = Object.keys(FLAG_TEXTS) as (keyof typeof FLAG_TEXTS)[]
+  const held = names.filter(name => flags?.[name] === true).map(name => FLAG_TEXTS[name])
   return held.length === 0 ? NOTHING : html`<p><small>${held.join(' ')}</small></p>`
 }

@@ -4,31 +4,32 @@ import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { page, part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
-import { wishForm } from './ask-form.ts'
+import { optionsForm } from './ask-form.ts'
 import { changesBody, liveChanges } from './live.ts'
-import { after, begun, IDLE, type Progress } from './progress.ts'
+import { after, IDLE, type Progress, started } from './progress.ts'
 import { recent } from './recent.ts'
 import { steps } from './rows.ts'
-import { askAndTell } from './told.ts'
-import { NO_WISH, readWish } from './wish.ts'
+import { verifyWithEvents } from './told.ts'
+import { EMPTY_FORM, readVerifyForm } from './wish.ts'
 
 /** One address, answered step by step as it happens; without scripts the whole answer as a page. */
-export function verifyRoutes(_parts: DashboardParts): Hono<Env> {
+export function verifyRoutes(_parts: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .get('/verify', c => verifyPage(c, IDLE, c.req.query('email')))
     .get('/verify/recent', async c => part(c, await recent(c)))
     .post('/verify', async c => {
-      const wish = await readWish(c)
-      let progress = begun(wish)
-      for await (const told of askAndTell(c.get('api'), wish)) progress = after(progress, told)
+      const form = await readVerifyForm(c)
+      let progress = started(form)
+      for await (const events of verifyWithEvents(c.get('api'), form))
+        progress = after(progress, events)
       return verifyPage(c, progress)
     })
     .post('/verify/steps', async c => {
-      const wish = await readWish(c)
+      const form = await readVerifyForm(c)
       return c.body(
-        changesBody(gone => liveChanges(c, wish, gone)),
+        changesBody(gone => liveChanges(c, form, gone)),
         200,
         {
           'Content-Type': 'application/x-ndjson; charset=utf-8',
@@ -40,11 +41,11 @@ export function verifyRoutes(_parts: DashboardParts): Hono<Env> {
 }
 
 async function verifyPage(c: Context<Env>, progress: Progress, email = ''): Promise<Response> {
-  const { wish, error } = progress
+  const { form, error } = progress
   if (!may(c.get('user'), 'verify:single')) return page(c, { title: 'Verify', body: notAllowed(c) })
   const body = html`
     <p>Can this address receive mail? Its mail server is asked, and no mail is sent.</p>
-    ${wishForm(c, wish ?? { ...NO_WISH, email })}
+    ${optionsForm(c, form ?? { ...EMPTY_FORM, email })}
     <p id="said" class="unseen" role="status"></p>
     <section aria-labelledby="steps-title">
       <h2 id="steps-title">Step by step</h2>

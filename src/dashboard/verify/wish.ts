@@ -3,7 +3,7 @@ import { sentForm } from '../page/sent.ts'
 import type { Env } from '../parts.ts'
 
 /** What somebody wants to know of which address. */
-export type Wish = {
+export type VerifyForm = {
   readonly email: string
   /** True: the answer is simulated. */
   readonly sandbox: boolean
@@ -11,10 +11,10 @@ export type Wish = {
   readonly again: boolean
 }
 
-export const NO_WISH: Wish = { email: '', sandbox: false, again: false }
+export const EMPTY_FORM: VerifyForm = { email: '', sandbox: false, again: false }
 
 /** What the form of the page says. */
-export async function readWish(c: Context<Env>): Promise<Wish> {
+export async function readVerifyForm(c: Context<Env>): Promise<VerifyForm> {
   const { text } = await sentForm(c)
   // A space that is copied along with an address goes; one inside is a fault, and is told as one.
   return { email: text('email'), sandbox: text('sandbox') !== '', again: text('again') !== '' }

@@ -2,10 +2,10 @@ import { Hono } from 'hono'
 import { pluralize } from '../../base/format.ts'
 import type { Recovered, RotatedWebhook, WebhookAnswer, WebhookTest } from '../../client/types.ts'
 import { part } from '../page/layout.ts'
-import { onceOf } from '../page/once.ts'
+import { readNonce } from '../page/once.ts'
 import { Refusal } from '../page/refusal.ts'
 import { problemWith, sentForm } from '../page/sent.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { endpointPage, pathOf } from './endpoint.ts'
 import { bodyOf, draftOf } from './endpoint-form.ts'
@@ -14,7 +14,7 @@ import { secretPage } from './secret.ts'
 import { outcome } from './test-outcome.ts'
 
 /** What can be done with an endpoint. */
-export function actionRoutes(parts: DashboardParts): Hono<Env> {
+export function actionRoutes(deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .post('/webhooks/:id', async c => {
       const id = c.req.param('id')
@@ -23,7 +23,7 @@ export function actionRoutes(parts: DashboardParts): Hono<Env> {
       try {
         await c.get('api').ask<WebhookAnswer>(pathOf(id), { method: 'PATCH', body })
       } catch (error) {
-        return endpointPage(c, parts, id, { draft, problem: problemWith(error) })
+        return endpointPage(c, deps, id, { draft, problem: problemWith(error) })
       }
       leaveNote(c, 'The webhook is changed.')
       return c.redirect(`/webhooks/${encodeURIComponent(id)}`, 303)
@@ -48,7 +48,7 @@ export function actionRoutes(parts: DashboardParts): Hono<Env> {
       const id = c.req.param('id')
       const sent = await sentForm(c)
       const body = { grace_period_seconds: Number(sent.text('grace')) }
-      const options = { body, once: onceOf(sent) }
+      const options = { body, once: readNonce(sent) }
       const { data } = await c.get('api').ask<RotatedWebhook>(`${pathOf(id)}/secret`, options)
       return secretPage(c, {
         ...{ title: 'The new secret', webhookId: data.id, url: data.url, secret: data.secret },

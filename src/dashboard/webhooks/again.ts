@@ -4,14 +4,14 @@ import { DAY, HOUR, SECOND } from '../../base/clock.ts'
 import type { Webhook } from '../../client/types.ts'
 import { field, form, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { onceField } from '../page/once.ts'
+import { nonceField } from '../page/once.ts'
 import { time } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 
 /** Sends once more what was given up. */
 export const recoverForm = (
   c: Context<Env>,
-  { clock }: DashboardParts,
+  { clock }: DashboardDeps,
   { id, active, failing_since }: Webhook,
 ): Html => html`
   <section class="card">
@@ -47,7 +47,7 @@ const MINUTES = 'YYYY-MM-DDTHH:MM'.length
 /** Gives the endpoint another secret. */
 export const rotateForm = (
   c: Context<Env>,
-  { random }: DashboardParts,
+  { random }: DashboardDeps,
   { id, secret_hint, previous_secret_expires_at: previous }: Webhook,
 ): Html => html`
   <section class="card">
@@ -58,7 +58,7 @@ export const rotateForm = (
       c,
       `/webhooks/${id}/secret`,
       html`
-        ${onceField(random)}
+        ${nonceField(random)}
         ${select({ label: 'The secret of now goes on for', name: 'grace', choices: GRACES })}
         <button>Make a new secret</button>`,
     )}

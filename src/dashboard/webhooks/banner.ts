@@ -10,7 +10,7 @@ import { may } from '../session/signed-in.ts'
 import { pathOf } from './endpoint.ts'
 
 /** What every page tells of webhooks in trouble: nothing, where there is none or the key may not see them. */
-export async function webhookTroubles(c: Context<Env>): Promise<readonly Html[]> {
+export async function webhookAlerts(c: Context<Env>): Promise<readonly Html[]> {
   // Their own pages tell more of them.
   if (c.req.path === '/webhooks' || !may(c.get('user'), 'webhooks:read')) return []
   const api = c.get('api')
@@ -19,9 +19,9 @@ export async function webhookTroubles(c: Context<Env>): Promise<readonly Html[]>
     const elsewhere = data.webhooks.filter(
       ({ id }) => !`${c.req.path}/`.startsWith(`/webhooks/${id}/`),
     )
-    const [first, ...others] = elsewhere.filter(isTroubled)
+    const [first, ...others] = elsewhere.filter(isFailing)
     if (first === undefined) return []
-    return [others.length === 0 ? await trouble(api, first) : several(others.length + 1)]
+    return [others.length === 0 ? await alert(api, first) : several(others.length + 1)]
   } catch (error) {
     // A page is shown without its banner rather than not at all.
     if (error instanceof ApiProblem) return []
@@ -29,10 +29,10 @@ export async function webhookTroubles(c: Context<Env>): Promise<readonly Html[]>
   }
 }
 
-const isTroubled = ({ active, disabled_reason, failing_since }: Webhook) =>
+const isFailing = ({ active, disabled_reason, failing_since }: Webhook) =>
   active ? failing_since !== null : disabled_reason !== null
 
-async function trouble(api: Api, webhook: Webhook): Promise<Html> {
+async function alert(api: Api, webhook: Webhook): Promise<Html> {
   const { id, url, active, disabled_reason: reason, failing_since: since } = webhook
   const link = html`<a href="/webhooks/${id}">Look at its deliveries</a>.`
   if (!active) {

@@ -7,19 +7,19 @@ import { form } from '../page/form.ts'
 import { NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { onceField, onceOf } from '../page/once.ts'
+import { nonceField, readNonce } from '../page/once.ts'
 import { problemWith, sentForm } from '../page/sent.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { bodyOf, type Draft, draftOf, endpointFields } from './endpoint-form.ts'
 import { secretPage } from './secret.ts'
 
 /** Making an endpoint. */
-export function createRoutes(parts: DashboardParts): Hono<Env> {
+export function createRoutes(deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
-    .get('/webhooks/new', c => formPage(c, parts, { draft: UNWRITTEN }))
+    .get('/webhooks/new', c => formPage(c, deps, { draft: UNWRITTEN }))
     .post('/webhooks', async c => {
       const sent = await sentForm(c)
-      const [draft, once] = [draftOf(sent), onceOf(sent)]
+      const [draft, once] = [draftOf(sent), readNonce(sent)]
       try {
         const options = { body: bodyOf(draft), once }
         const { data } = await c.get('api').ask<CreatedWebhook>('/v1/webhooks', options)
@@ -28,7 +28,7 @@ export function createRoutes(parts: DashboardParts): Hono<Env> {
           ...{ secret: data.secret, previousUntil: null },
         })
       } catch (error) {
-        return formPage(c, parts, { draft, once, problem: problemWith(error) })
+        return formPage(c, deps, { draft, once, problem: problemWith(error) })
       }
     })
 }
@@ -43,7 +43,7 @@ type Shown = {
 
 async function formPage(
   c: Context<Env>,
-  { random }: DashboardParts,
+  { random }: DashboardDeps,
   { draft, once, problem }: Shown,
 ): Promise<Response> {
   const fields = await endpointFields(c, draft, { isNew: true })
@@ -51,7 +51,7 @@ async function formPage(
     title: 'New webhook',
     body: html`
       ${problem === undefined ? NOTHING : notice('bad', problem.message)}
-      ${form(c, '/webhooks', html`${onceField(random, { once, problem })} ${fields} <button class="primary">Make the webhook</button>`)}
+      ${form(c, '/webhooks', html`${nonceField(random, { once, problem })} ${fields} <button class="primary">Make the webhook</button>`)}
       <p><small>Its secret is shown on the next page, once.</small></p>`,
     ...(problem && { status: problem.status as 400 }),
   })

@@ -31,7 +31,7 @@ export function deliveryRoutes(): Hono<Env> {
       const api = c.get('api')
       const { data } = await api.ask<DeliveryDetailAnswer>(deliveryPath(id, delivery))
       if (c.req.header('HX-Request') === 'true') {
-        return c.req.query('seen') === markOf(data) ? c.body(null, 204) : part(c, course(c, data))
+        return c.req.query('seen') === markOf(data) ? c.body(null, 204) : part(c, history(c, data))
       }
       const { data: webhook } = await api.ask<WebhookAnswer>(pathOf(id))
       return deliveryPage(c, webhook, data)
@@ -58,7 +58,7 @@ const deliveryPage = (c: Context<Env>, webhook: Webhook, detail: DeliveryDetail)
       <p>To <a href="/webhooks/${webhook.id}">${webhook.url}</a>. The event has the ID <code>${detail.event_id}</code>, the
         same at each attempt.</p>
       ${webhook.active ? NOTHING : notice('warn', 'The webhook is switched off, so nothing is sent to it. Switch it on first.')}
-      ${course(c, detail)}
+      ${history(c, detail)}
       ${request(detail)}`,
   })
 
@@ -72,7 +72,7 @@ const retryButton = (c: Context<Env>, { id, active }: Webhook, detail: DeliveryD
     : NOTHING
 
 /** How far it is, and its attempts: what changes while it is under way. */
-function course(c: Context<Env>, detail: DeliveryDetail): Html {
+function history(c: Context<Env>, detail: DeliveryDetail): Html {
   const chosen = Number(c.req.query('attempt'))
   const shown = detail.attempts.find(({ number }) => number === chosen) ?? detail.attempts.at(-1)
   const path = `/webhooks/${detail.webhook_id}/deliveries/${detail.id}`

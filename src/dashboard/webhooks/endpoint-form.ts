@@ -3,7 +3,7 @@ import { html } from 'hono/html'
 import type { EventList } from '../../client/types.ts'
 import { boxes, field } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import type { Sent } from '../page/sent.ts'
+import type { SubmittedForm } from '../page/sent.ts'
 import type { Env } from '../parts.ts'
 
 /** An endpoint as a form has it. */
@@ -15,7 +15,7 @@ export type Draft = {
 }
 
 /** What somebody wrote into the form. */
-export const draftOf = ({ text, all }: Sent): Draft => ({
+export const draftOf = ({ text, all }: SubmittedForm): Draft => ({
   ...{ url: text('url'), events: all('events'), description: text('description') },
   active: text('active') === 'true',
 })

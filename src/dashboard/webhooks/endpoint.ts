@@ -8,20 +8,20 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { recoverForm, rotateForm } from './again.ts'
 import { type Draft, endpointFields } from './endpoint-form.ts'
 import { isForLog, logPart, logSection } from './log.ts'
-import { standingOf } from './standing.ts'
+import { endpointBadge } from './standing.ts'
 import { outcome } from './test-outcome.ts'
 
 /** One endpoint: how it stands, what was sent to it, and all that can be done with it. */
-export function endpointRoutes(parts: DashboardParts): Hono<Env> {
+export function endpointRoutes(deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>().get('/webhooks/:id', async c => {
     const id = c.req.param('id')
-    return isForLog(c) ? logPart(c, id) : endpointPage(c, parts, id)
+    return isForLog(c) ? logPart(c, id) : endpointPage(c, deps, id)
   })
 }
 
@@ -30,23 +30,23 @@ export type Refused = { readonly draft: Draft; readonly problem: ApiProblem }
 
 export async function endpointPage(
   c: Context<Env>,
-  parts: DashboardParts,
+  deps: DashboardDeps,
   id: string,
   refused?: Refused,
 ): Promise<Response> {
   const api = c.get('api')
   const { data: webhook } = await api.ask<WebhookAnswer>(pathOf(id))
-  const standing = standingOf(webhook)
+  const status = endpointBadge(webhook)
   const mayWrite = may(c.get('user'), 'webhooks:write')
   return page(c, {
     title: webhook.url,
     actions: mayWrite ? buttons(c, webhook) : html`<small>${LOOK_ONLY}</small>`,
     body: html`
       ${refused === undefined ? NOTHING : notice('bad', refused.problem.message)}
-      ${notice(standing.tone, html`<b>${standing.word}</b> · ${standing.text}`)}
+      ${notice(status.tone, html`<b>${status.word}</b> · ${status.text}`)}
       <div id="tested" aria-live="polite">${await tested(c, id)}</div>
       ${await logSection(c, webhook)}
-      ${mayWrite ? await settings(c, parts, webhook, refused) : NOTHING}`,
+      ${mayWrite ? await settings(c, deps, webhook, refused) : NOTHING}`,
     ...(refused && { status: refused.problem.status as 400 }),
   })
 }
@@ -76,7 +76,7 @@ async function tested(c: Context<Env>, id: string): Promise<Html> {
 
 async function settings(
   c: Context<Env>,
-  parts: DashboardParts,
+  deps: DashboardDeps,
   webhook: Webhook,
   refused: Refused | undefined,
 ): Promise<Html> {
@@ -91,7 +91,7 @@ async function settings(
         <p><small>Made ${time(webhook.created_at)}, changed ${time(webhook.updated_at)}.</small></p>
       </section>
       <div>
-        ${recoverForm(c, parts, webhook)} ${rotateForm(c, parts, webhook)}
+        ${recoverForm(c, deps, webhook)} ${rotateForm(c, deps, webhook)}
         <section class="card">
           <h2>Delete it</h2>
           ${confirmed(c, {

@@ -6,16 +6,16 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
-import { standingBadge } from './standing.ts'
+import { renderBadge } from './standing.ts'
 
 /** All endpoints, or what they are good for where there is none. */
-export function listRoutes({ settings }: DashboardParts): Hono<Env> {
+export function listRoutes({ settings }: DashboardDeps): Hono<Env> {
   return new Hono<Env>().get('/webhooks', async c => {
     const { data } = await c.get('api').ask<WebhookList>('/v1/webhooks')
     const isEmpty = data.total === 0
-    const body = isEmpty ? await lesson(c, settings.baseUrl) : table(data.webhooks)
+    const body = isEmpty ? await hint(c, settings.baseUrl) : table(data.webhooks)
     return page(c, { title: 'Webhooks', body, actions: isEmpty ? NOTHING : newButton(c) })
   })
 }
@@ -38,13 +38,13 @@ const row = (webhook: Webhook): Html => html`
   <tr>
     <th scope="row"><a href="/webhooks/${webhook.id}">${webhook.url}</a>
       ${webhook.description === null ? NOTHING : html`<br /><small>${webhook.description}</small>`}</th>
-    <td>${standingBadge(webhook)}</td>
+    <td>${renderBadge(webhook)}</td>
     <td>${webhook.events.map(event => html`<code>${event}</code> `)}</td>
     <td>${time(webhook.created_at)}</td>
   </tr>`
 
 /** Who has no webhook sees what one would get. */
-async function lesson(c: Context<Env>, baseUrl: string): Promise<Html> {
+async function hint(c: Context<Env>, baseUrl: string): Promise<Html> {
   const { data } = await c.get('api').ask<EventList>('/v1/webhooks/events')
   const example = JSON.stringify(data.events[0]?.example, null, 2)
   return html`

@@ -5,14 +5,14 @@ import type { Tone } from '../page/notice.ts'
 import { time } from '../page/text.ts'
 
 /** How an endpoint stands, as a word and as sentences. */
-export type Standing = {
+export type EndpointBadge = {
   readonly tone: Tone
   readonly word: string
   /** What that means, and what to do about it. */
   readonly text: Html
 }
 
-export function standingOf(webhook: Webhook): Standing {
+export function endpointBadge(webhook: Webhook): EndpointBadge {
   const { active, disabled_reason: reason, failing_since: since } = webhook
   if (!active && reason !== null) return switchedOff(webhook, reason)
   if (!active) return { tone: 'info', word: 'off', text: OFF }
@@ -29,7 +29,7 @@ const failing = (
   1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours; after five days of nothing but failures the webhook is switched
   off. The deliveries below say what went wrong.`
 
-const switchedOff = (webhook: Webhook, reason: string): Standing => ({
+const switchedOff = (webhook: Webhook, reason: string): EndpointBadge => ({
   tone: 'bad',
   word: 'switched off',
   text: html`ev switched it off ${time(webhook.updated_at)}: ${reason}
@@ -39,8 +39,8 @@ const switchedOff = (webhook: Webhook, reason: string): Standing => ({
 })
 
 /** The same in a table. */
-export const standingBadge = (webhook: Webhook): Html => {
-  const { tone, word } = standingOf(webhook)
+export const renderBadge = (webhook: Webhook): Html => {
+  const { tone, word } = endpointBadge(webhook)
   const { disabled_reason: reason, failing_since: since } = webhook
   const why =
     !webhook.active && reason !== null

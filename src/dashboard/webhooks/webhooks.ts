@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import type { DashboardParts, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../parts.ts'
 import { actionRoutes } from './actions.ts'
 import { createRoutes } from './create.ts'
 import { deliveryRoutes } from './delivery.ts'
@@ -7,13 +7,13 @@ import { endpointRoutes } from './endpoint.ts'
 import { listRoutes } from './list.ts'
 
 /** Where an account wants to be told of events, and what was sent there. */
-export function webhooksRoutes(parts: DashboardParts): Hono<Env> {
+export function webhooksRoutes(deps: DashboardDeps): Hono<Env> {
   const router = new Hono<Env>()
-  router.route('/', listRoutes(parts))
+  router.route('/', listRoutes(deps))
   // Before the endpoints by their IDs, as it looks like one.
-  router.route('/', createRoutes(parts))
-  router.route('/', endpointRoutes(parts))
-  router.route('/', actionRoutes(parts))
+  router.route('/', createRoutes(deps))
+  router.route('/', endpointRoutes(deps))
+  router.route('/', actionRoutes(deps))
   router.route('/', deliveryRoutes())
   return router
 }

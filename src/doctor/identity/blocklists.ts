@@ -1,4 +1,4 @@
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { DnsAnswer, Resolver } from '../../dns/resolver.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { BLOCKLISTS, type Blocklist, SPAMHAUS_CODES } from './blocklist-table.ts'
@@ -77,7 +77,7 @@ function listing(
     zone === 'zen.spamhaus.org'
       ? SPAMHAUS_CODES.find(([pattern]) => codes.some(code => pattern.test(code)))
       : undefined
-  const why = [meant?.[1], reason === null ? undefined : `“${cleanText(reason)}”`]
+  const why = [meant?.[1], reason === null ? undefined : `“${sanitizeText(reason)}”`]
     .filter(text => text !== undefined)
     .join('; ')
   const says = `${ip} is on the list of ${title} (${codes.join(', ')})${why === '' ? '' : `: ${why}`}`

@@ -21,13 +21,13 @@ export async function reverseName(
   const name = back.find(one => one === plain(helo)) ?? back[0]
   return name === undefined
     ? unconfirmed(ip, names, found)
-    : judged(resolver, ip, name, helo, signal)
+    : toFinding(resolver, ip, name, helo, signal)
 }
 
 /** RFC 7208 §5.5 looks at as many; one is right. */
 const NAMES_MAX = 10
 
-async function judged(
+async function toFinding(
   resolver: Resolver,
   ip: string,
   name: string,
@@ -86,12 +86,12 @@ function unconfirmed(
 
 /** The address in its name, in either order, or a word for ranges that are dealt out. */
 function looksGeneric(name: string, ip: string): boolean {
-  const parts = partsOf(ip)
-  if (parts.length === 4) {
+  const deps = partsOf(ip)
+  if (deps.length === 4) {
     const numbers = name.split(/[^0-9]+/).map(text => text.replace(/^0+(?=\d)/, ''))
     const line = `.${numbers.join('.')}.`
-    const orders = [parts, parts.toReversed()].map(order => `.${order.join('.')}.`)
-    const hex = parts.map(part => Number(part).toString(16).padStart(2, '0')).join('')
+    const orders = [deps, deps.toReversed()].map(order => `.${order.join('.')}.`)
+    const hex = deps.map(part => Number(part).toString(16).padStart(2, '0')).join('')
     if (orders.some(order => line.includes(order)) || name.includes(hex)) return true
   }
   return /(^|[.-])(dyn|dynamic|dhcp|pool|[av]?dsl|pppoe?|dial(up|in)|broadband|cable|cust|customers?|residential|unassigned)\d*[.-]/.test(

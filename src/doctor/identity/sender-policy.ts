@@ -1,4 +1,4 @@
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { isIpv6 } from './ip.ts'
@@ -18,12 +18,12 @@ export async function senderPolicy(
   // Names that only say HELO rarely have a record, and nobody asks for one.
   if (spf.result === 'none' && mailFrom === '')
     return ok(`${domain} has no SPF record, and needs none`)
-  return judged(spf, domain, ip)
+  return toFinding(spf, domain, ip)
 }
 
-function judged({ result, record, fault }: SpfResult, domain: string, ip: string): Finding {
+function toFinding({ result, record, fault }: SpfResult, domain: string, ip: string): Finding {
   const network = `${isIpv6(ip) ? 'ip6' : 'ip4'}:${ip}`
-  const add = `Add ${network} to the SPF record of ${domain}${record === null ? '' : `, which now is “${cleanText(record)}”`}.`
+  const add = `Add ${network} to the SPF record of ${domain}${record === null ? '' : `, which now is “${sanitizeText(record)}”`}.`
   switch (result) {
     case 'pass':
       return ok(`SPF of ${domain} lets ${ip} send`)
@@ -41,8 +41,8 @@ function judged({ result, record, fault }: SpfResult, domain: string, ip: string
       return warn(`SPF of ${domain} could not be read: ${fault}`, 'Run this again.')
     case 'permerror':
       return fail(
-        `SPF of ${domain} is broken: ${cleanText(fault ?? '')}`,
-        `Mend the SPF record of ${domain}${record === null ? '' : `, which now is “${cleanText(record)}”`}.`,
+        `SPF of ${domain} is broken: ${sanitizeText(fault ?? '')}`,
+        `Mend the SPF record of ${domain}${record === null ? '' : `, which now is “${sanitizeText(record)}”`}.`,
       )
     default:
       return result satisfies never

@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { messageOf } from '../../base/error.ts'
-import { lookAtDatabase } from '../../store/care/look.ts'
+import { errorMessage } from '../../base/error.ts'
+import { inspectDatabase } from '../../store/care/look.ts'
 import { isPostgresUrl } from '../../store/database.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
@@ -14,7 +14,7 @@ export async function dataDirectoryFinding(dataDir: string, databaseUrl: string)
       'Name a folder that you may write with --data-dir, or set that right.',
     )
   }
-  const look = isPostgresUrl(databaseUrl) ? ELSEWHERE : lookAtDatabase(databaseUrl)
+  const look = isPostgresUrl(databaseUrl) ? ELSEWHERE : inspectDatabase(databaseUrl)
   if (look.kind === 'unusable') {
     return fail(
       `the database ${look.file} cannot be used: ${look.why}`,
@@ -64,7 +64,7 @@ async function reasonAgainst(dataDir: string): Promise<string | null> {
     await access(folder, constants.W_OK | constants.X_OK)
     return null
   } catch (error) {
-    return messageOf(error)
+    return errorMessage(error)
   }
 }
 

@@ -20,7 +20,7 @@ export function databaseServerFindings(
       ),
     ]
   }
-  const wrong = [...refusals(look), ...troubles(look, connectionsMax)]
+  const wrong = [...refusals(look), ...problems(look, connectionsMax)]
   return wrong.length > 0 ? wrong : [ok(wellSaid(look, place))]
 }
 
@@ -68,7 +68,7 @@ const CLOCK_OFF_MAX_MS = 5 * SECOND
 /** A list of a million rows commits some twenty thousand times. */
 const COMMIT_MAX_MS = 50
 
-function troubles(facts: ServerFacts, connectionsMax: number): Finding[] {
+function problems(facts: ServerFacts, connectionsMax: number): Finding[] {
   const { limit, clockAheadMs, commitMs } = facts
   return [
     limit.max - limit.used < connectionsMax &&

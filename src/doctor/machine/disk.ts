@@ -1,4 +1,4 @@
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import { formatBytes } from '../../base/format.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { nearestFolder } from './data-directory.ts'
@@ -15,7 +15,7 @@ export async function diskFinding(machine: Machine, dataDir: string): Promise<Fi
     return free < FREE_GOOD ? warn(says, todo) : ok(says)
   } catch (error) {
     return warn(
-      `how much room ${folder} has cannot be seen: ${messageOf(error)}`,
+      `how much room ${folder} has cannot be seen: ${errorMessage(error)}`,
       'Look at it with df, or name another folder with --data-dir.',
     )
   }

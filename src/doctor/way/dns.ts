@@ -4,15 +4,15 @@ import type { DnsAnswer, DnsFault, RecordType, Resolver } from '../../dns/resolv
 import {
   type CheckFailure,
   type CheckResult,
-  nobodysName,
-  readCheckAnswers,
+  evaluateCheckAnswers,
+  randomAbsentName,
 } from '../../dns/resolver-check.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /** One DNS server, asked alone. */
 export type DnsServer = { readonly name: string; readonly resolver: Resolver }
 
-export type DnsWorld = {
+export type DnsCheckDeps = {
   readonly dnsServers: readonly DnsServer[]
   /** Names that must have MX records; empty: a server that lies is only a warning. */
   readonly dnsCheckNames: readonly string[]
@@ -22,15 +22,15 @@ export type DnsWorld = {
 
 /** Whether each DNS server answers for these names, how fast, and whether it tells the truth. */
 export async function dnsFindings(
-  world: DnsWorld,
+  deps: DnsCheckDeps,
   names: readonly string[],
   signal: AbortSignal,
 ): Promise<Finding[]> {
   const healths = await Promise.all(
-    world.dnsServers.map(server => examine(server, world, names, signal)),
+    deps.dnsServers.map(server => checkServer(server, deps, names, signal)),
   )
-  const somebodyAnswers = healths.some(({ answered }) => answered > 0)
-  return healths.map(health => judged(health, somebodyAnswers))
+  const anyAnswers = healths.some(({ answered }) => answered > 0)
+  return healths.map(health => toFinding(health, anyAnswers))
 }
 
 type Health = {
@@ -43,19 +43,19 @@ type Health = {
   readonly isChecked: boolean
 }
 
-async function examine(
+async function checkServer(
   { name, resolver }: DnsServer,
-  { clock, random, dnsCheckNames }: DnsWorld,
+  { clock, random, dnsCheckNames }: DnsCheckDeps,
   names: readonly string[],
   signal: AbortSignal,
 ): Promise<Health> {
   const ask = async (question: string, type: RecordType) => {
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const answer: DnsAnswer<RecordType> = await resolver.resolve(question, type, signal)
-    return { answer, tookMs: clock.ticks() - begunAt }
+    return { answer, tookMs: clock.monotonicNow() - startedAt }
   }
   const [invented, known, others] = await Promise.all([
-    ask(nobodysName(random), 'A'),
+    ask(randomAbsentName(random), 'A'),
     Promise.all(dnsCheckNames.map(name => ask(name, 'MX'))),
     Promise.all(names.map(name => ask(name, 'A'))),
   ])
@@ -69,7 +69,7 @@ async function examine(
     answered: answered.length,
     medianMs: Math.round(times[Math.floor(times.length / 2)] ?? 0),
     faults: answers.flatMap(({ answer }) => ('fault' in answer ? [answer.fault] : [])),
-    check: readCheckAnswers(invented.answer, knownAnswers),
+    check: evaluateCheckAnswers(invented.answer, knownAnswers),
     isChecked: dnsCheckNames.length > 0,
   }
 }
@@ -80,14 +80,14 @@ const SLOW_MS = 500
 const isAnswer = (answer: DnsAnswer<RecordType>) =>
   'records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data'
 
-function judged(health: Health, somebodyAnswers: boolean): Finding {
+function toFinding(health: Health, anyAnswers: boolean): Finding {
   const { server, asked, answered, medianMs } = health
   const counted = `${server} answered ${answered} of ${asked} questions`
-  if (answered === 0) return dead(health, somebodyAnswers)
+  if (answered === 0) return dead(health, anyAnswers)
   const { check } = health
   if (typeof check !== 'string') {
-    const judge = health.isChecked ? fail : warn
-    return judge(`${server} does not tell the truth: ${check.detail}`, TODO[check.kind])
+    const toVerdict = health.isChecked ? fail : warn
+    return toVerdict(`${server} does not tell the truth: ${check.detail}`, TODO[check.kind])
   }
   if (answered < asked) {
     return warn(
@@ -108,9 +108,9 @@ const TODO = {
     'Such a server hides domains that do not exist, and makes blocklists list everybody. Name another with --dns.',
 } as const satisfies Record<CheckFailure['kind'], string>
 
-function dead({ server, faults }: Health, somebodyAnswers: boolean): Finding {
+function dead({ server, faults }: Health, anyAnswers: boolean): Finding {
   const says = `${server} answers nothing: ${wordsOf(faults)}`
-  return somebodyAnswers
+  return anyAnswers
     ? warn(says, 'Take it off the list of servers (--dns, or /etc/resolv.conf): it costs time.')
     : fail(says, 'Name a working DNS server with --dns, or mend /etc/resolv.conf.')
 }

@@ -1,9 +1,9 @@
 import { type Finding, ok, warn } from '../finding.ts'
 import { isIpv6 } from '../identity/ip.ts'
-import type { Visit } from './visit.ts'
+import type { HandshakeResult } from './visit.ts'
 
 /** Whether IPv6 serves too; null where none could be tried. It is no fault to have none, but one to have half of it. */
-export function ipv6Finding(visits: readonly Visit[]): Finding | null {
+export function ipv6Finding(visits: readonly HandshakeResult[]): Finding | null {
   const tried = visits.filter(({ ip }) => ip !== null && isIpv6(ip))
   const called = tried.filter(({ outcome }) => outcome.kind !== 'not-public')
   if (called.length === 0) return null

@@ -1,6 +1,6 @@
 import { type Finding, ok, warn } from '../finding.ts'
 import { isIpv6, isSameIp, parseIp } from '../identity/ip.ts'
-import type { Visit } from './visit.ts'
+import type { HandshakeResult } from './visit.ts'
 
 /** The addresses that servers see us come from: one of each family at most. */
 export type OwnAddresses = { readonly addresses: readonly string[]; readonly finding: Finding }
@@ -16,7 +16,7 @@ type Ours = {
  * Many servers tell in their reply to EHLO, or as they refuse us, from where we come; what most say counts. Where
  * none does, it is the address of our end of the connections, if that is a public one.
  */
-export function ownAddresses(visits: readonly Visit[], ours: Ours): OwnAddresses {
+export function ownAddresses(visits: readonly HandshakeResult[], ours: Ours): OwnAddresses {
   const families = [false, true].map(v6 => ofFamily(visits, ours, v6)).filter(one => one !== null)
   const addresses = families.map(({ ip }) => ip)
   if (addresses.length === 0) return { addresses, finding: unknown(visits) }
@@ -30,7 +30,7 @@ export function ownAddresses(visits: readonly Visit[], ours: Ours): OwnAddresses
   return { addresses, finding }
 }
 
-function unknown(visits: readonly Visit[]): Finding {
+function unknown(visits: readonly HandshakeResult[]): Finding {
   const isReached = visits.some(({ outcome }) => ANSWERED.has(outcome.kind))
   return warn(
     'from which address we come is not known: no mail server told',
@@ -38,18 +38,18 @@ function unknown(visits: readonly Visit[]): Finding {
   )
 }
 
-const ANSWERED: ReadonlySet<Visit['outcome']['kind']> = new Set(['greeted', 'refused'])
+const ANSWERED: ReadonlySet<HandshakeResult['outcome']['kind']> = new Set(['greeted', 'refused'])
 
 /** One server may be wrong, or stand in our own network. */
 const WITNESSES_MIN = 2
 
 type Seen = { readonly ip: string; readonly source: string; readonly others: readonly string[] }
 
-function ofFamily(visits: readonly Visit[], ours: Ours, v6: boolean): Seen | null {
+function ofFamily(visits: readonly HandshakeResult[], ours: Ours, v6: boolean): Seen | null {
   const fits = (ip: string | null): ip is string =>
     ip !== null && isIpv6(ip) === v6 && ours.isPublic(ip)
-  const told = visits.flatMap(visit => toldBy(visit, ours.helo).filter(fits).slice(-1))
-  const counted = [...Map.groupBy(told, ip => ip)].sort(([, a], [, b]) => b.length - a.length)
+  const reported = visits.flatMap(visit => reportedBy(visit, ours.helo).filter(fits).slice(-1))
+  const counted = [...Map.groupBy(reported, ip => ip)].sort(([, a], [, b]) => b.length - a.length)
   const [most, ...others] = counted
   if (most !== undefined) {
     return {
@@ -64,7 +64,7 @@ function ofFamily(visits: readonly Visit[], ours: Ours, v6: boolean): Seen | nul
 }
 
 /** Gmail: "at your service, [192.0.2.1]"; Exim and Outlook: "Hello name [192.0.2.1]"; blocked: "Client host [192.0.2.1]". */
-function toldBy({ outcome }: Visit, helo: string): string[] {
+function reportedBy({ outcome }: HandshakeResult, helo: string): string[] {
   if (outcome.kind === 'greeted') {
     const [line = ''] = outcome.ehlo.text.split('\n')
     return addressesIn(line.replace(helo, ''), /\[(?:IPv6:)?([0-9a-f.:]+)\]/gi)

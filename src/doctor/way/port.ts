@@ -1,11 +1,15 @@
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Reply } from '../../smtp/reply.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { parseIp } from '../identity/ip.ts'
-import type { Outcome, Visit } from './visit.ts'
+import type { HandshakeResult, Outcome } from './visit.ts'
 
 /** Whether mail servers can be reached, and if not, where the way is closed. */
-export function portFinding(visits: readonly Visit[], port: number, proxied: boolean): Finding {
+export function portFinding(
+  visits: readonly HandshakeResult[],
+  port: number,
+  proxied: boolean,
+): Finding {
   const best = [...Map.groupBy(visits, ({ host }) => host).values()].map(bestOf)
   const greeted = best.filter(is('greeted'))
   const refused = best.filter(is('refused'))
@@ -24,11 +28,13 @@ export function portFinding(visits: readonly Visit[], port: number, proxied: boo
   )
 }
 
-type With<K extends Outcome['kind']> = Visit & { readonly outcome: Extract<Outcome, { kind: K }> }
+type With<K extends Outcome['kind']> = HandshakeResult & {
+  readonly outcome: Extract<Outcome, { kind: K }>
+}
 
 const is =
   <K extends Outcome['kind']>(kind: K) =>
-  (visit: Visit): visit is With<K> =>
+  (visit: HandshakeResult): visit is With<K> =>
     visit.outcome.kind === kind
 
 /** From the best news to the worst. */
@@ -41,14 +47,14 @@ const ORDER: readonly Outcome['kind'][] = [
   'unresolved',
 ]
 
-const bestOf = (visits: readonly Visit[]): Visit =>
+const bestOf = (visits: readonly HandshakeResult[]): HandshakeResult =>
   visits.toSorted(
     (a, b) => ORDER.indexOf(a.outcome.kind) - ORDER.indexOf(b.outcome.kind),
-  )[0] as Visit
+  )[0] as HandshakeResult
 
 function unwelcome(
   says: string,
-  greeted: readonly Visit[],
+  greeted: readonly HandshakeResult[],
   refused: readonly With<'refused'>[],
 ): Finding {
   const said = refused
@@ -62,11 +68,11 @@ function unwelcome(
 }
 
 const textOf = ({ code, enhanced, text }: Reply) =>
-  cleanText(`${code} ${enhanced === null ? '' : `${enhanced} `}${text}`, REPLY_CHARACTERS_MAX)
+  sanitizeText(`${code} ${enhanced === null ? '' : `${enhanced} `}${text}`, REPLY_CHARACTERS_MAX)
 /** Enough for what a refusal says first. */
 const REPLY_CHARACTERS_MAX = 160
 
-function closed(best: readonly Visit[], port: number, proxied: boolean): Finding {
+function closed(best: readonly HandshakeResult[], port: number, proxied: boolean): Finding {
   if (best.some(is('mute'))) {
     return fail(
       `connections to port ${port} open, but no mail server speaks on them`,
@@ -75,11 +81,11 @@ function closed(best: readonly Visit[], port: number, proxied: boolean): Finding
   }
   const dialled = best.filter(is('unreached'))
   const [first] = dialled
-  if (first === undefined) return nobodyFound(best)
+  if (first === undefined) return noHostFound(best)
   const names = dialled.map(({ host }) => host).join(', ')
   if (proxied) {
     return fail(
-      `no mail server can be reached through the proxy (${cleanText(first.outcome.detail)}): ${names}`,
+      `no mail server can be reached through the proxy (${sanitizeText(first.outcome.detail)}): ${names}`,
       `Check that the proxy runs, takes our log-in and lets connections to port ${port} pass.`,
     )
   }
@@ -87,7 +93,7 @@ function closed(best: readonly Visit[], port: number, proxied: boolean): Finding
   return fail(`no mail server can be reached (${why}): ${names}`, todo)
 }
 
-function nobodyFound(best: readonly Visit[]): Finding {
+function noHostFound(best: readonly HandshakeResult[]): Finding {
   const isPrivate = best.some(is('not-public'))
   return isPrivate
     ? fail(
@@ -107,7 +113,7 @@ function causeOf(dialled: readonly With<'unreached'>[], port: number): Cause {
   const [code = ''] = counts[0] ?? []
   const byAddress = dialled.some(({ host }) => parseIp(host) !== null)
   const cause = CAUSES[code] ?? {
-    why: cleanText(dialled[0]?.outcome.detail ?? code),
+    why: sanitizeText(dialled[0]?.outcome.detail ?? code),
     todo: BLOCKED,
   }
   const why = byAddress ? `${cause.why}, by name and by address` : cause.why

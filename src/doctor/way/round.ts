@@ -1,18 +1,14 @@
 import type { Resolver } from '../../dns/resolver.ts'
 import { addressesOf } from '../../dns/route.ts'
-import { WELL_KNOWN_EXCHANGERS } from '../../probe/egress/knock.ts'
+import { REFERENCE_MX_HOSTS } from '../../probe/egress/knock.ts'
 import { isIpv6, parseIp } from '../identity/ip.ts'
-import { type Outcome, type Visit, type VisitWorld, visit } from './visit.ts'
+import { type HandshakeDeps, type HandshakeResult, type Outcome, smtpHandshake } from './visit.ts'
 
 /**
  * Who is called at unless the user says otherwise: large providers by name, and two of them (GMX, Yahoo) by an address
  * of many years, so that trouble with the DNS is told from a closed port.
  */
-const USUAL_EXCHANGERS: readonly string[] = [
-  ...WELL_KNOWN_EXCHANGERS,
-  '212.227.17.5',
-  '188.125.72.73',
-]
+const USUAL_EXCHANGERS: readonly string[] = [...REFERENCE_MX_HOSTS, '212.227.17.5', '188.125.72.73']
 /** RFC 5321 §4.5.4.2. */
 const SMTP_PORT = 25
 
@@ -21,9 +17,9 @@ const SMTP_PORT = 25
  * as those of `ev world`, and whoever they are, the DNS names them. So no address of a stranger is dialled for nothing.
  */
 export const usualExchangers = (smtpPort: number): readonly string[] =>
-  smtpPort === SMTP_PORT ? USUAL_EXCHANGERS : WELL_KNOWN_EXCHANGERS
+  smtpPort === SMTP_PORT ? USUAL_EXCHANGERS : REFERENCE_MX_HOSTS
 
-export type RoundWorld = VisitWorld & {
+export type ProbeAllDeps = HandshakeDeps & {
   readonly resolver: Resolver
   readonly isPublic: (ip: string) => boolean
   /** Only addresses of its family can be dialled from it. */
@@ -31,28 +27,32 @@ export type RoundWorld = VisitWorld & {
 }
 
 /** Calls at all of them at once, at one address of each family. */
-export async function callAtAll(
-  world: RoundWorld,
+export async function probeAll(
+  deps: ProbeAllDeps,
   hosts: readonly string[],
   signal: AbortSignal,
-): Promise<readonly Visit[]> {
-  const visits = await Promise.all(hosts.map(host => callAt(world, host, signal)))
+): Promise<readonly HandshakeResult[]> {
+  const visits = await Promise.all(hosts.map(host => probeHost(deps, host, signal)))
   return visits.flat()
 }
 
-async function callAt(world: RoundWorld, host: string, signal: AbortSignal): Promise<Visit[]> {
-  const found = await targetsOf(world, host, signal)
+async function probeHost(
+  deps: ProbeAllDeps,
+  host: string,
+  signal: AbortSignal,
+): Promise<HandshakeResult[]> {
+  const found = await targetsOf(deps, host, signal)
   if ('fault' in found) return [notCalled(host, null, { kind: 'unresolved', fault: found.fault })]
   return Promise.all(
-    firstOfEach(found.addresses, world.sourceAddress).map(ip =>
-      world.isPublic(ip)
-        ? visit(world, { host, ip }, signal)
+    firstOfEach(found.addresses, deps.sourceAddress).map(ip =>
+      deps.isPublic(ip)
+        ? smtpHandshake(deps, { host, ip }, signal)
         : notCalled(host, ip, { kind: 'not-public' }),
     ),
   )
 }
 
-const targetsOf = async ({ resolver }: RoundWorld, host: string, signal: AbortSignal) =>
+const targetsOf = async ({ resolver }: ProbeAllDeps, host: string, signal: AbortSignal) =>
   parseIp(host) === null ? addressesOf(resolver, host, signal) : { addresses: [host] }
 
 function firstOfEach(addresses: readonly string[], sourceAddress: string | null): string[] {
@@ -62,7 +62,7 @@ function firstOfEach(addresses: readonly string[], sourceAddress: string | null)
   ) as string[]
 }
 
-const notCalled = (host: string, ip: string | null, outcome: Outcome): Visit => ({
+const notCalled = (host: string, ip: string | null, outcome: Outcome): HandshakeResult => ({
   host,
   ip,
   outcome,

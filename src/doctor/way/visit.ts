@@ -1,14 +1,14 @@
 import type { Duplex } from 'node:stream'
 import { type Clock, SECOND } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { DnsFault } from '../../dns/resolver.ts'
-import { isBroken } from '../../smtp/connection.ts'
+import { isFailure } from '../../smtp/connection.ts'
 import type { Dial } from '../../smtp/dial.ts'
 import type { Reply } from '../../smtp/reply.ts'
 import { Session } from '../../smtp/session.ts'
 
 /** One call at one address of a mail server. */
-export type Visit = {
+export type HandshakeResult = {
   /** As it was named to us: a host name or an address. */
   readonly host: string
   /** Null where none was found. */
@@ -35,7 +35,7 @@ export type Outcome =
   | { readonly kind: 'unresolved'; readonly fault: DnsFault }
   | { readonly kind: 'not-public' }
 
-export type VisitWorld = {
+export type HandshakeDeps = {
   readonly clock: Clock
   readonly dial: Dial
   readonly helo: string
@@ -50,19 +50,19 @@ const REPLY_MS = 4 * SECOND
 const SESSION_MS = 6 * SECOND
 
 /** Calls at a mail server: greeting, EHLO, QUIT and never more. */
-export async function visit(
-  world: VisitWorld,
+export async function smtpHandshake(
+  deps: HandshakeDeps,
   to: { readonly host: string; readonly ip: string },
   signal: AbortSignal,
-): Promise<Visit> {
+): Promise<HandshakeResult> {
   const limit = new AbortController()
   const giveUp = () => limit.abort()
-  const cancel = world.clock.after(CONNECT_MS, giveUp)
+  const cancel = deps.clock.after(CONNECT_MS, giveUp)
   signal.addEventListener('abort', giveUp, { once: true })
   try {
     if (signal.aborted) giveUp()
-    const socket = await world.dial.connect({ ...to, port: world.smtpPort }, limit.signal)
-    const outcome = await converse(world, socket, signal)
+    const socket = await deps.dial.connect({ ...to, port: deps.smtpPort }, limit.signal)
+    const outcome = await converse(deps, socket, signal)
     return { ...to, outcome, localAddress: localAddressOf(socket) }
   } catch (error) {
     return { ...to, outcome: unreached(error, limit.signal.aborted), localAddress: null }
@@ -73,7 +73,7 @@ export async function visit(
 }
 
 async function converse(
-  { clock, helo }: VisitWorld,
+  { clock, helo }: HandshakeDeps,
   socket: Duplex,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -97,10 +97,10 @@ async function converse(
 async function introduce(session: Session, helo: string, clock: Clock): Promise<Outcome> {
   const greeting = await session.greeting()
   const at = clock.now()
-  if (isBroken(greeting)) return { kind: 'mute', detail: greeting.detail }
+  if (isFailure(greeting)) return { kind: 'mute', detail: greeting.detail }
   if (greeting.code !== 220) return { kind: 'refused', reply: greeting }
   const ehlo = await session.ehlo(helo)
-  if (isBroken(ehlo)) return { kind: 'mute', detail: ehlo.detail }
+  if (isFailure(ehlo)) return { kind: 'mute', detail: ehlo.detail }
   return ehlo.code === 250
     ? { kind: 'greeted', greeting, ehlo, at }
     : { kind: 'refused', reply: ehlo }
@@ -108,7 +108,7 @@ async function introduce(session: Session, helo: string, clock: Clock): Promise<
 
 function unreached(error: unknown, gaveUp: boolean): Outcome {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return { kind: 'unreached', code: gaveUp ? 'ETIMEDOUT' : code, detail: messageOf(error) }
+  return { kind: 'unreached', code: gaveUp ? 'ETIMEDOUT' : code, detail: errorMessage(error) }
 }
 
 /** A dial may give any stream; one of TCP knows where it begins. */

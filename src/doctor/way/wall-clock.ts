@@ -1,10 +1,10 @@
 import { DAY, MINUTE } from '../../base/clock.ts'
 import { formatDurationInWords } from '../../base/format.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
-import type { Visit } from './visit.ts'
+import type { HandshakeResult } from './visit.ts'
 
 /** Whether our clock goes right, by the dates in the greetings of servers. */
-export function clockFinding(visits: readonly Visit[], now: number): Finding {
+export function clockFinding(visits: readonly HandshakeResult[], now: number): Finding {
   if (now < NOT_BEFORE) {
     return fail(`it is ${shown(now)} here, which is before this program was made`, SET_IT)
   }
@@ -27,14 +27,14 @@ const OFFSET_MAX_MS = 5 * MINUTE
 const SET_IT = 'Let the system keep the time: timedatectl set-ntp true, or run chrony.'
 
 /** How far our clock was ahead when the server greeted with a date of RFC 5322 §3.3, as Exim, Sendmail and Exchange do. */
-function offsetOf({ outcome }: Visit): number | null {
+function offsetOf({ outcome }: HandshakeResult): number | null {
   if (outcome.kind !== 'greeted') return null
   const [date] =
     /\d{1,2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} [+-]\d{4}/.exec(
       outcome.greeting.text,
     ) ?? []
-  const told = date === undefined ? Number.NaN : Date.parse(date)
-  return Number.isNaN(told) ? null : outcome.at - told
+  const reported = date === undefined ? Number.NaN : Date.parse(date)
+  return Number.isNaN(reported) ? null : outcome.at - reported
 }
 
 const shown = (at: number) => `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`

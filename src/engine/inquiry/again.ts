@@ -1,8 +1,8 @@
 import { HOUR, MINUTE } from '../../base/clock.ts'
 import type { Acceptance } from '../../probe/plan.ts'
-import type { Answer, SilentWhy } from '../../smtp/answer.ts'
+import type { NoResponseReason, RecipientOutcome } from '../../smtp/answer.ts'
 import type { Result } from '../../verdict/verdict.ts'
-import { DNS_PATIENCE_MS } from '../dns-pause.ts'
+import { DNS_RETRY_BUDGET_MS } from '../dns-pause.ts'
 
 /** RFC 5321 §4.5.4.1 wants patience; three tries in four hours is what we allow ourselves. */
 const TRIES_MAX = 3
@@ -15,7 +15,7 @@ const GREYLIST_DELAY_MS = 5 * MINUTE
 const DELAY_MAX_MS = HOUR
 
 /** What an item of a list has been through before it was asked this time. */
-export type Past = {
+export type AttemptHistory = {
   /** How often a server was asked about it by the egress that it is with. */
   readonly tries: number
   /** Since it was ready to be asked for the first time, in ms. */
@@ -37,23 +37,23 @@ export type Outcome = {
 }
 
 /** What whoever works on the list allows. */
-export type Terms = {
+export type RetryRules = {
   /** False: what should be asked again later ends as it is. */
   readonly wait: boolean
   /** When set, it wins over what the server names. */
   readonly greylistDelayMs: number | null
   /** The egresses that may ask the operator at present, best first. */
-  readonly willing: () => readonly string[]
+  readonly available: () => readonly string[]
   /** How long to wait until it is known whether this egress reaches anybody; null: that is known. */
-  readonly doubtMs: () => number | null
+  readonly uncertainForMs: () => number | null
   /** How long to wait for the next DNS check; null while the DNS server is believed. */
-  readonly dnsDoubtMs: () => number | null
+  readonly dnsUncertainForMs: () => number | null
   /** How much longer the operator, or the domain, is taken to refuse this egress; 0: it may be asked. */
   readonly refusedForMs: () => number
 }
 
 /** How an item of a list is asked again, and what it has been through by then. */
-export type Again = Omit<Past, 'waitedMs'> & {
+export type Retry = Omit<AttemptHistory, 'waitedMs'> & {
   readonly delayMs: number
   /** What the server said when only the catch-all test of the domain is to be made up for; else null. */
   readonly accepted: Acceptance | null
@@ -67,14 +67,14 @@ export function isDecided({ result, isBackupOnly = false }: Outcome): boolean {
 }
 
 /** How an item of a list is asked again: by another egress at once, or by the same one later. Null: its result is final. */
-export function askAgain(outcome: Outcome, past: Past, terms: Terms): Again | null {
+export function nextRetry(outcome: Outcome, past: AttemptHistory, terms: RetryRules): Retry | null {
   if (isDecided(outcome)) return null
-  const other = handOver(outcome, past, terms)
+  const other = useOtherEgress(outcome, past, terms)
   if (other !== null || !terms.wait) return other
   return (
-    askLater(outcome, past, terms) ??
-    askWhenRefusalEnds(outcome, past, terms) ??
-    askWhenKnown(outcome, past, terms)
+    retryLater(outcome, past, terms) ??
+    retryWhenBlockEnds(outcome, past, terms) ??
+    retryWhenKnown(outcome, past, terms)
   )
 }
 
@@ -82,36 +82,40 @@ export function askAgain(outcome: Outcome, past: Past, terms: Terms): Again | nu
  * The egress to ask through in place of those that were turned away, the last of them with this answer. Null where
  * the answer is not against the egress, or nobody is left to ask.
  */
-export function insteadOf(
+export function alternativeEgress(
   turnedAway: readonly string[],
-  answer: Answer,
-  willing: () => readonly string[],
+  answer: RecipientOutcome,
+  available: () => readonly string[],
 ): string | null {
   if (!mayDifferElsewhere(answer, turnedAway.length)) return null
-  return willing().find(name => !turnedAway.includes(name)) ?? null
+  return available().find(name => !turnedAway.includes(name)) ?? null
 }
 
 /** A demand for TLS that cannot be met is the same for all of us, and a host that two cannot reach is down. */
-function mayDifferElsewhere(answer: Answer, tried: number): boolean {
+function mayDifferElsewhere(answer: RecipientOutcome, tried: number): boolean {
   if (answer.kind === 'refused-us') return answer.why !== 'tls'
   const isUnreached = answer.kind === 'silent' && answer.stage === 'connect'
   return isUnreached && (answer.why === 'connect' || answer.why === 'timeout') && tried < 2
 }
 
 /** Another egress is another sender: its tries begin anew. */
-function handOver({ result, egress }: Outcome, past: Past, { willing }: Terms): Again | null {
+function useOtherEgress(
+  { result, egress }: Outcome,
+  past: AttemptHistory,
+  { available }: RetryRules,
+): Retry | null {
   const { answer } = result.evidence
   const refusedBy = [...past.refusedBy, egress]
-  const other = answer === null ? null : insteadOf(refusedBy, answer, willing)
+  const other = answer === null ? null : alternativeEgress(refusedBy, answer, available)
   if (other === null) return null
   return { delayMs: 0, tries: 0, egress: other, refusedBy, accepted: null }
 }
 
-function askLater(outcome: Outcome, past: Past, terms: Terms): Again | null {
+function retryLater(outcome: Outcome, past: AttemptHistory, terms: RetryRules): Retry | null {
   const { result, asked, egress } = outcome
   const tries = past.tries + (asked ? 1 : 0)
   const { waitedMs, refusedBy } = past
-  const delayMs = askAgainAfter(outcome, { count: tries, waitedMs }, terms.greylistDelayMs)
+  const delayMs = retryAfter(outcome, { count: tries, waitedMs }, terms.greylistDelayMs)
   if (delayMs === null) return null
   const accepted = untestedAcceptance(result)
   // A greylist knows the random name from this egress; where it cannot ask, another one may.
@@ -120,9 +124,13 @@ function askLater(outcome: Outcome, past: Past, terms: Terms): Again | null {
 }
 
 /** Others were refused, so that nobody asked about this one: it is asked when that is believed no more, by anybody. */
-function askWhenRefusalEnds({ result, asked }: Outcome, past: Past, terms: Terms): Again | null {
-  const isOver = past.waitedMs >= WAIT_IN_ALL_MAX_MS
-  if (asked || isOver || result.evidence.answer?.kind !== 'refused-us') return null
+function retryWhenBlockEnds(
+  { result, asked }: Outcome,
+  past: AttemptHistory,
+  terms: RetryRules,
+): Retry | null {
+  const isDone = past.waitedMs >= WAIT_IN_ALL_MAX_MS
+  if (asked || isDone || result.evidence.answer?.kind !== 'refused-us') return null
   const delayMs = Math.min(terms.refusedForMs(), DELAY_MAX_MS)
   const egress = past.refusedBy.length > 0 ? null : past.egress
   const accepted = untestedAcceptance(result)
@@ -130,22 +138,30 @@ function askWhenRefusalEnds({ result, asked }: Outcome, past: Past, terms: Terms
 }
 
 /** Nobody was reached, and perhaps nobody can be just now: a list begun in that moment should not end with it. */
-function askWhenKnown({ result }: Outcome, past: Past, terms: Terms): Again | null {
+function retryWhenKnown(
+  { result }: Outcome,
+  past: AttemptHistory,
+  terms: RetryRules,
+): Retry | null {
   const { answer } = result.evidence
   if (answer?.kind !== 'silent') return null
-  const delayMs = doubtOver(answer.why, past, terms)
+  const delayMs = uncertaintyEndsAt(answer.why, past, terms)
   if (delayMs === null) return null
   const { tries, egress, refusedBy } = past
   return { delayMs, tries, egress, refusedBy, accepted: null }
 }
 
-function doubtOver(why: SilentWhy, { waitedMs }: Past, terms: Terms): number | null {
-  if (why === 'connect') return terms.doubtMs()
-  return why === 'dns' && waitedMs < DNS_PATIENCE_MS ? terms.dnsDoubtMs() : null
+function uncertaintyEndsAt(
+  why: NoResponseReason,
+  { waitedMs }: AttemptHistory,
+  terms: RetryRules,
+): number | null {
+  if (why === 'connect') return terms.uncertainForMs()
+  return why === 'dns' && waitedMs < DNS_RETRY_BUDGET_MS ? terms.dnsUncertainForMs() : null
 }
 
 /** How often and how long an item was waited for. */
-export type Tries = {
+export type AttemptCount = {
   /** How often a server was asked about it so far, this time included. */
   readonly count: number
   /** Since the first time, in ms. */
@@ -160,9 +176,9 @@ export type Tries = {
  * exchangers may be back by then.
  * `greylistDelayMs`, when set, wins over what the server names.
  */
-export function askAgainAfter(
+export function retryAfter(
   { result, asked, isBackupOnly = false }: Omit<Outcome, 'egress'>,
-  tries: Tries,
+  tries: AttemptCount,
   greylistDelayMs: number | null,
 ): number | null {
   const { answer } = result.evidence

@@ -1,12 +1,12 @@
 import { EvError } from '../../base/error.ts'
-import type { Operator, OperatorReader } from '../../dns/operator.ts'
+import type { MxOperator, MxOperatorReader } from '../../dns/operator.ts'
 import { type Acceptance, hostsOf, type RouteWithHost } from '../../probe/plan.ts'
-import type { Answer, Stage } from '../../smtp/answer.ts'
+import type { RecipientOutcome, Stage } from '../../smtp/answer.ts'
 import type { Result } from '../../verdict/verdict.ts'
 
 /** The exchangers of a route that one operator runs, in the order of the route. */
-export type Exchangers = {
-  readonly operator: Operator
+export type HostAttempts = {
+  readonly operator: MxOperator
   readonly route: RouteWithHost
   /** What is known of the domain there, before anybody is asked. */
   readonly catchAll: boolean | null
@@ -24,47 +24,50 @@ const HOSTS_MAX = [2, 1] as const
  * The exchangers of a route by operator, the operator of the first host first; never empty. A list has
  * few routes, so each is sorted once. `isFree`: mailboxes of the domain are for everybody.
  */
-export function exchangersOf(
+export function mxHostsOf(
   route: RouteWithHost,
-  operators: OperatorReader,
+  operators: MxOperatorReader,
   isFree: boolean,
-): AllExchangers {
+): MxHosts {
   const known = KNOWN.get(route)
   // The operators are others when the lists are read again.
   if (known?.operators === operators && known.isFree === isFree) return known.all
   const [first, ...others] = sortedBy(operators, route).map(set => ({
     ...set,
-    catchAll: catchAllBeforehand(operators, set.operator, isFree),
+    catchAll: knownCatchAll(operators, set.operator, isFree),
   }))
   if (first === undefined) throw new EvError('internal', 'A route without hosts.')
-  const all: AllExchangers = [first, ...others]
+  const all: MxHosts = [first, ...others]
   KNOWN.set(route, { operators, isFree, all })
   return all
 }
 
-export type AllExchangers = readonly [Exchangers, ...Exchangers[]]
+export type MxHosts = readonly [HostAttempts, ...HostAttempts[]]
 
 const KNOWN = new WeakMap<
   RouteWithHost,
-  { readonly operators: OperatorReader; readonly isFree: boolean; readonly all: AllExchangers }
+  { readonly operators: MxOperatorReader; readonly isFree: boolean; readonly all: MxHosts }
 >()
 
 /**
  * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
  * one tenant and tell the truth.
  */
-function catchAllBeforehand(
-  operators: OperatorReader,
-  { name, truth }: Operator,
+function knownCatchAll(
+  operators: MxOperatorReader,
+  { name, truth }: MxOperator,
   isFree: boolean,
 ): boolean | null {
   if (truth === 'accepts-all' || truth === 'parked') return true
   return truth === 'tells' && isFree && operators.isKnown(name) ? false : null
 }
 
-function sortedBy({ of }: OperatorReader, route: RouteWithHost): Omit<Exchangers, 'catchAll'>[] {
+function sortedBy(
+  { of }: MxOperatorReader,
+  route: RouteWithHost,
+): Omit<HostAttempts, 'catchAll'>[] {
   if (route.kind === 'implicit') return [{ operator: of(route.host), route }]
-  const byOperator = new Map<string, { operator: Operator; hosts: typeof route.hosts }>()
+  const byOperator = new Map<string, { operator: MxOperator; hosts: typeof route.hosts }>()
   for (const record of route.hosts) {
     const operator = of(record.host)
     const hosts = byOperator.get(operator.name)?.hosts ?? []
@@ -80,10 +83,7 @@ function sortedBy({ of }: OperatorReader, route: RouteWithHost): Omit<Exchangers
 }
 
 /** The exchangers to ask: the catch-all test of an accepted recipient is made where it was accepted. */
-export function exchangersFor(
-  exchangers: AllExchangers,
-  accepted: Acceptance | null,
-): AllExchangers {
+export function mxHostsFor(exchangers: MxHosts, accepted: Acceptance | null): MxHosts {
   if (accepted === null) return exchangers
   const host = accepted.host ?? ''
   const there = exchangers.find(({ route }) => hostsOf(route).includes(host))
@@ -94,7 +94,7 @@ export function exchangersFor(
  * Whether a recipient was accepted by a backup alone that takes every name: the first exchangers, when
  * they can be asked again, know better.
  */
-export function isBackupOnly(exchangers: readonly Exchangers[], { evidence }: Result): boolean {
+export function isBackupOnly(exchangers: readonly HostAttempts[], { evidence }: Result): boolean {
   const { answer, catchAll, host } = evidence
   if (answer?.kind !== 'accepted' || catchAll !== true || host === null) return false
   const [first] = exchangers
@@ -106,6 +106,6 @@ export function isBackupOnly(exchangers: readonly Exchangers[], { evidence }: Re
  * (RFC 5321 §5.1 for a host that is not reached; Postfix also for a 4xx and, with smtp_skip_5xx_greeting,
  * its default, for a 5xx greeting). What is said to MAIL and RCPT holds, a refusal of us too.
  */
-export const asksNext = ({ stage }: Answer) => BEFORE_MAIL.has(stage)
+export const triesNext = ({ stage }: RecipientOutcome) => BEFORE_MAIL.has(stage)
 
 const BEFORE_MAIL: ReadonlySet<Stage> = new Set(['connect', 'greeting', 'ehlo', 'starttls'])

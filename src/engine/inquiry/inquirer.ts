@@ -1,32 +1,27 @@
 import { addressKey } from '../../address/address.ts'
 import type { Clock } from '../../base/clock.ts'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import type { Operator } from '../../dns/operator.ts'
-import type { Fleet } from '../../probe/egress/fleet.ts'
-import type { Probed, ProbeOptions } from '../../probe/lane/lane.ts'
+import type { MxOperator } from '../../dns/operator.ts'
+import type { EgressPool } from '../../probe/egress/fleet.ts'
+import type { ProbeOptions, ProbeResult } from '../../probe/lane/lane.ts'
 import type { ProbeListener } from '../../probe/lane/listener.ts'
 import { weight } from '../../probe/lane/open-session.ts'
-import { silent } from '../../probe/lane/outcome.ts'
-import type { Prober } from '../../probe/probe.ts'
+import { noResponse } from '../../probe/lane/outcome.ts'
+import type { EgressProber } from '../../probe/probe.ts'
 import type { Result } from '../../verdict/verdict.ts'
-import { limited } from '../limit.ts'
-import { memorable, type Remembered } from '../memory.ts'
-import type { Recaller } from '../recall.ts'
-import {
-  resultOfAcceptance,
-  resultOfFailure,
-  resultOfMemory,
-  resultOfProbe,
-} from '../result/conclude.ts'
-import { insteadOf } from './again.ts'
-import { asksNext, type Exchangers } from './exchangers.ts'
-import type { Inquiry } from './prepare.ts'
-import { firstTurn, questionOf, type Turn } from './turns.ts'
+import { withDeadline } from '../limit.ts'
+import { type CachedAnswer, toCacheEntry } from '../memory.ts'
+import type { BatchedCache } from '../recall.ts'
+import { fromAcceptance, fromCache, fromFailure, fromProbe } from '../result/conclude.ts'
+import { alternativeEgress } from './again.ts'
+import { type HostAttempts, triesNext } from './exchangers.ts'
+import type { ProbeTask } from './prepare.ts'
+import { type EgressTurn, firstEgressTurn, toProbeTarget } from './turns.ts'
 
-export type InquirerWorld = {
-  readonly fleet: Fleet
-  readonly memory: Recaller
+export type ProbeRunnerDeps = {
+  readonly egressPool: EgressPool
+  readonly cache: BatchedCache
   readonly clock: Clock
   readonly log: Log
   /** For one verification that somebody waits for, in ms. */
@@ -43,31 +38,31 @@ export type ProbeListOptions = {
   /** Lets the transaction under way end, says QUIT and asks nobody else. */
   readonly drain?: AbortSignal
   readonly dialogue?: boolean
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   /** Somebody waits: no connection waits for a place among those of lists. */
   readonly urgent?: boolean
   /** Called once for each inquiry; `asked` is false when no server was asked this time. */
-  readonly onResult: (inquiry: Inquiry, result: Result, asked: boolean) => void
+  readonly onResult: (task: ProbeTask, result: Result, asked: boolean) => void
   /**
    * Called in place of `onResult` where many connections to the same mail server wait for their turn: the
    * inquiry is to be made again in `delayMs`. Left out: it waits here for its turn.
    */
-  readonly onTurnLater?: (inquiry: Inquiry, delayMs: number) => void
+  readonly onTurnLater?: (task: ProbeTask, delayMs: number) => void
 }
 
 /** A pause shorter than this is waited out by a list; a longer one is handed back. */
-const LIST_PATIENCE_MS = 2_000
+const LIST_TIMEOUT_MS = 2_000
 /** What is kept of a deadline for those who hear of it to say what they know. */
-const LAST_WORDS_MS = 20
+const DEADLINE_MARGIN_MS = 20
 
 /** Takes inquiries to the mail servers and brings back results, and has definite answers remembered. */
-export class Inquirer {
-  readonly #world: InquirerWorld
+export class ProbeRunner {
+  readonly #deps: ProbeRunnerDeps
   /** Conversations under way, to their farewell. */
   readonly #runs = new Set<Promise<void>>()
 
-  constructor(world: InquirerWorld) {
-    this.#world = world
+  constructor(deps: ProbeRunnerDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -75,35 +70,35 @@ export class Inquirer {
    * another asks in the time that is left. The result is there with the reply to QUIT; closing the
    * connection goes on behind it. Never rejects.
    */
-  one(
-    inquiry: Inquiry,
+  probeOne(
+    task: ProbeTask,
     options: { dialogue: boolean; listener: ProbeListener | null },
   ): Promise<Result> {
-    const { deadlineMs, clock, closing } = this.#world
+    const { deadlineMs, clock, closing } = this.#deps
     // What the DNS took is part of the time that the caller waits.
-    const leftMs = deadlineMs - LAST_WORDS_MS - (clock.ticks() - inquiry.begunAt)
-    const { signal, done } = limited(clock, leftMs, [closing])
+    const leftMs = deadlineMs - DEADLINE_MARGIN_MS - (clock.monotonicNow() - task.startedAt)
+    const { signal, done } = withDeadline(clock, leftMs, [closing])
     return new Promise<Result>(resolve => {
-      let isOver = false
-      const tell = (result: () => Result) => {
-        if (!isOver) resolve(result())
-        isOver = true
+      let isDone = false
+      const notify = (result: () => Result) => {
+        if (!isDone) resolve(result())
+        isDone = true
       }
-      const told = (probed: Probed) => tell(() => resultOfProbe(clock, inquiry, probed))
+      const notified = (probed: ProbeResult) => notify(() => fromProbe(clock, task, probed))
       // A failure of which the caller no longer hears is none to complain of.
-      const failed = (error: unknown) => tell(() => this.#failed(inquiry, error))
+      const failed = (error: unknown) => notify(() => this.#failed(task, error))
       // Who does not hear the signal is not waited for.
-      onAbort(signal, () => clock.after(LAST_WORDS_MS, () => told(this.#outOfTime(inquiry))))
-      const run = this.#askAround(inquiry, {
+      onAbort(signal, () => clock.after(DEADLINE_MARGIN_MS, () => notified(this.#outOfTime(task))))
+      const run = this.#tryEgresses(task, {
         signal,
         drain: signal,
         single: true,
-        patienceMs: leftMs,
+        timeoutMs: leftMs,
         dialogue: options.dialogue,
         // Nothing is told after the answer.
-        listener: options.listener && hearsUnless(() => isOver, options.listener),
+        listener: options.listener && hearsUnless(() => isDone, options.listener),
         onProbed: (_, probed) => {
-          told(probed)
+          notified(probed)
           // Only closing is left: it is short, and neither the deadline nor `close` cuts it off.
           done()
         },
@@ -115,35 +110,35 @@ export class Inquirer {
   }
 
   /** Asks one operator about addresses, with one connection at a time; each gets its one result. */
-  async many(
-    operator: Operator,
-    inquiries: readonly Inquiry[],
+  async probeMany(
+    operator: MxOperator,
+    tasks: readonly ProbeTask[],
     options: ProbeListOptions,
   ): Promise<void> {
-    const { clock, closing, fleet } = this.#world
-    const prober = fleet.prober(options.egress ?? fleet.own.firstFor(operator.name))
-    const unanswered = new Set(inquiries)
+    const { clock, closing, egressPool } = this.#deps
+    const prober = egressPool.prober(options.egress ?? egressPool.own.primaryFor(operator.name))
+    const unanswered = new Set(tasks)
     const { onTurnLater } = options
     const later = onTurnLater && {
-      onTurnLater: (inquiry: Inquiry, delayMs: number) => {
-        unanswered.delete(inquiry)
-        onTurnLater(inquiry, delayMs)
+      onTurnLater: (task: ProbeTask, delayMs: number) => {
+        unanswered.delete(task)
+        onTurnLater(task, delayMs)
       },
     }
-    const { signal, done } = limited(clock, null, [options.signal, closing])
+    const { signal, done } = withDeadline(clock, null, [options.signal, closing])
     let failure: unknown = NO_ANSWER
     try {
-      const run = this.#probe(prober, inquiries, {
+      const run = this.#probe(prober, tasks, {
         signal,
         drain: options.drain ?? signal,
         single: false,
         urgent: options.urgent ?? false,
-        patienceMs: options.patienceMs ?? LIST_PATIENCE_MS,
+        timeoutMs: options.timeoutMs ?? LIST_TIMEOUT_MS,
         dialogue: options.dialogue ?? false,
         ...later,
-        onProbed: (inquiry, probed) => {
-          unanswered.delete(inquiry)
-          options.onResult(inquiry, this.#orOlder(inquiry, probed), probed.asked)
+        onProbed: (task, probed) => {
+          unanswered.delete(task)
+          options.onResult(task, this.#orOlder(task, probed), probed.asked)
         },
       })
       await this.#follow(run)
@@ -152,14 +147,13 @@ export class Inquirer {
     } finally {
       done()
     }
-    for (const inquiry of unanswered)
-      options.onResult(inquiry, this.#failed(inquiry, failure), true)
+    for (const task of unanswered) options.onResult(task, this.#failed(task, failure), true)
   }
 
   /** When nobody will ask any more: resolves when every conversation under way has come to its end. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#runs)
-    await this.#world.fleet.close()
+    await this.#deps.egressPool.close()
   }
 
   #follow(run: Promise<void>): Promise<void> {
@@ -170,67 +164,67 @@ export class Inquirer {
   }
 
   /** Asks by one egress after another, until one of them is not turned away or there is none left. */
-  async #askAround(inquiry: Inquiry, options: ProbeOptions<Inquiry>): Promise<void> {
-    const fleet = this.#world.fleet.own
-    const { operator } = inquiry
-    const willing = () => (options.signal.aborted ? [] : fleet.willing(operator.name))
+  async #tryEgresses(task: ProbeTask, options: ProbeOptions<ProbeTask>): Promise<void> {
+    const egressPool = this.#deps.egressPool.own
+    const { operator } = task
+    const available = () => (options.signal.aborted ? [] : egressPool.availableFor(operator.name))
     const turnedAway: string[] = []
-    let refusal: Probed | null = null
-    let next: string | null = fleet.firstFor(operator.name)
+    let refusal: ProbeResult | null = null
+    let next: string | null = egressPool.primaryFor(operator.name)
     while (next !== null) {
-      const prober = fleet.prober(next)
+      const prober = egressPool.prober(next)
       next = null
-      const onProbed = (_: Inquiry, probed: Probed) => {
-        const heard: Probed = refusal === null ? probed : after(refusal, probed)
+      const onProbed = (_: ProbeTask, probed: ProbeResult) => {
+        const received: ProbeResult = refusal === null ? probed : after(refusal, probed)
         turnedAway.push(prober.egressName)
-        next = insteadOf(turnedAway, probed.answer, willing)
-        if (next === null) options.onProbed(inquiry, heard)
-        else refusal = heard
+        next = alternativeEgress(turnedAway, probed.answer, available)
+        if (next === null) options.onProbed(task, received)
+        else refusal = received
       }
-      await this.#probe(prober, [inquiry], { ...options, onProbed })
+      await this.#probe(prober, [task], { ...options, onProbed })
     }
   }
 
   async #probe(
-    prober: Prober,
-    inquiries: readonly Inquiry[],
-    options: ProbeOptions<Inquiry>,
+    prober: EgressProber,
+    tasks: readonly ProbeTask[],
+    options: ProbeOptions<ProbeTask>,
   ): Promise<void> {
-    const { memory, clock } = this.#world
-    const definite = new Map<string, Remembered>()
-    const onProbed = (inquiry: Inquiry, probed: Probed) => {
-      const worth = memorable(probed, inquiry.accepted?.at ?? clock.now())
-      if (worth !== null) definite.set(addressKey(inquiry.address), worth)
+    const { cache, clock } = this.#deps
+    const definite = new Map<string, CachedAnswer>()
+    const onProbed = (task: ProbeTask, probed: ProbeResult) => {
+      const worth = toCacheEntry(probed, task.accepted?.at ?? clock.now())
+      if (worth !== null) definite.set(addressKey(task.address), worth)
       // Who asks for one address may ask again before the farewell is over; a list remembers in one go.
-      if (options.single) void memory.remember(definite)
-      options.onProbed(inquiry, probed)
+      if (options.single) void cache.set(definite)
+      options.onProbed(task, probed)
     }
     try {
-      await this.#askInOrder(prober, inquiries.map(firstTurn), { ...options, onProbed })
+      await this.#askInOrder(prober, tasks.map(firstEgressTurn), { ...options, onProbed })
     } finally {
-      if (!options.single) await memory.remember(definite)
+      if (!options.single) await cache.set(definite)
     }
   }
 
   /** Asks the exchangers of one operator and, for whom nobody there speaks with us, those of the next. */
   async #askInOrder(
-    prober: Prober,
-    turns: readonly Turn[],
-    options: ProbeOptions<Inquiry>,
+    prober: EgressProber,
+    turns: readonly EgressTurn[],
+    options: ProbeOptions<ProbeTask>,
   ): Promise<void> {
     const { signal, drain } = options
     for (const together of Map.groupBy(turns, ({ at }) => at.operator.name).values()) {
-      const [{ at }] = together as [Turn, ...Turn[]]
-      const byQuestion = new Map(together.map(turn => [questionOf(turn), turn]))
-      const next: Turn[] = []
-      const onProbed = (question: Inquiry, probed: Probed) => {
-        const turn = byQuestion.get(question) as Turn
-        const heard = turn.before === null ? probed : after(turn.before, probed)
+      const [{ at }] = together as [EgressTurn, ...EgressTurn[]]
+      const byQuestion = new Map(together.map(turn => [toProbeTarget(turn), turn]))
+      const next: EgressTurn[] = []
+      const onProbed = (question: ProbeTask, probed: ProbeResult) => {
+        const turn = byQuestion.get(question) as EgressTurn
+        const received = turn.before === null ? probed : after(turn.before, probed)
         const [backup, ...others] = turn.left
-        const isOver = signal.aborted || drain.aborted || backup === undefined
-        if (isOver || !asksNext(probed.answer) || this.#asksElsewhere(prober, at, probed)) {
-          options.onProbed(turn.inquiry, heard)
-        } else next.push({ inquiry: turn.inquiry, at: backup, left: others, before: heard })
+        const isDone = signal.aborted || drain.aborted || backup === undefined
+        if (isDone || !triesNext(probed.answer) || this.#asksElsewhere(prober, at, probed)) {
+          options.onProbed(turn.task, received)
+        } else next.push({ task: turn.task, at: backup, left: others, before: received })
       }
       await prober.probe(at.operator, [...byQuestion.keys()], { ...options, onProbed })
       if (next.length > 0) await this.#askInOrder(prober, next, options)
@@ -238,40 +232,47 @@ export class Inquirer {
   }
 
   /** Another egress may ask these exchangers, which know better than a backup who has a mailbox. */
-  #asksElsewhere(prober: Prober, { operator }: Exchangers, { answer }: Probed): boolean {
-    const willing = () => this.#world.fleet.own.willing(operator.name)
-    return answer.kind === 'refused-us' && insteadOf([prober.egressName], answer, willing) !== null
+  #asksElsewhere(
+    prober: EgressProber,
+    { operator }: HostAttempts,
+    { answer }: ProbeResult,
+  ): boolean {
+    const available = () => this.#deps.egressPool.own.availableFor(operator.name)
+    return (
+      answer.kind === 'refused-us' &&
+      alternativeEgress([prober.egressName], answer, available) !== null
+    )
   }
 
   /** A temporary failure never takes the place of a definite answer that is still kept. */
-  #orOlder(inquiry: Inquiry, probed: Probed): Result {
-    const { clock } = this.#world
-    const result = resultOfProbe(clock, inquiry, probed)
-    if (inquiry.accepted !== null) return { ...result, checkedAt: inquiry.accepted.at }
-    if (inquiry.remembered === null || result.verdict.risk !== 'unknown') return result
-    return resultOfMemory(clock, inquiry, inquiry.remembered)
+  #orOlder(task: ProbeTask, probed: ProbeResult): Result {
+    const { clock } = this.#deps
+    const result = fromProbe(clock, task, probed)
+    if (task.accepted !== null) return { ...result, checkedAt: task.accepted.at }
+    if (task.cached === null || result.verdict.risk !== 'unknown') return result
+    return fromCache(clock, task, task.cached)
   }
 
-  #outOfTime({ operator, catchAll }: Inquiry): Probed {
-    const egress = this.#world.fleet.own.firstFor(operator.name)
+  #outOfTime({ operator, catchAll }: ProbeTask): ProbeResult {
+    const egress = this.#deps.egressPool.own.primaryFor(operator.name)
     return { ...OUT_OF_TIME, catchAll, egress }
   }
 
   /** A fault of ours is a result too: it says nothing of the address, and ends nobody else's work. */
-  #failed(inquiry: Inquiry, error: unknown): Result {
-    const { clock, log } = this.#world
-    log.error('a verification failed inside ev', { error: messageOf(error) })
-    const { accepted } = inquiry
+  #failed(task: ProbeTask, error: unknown): Result {
+    const { clock, log } = this.#deps
+    log.error('a verification failed inside ev', { error: errorMessage(error) })
+    const { accepted } = task
     return accepted === null
-      ? resultOfFailure(clock, inquiry, error)
-      : resultOfAcceptance(clock, inquiry, accepted)
+      ? fromFailure(clock, task, error)
+      : fromAcceptance(clock, task, accepted)
   }
 }
 
 const NO_ANSWER = new EvError('internal', 'A conversation ended without an answer.')
 
 const OUT_OF_TIME = {
-  answer: silent('timeout', 'connect', 'time ran out'),
+  answer: noResponse('timeout', 'connect', 'time ran out'),
   host: null,
   ip: null,
   tls: false,
@@ -284,17 +285,17 @@ const OUT_OF_TIME = {
  * What is known after a refusal and what came next. What is said to MAIL and RCPT decides; of two that
  * did not come so far, the one that leaves more open.
  */
-function after(refusal: Probed, probed: Probed): Probed {
-  const isHeard = probed.answer.kind !== 'silent' && !asksNext(probed.answer)
-  const isLess = !isHeard && weight(probed.answer) < weight(refusal.answer)
-  const heard = isLess ? refusal : probed
+function after(refusal: ProbeResult, probed: ProbeResult): ProbeResult {
+  const isObserved = probed.answer.kind !== 'silent' && !triesNext(probed.answer)
+  const isLess = !isObserved && weight(probed.answer) < weight(refusal.answer)
+  const received = isLess ? refusal : probed
   const both = [...(refusal.dialogue ?? []), ...(probed.dialogue ?? [])]
-  return { ...heard, dialogue: probed.dialogue === null ? refusal.dialogue : both }
+  return { ...received, dialogue: probed.dialogue === null ? refusal.dialogue : both }
 }
 
-const hearsUnless = (isOver: () => boolean, { onCall, onLine }: ProbeListener): ProbeListener => ({
-  onCall: call => void (isOver() || onCall(call)),
-  onLine: line => void (isOver() || onLine(line)),
+const hearsUnless = (isDone: () => boolean, { onCall, onLine }: ProbeListener): ProbeListener => ({
+  onCall: call => void (isDone() || onCall(call)),
+  onLine: line => void (isDone() || onLine(line)),
 })
 
 function onAbort(signal: AbortSignal, callback: () => void) {

@@ -5,7 +5,7 @@ import type { Route } from '../../dns/route.ts'
 /** About 200 bytes each. */
 const DOMAINS_MAX = 20_000
 /** A wrong guess costs one question, so a guess may be old. */
-const KEPT_MS = DAY
+const RETENTION_MS = DAY
 
 /** Providers with one best exchanger, as their public MX records name it. */
 const PROVIDERS: Readonly<Record<string, string>> = {
@@ -40,6 +40,6 @@ export class LikelyHosts {
     if (first === undefined || first.preference === second?.preference) return
     // A list learns the same again and again.
     if (this.#known.get(domain)?.host === first.host) return
-    this.#known.set(domain, { host: first.host }, KEPT_MS)
+    this.#known.set(domain, { host: first.host }, RETENTION_MS)
   }
 }

@@ -1,8 +1,8 @@
 import { isFault } from '../../address/address.ts'
-import { cleanText } from '../../base/text.ts'
-import type { Answer } from '../../smtp/answer.ts'
-import { reasonText } from '../../smtp/reason-text.ts'
-import { classOf, type Evidence, type Result } from '../../verdict/verdict.ts'
+import { sanitizeText } from '../../base/text.ts'
+import type { RecipientOutcome } from '../../smtp/answer.ts'
+import { describeOutcome } from '../../smtp/reason-text.ts'
+import { type Evidence, type Result, toClass } from '../../verdict/verdict.ts'
 import { retryAfterSeconds } from '../inquiry/again.ts'
 
 /** What a caller may ask for beside the plain result. */
@@ -40,17 +40,17 @@ export function plainResult(result: Result) {
     },
     reason: verdict.reason,
     cached: result.cached,
-    class: classOf(verdict),
+    class: toClass(verdict),
   } satisfies Json
 }
 
 /** What is known of an address beside its verdict; `is_catch_all` is null where the domain was not tested. */
 export const presentAddressFlags = (evidence: Evidence) => ({
   is_disposable: isDisposable(evidence),
-  is_role: evidence.traits?.role ?? false,
+  is_role: evidence.flags?.role ?? false,
   is_catch_all: evidence.catchAll,
-  is_free: evidence.traits?.free ?? false,
-  is_relay: evidence.traits?.relay ?? false,
+  is_free: evidence.flags?.free ?? false,
+  is_relay: evidence.flags?.relay ?? false,
 })
 
 function presentFlags({ evidence, checkedAt }: Result) {
@@ -63,11 +63,11 @@ function presentFlags({ evidence, checkedAt }: Result) {
 }
 
 function presentEvidence(evidence: Evidence) {
-  const { address, traits, answer, timings } = evidence
+  const { address, flags, answer, timings } = evidence
   const fault = isFault(address) ? address : null
   return {
     syntax: fault === null ? null : { at: fault.at, message: fault.message, rule: fault.rule },
-    canonical: traits?.canonical ?? null,
+    canonical: flags?.canonical ?? null,
     operator: evidence.operator?.name ?? null,
     route: presentRoute(evidence),
     // A result that an earlier ev stored does not tell it.
@@ -75,7 +75,7 @@ function presentEvidence(evidence: Evidence) {
     host: evidence.host,
     ip: evidence.ip,
     tls: evidence.tls,
-    answer: answer === null ? null : presentAnswer(answer),
+    answer: answer === null ? null : presentOutcome(answer),
     catch_all: evidence.catchAll,
     skipped: evidence.skipped,
     failure: evidence.failure,
@@ -83,7 +83,7 @@ function presentEvidence(evidence: Evidence) {
     connect_ms: timings.connectMs,
     ...(evidence.dialogue === null
       ? {}
-      : { dialogue: evidence.dialogue.map(line => cleanText(line, 512)) }),
+      : { dialogue: evidence.dialogue.map(line => sanitizeText(line, 512)) }),
   }
 }
 
@@ -99,7 +99,7 @@ function presentRoute({ route }: Evidence) {
   }
 }
 
-function presentAnswer(answer: Answer) {
+function presentOutcome(answer: RecipientOutcome) {
   return {
     kind: answer.kind,
     why: answer.why,
@@ -107,7 +107,7 @@ function presentAnswer(answer: Answer) {
     code: smtpCode(answer),
     enhanced_code: answer.kind === 'silent' ? null : answer.reply.enhanced,
     text: smtpText(answer),
-    meaning: reasonText(answer),
+    meaning: describeOutcome(answer),
   }
 }
 
@@ -138,7 +138,7 @@ export function listValues(result: Result): (string | number | boolean | null)[]
   const { verdict, evidence } = result
   return [
     result.email,
-    classOf(verdict),
+    toClass(verdict),
     verdict.valid,
     verdict.deliverable,
     verdict.risk,
@@ -146,9 +146,9 @@ export function listValues(result: Result): (string | number | boolean | null)[]
     verdict.confidence,
     evidence.suggestion,
     isDisposable(evidence),
-    evidence.traits?.role ?? false,
+    evidence.flags?.role ?? false,
     evidence.catchAll,
-    evidence.traits?.free ?? false,
+    evidence.flags?.free ?? false,
     result.provider,
     evidence.operator?.name ?? null,
     mxHost(evidence),
@@ -162,7 +162,7 @@ export function listValues(result: Result): (string | number | boolean | null)[]
 export function presentRow(result: Result) {
   const { verdict, evidence } = result
   return {
-    class: classOf(verdict),
+    class: toClass(verdict),
     valid: verdict.valid,
     deliverable: verdict.deliverable,
     risk_level: verdict.risk,
@@ -179,7 +179,7 @@ export function presentRow(result: Result) {
 }
 
 const isDisposable = (evidence: Evidence) =>
-  (evidence.traits?.disposable ?? false) || evidence.disposableHost
+  (evidence.flags?.disposable ?? false) || evidence.disposableHost
 
 /** The host that was spoken with, else the first one that would be. */
 function mxHost({ host, route }: Evidence): string | null {
@@ -188,10 +188,10 @@ function mxHost({ host, route }: Evidence): string | null {
   return route?.kind === 'implicit' ? route.host : null
 }
 
-const smtpCode = (answer: Answer) => (answer.kind === 'silent' ? null : answer.reply.code)
+const smtpCode = (answer: RecipientOutcome) => (answer.kind === 'silent' ? null : answer.reply.code)
 
 /** Foreign text, cleaned and cut; of a silent server what was observed. */
-const smtpText = (answer: Answer) =>
-  cleanText(answer.kind === 'silent' ? answer.detail : answer.reply.text)
+const smtpText = (answer: RecipientOutcome) =>
+  sanitizeText(answer.kind === 'silent' ? answer.detail : answer.reply.text)
 
 export const isoTime = (epochMs: number) => new Date(epochMs).toISOString()

@@ -4,9 +4,9 @@ import { judge } from '../../verdict/judge.ts'
 import type { Evidence, Result } from '../../verdict/verdict.ts'
 
 /** Evidence with everything unsaid left at "not asked". */
-export function evidenceOf(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
+export function toEvidence(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
   return {
-    traits: null,
+    flags: null,
     suggestion: null,
     typo: null,
     disposableHost: false,
@@ -27,13 +27,18 @@ export function evidenceOf(facts: Partial<Evidence> & Pick<Evidence, 'address'>)
 }
 
 /** Evidence judged, with the facts of its run. */
-export function resultOf(clock: Clock, text: string, begunAt: number, evidence: Evidence): Result {
+export function toResult(
+  clock: Clock,
+  text: string,
+  startedAt: number,
+  evidence: Evidence,
+): Result {
   return {
     email: text,
     provider: isFault(evidence.address) ? null : evidence.address.domain.ascii,
     verdict: judge(evidence),
     evidence,
-    tookMs: Math.max(0, Math.round(clock.ticks() - begunAt)),
+    tookMs: Math.max(0, Math.round(clock.monotonicNow() - startedAt)),
     cached: false,
     checkedAt: clock.now(),
   }

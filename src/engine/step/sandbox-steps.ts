@@ -1,5 +1,5 @@
 import { type Address, isFault } from '../../address/address.ts'
-import { suggestForFault } from '../../address/suggestion.ts'
+import { suggestForSyntaxError } from '../../address/suggestion.ts'
 import type { Route } from '../../dns/route.ts'
 import type { Reason } from '../../verdict/reason.ts'
 import type { Result } from '../../verdict/verdict.ts'
@@ -9,7 +9,7 @@ import { domainStep, syntaxStep } from './telling.ts'
 /** The steps that a simulated result would have had. */
 export function sandboxSteps({ email, evidence, verdict }: Result): Step[] {
   const { address } = evidence
-  if (isFault(address)) return [syntaxStep(address, suggestForFault(email))]
+  if (isFault(address)) return [syntaxStep(address, suggestForSyntaxError(email))]
   const syntax = syntaxStep(address, null)
   const { reason } = verdict
   if (address.domain.kind === 'literal' || reason === 'unexpected_error') return [syntax]

@@ -1,18 +1,18 @@
 import type { Domain } from '../../address/domain.ts'
 import { MINUTE } from '../../base/clock.ts'
 import { formatDurationInWords } from '../../base/format.ts'
-import type { Operator } from '../../dns/operator.ts'
+import type { MxOperator } from '../../dns/operator.ts'
 import type { Route } from '../../dns/route.ts'
 import { noMailText } from '../../dns/route-text.ts'
 import type { ServerCall } from '../../probe/lane/listener.ts'
-import { reasonText } from '../../smtp/reason-text.ts'
+import { describeOutcome } from '../../smtp/reason-text.ts'
 
 // The steps of a verification in sentences for people.
 
 export const SYNTAX_IS_FINE = 'The syntax is fine.'
 
 /** Where mail for a domain goes, and who runs it. */
-export function routeText({ ascii: domain }: Domain, route: Route, operator: Operator | null) {
+export function routeText({ ascii: domain }: Domain, route: Route, operator: MxOperator | null) {
   if (route.kind === 'unknown') return `Nothing is known of ${domain}: ${noMailText(route)}.`
   if (route.kind === 'implicit') {
     return `${domain} names no mail server, so mail goes to ${domain} itself.`
@@ -30,8 +30,8 @@ export function routeText({ ascii: domain }: Domain, route: Route, operator: Ope
 export function callText({ host, ip, port, dialled, answer }: ServerCall): string {
   const name = host ?? 'The mail server'
   if (answer === null) return `${name} answers on port ${port}, at ${ip}.`
-  if (!dialled) return `${name} was not called. ${reasonText(answer)}`
-  if (answer.kind !== 'silent') return `${name} will not speak with us. ${reasonText(answer)}`
+  if (!dialled) return `${name} was not called. ${describeOutcome(answer)}`
+  if (answer.kind !== 'silent') return `${name} will not speak with us. ${describeOutcome(answer)}`
   switch (answer.why) {
     case 'no-address':
       return `${name} has no address.`
@@ -42,11 +42,11 @@ export function callText({ host, ip, port, dialled, answer }: ServerCall): strin
     case 'connect':
       return `${name} does not answer on port ${port}: ${answer.detail}.`
     default:
-      return `There was no conversation with ${name}. ${reasonText(answer)}`
+      return `There was no conversation with ${name}. ${describeOutcome(answer)}`
   }
 }
 
-export const recalledText = (ageMs: number) =>
+export const cachedText = (ageMs: number) =>
   `The mail server was asked ${agoText(ageMs)}, and its answer still counts.`
 
 const agoText = (ageMs: number) =>

@@ -2,26 +2,26 @@ import { type Address, isFault, type SyntaxFault } from '../../address/address.t
 import type { Domain } from '../../address/domain.ts'
 import { suggestDomain } from '../../address/suggestion.ts'
 import type { Clock } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import { cleanText } from '../../base/text.ts'
-import type { Operator } from '../../dns/operator.ts'
+import { sanitizeText } from '../../base/text.ts'
+import type { MxOperator } from '../../dns/operator.ts'
 import type { Route } from '../../dns/route.ts'
 import type { ProbeListener } from '../../probe/lane/listener.ts'
 import type { DomainStep, Step, SyntaxStep } from '../step.ts'
-import { callText, recalledText, routeText, SYNTAX_IS_FINE } from './step-text.ts'
+import { cachedText, callText, routeText, SYNTAX_IS_FINE } from './step-text.ts'
 
 /** Tells somebody of one verification while it goes on. */
-export type Telling = {
-  tell(step: Step): void
+export type StepObserver = {
+  notify(step: Step): void
   /** The text was read. `meant` is what a text that is no address was perhaps meant to be. */
-  read(address: Address | SyntaxFault, meant: string | null): void
-  routed(domain: Domain, route: Route, operator: Operator | null): void
-  recalled(checkedAt: number): void
+  read(address: Address | SyntaxFault, intended: string | null): void
+  routed(domain: Domain, route: Route, operator: MxOperator | null): void
+  onCacheHit(checkedAt: number): void
   readonly listener: ProbeListener
 }
 
-type Ear = {
+type Observer = {
   readonly onStep?: ((step: Step) => void) | undefined
   /** Who has left is told nothing more. */
   readonly signal?: AbortSignal | undefined
@@ -31,43 +31,46 @@ type Ear = {
 const LINES_MAX = 200
 
 /** Null where nobody listens, so that nothing is put into words for nobody. */
-export function tellingOf(ear: Ear, { clock, log }: { clock: Clock; log: Log }): Telling | null {
-  const tell = carefulTo(ear, log)
-  if (tell === null) return null
+export function observerFor(
+  observer: Observer,
+  { clock, log }: { clock: Clock; log: Log },
+): StepObserver | null {
+  const notify = guarded(observer, log)
+  if (notify === null) return null
   let linesLeft = LINES_MAX
   return {
-    tell,
-    read: (address, meant) => tell(syntaxStep(address, meant)),
-    routed: (domain, route, operator) => tell(domainStep(domain, route, operator)),
-    recalled: checkedAt =>
-      tell({ kind: 'cached', checkedAt, text: recalledText(clock.now() - checkedAt) }),
+    notify,
+    read: (address, intended) => notify(syntaxStep(address, intended)),
+    routed: (domain, route, operator) => notify(domainStep(domain, route, operator)),
+    onCacheHit: checkedAt =>
+      notify({ kind: 'cached', checkedAt, text: cachedText(clock.now() - checkedAt) }),
     listener: {
       onCall: call =>
-        tell({
+        notify({
           ...{ kind: 'server', ok: call.answer === null },
           ...{ host: call.host, ip: call.ip, text: callText(call) },
         }),
       onLine: text => {
-        if (linesLeft-- > 0) tell({ kind: 'line', text })
+        if (linesLeft-- > 0) notify({ kind: 'line', text })
       },
     },
   }
 }
 
 /** A listener that fails ends nobody's verification; it is complained of once, and told nothing more. */
-function carefulTo({ onStep, signal }: Ear, log: Log): ((step: Step) => void) | null {
+function guarded({ onStep, signal }: Observer, log: Log): ((step: Step) => void) | null {
   if (onStep === undefined) return null
   let isDeaf = false
   const fail = (error: unknown) => {
-    if (!isDeaf) log.warn('who listens to a verification failed', { error: messageOf(error) })
+    if (!isDeaf) log.warn('who listens to a verification failed', { error: errorMessage(error) })
     isDeaf = true
   }
   return step => {
     if (isDeaf || signal?.aborted) return
     try {
       // A function that is async gives a promise, whatever its type says.
-      const heard: unknown = onStep({ ...step, text: cleanText(step.text, TEXT_LENGTH_MAX) })
-      if (heard instanceof Promise) heard.catch(fail)
+      const observed: unknown = onStep({ ...step, text: sanitizeText(step.text, TEXT_LENGTH_MAX) })
+      if (observed instanceof Promise) observed.catch(fail)
     } catch (error) {
       fail(error)
     }
@@ -77,22 +80,22 @@ function carefulTo({ onStep, signal }: Ear, log: Log): ((step: Step) => void) | 
 /** As a line of a kept dialogue. */
 const TEXT_LENGTH_MAX = 512
 
-export function syntaxStep(address: Address | SyntaxFault, meant: string | null): SyntaxStep {
+export function syntaxStep(address: Address | SyntaxFault, intended: string | null): SyntaxStep {
   if (isFault(address)) {
     return {
       ...{ kind: 'syntax', ok: false, address: null },
-      ...{ suggestion: meant, text: address.message },
+      ...{ suggestion: intended, text: address.message },
     }
   }
   const { local, domain } = address
-  const slip = suggestDomain(domain)
+  const correction = suggestDomain(domain)
   // A guess is refuted by a mail server, of which nothing is known yet.
-  const suggestion = slip?.sure ? `${local}@${slip.domain}` : null
-  const parts = { local, domain: domain.ascii }
-  return { kind: 'syntax', ok: true, address: parts, suggestion, text: SYNTAX_IS_FINE }
+  const suggestion = correction?.sure ? `${local}@${correction.domain}` : null
+  const deps = { local, domain: domain.ascii }
+  return { kind: 'syntax', ok: true, address: deps, suggestion, text: SYNTAX_IS_FINE }
 }
 
-export function domainStep(domain: Domain, route: Route, operator: Operator | null): DomainStep {
+export function domainStep(domain: Domain, route: Route, operator: MxOperator | null): DomainStep {
   const isSure = route.kind !== 'unknown'
   return {
     kind: 'domain',

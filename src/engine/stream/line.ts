@@ -1,38 +1,38 @@
-import type { Operator } from '../../dns/operator.ts'
-import type { PaceRow } from '../../probe/pace.ts'
-import type { Past } from '../inquiry/again.ts'
-import type { Inquiry } from '../inquiry/prepare.ts'
+import type { MxOperator } from '../../dns/operator.ts'
+import type { RateLimits } from '../../probe/pace.ts'
+import type { AttemptHistory } from '../inquiry/again.ts'
+import type { ProbeTask } from '../inquiry/prepare.ts'
 
 /** An address of a stream that is to be asked, and what it has been through. */
-export type Waiting = Omit<Past, 'waitedMs'> & {
-  readonly inquiry: Inquiry
+export type PendingAddress = Omit<AttemptHistory, 'waitedMs'> & {
+  readonly task: ProbeTask
   /** When it was ready to be asked for the first time, monotonic ms. */
   readonly since: number
 }
 
 /** What waits for one operator, and how many connections of each egress work on it. */
-export class Line {
-  readonly operator: Operator
+export class OperatorQueue {
+  readonly operator: MxOperator
   /** How the operator is asked. */
-  readonly row: PaceRow
+  readonly row: RateLimits
   /** Its timer runs: more may come. */
   gathering = false
   /** Nothing more came for a while: what waits is walked even if it fills no connection. */
-  ripe = false
+  ready = false
   /** When the last one came, monotonic ms. */
   lastAt = 0
   /** For any egress. */
-  #free: Waiting[] = []
+  #free: PendingAddress[] = []
   /** For the one that must ask. */
-  readonly #bound = new Map<string, Waiting[]>()
-  readonly #walkers = new Map<string, number>()
+  readonly #bound = new Map<string, PendingAddress[]>()
+  readonly #workers = new Map<string, number>()
 
-  constructor(operator: Operator, row: PaceRow) {
+  constructor(operator: MxOperator, row: RateLimits) {
     this.operator = operator
     this.row = row
   }
 
-  add(waiting: Waiting) {
+  add(waiting: PendingAddress) {
     const { egress } = waiting
     const line = egress === null ? this.#free : this.#boundTo(egress)
     line.push(waiting)
@@ -65,12 +65,12 @@ export class Line {
   }
 
   /** Whom `take` gives first. */
-  next(egress: string, mayHaveFree: boolean): Waiting | undefined {
+  next(egress: string, mayHaveFree: boolean): PendingAddress | undefined {
     return this.#boundTo(egress)[0] ?? (mayHaveFree ? this.#free[0] : undefined)
   }
 
   /** The next recipients for one connection of an egress. */
-  take(egress: string, sizeMax: number, mayHaveFree: boolean): Waiting[] {
+  take(egress: string, sizeMax: number, mayHaveFree: boolean): PendingAddress[] {
     const [bound, boundRest] = cut(this.#boundTo(egress), sizeMax)
     if (bound.length > 0) this.#bound.set(egress, boundRest)
     if (!mayHaveFree || bound.length >= sizeMax) return bound
@@ -79,31 +79,34 @@ export class Line {
     return bound.length === 0 ? free : [...bound, ...free]
   }
 
-  walkers(egress: string): number {
-    return this.#walkers.get(egress) ?? 0
+  workers(egress: string): number {
+    return this.#workers.get(egress) ?? 0
   }
 
   /** A walker comes (1) or goes (-1). */
   count(egress: string, change: 1 | -1) {
-    this.#walkers.set(egress, this.walkers(egress) + change)
+    this.#workers.set(egress, this.workers(egress) + change)
   }
 
   /** Nobody waits, and nobody is at work. */
-  get isOver(): boolean {
-    return this.isEmpty && [...this.#walkers.values()].every(walkers => walkers === 0)
+  get isDone(): boolean {
+    return this.isEmpty && [...this.#workers.values()].every(workers => workers === 0)
   }
 
-  #boundTo(egress: string): Waiting[] {
+  #boundTo(egress: string): PendingAddress[] {
     return this.#bound.get(egress) ?? []
   }
 }
 
 /** At most `sizeMax` of them, and the rest: those of the domain that waits longest, and then of the next. */
-function cut(waiting: Waiting[], sizeMax: number): [taken: Waiting[], rest: Waiting[]] {
+function cut(
+  waiting: PendingAddress[],
+  sizeMax: number,
+): [taken: PendingAddress[], rest: PendingAddress[]] {
   if (waiting.length <= sizeMax) return [waiting, []]
-  const domain = waiting[0]?.inquiry.address.domain.ascii
-  const same = waiting.filter(({ inquiry }) => inquiry.address.domain.ascii === domain)
-  const others = waiting.filter(({ inquiry }) => inquiry.address.domain.ascii !== domain)
+  const domain = waiting[0]?.task.address.domain.ascii
+  const same = waiting.filter(({ task }) => task.address.domain.ascii === domain)
+  const others = waiting.filter(({ task }) => task.address.domain.ascii !== domain)
   const room = Math.max(0, sizeMax - same.length)
   return [
     [...same.slice(0, sizeMax), ...others.slice(0, room)],

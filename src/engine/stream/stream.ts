@@ -4,11 +4,11 @@ import { EvError } from '../../base/error.ts'
 import type { Result } from '../../verdict/verdict.ts'
 import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
 import type { Engine } from '../engine.ts'
-import { askAgain, isDecided, type Outcome } from '../inquiry/again.ts'
+import { isDecided, nextRetry, type Outcome } from '../inquiry/again.ts'
 import { isBackupOnly } from '../inquiry/exchangers.ts'
-import type { Inquiry, Prepared } from '../inquiry/prepare.ts'
-import { limited } from '../limit.ts'
-import { Line, type Waiting } from './line.ts'
+import type { PreparedAddress, ProbeTask } from '../inquiry/prepare.ts'
+import { withDeadline } from '../limit.ts'
+import { OperatorQueue, type PendingAddress } from './line.ts'
 import { Source } from './source.ts'
 
 export type ManyOptions = {
@@ -68,37 +68,37 @@ class Stream {
   readonly #engine: Engine
   readonly #options: StreamOptions
   readonly #windowMax: number
-  readonly #lines = new Map<string, Line>()
+  readonly #lines = new Map<string, OperatorQueue>()
   /** Lines that could be walked if there were a walker to spare. */
-  readonly #hungry = new Set<Line>()
+  readonly #blocked = new Set<OperatorQueue>()
   /** What is under way, by address, with those who came for it later: nobody is asked twice at a time. */
-  readonly #twins = new Map<string, Inquiry[]>()
+  readonly #duplicates = new Map<string, ProbeTask[]>()
   readonly #stopping = new AbortController()
   /** Aborts with the stream, the caller's signal or the engine. */
   readonly #ending: AbortSignal
   readonly #dnsPause: DnsPause
-  #ripe: Result[] = []
+  #ready: Result[] = []
   /** Taken from the source and not yet given out. */
   #underWay = 0
   #routing = 0
   /** Those that were not asked about, as others were refused, and wait. */
   #refused = 0
-  #walkers = 0
-  #fed = false
+  #workers = 0
+  #inputEnded = false
   #wake: () => void = () => {}
-  #room: () => void = () => {}
+  #waitForCapacity: () => void = () => {}
 
   constructor(engine: Engine, options: StreamOptions) {
     this.#engine = engine
     this.#options = options
-    this.#windowMax = windowOf(options)
+    this.#windowMax = windowFor(options)
     const { clock, signal, closing } = options
-    const ending = limited(clock, null, [signal, closing, this.#stopping.signal])
+    const ending = withDeadline(clock, null, [signal, closing, this.#stopping.signal])
     this.#ending = ending.signal
     this.#dnsPause = new DnsPause(engine.resolverCheck, clock, ending.signal)
     this.#ending.addEventListener('abort', () => {
       this.#wake()
-      this.#room()
+      this.#waitForCapacity()
     })
   }
 
@@ -116,8 +116,8 @@ class Stream {
       }
     } finally {
       source?.close()
-      this.#fed = true
-      this.#walkAllIfFed()
+      this.#inputEnded = true
+      this.#dispatchAll()
       this.#wake()
     }
   }
@@ -127,13 +127,13 @@ class Stream {
     for (;;) {
       this.#options.signal?.throwIfAborted()
       if (this.#options.closing.aborted) throw new EvError('interrupted', 'The engine was closed.')
-      const result = this.#ripe.shift()
+      const result = this.#ready.shift()
       if (result !== undefined) {
         this.#underWay--
-        this.#room()
+        this.#waitForCapacity()
         return result
       }
-      if (this.#fed && this.#underWay === 0) return null
+      if (this.#inputEnded && this.#underWay === 0) return null
       await new Promise<void>(resolve => {
         this.#wake = resolve
       })
@@ -150,7 +150,7 @@ class Stream {
       !this.#ending.aborted
     ) {
       await new Promise<void>(resolve => {
-        this.#room = resolve
+        this.#waitForCapacity = resolve
       })
     }
   }
@@ -162,174 +162,182 @@ class Stream {
     const dnsPause = wait ? { dnsPause: this.#dnsPause } : {}
     const prepared = await this.#engine.routeOne(text, { ...options, ...dnsPause })
     this.#routing--
-    this.#room()
+    this.#waitForCapacity()
     this.#routed(prepared)
-    this.#walkAllIfFed()
+    this.#dispatchAll()
   }
 
-  #routed(prepared: Prepared) {
-    if ('result' in prepared) return this.#ripen(prepared.result)
-    const { inquiry } = prepared
-    const key = addressKey(inquiry.address)
-    const twins = this.#twins.get(key)
-    if (twins !== undefined) return void twins.push(inquiry)
-    this.#twins.set(key, [])
-    const since = this.#options.clock.ticks()
-    this.#enqueue({ inquiry, since, tries: 0, egress: null, refusedBy: [] })
+  #routed(prepared: PreparedAddress) {
+    if ('result' in prepared) return this.#emit(prepared.result)
+    const { task } = prepared
+    const key = addressKey(task.address)
+    const duplicates = this.#duplicates.get(key)
+    if (duplicates !== undefined) return void duplicates.push(task)
+    this.#duplicates.set(key, [])
+    const since = this.#options.clock.monotonicNow()
+    this.#enqueue({ task, since, tries: 0, egress: null, refusedBy: [] })
   }
 
-  #enqueue(waiting: Waiting, isAgain = false) {
-    const { operator, route } = waiting.inquiry
+  #enqueue(waiting: PendingAddress, isAgain = false) {
+    const { operator, route } = waiting.task
     let line = this.#lines.get(operator.name)
     if (line === undefined) {
-      line = new Line(operator, this.#engine.fleet.row(operator.name))
+      line = new OperatorQueue(operator, this.#engine.egressPool.row(operator.name))
       this.#lines.set(operator.name, line)
       this.#engine.lookAhead(route)
     }
     line.add(waiting)
     // What was put off together comes back together: it gathers anew, though nothing else is to come.
-    line.ripe = this.#isAllRouted && !isAgain
-    line.lastAt = this.#options.clock.ticks()
-    if (line.ripe || line.fillsConnection) this.#walk(line)
-    if (!line.isEmpty && !line.ripe && !line.gathering) this.#gather(line, GATHER_MS)
+    line.ready = this.#isAllRouted && !isAgain
+    line.lastAt = this.#options.clock.monotonicNow()
+    if (line.ready || line.fillsConnection) this.#dispatch(line)
+    if (!line.isEmpty && !line.ready && !line.gathering) this.#gather(line, GATHER_MS)
   }
 
   /** A connection costs as much for one recipient as for many, so a line waits while more of it may come. */
-  #gather(line: Line, delayMs: number) {
+  #gather(line: OperatorQueue, delayMs: number) {
     line.gathering = true
     this.#options.clock.after(delayMs, () => {
-      const leftMs = line.lastAt + GATHER_MS - this.#options.clock.ticks()
+      const leftMs = line.lastAt + GATHER_MS - this.#options.clock.monotonicNow()
       if (leftMs >= 1) return this.#gather(line, leftMs)
       line.gathering = false
-      line.ripe = true
-      this.#walk(line)
+      line.ready = true
+      this.#dispatch(line)
     })
   }
 
   get #isAllRouted(): boolean {
-    return this.#fed && this.#routing === 0
+    return this.#inputEnded && this.#routing === 0
   }
 
   /** Nothing more comes: nothing is waited for. */
-  #walkAllIfFed() {
+  #dispatchAll() {
     if (!this.#isAllRouted) return
     for (const line of this.#lines.values()) {
-      line.ripe = true
-      this.#walk(line)
+      line.ready = true
+      this.#dispatch(line)
     }
   }
 
   /** Puts as many walkers on a line as the pace of each egress and the whole stream allow. */
-  #walk(line: Line) {
-    const fleet = this.#engine.fleet.own
+  #dispatch(line: OperatorQueue) {
+    const egressPool = this.#engine.egressPool.own
     const operator = line.operator.name
-    const first = fleet.firstFor(operator)
+    const first = egressPool.primaryFor(operator)
     const { sessionsMax } = line.row
-    for (const egress of fleet.inOrder(operator)) {
+    for (const egress of egressPool.ranked(operator)) {
       // One that is refused only takes what it must, to be told so: then it goes to the others.
-      const mayHaveFree = fleet.takesAny(egress, operator)
+      const mayHaveFree = egressPool.takesAny(egress, operator)
       // A few are asked by one identity of ours; the others come where they fill a connection.
       const few = egress === first || line.needs(egress) || !mayHaveFree
-      const isRipe = line.ripe && few
-      while (line.walkers(egress) < sessionsMax) {
+      const isReady = line.ready && few
+      while (line.workers(egress) < sessionsMax) {
         const max = this.#roomFor(line, line.next(egress, mayHaveFree))
-        if (line.waitingFor(egress, mayHaveFree) < (isRipe ? 1 : max)) break
+        if (line.waitingFor(egress, mayHaveFree) < (isReady ? 1 : max)) break
         if (this.#ending.aborted) return
-        if (this.#walkers >= this.#options.concurrency) return void this.#hungry.add(line)
+        if (this.#workers >= this.#options.concurrency) return void this.#blocked.add(line)
         this.#begin(line, egress, line.take(egress, max, mayHaveFree))
       }
     }
   }
 
   /** Recipients that fill a connection: while the domain is not tested, the random one takes the place of one. */
-  #roomFor({ row }: Line, next: Waiting | undefined): number {
-    const isTested = next === undefined || this.#engine.isTested(next.inquiry)
+  #roomFor({ row }: OperatorQueue, next: PendingAddress | undefined): number {
+    const isTested = next === undefined || this.#engine.isTested(next.task)
     return Math.max(1, row.recipientsPerSession - (isTested ? 0 : 1))
   }
 
-  #begin(line: Line, egress: string, chunk: Waiting[]) {
+  #begin(line: OperatorQueue, egress: string, chunk: PendingAddress[]) {
     line.count(egress, 1)
-    this.#walkers++
-    void this.#walkChunk(line, egress, chunk).finally(() => {
+    this.#workers++
+    void this.#dispatchChunk(line, egress, chunk).finally(() => {
       line.count(egress, -1)
-      this.#walkers--
-      if (line.isOver) this.#lines.delete(line.operator.name)
-      this.#walkOn(line)
+      this.#workers--
+      if (line.isDone) this.#lines.delete(line.operator.name)
+      this.#dispatchNext(line)
     })
   }
 
   /** A walker is free: the lines that wait for one come first, so that a long line does not starve them. */
-  #walkOn(line: Line) {
-    for (const hungry of this.#hungry) {
-      if (this.#walkers >= this.#options.concurrency) break
-      this.#hungry.delete(hungry)
-      this.#walk(hungry)
+  #dispatchNext(line: OperatorQueue) {
+    for (const blocked of this.#blocked) {
+      if (this.#workers >= this.#options.concurrency) break
+      this.#blocked.delete(blocked)
+      this.#dispatch(blocked)
     }
-    this.#walk(line)
+    this.#dispatch(line)
   }
 
-  async #walkChunk(line: Line, egress: string, chunk: Waiting[]): Promise<void> {
-    const byInquiry = new Map(chunk.map(waiting => [waiting.inquiry, waiting]))
-    await this.#engine.probe(line.operator, [...byInquiry.keys()], {
+  async #dispatchChunk(
+    line: OperatorQueue,
+    egress: string,
+    chunk: PendingAddress[],
+  ): Promise<void> {
+    const byTask = new Map(chunk.map(waiting => [waiting.task, waiting]))
+    await this.#engine.probe(line.operator, [...byTask.keys()], {
       egress,
       signal: this.#ending,
       urgent: this.#options.urgent ?? false,
-      onResult: (inquiry, result, asked) =>
-        this.#answered(byInquiry.get(inquiry) as Waiting, {
+      onResult: (task, result, asked) =>
+        this.#answered(byTask.get(task) as PendingAddress, {
           ...{ result, asked, egress },
-          isBackupOnly: isBackupOnly(inquiry.exchangers, result),
+          isBackupOnly: isBackupOnly(task.exchangers, result),
         }),
-      onTurnLater: (inquiry, delayMs) =>
-        void this.#enqueueLater(byInquiry.get(inquiry) as Waiting, delayMs),
+      onTurnLater: (task, delayMs) =>
+        void this.#enqueueLater(byTask.get(task) as PendingAddress, delayMs),
     })
   }
 
-  #answered(waiting: Waiting, outcome: Outcome) {
-    const { inquiry, since } = waiting
-    if (isDecided(outcome)) return this.#ended(inquiry, outcome.result)
+  #answered(waiting: PendingAddress, outcome: Outcome) {
+    const { task, since } = waiting
+    if (isDecided(outcome)) return this.#ended(task, outcome.result)
     const { clock, wait = true, greylistDelayMs } = this.#options
-    const fleet = this.#engine.fleet.own
-    const { name } = inquiry.operator
-    const willing = () => fleet.willing(name)
-    const doubtMs = () => fleet.doubtMs(outcome.egress, name)
-    const past = { ...waiting, waitedMs: clock.ticks() - since }
-    const dnsDoubtMs = () => dnsWaitMs(this.#engine.resolverCheck)
-    const domain = inquiry.address.domain.ascii
-    const refusedForMs = () => fleet.refusedForMs(outcome.egress, name, domain)
+    const egressPool = this.#engine.egressPool.own
+    const { name } = task.operator
+    const available = () => egressPool.availableFor(name)
+    const uncertainForMs = () => egressPool.uncertainForMs(outcome.egress, name)
+    const past = { ...waiting, waitedMs: clock.monotonicNow() - since }
+    const dnsUncertainForMs = () => dnsWaitMs(this.#engine.resolverCheck)
+    const domain = task.address.domain.ascii
+    const refusedForMs = () => egressPool.refusedForMs(outcome.egress, name, domain)
     const isRefused = !outcome.asked && outcome.result.evidence.answer?.kind === 'refused-us'
-    const isCrowded = isRefused && this.#refused >= this.#windowMax * REFUSED_SHARE_MAX
-    const doubts = { doubtMs, dnsDoubtMs, refusedForMs }
-    const terms = { greylistDelayMs, willing, ...doubts, wait: wait && !isCrowded }
-    const again = askAgain(outcome, past, terms)
-    if (again === null) return this.#ended(inquiry, outcome.result)
+    const isBusy = isRefused && this.#refused >= this.#windowMax * REFUSED_SHARE_MAX
+    const uncertainty = {
+      uncertainForMs: uncertainForMs,
+      dnsUncertainForMs: dnsUncertainForMs,
+      refusedForMs,
+    }
+    const terms = { greylistDelayMs, available: available, ...uncertainty, wait: wait && !isBusy }
+    const again = nextRetry(outcome, past, terms)
+    if (again === null) return this.#ended(task, outcome.result)
     const { delayMs, accepted, ...been } = again
     if (isRefused) this.#refused++
-    const next = { ...inquiry, accepted }
-    void this.#enqueueLater({ inquiry: next, since, ...been }, delayMs).then(() => {
+    const next = { ...task, accepted }
+    void this.#enqueueLater({ task: next, since, ...been }, delayMs).then(() => {
       if (isRefused) this.#refused--
     })
   }
 
-  async #enqueueLater(waiting: Waiting, delayMs: number): Promise<void> {
+  async #enqueueLater(waiting: PendingAddress, delayMs: number): Promise<void> {
     await sleep(this.#options.clock, delayMs, this.#ending)
     if (!this.#ending.aborted) this.#enqueue(waiting, true)
   }
 
   /** Those who came for the same address while it was under way get the same result. */
-  #ended({ address }: Inquiry, result: Result) {
-    const twins = this.#twins.get(addressKey(address)) ?? []
-    this.#twins.delete(addressKey(address))
-    this.#ripen(result)
-    for (const { text } of twins) this.#ripen({ ...result, email: text })
+  #ended({ address }: ProbeTask, result: Result) {
+    const duplicates = this.#duplicates.get(addressKey(address)) ?? []
+    this.#duplicates.delete(addressKey(address))
+    this.#emit(result)
+    for (const { text } of duplicates) this.#emit({ ...result, email: text })
   }
 
-  #ripen(result: Result) {
-    this.#ripe.push(result)
+  #emit(result: Result) {
+    this.#ready.push(result)
     this.#wake()
   }
 }
 
-function windowOf({ windowMax = WINDOW_MAX }: ManyOptions): number {
+function windowFor({ windowMax = WINDOW_MAX }: ManyOptions): number {
   if (Number.isInteger(windowMax) && windowMax >= 1) return windowMax
   throw new EvError('usage', `windowMax is ${windowMax}; it takes a whole number from 1.`)
 }

@@ -2,7 +2,7 @@ import { createRoute } from '@hono/zod-openapi'
 import { periodEnd, periodStart } from '../../account/plan.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import { readCredit } from '../../store/account/credits.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { CREDITS_EXAMPLE, Credits } from '../schema/account.ts'
 import { json } from '../schema/answers.ts'
@@ -18,7 +18,7 @@ export function creditRoutes(service: Service) {
       'One credit for each definite answer that was found out anew: `unknown`, cached and malformed ones, duplicates and the sandbox cost nothing. A plan without a daily limit has null for what is left and what was added.',
     tags: ['Account'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
     responses: {
       200: json(Credits, 'The credits', CREDITS_EXAMPLE),
       ...errorResponses('invalid_request'),

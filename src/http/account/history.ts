@@ -4,7 +4,7 @@ import type { Verification } from '../../store/account/history.ts'
 import { historyPage } from '../../store/account/history-page.ts'
 import type { Reason, Risk } from '../../verdict/reason.ts'
 import { cursorAt, pageQuery, placeOf } from '../cursor.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { HISTORY_EXAMPLE, HistoryPage, historyFilters, type SOURCES } from '../schema/account.ts'
 import { json } from '../schema/answers.ts'
@@ -20,7 +20,7 @@ export function historyRoutes(service: Service) {
       'One row for each address that was verified, kept for as long as the operator says. With `X-EV-Sandbox: true` the simulated ones, else the others. Where something is sought in a long history, a page may have few rows or none and still `has_more`: the search goes on at `next_cursor`.',
     tags: ['Account'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ ...pageQuery, ...historyFilters }) },
     responses: {
       200: json(HistoryPage, 'One page of it', HISTORY_EXAMPLE),

@@ -4,7 +4,7 @@ import { DAY, SECOND } from '../../base/clock.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import type { BucketState } from '../../store/limit/limits.ts'
 import type { Env } from '../context.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { askingOf, creditState } from '../limit/admit.ts'
 import { allBuckets, subjectOf } from '../limit/buckets.ts'
 import { newRouter } from '../router.ts'
@@ -22,7 +22,7 @@ export function limitRoutes(service: Service) {
       'Those that hold for this key and the address that asks, with the credits of the day where the plan has an end to them. Looking takes nothing away but this request itself. A limit that was not used for a while begins anew with the next request: `resets_at` is then the end of the window that would begin now.',
     tags: ['Account'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
     responses: {
       200: json(Limits, 'The limits', LIMITS_EXAMPLE),
       ...errorResponses('invalid_request'),

@@ -5,7 +5,7 @@ import { isoTime } from '../../engine/result/present.ts'
 import { listKeys } from '../../store/account/keys.ts'
 import { type Usage, usageOf } from '../../store/account/usage.ts'
 import type { Class } from '../../verdict/verdict.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { PERIODS, STATS_EXAMPLE, Stats } from '../schema/account.ts'
 import { json } from '../schema/answers.ts'
@@ -21,7 +21,7 @@ export function statsRoutes(service: Service) {
       'Of today (UTC), or of the last 7 or 30 days with today. Days without any verification are there too.',
     tags: ['Account'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ period: z.enum(PERIODS).default('day') }) },
     responses: {
       200: json(Stats, 'The numbers', STATS_EXAMPLE),

@@ -2,7 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Env } from '../context.ts'
 import { newRouter } from '../router.ts'
 import type { Service } from '../service.ts'
-import { describeSentEvents } from '../webhooks/sent-events.ts'
+import { describeCallbacks } from '../webhooks/sent-events.ts'
 
 /** The description of all paths, made from the schemas that check them. */
 export function openapiRoutes(service: Service, app: OpenAPIHono<Env>) {
@@ -19,7 +19,7 @@ export function openapiDocument({ settings }: Service, app: OpenAPIHono<Env>) {
     scheme: 'bearer',
     description: 'An API key: `ev_live_…`',
   })
-  describeSentEvents(app)
+  describeCallbacks(app)
   return app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {

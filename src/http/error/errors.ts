@@ -1,10 +1,10 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { OperationError } from '../../base/operation-error.ts'
-import { isOfStorage } from '../../store/database.ts'
+import { isStorageError } from '../../store/database.ts'
 import { isOutage } from '../../store/postgres/faults.ts'
 import type { Env } from '../context.ts'
 import { type ApiCode, ApiError, STATUS } from './api-error.ts'
@@ -24,7 +24,7 @@ export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof OperationError) return operationAnswer(thrown)
   if (thrown instanceof HTTPException) return ofHono(thrown)
   const cause = { cause: thrown }
-  if (isOfStorage(thrown)) {
+  if (isStorageError(thrown)) {
     const sentence = isOutage(thrown) ? AWAY : 'The service cannot store anything now: try again'
     return new ApiError('service_unavailable', sentence, { ...cause, retryAfterS: STORE_RETRY_S })
   }
@@ -36,7 +36,7 @@ export function toApiError(thrown: unknown): ApiError {
 
 /** Answers an error, as JSON or, where it was asked for, as a problem (RFC 9457). */
 export function answerError(c: Context<Env>, log: Log, thrown: unknown): Response {
-  const { error, body } = tellError(c, log, thrown)
+  const { error, body } = logError(c, log, thrown)
   const status = STATUS[error.code]
   const retryAfterS = error.retryAfterS ?? (status === 503 ? 1 : null)
   if (retryAfterS !== null) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterS))))
@@ -48,7 +48,7 @@ export function answerError(c: Context<Env>, log: Log, thrown: unknown): Respons
 }
 
 /** What the caller is told of an error; of one of ours the log is told more. */
-export function tellError(c: Context<Env>, log: Log, thrown: unknown) {
+export function logError(c: Context<Env>, log: Log, thrown: unknown) {
   const error = toApiError(thrown)
   const requestId = c.get('requestId')
   if (STATUS[error.code] >= 500) report(log, error, requestId)
@@ -86,7 +86,7 @@ function report(log: Log, error: ApiError, requestId: string): void {
   const cause = error.cause === undefined ? error : error.cause
   const isFault = STATUS[error.code] !== 503
   const stack = isFault && cause instanceof Error ? cause.stack : undefined
-  log.error('a request failed', { requestId, code: error.code, why: messageOf(cause), stack })
+  log.error('a request failed', { requestId, code: error.code, why: errorMessage(cause), stack })
 }
 
 const wantsProblem = (accept: string | undefined) =>

@@ -1,4 +1,4 @@
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { type ApiCode, ApiError, STATUS } from './api-error.ts'
 
 /** What a schema finds wrong. */
@@ -22,7 +22,7 @@ export function faultOf(target: string, issues: readonly Issue[], given: unknown
   if (issue === undefined) return new ApiError('invalid_request', 'The request is not valid')
   const place = placeOf(target, issue.path)
   const sentence = `${place} ${predicateOf(issue, shownAt(given, issue.path))}`
-  return new ApiError(codeOf(issue), cleanText(sentence, SENTENCE_LENGTH_MAX))
+  return new ApiError(codeOf(issue), sanitizeText(sentence, SENTENCE_LENGTH_MAX))
 }
 
 /** All reasons fit, which is the longest list of what is allowed. */
@@ -61,7 +61,7 @@ function shownAt(given: unknown, path: readonly PropertyKey[]): string | null {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return null
     value = value[name as keyof typeof value]
   }
-  return value === undefined ? null : cleanText(JSON.stringify(value) ?? '', SHOWN_LENGTH_MAX)
+  return value === undefined ? null : sanitizeText(JSON.stringify(value) ?? '', SHOWN_LENGTH_MAX)
 }
 
 function predicateOf(issue: Issue, shown: string | null): string {

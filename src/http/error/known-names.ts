@@ -1,5 +1,5 @@
-import { slips } from '../../address/typo/slip.ts'
-import { cleanText } from '../../base/text.ts'
+import { typoDistance } from '../../address/typo/slip.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { ApiError } from './api-error.ts'
 
 /** Where a name was given, and what such names are called in messages. */
@@ -27,7 +27,7 @@ export function checkNames(
   const name = given.find(one => !known.includes(one))
   if (name === undefined) return
   const { whole, one } = PARTS[part]
-  const shown = cleanText(JSON.stringify(joinPath(place, name)), SHOWN_LENGTH_MAX)
+  const shown = sanitizeText(JSON.stringify(joinPath(place, name)), SHOWN_LENGTH_MAX)
   const nearest = findNearestName(name, known)
   const meant = nearest === null ? '' : ` Did you mean "${nearest}"?`
   const owner = place === '' ? whole : `"${place}"`
@@ -49,7 +49,10 @@ export function findNearestName(given: string, known: readonly string[]): string
   if (given.length > NAME_LENGTH_MAX) return null
   const limit = Math.max(1, given.length * DISTANCE_SHARE_MAX)
   const [best] = known
-    .map(name => ({ name, distance: slips(normalizeName(given), normalizeName(name), limit) }))
+    .map(name => ({
+      name,
+      distance: typoDistance(normalizeName(given), normalizeName(name), limit),
+    }))
     .toSorted((a, b) => a.distance - b.distance)
   return best === undefined || best.distance > limit ? null : best.name
 }

@@ -5,7 +5,7 @@ import {
   type OperationError,
   type OperationTexts,
 } from '../../base/operation-error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import { LAST_KEY } from '../schema/key.ts'
 import { emptyList } from '../verify/list/emails.ts'
@@ -31,7 +31,7 @@ const ANSWERS: OperationTexts<ApiError> = {
   webhook_url_rejected: ({ url, fault, isPrivate }) =>
     new ApiError(
       'invalid_webhook_url',
-      `"url" is “${cleanText(url, 100)}”, which cannot be used. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
+      `"url" is “${sanitizeText(url, 100)}”, which cannot be used. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
     ),
   webhook_test_limit_reached: ({ count }) =>
     new ApiError(
@@ -44,7 +44,7 @@ const ANSWERS: OperationTexts<ApiError> = {
   name_invalid: ({ name, lengthMax }) =>
     new ApiError(
       'invalid_request',
-      `"name" is ${cleanText(JSON.stringify(name), 60)}; it must be 1 to ${lengthMax} characters on one line.`,
+      `"name" is ${sanitizeText(JSON.stringify(name), 60)}; it must be 1 to ${lengthMax} characters on one line.`,
     ),
   key_not_found: () => new ApiError('not_found', 'There is no such key'),
   key_limit_reached: ({ count }) =>

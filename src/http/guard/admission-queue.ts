@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
-import { breathe, type Clock } from '../../base/clock.ts'
+import { type Clock, yieldToEventLoop } from '../../base/clock.ts'
 import type { Env } from '../context.ts'
-import { unlessGone } from './client-gone.ts'
+import { unlessAborted } from './client-gone.ts'
 
 /**
  * While clients connect in each turn of the event loop, one verification starts in so many ms. Node accepts one
@@ -41,7 +41,7 @@ export class AdmissionQueue {
     if (socket === undefined || this.#known.has(socket)) return
     this.#known.add(socket)
     this.#hasConnected = true
-    this.#connectedAt = this.#clock.ticks()
+    this.#connectedAt = this.#clock.monotonicNow()
   }
 
   /** Asks mail servers for a request when that may start. Throws `clientGone` when its client leaves before. */
@@ -56,11 +56,11 @@ export class AdmissionQueue {
   }
 
   #isFree(): boolean {
-    return this.#waiting.size === 0 && this.#running < RUNNING_FREE && !this.#isCrowded()
+    return this.#waiting.size === 0 && this.#running < RUNNING_FREE && !this.#isBusy()
   }
 
-  #isCrowded(): boolean {
-    return this.#clock.ticks() - this.#connectedAt < CROWD_MS
+  #isBusy(): boolean {
+    return this.#clock.monotonicNow() - this.#connectedAt < CROWD_MS
   }
 
   async #wait(c: Context<Env>): Promise<void> {
@@ -68,7 +68,7 @@ export class AdmissionQueue {
     this.#waiting.add(resolve)
     if (!this.#isTurning) void this.#turn()
     try {
-      await unlessGone(c, promise)
+      await unlessAborted(c, promise)
     } catch (error) {
       // It was started in the same moment.
       if (!this.#waiting.delete(resolve)) this.#running--
@@ -79,9 +79,9 @@ export class AdmissionQueue {
   async #turn(): Promise<void> {
     this.#isTurning = true
     while (this.#waiting.size > 0) {
-      const turnedAt = this.#clock.ticks()
-      await breathe()
-      this.#start(this.#clock.ticks(), turnedAt)
+      const turnedAt = this.#clock.monotonicNow()
+      await yieldToEventLoop()
+      this.#start(this.#clock.monotonicNow(), turnedAt)
     }
     this.#isTurning = false
   }
@@ -102,7 +102,7 @@ export class AdmissionQueue {
   #startsNow(now: number, turnMs: number): number {
     const isDue = now - this.#startedAt >= START_EVERY_MS
     if (this.#hasConnected) return isDue ? 1 : 0
-    if (this.#isCrowded()) return STARTS_PER_CROWDED_TURN
+    if (this.#isBusy()) return STARTS_PER_CROWDED_TURN
     if (this.#running < RUNNING_FREE) return RUNNING_FREE - this.#running
     if (turnMs > TURN_MAX_MS) return isDue ? 1 : 0
     return STARTS_PER_TURN

@@ -1,7 +1,7 @@
-import { hashOf, isWellFormed } from '../../account/key.ts'
-import { planNamed } from '../../account/plan.ts'
+import { hashSecret, isWellFormed } from '../../account/key.ts'
+import { findPlan } from '../../account/plan.ts'
 import { permits } from '../../account/scope.ts'
-import { recallKey } from '../../store/account/key-cache.ts'
+import { getCachedKey } from '../../store/account/key-cache.ts'
 import { type FoundKey, findKeyById, isRevoked } from '../../store/account/keys.ts'
 import type { AskingSession, Caller } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
@@ -16,11 +16,11 @@ export async function authenticate(
   // A key that is mistyped or made up is told without asking the database.
   if (text === undefined || !isWellFormed(text)) throw unauthenticated()
   const { database, clock } = service
-  const hash = hashOf(text)
-  const found = await recallKey(database, hash)
+  const hash = hashSecret(text)
+  const found = await getCachedKey(database, hash)
   if (found === null) throw (await isRevoked(database, hash)) ? revoked() : unauthenticated()
   const now = clock.now()
-  if (isOver(found.key.expiresAt, now) || isOver(found.secretExpiresAt, now)) throw expired()
+  if (isDone(found.key.expiresAt, now) || isDone(found.secretExpiresAt, now)) throw expired()
   return callerOf(service, found)
 }
 
@@ -34,15 +34,15 @@ export async function authenticateSession(
 ): Promise<Caller> {
   const found = await findKeyById(service.database, keyId)
   const now = service.clock.now()
-  if (found === null || isOver(found.key.expiresAt, now)) throw signedOut()
-  if (isOver(secretExpiresAt, now)) throw signedOut()
+  if (found === null || isDone(found.key.expiresAt, now)) throw signedOut()
+  if (isDone(secretExpiresAt, now)) throw signedOut()
   if (!permits(found.key.scopes, 'dashboard')) throw signedOut()
   return callerOf(service, { ...found, secretExpiresAt })
 }
 
 const callerOf = ({ settings }: Service, { account, ...found }: FoundKey): Caller => ({
   ...{ account, ...found },
-  plan: planNamed(settings.plans, account.plan),
+  plan: findPlan(settings.plans, account.plan),
 })
 
 const signedOut = () =>
@@ -65,4 +65,4 @@ const revoked = () => new ApiError('key_revoked', 'This API key was revoked: use
 /** The name of the scheme is known in any case (RFC 9110 §11.1). */
 const BEARER = /^Bearer +([\w-]{1,128}) *$/i
 
-const isOver = (at: number | null, now: number) => at !== null && at <= now
+const isDone = (at: number | null, now: number) => at !== null && at <= now

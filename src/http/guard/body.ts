@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
-import { messageOf } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { errorMessage } from '../../base/error.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 
@@ -94,7 +94,7 @@ function parse(bytes: Uint8Array): unknown {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new ApiError('invalid_json', cleanText(`The body is no JSON: ${messageOf(error)}`))
+    throw new ApiError('invalid_json', sanitizeText(`The body is no JSON: ${errorMessage(error)}`))
   }
   if (isDeeper(value, DEPTH_MAX)) {
     const sentence = `The body is nested deeper than ${DEPTH_MAX} levels`

@@ -3,19 +3,19 @@ import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 
 /** Thrown to nobody: the client is gone. */
-export const clientGone = () =>
+export const clientAborted = () =>
   new ApiError('request_timeout', 'The client went away before its answer was there')
 
 /** Waits for `work` as long as the client does; what it began may serve others and goes on. Throws `clientGone`. */
-export function unlessGone<T>(c: Context<Env>, work: Promise<T>): Promise<T> {
+export function unlessAborted<T>(c: Context<Env>, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const end = onGone(c, () => reject(clientGone()))
+    const end = onAborted(c, () => reject(clientAborted()))
     work.then(resolve, reject).finally(end)
   })
 }
 
 /** Calls back when the client goes away before it is answered; the returned function ends that. */
-function onGone(c: Context<Env>, callback: () => void): () => void {
+function onAborted(c: Context<Env>, callback: () => void): () => void {
   const outgoing = c.env?.outgoing
   if (outgoing === undefined) {
     const { signal } = c.req.raw

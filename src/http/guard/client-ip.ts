@@ -8,7 +8,7 @@ import type { Incoming } from '../context.ts'
 export function clientIp(trustProxy: readonly string[]) {
   const trusted = trustProxy.length === 0 ? () => false : inRanges(trustProxy)
   return (incoming: Incoming | undefined, forwardedFor: () => string | undefined): string => {
-    const direct = plainIp(incoming?.socket?.remoteAddress ?? '') ?? NOBODY
+    const direct = plainIp(incoming?.socket?.remoteAddress ?? '') ?? UNKNOWN_CALLER
     if (!trusted(direct)) return direct
     let nearest = direct
     for (const hop of (forwardedFor() ?? '').split(',').slice(-HOPS_MAX).reverse()) {
@@ -22,7 +22,7 @@ export function clientIp(trustProxy: readonly string[]) {
 }
 
 /** A socket that was closed meanwhile has no address any more. */
-const NOBODY = '0.0.0.0'
+const UNKNOWN_CALLER = '0.0.0.0'
 
 /** More proxies in a row nobody has. */
 const HOPS_MAX = 20

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { type BeforeCommit, writeWith } from '../../store/before-commit.ts'
 import type { Trx } from '../../store/database.ts'
-import { keepReplay, REPLAY_MS } from '../../store/replays.ts'
+import { REPLAY_MS, saveResponse } from '../../store/replays.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
@@ -24,18 +24,18 @@ export async function answerWith<Result>(
   useCase: (beforeCommit: BeforeCommit<Result>) => Promise<unknown>,
   present: (result: Result) => Answer,
 ): Promise<Response> {
-  let answer: { readonly status: number; readonly kept: Kept } | undefined
+  let answer: { readonly status: number; readonly kept: StoredAnswer } | undefined
   await useCase(async (trx, result) => {
     const { status, body, headers = {} } = present(result)
     answer = { status, kept: { text: JSON.stringify(body), headers } }
     await keep(trx, c, service, answer)
   })
   if (answer === undefined) throw new Error('the use case ended without a commit')
-  return sendKept(c, answer.kept, answer.status)
+  return sendStored(c, answer.kept, answer.status)
 }
 
 /** The same for `work` that is no use case, in a write transaction of its own. */
-export const commit = (
+export const commitResponse = (
   c: Context<Env>,
   service: Service,
   work: (trx: Trx) => Promise<Answer>,
@@ -48,9 +48,16 @@ export const commit = (
   )
 
 /** An answer in the bytes that it has each time. */
-export type Kept = { readonly text: string; readonly headers: Readonly<Record<string, string>> }
+export type StoredAnswer = {
+  readonly text: string
+  readonly headers: Readonly<Record<string, string>>
+}
 
-export function sendKept(c: Context<Env>, { text, headers }: Kept, status: number): Response {
+export function sendStored(
+  c: Context<Env>,
+  { text, headers }: StoredAnswer,
+  status: number,
+): Response {
   return c.body(text, status as ContentfulStatusCode, {
     'Content-Type': 'application/json',
     ...headers,
@@ -60,8 +67,8 @@ export function sendKept(c: Context<Env>, { text, headers }: Kept, status: numbe
 async function keep(
   trx: Trx,
   c: Context<Env>,
-  { clock, seal }: Service,
-  { status, kept }: { status: number; kept: Kept },
+  { clock, secretBox }: Service,
+  { status, kept }: { status: number; kept: StoredAnswer },
 ): Promise<void> {
   const replay = c.get('replay') ?? null
   if (replay === null) return
@@ -73,10 +80,10 @@ async function keep(
     idempotency_key: replay.key,
     fingerprint: replay.fingerprint,
     status,
-    answer: seal.seal(JSON.stringify(kept)),
+    answer: secretBox.secretBox(JSON.stringify(kept)),
     created_at: now,
   }
-  if (await keepReplay(trx, row, now - REPLAY_MS)) return
+  if (await saveResponse(trx, row, now - REPLAY_MS)) return
   // Another process of the service was as fast: whatever it did is told to who asks again.
   throw new ApiError(
     'idempotency_in_progress',

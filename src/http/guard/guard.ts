@@ -30,7 +30,7 @@ export type GuardRule = {
 }
 
 /** Stands before a path: who asks, whether they may, whether there is room, and what they sent. */
-export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>[] {
+export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler<Env>[] {
   const state = stateOf(service)
   const bodyRule = { bytesMax: rule.bodyMax, kind: rule.body ?? 'json' } as const
   const { counts } = rule
@@ -39,7 +39,7 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
     ...(verifies ? [admitVerifying(service)] : []),
     async (c, next) => {
       if (c.req.method === 'POST' && service.isStopping()) throw stopping()
-      const caller = await whoAsks(c, service)
+      const caller = await identifyCaller(c, service)
       c.set('caller', caller)
       state.touches.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
@@ -64,7 +64,7 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
   ]
 }
 
-function whoAsks(c: Context<Env>, service: Service): Promise<Caller> {
+function identifyCaller(c: Context<Env>, service: Service): Promise<Caller> {
   const session = c.env?.session
   return session === undefined
     ? authenticate(service, c.req.header('Authorization'))

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Context, MiddlewareHandler } from 'hono'
-import { findReplay, REPLAY_MS, type Replayed } from '../../store/replays.ts'
+import { findResponse, REPLAY_MS, type StoredResponse } from '../../store/replays.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { sendKept } from './commit.ts'
+import { sendStored } from './commit.ts'
 
 /**
  * Gives the request of an Idempotency-Key its effect once: its answer is kept for a day by `commit`, and repeated.
@@ -29,7 +29,7 @@ export function idempotent(
         c.set('replay', { key, fingerprint: '' })
         return await next()
       }
-      const repeated = await recognise(c, service, { key, body: c.get('body') ?? NOTHING })
+      const repeated = await findStoredResponse(c, service, { key, body: c.get('body') ?? NOTHING })
       if (repeated !== null) return repeated
       return await next()
     } finally {
@@ -42,7 +42,7 @@ export function idempotent(
  * Looks whether a request with this key was answered before: gives that answer, or refuses another request under
  * the same key; null: it is new. `body` is the body or, where that is long, its digest.
  */
-export async function recognise(
+export async function findStoredResponse(
   c: Context<Env>,
   service: Service,
   { key, body }: { key: string; body: Uint8Array },
@@ -61,7 +61,7 @@ export async function isAnswered(c: Context<Env>, service: Service): Promise<boo
 
 function findKept(c: Context<Env>, { database, clock }: Service, key: string) {
   const since = clock.now() - REPLAY_MS
-  return findReplay(database, { keyId: c.get('caller').key.id, key, since })
+  return findResponse(database, { keyId: c.get('caller').key.id, key, since })
 }
 
 const NOTHING = new Uint8Array()
@@ -88,11 +88,16 @@ function fingerprintOf(c: Context<Env>, body: Uint8Array): string {
   return createHash('sha256').update(head).update(body).digest('hex')
 }
 
-function repeat(c: Context<Env>, service: Service, kept: Replayed, fingerprint: string): Response {
+function repeat(
+  c: Context<Env>,
+  service: Service,
+  kept: StoredResponse,
+  fingerprint: string,
+): Response {
   if (kept.fingerprint !== fingerprint) {
     const sentence = 'This Idempotency-Key was used for another request: take a new one for each'
     throw new ApiError('idempotency_mismatch', sentence)
   }
   c.header('Idempotency-Replayed', 'true')
-  return sendKept(c, JSON.parse(service.seal.open(kept.answer)), kept.status)
+  return sendStored(c, JSON.parse(service.secretBox.open(kept.answer)), kept.status)
 }

@@ -1,26 +1,26 @@
 import { Batcher } from '../../base/batcher.ts'
 import { SECOND } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import { touchKeys } from '../../store/account/keys.ts'
-import { writeLoosely } from '../../store/database.ts'
+import { writeAsyncCommit } from '../../store/database.ts'
 import type { Service } from '../service.ts'
 
 /** When keys were last used: noted at each request, written now and then. */
-export interface Touches {
+export interface LastUsed {
   note(keyId: string): void
   /** Writes what is noted, at once. A power cut may forget it. */
   close(): Promise<unknown>
 }
 
-export function createTouches({ clock, database, log }: Service): Touches {
+export function createLastUsed({ clock, database, log }: Service): LastUsed {
   const used = new Batcher<KeyUse>({
     ...{ clock, waitMs: WRITE_MS, sizeMax: KEYS_MAX, keyOf: ({ keyId }) => keyId },
     async run(uses) {
       const times = new Map(uses.map(({ keyId, at }) => [keyId, at]))
-      await writeLoosely(database, db => touchKeys({ db }, times))
+      await writeAsyncCommit(database, db => touchKeys({ db }, times))
     },
     onFailure(error) {
-      log.warn('it was not written when keys were last used', { why: messageOf(error) })
+      log.warn('it was not written when keys were last used', { why: errorMessage(error) })
       return 'reject'
     },
   })

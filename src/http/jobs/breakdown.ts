@@ -1,16 +1,16 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Breakdown as Counted } from '../../store/job/breakdown.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import { OPINIONS } from '../../verdict/reason.ts'
-import { classOf } from '../../verdict/verdict.ts'
-import { guard } from '../guard/guard.ts'
+import { VERDICT_BY_REASON } from '../../verdict/reason.ts'
+import { toClass } from '../../verdict/verdict.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
 import { BREAKDOWN_EXAMPLE, Breakdown } from '../schema/job-results.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { foundJob } from './found-job.ts'
+import { loadJob } from './found-job.ts'
 
 /** The results of a job in numbers. */
 export function breakdownRoutes(service: Service) {
@@ -21,7 +21,7 @@ export function breakdownRoutes(service: Service) {
       'The most frequent first; of operators the first twenty. Counting a million rows takes some seconds; the counts of a job that has ended are remembered, those of one that is under way are up to five seconds old.',
     tags: ['Jobs'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
     request: { params },
     responses: {
       200: json(Breakdown, 'The counts', BREAKDOWN_EXAMPLE),
@@ -30,9 +30,9 @@ export function breakdownRoutes(service: Service) {
   } as const)
   return newRouter().openapi(breakdown, async c => {
     const { id } = c.req.valid('param')
-    const counted = await stateOf(service).breakdowns.of(await foundJob(c, service, id))
+    const counted = await stateOf(service).breakdowns.of(await loadJob(c, service, id))
     // One that was deleted meanwhile was counted in part.
-    const data = present(await foundJob(c, service, id), counted)
+    const data = present(await loadJob(c, service, id), counted)
     return c.json({ success: true as const, data }, 200)
   })
 }
@@ -45,7 +45,7 @@ const present = (
 ) => ({
   ...{ total, done, classes },
   reasons: reasons.map(({ reason, count }) => {
-    return { reason, class: classOf(OPINIONS[reason]), count }
+    return { reason, class: toClass(VERDICT_BY_REASON[reason]), count }
   }),
   operators: operators.map(one => ({ ...one })),
   operators_left: operatorsLeft,

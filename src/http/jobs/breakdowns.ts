@@ -5,12 +5,12 @@ import { type Breakdown, countBreakdown } from '../../store/job/breakdown.ts'
 import type { Job } from '../../store/job/jobs.ts'
 
 /** What was counted of jobs; a list of a million rows takes some seconds, so nothing is counted twice. */
-export type Breakdowns = { of(job: Job): Promise<Breakdown> }
+export type StatisticsCache = { of(job: Job): Promise<Breakdown> }
 
 /** Each has some kilobytes. */
 const KEPT_MAX = 500
 /** An address that was erased is part of no count for longer. */
-const KEPT_MS = HOUR
+const RETENTION_MS = HOUR
 /** Of a job that is under way: whoever watches it asks again and again. */
 const RECENT_MS = 5 * SECOND
 
@@ -21,20 +21,21 @@ type Counted = {
   readonly countedAt: number
 }
 
-export function createBreakdowns(doors: {
+export function createStatisticsCache(deps: {
   readonly clock: Clock
   readonly database: Database
-}): Breakdowns {
-  const { clock, database } = doors
+}): StatisticsCache {
+  const { clock, database } = deps
   const known = new TtlMap<Counted>({ sizeMax: KEPT_MAX, clock })
   const counting = new Map<string, Promise<unknown>>()
 
   const isRight = ({ finishedAt, countedAt }: Counted, job: Job) =>
-    finishedAt === job.finished_at && (finishedAt !== null || clock.ticks() - countedAt < RECENT_MS)
+    finishedAt === job.finished_at &&
+    (finishedAt !== null || clock.monotonicNow() - countedAt < RECENT_MS)
 
   async function count({ id, finished_at: finishedAt }: Job): Promise<Breakdown> {
     const breakdown = await countBreakdown(database, id)
-    known.set(id, { breakdown, finishedAt, countedAt: clock.ticks() }, KEPT_MS)
+    known.set(id, { breakdown, finishedAt, countedAt: clock.monotonicNow() }, RETENTION_MS)
     return breakdown
   }
 

@@ -1,17 +1,17 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
 import { CANCELLED_EXAMPLE, JobAnswer } from '../schema/job.ts'
 import type { Service } from '../service.ts'
-import { foundJob } from './found-job.ts'
+import { loadJob } from './found-job.ts'
 import { presentJob } from './present-job.ts'
 
 /** Ending a job before its end, and removing it. */
 export function jobChangeRoutes(service: Service) {
-  const middleware = guard(service, { scope: 'jobs:write', counts: null, bodyMax: BODY_MAX })
+  const middleware = requireKey(service, { scope: 'jobs:write', counts: null, bodyMax: BODY_MAX })
   const cancel = createRoute({
     ...{ method: 'post', path: '/v1/jobs/{id}/cancel', operationId: 'cancelJob' },
     summary: 'Cancel a job',
@@ -42,11 +42,11 @@ export function jobChangeRoutes(service: Service) {
   } as const)
   return newRouter()
     .openapi(cancel, async c => {
-      const { job } = await cancelJob(service, await foundJob(c, service, c.req.valid('param').id))
+      const { job } = await cancelJob(service, await loadJob(c, service, c.req.valid('param').id))
       return c.json(presentJob(service, job), 200)
     })
     .openapi(remove, async c => {
-      await deleteJob(service, await foundJob(c, service, c.req.valid('param').id))
+      await deleteJob(service, await loadJob(c, service, c.req.valid('param').id))
       return c.body(null, 204)
     })
 }

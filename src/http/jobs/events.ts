@@ -1,17 +1,17 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { sleep } from '../../base/clock.ts'
-import { isOfStorage } from '../../store/database.ts'
+import { isStorageError } from '../../store/database.ts'
 import { accountJob } from '../../store/job/account-jobs.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../http-timings.ts'
 import { newRouter } from '../router.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
 import { JobProgress, PROGRESS_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { foundJob } from './found-job.ts'
+import { loadJob } from './found-job.ts'
 import { createProgress } from './progress.ts'
 import { nextCommit } from './wait.ts'
 
@@ -25,18 +25,18 @@ export function jobEventRoutes(service: Service) {
       'An event `progress` at once and whenever something changed, at most two a second; `end` when the job has ended, and then the stream ends. Their data is a `JobProgress`. A stream that ends without `end` was cut off: ask again. An account has 20 at the same time.',
     tags: ['Jobs'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
     request: { params },
     responses: { 200: EVENTS, ...errorResponses('invalid_request', 'not_found', 'rate_limit') },
   } as const)
   const router = newRouter()
   router.openAPIRegistry.register('JobProgress', JobProgress)
   return router.openapi(events, async c => {
-    const job = await foundJob(c, service, c.req.valid('param').id)
+    const job = await loadJob(c, service, c.req.valid('param').id)
     return eventStream(c, service, gone => {
       const place = streams.enter(c.get('caller').account.id)
       gone.addEventListener('abort', place.leave)
-      return course(service, job, AbortSignal.any([gone, place.stopping]))
+      return progress(service, job, AbortSignal.any([gone, place.stopping]))
     })
   })
 }
@@ -54,20 +54,20 @@ const EVENTS = {
 }
 
 /** How the job stands, whenever that is another than what was told last, to its end or until it is over. */
-async function* course(
+async function* progress(
   service: Service,
   job: Job,
   over: AbortSignal,
 ): AsyncGenerator<StreamEvent, void> {
   const { clock, database, isStopping } = service
   const progress = createProgress(clock)
-  let told = ''
+  let sent = ''
   for (let last = job; !over.aborted && !isStopping(); ) {
     const data = progress(last)
     if (last.finished_at !== null) return yield { event: 'end', data }
     const text = JSON.stringify(data)
-    if (text !== told) yield { event: 'progress', data }
-    told = text
+    if (text !== sent) yield { event: 'progress', data }
+    sent = text
     await nextChange(service, job.id, over)
     const now = await unlessAway(accountJob(database, job.account_id ?? '', job.id))
     if (now === undefined) continue
@@ -79,13 +79,13 @@ async function* course(
 /** A database that cannot be had for a while is no end: whoever listens hears more when it is there again. */
 const unlessAway = <T>(read: Promise<T>): Promise<T | undefined> =>
   read.catch(error => {
-    if (isOfStorage(error)) return undefined
+    if (isStorageError(error)) return undefined
     throw error
   })
 
 async function nextChange(service: Service, jobId: string, over: AbortSignal): Promise<void> {
   const { clock, timings = DEFAULT_HTTP_TIMINGS } = service
-  const notBefore = clock.ticks() + timings.tellMs
-  await nextCommit(service, jobId, timings.lookMs, over)
-  await sleep(clock, Math.max(0, notBefore - clock.ticks()), over)
+  const notBefore = clock.monotonicNow() + timings.progressMs
+  await nextCommit(service, jobId, timings.pollMs, over)
+  await sleep(clock, Math.max(0, notBefore - clock.monotonicNow()), over)
 }

@@ -7,7 +7,7 @@ import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 
 /** The job of a path; whoever asks for another account's hears that there is none. */
-export const foundJob = (c: Context<Env>, service: Service, id: string): Promise<Job> =>
+export const loadJob = (c: Context<Env>, service: Service, id: string): Promise<Job> =>
   getJob(service, { jobId: id, accountId: c.get('caller').account.id })
 
 export function noSuchJob(id: string): never {

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { accountJobs } from '../../store/job/account-jobs.ts'
 import { pageOf, pageQuery, placeOf } from '../cursor.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
@@ -17,7 +17,7 @@ export function jobListRoutes(service: Service) {
     description: 'With `X-EV-Sandbox: true` the simulated ones, else the others.',
     tags: ['Jobs'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ ...pageQuery, status: z.enum(JOB_STATES).optional() }) },
     responses: {
       200: json(JobPage, 'One page of them', PAGE_EXAMPLE),

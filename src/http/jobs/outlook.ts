@@ -1,13 +1,13 @@
 import { type Clock, SECOND } from '../../base/clock.ts'
 import { pluralize } from '../../base/format.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { parseJobOptions } from '../../store/job/options.ts'
 import { type WaitingRows, waitingRows } from '../../store/job/waiting.ts'
 import type { WaitReason } from '../schema/job.ts'
-import { askingMs, type EstimateDoors, usualMs } from '../verify/estimate.ts'
+import { askingMs, type EstimateDeps, usualMs } from '../verify/estimate.ts'
 
 /** Rows of a job that wait at one operator. */
 export type Wait = {
@@ -27,7 +27,7 @@ export type Outlook = {
 }
 
 /** Whoever watches a job asks again and again. */
-const KEPT_MS = 5 * SECOND
+const RETENTION_MS = 5 * SECOND
 /** About 1 KB each. */
 const JOBS_MAX = 1_000
 /** Operators that are told of. */
@@ -39,37 +39,37 @@ export type Outlooks = {
   of(job: Job): Promise<Outlook | null>
 }
 
-export function createOutlooks(doors: EstimateDoors & { readonly clock: Clock }): Outlooks {
-  const known = new TtlMap<Promise<Outlook>>({ sizeMax: JOBS_MAX, clock: doors.clock })
+export function createOutlooks(deps: EstimateDeps & { readonly clock: Clock }): Outlooks {
+  const known = new TtlMap<Promise<Outlook>>({ sizeMax: JOBS_MAX, clock: deps.clock })
   return {
     async of(job) {
       if (job.finished_at !== null || job.sandbox === 1) return null
       const counted = known.get(job.id)
       if (counted !== undefined) return counted
-      const outlook = outlookOf(doors, job)
-      known.set(job.id, outlook, KEPT_MS)
+      const outlook = outlookOf(deps, job)
+      known.set(job.id, outlook, RETENTION_MS)
       outlook.catch(() => known.delete(job.id))
       return outlook
     },
   }
 }
 
-async function outlookOf(doors: EstimateDoors, job: Job): Promise<Outlook> {
-  const { database, clock } = doors
+async function outlookOf(deps: EstimateDeps, job: Job): Promise<Outlook> {
+  const { database, clock } = deps
   const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
   const now = clock.now()
   const demands = rows.map(({ operator, count }) => ({ operator, addresses: count }))
-  const waitingMs = await askingMs(doors, job.id, demands)
+  const waitingMs = await askingMs(deps, job.id, demands)
   const dueMs = Math.max(0, ...rows.map(({ lastDueAt }) => lastDueAt - now))
   return {
-    leftMs: Math.max(waitingMs, dueMs, unroutedMs(doors, job, rows)),
-    waits: rows.slice(0, WAITS_MAX).map(row => waitAt(doors, row)),
+    leftMs: Math.max(waitingMs, dueMs, unroutedMs(deps, job, rows)),
+    waits: rows.slice(0, WAITS_MAX).map(row => waitAt(deps, row)),
   }
 }
 
 /** What is not routed yet goes on as the job went so far; before anything is done, as is usual. */
 function unroutedMs(
-  { engine, clock }: EstimateDoors,
+  { engine, clock }: EstimateDeps,
   job: Job,
   rows: readonly WaitingRows[],
 ): number {
@@ -80,9 +80,9 @@ function unroutedMs(
   return (Math.max(0, clock.now() - job.started_at) * left) / job.done
 }
 
-function waitAt({ engine, clock }: EstimateDoors, row: WaitingRows): Wait {
+function waitAt({ engine, clock }: EstimateDeps, row: WaitingRows): Wait {
   const now = clock.now()
-  const { pause = null, refusal = null } = engine.paceStatus(row.operator) ?? {}
+  const { pause = null, refusal = null } = engine.rateStatus(row.operator) ?? {}
   const of = (reason: WaitReason, until: number | null) => ({
     ...{ operator: row.operator, rows: row.count, reason, until },
   })
@@ -94,13 +94,13 @@ function waitAt({ engine, clock }: EstimateDoors, row: WaitingRows): Wait {
 }
 
 export const presentWait = ({ operator, rows, reason, until }: Wait) => ({
-  ...{ operator: cleanText(operator), emails: rows, reason },
+  ...{ operator: sanitizeText(operator), emails: rows, reason },
   until: until === null ? null : isoTime(until),
 })
 
 /** For people: what most rows wait for. */
 export function sentenceOf({ operator, rows, reason, until }: Wait): string {
-  const who = `${pluralize(rows, 'address')} at ${cleanText(operator)}`
+  const who = `${pluralize(rows, 'address')} at ${sanitizeText(operator)}`
   const time = until === null ? '' : isoTime(until)
   return `${who}: ${SENTENCES[reason].replace('{time}', time)}`
 }

@@ -8,12 +8,12 @@ const RATE_OVER_MS = 10 * SECOND
 const RATE_SINCE_MS = SECOND
 
 /** Tells how a job stands, look after look, and how fast it goes. */
-export function createProgress(clock: Pick<Clock, 'ticks'>) {
+export function createProgress(clock: Pick<Clock, 'monotonicNow'>) {
   const looks: { readonly at: number; readonly done: number }[] = []
 
   /** Rows a second since the oldest look that counts; null: too few looks. */
   const rateOf = ({ done }: Job): number | null => {
-    const now = clock.ticks()
+    const now = clock.monotonicNow()
     looks.push({ at: now, done })
     while ((looks[1]?.at ?? now) <= now - RATE_OVER_MS) looks.shift()
     const [first = { at: now, done }] = looks

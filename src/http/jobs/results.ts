@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { presentRow } from '../../engine/result/present.ts'
 import { findResults, type ResultRow } from '../../store/job/results.ts'
 import { ApiError } from '../error/api-error.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
@@ -10,7 +10,7 @@ import { RESULTS_EXAMPLE, ResultPage, resultsQuery } from '../schema/job-results
 import type { Service } from '../service.ts'
 import { toRow } from './download/job-row.ts'
 import { plainRow } from './download/present-row.ts'
-import { foundJob } from './found-job.ts'
+import { loadJob } from './found-job.ts'
 
 /** The rows of a job, page by page, for whoever looks at them. */
 export function resultRoutes(service: Service) {
@@ -21,7 +21,7 @@ export function resultRoutes(service: Service) {
       'In the order of the list, also while the job is under way: all is null where a row has no result yet. In a long list a search ends after a while: then a page has fewer rows than were asked for, or none, and `has_more` is true all the same; the next page goes on from there. Who wants all rows takes the download.',
     tags: ['Jobs'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
     request: { params, query: z.object(resultsQuery) },
     responses: {
       200: json(ResultPage, 'One page of them', RESULTS_EXAMPLE),
@@ -30,7 +30,7 @@ export function resultRoutes(service: Service) {
   } as const)
   return newRouter().openapi(results, async c => {
     const { limit, cursor, after, class: classes, reason, search } = c.req.valid('query')
-    const job = await foundJob(c, service, c.req.valid('param').id)
+    const job = await loadJob(c, service, c.req.valid('param').id)
     const sought = search?.trim()
     const { rows, next } = await findResults(service.database, {
       ...{ jobId: job.id, after: beginOf(cursor, after), max: limit },

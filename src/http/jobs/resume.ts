@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { resumeJob } from '../../jobs/resume-job.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { answerWith } from '../guard/commit.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -10,7 +10,7 @@ import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/
 import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import { JobAnswer, RESUMED_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
-import { foundJob, jobServices } from './found-job.ts'
+import { jobServices, loadJob } from './found-job.ts'
 import { presentJob } from './present-job.ts'
 
 /** Going on with a job that ended early. */
@@ -24,7 +24,7 @@ export function jobResumeRoutes(service: Service) {
     tags: ['Jobs'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
-    middleware: [...guard(service, rule), idempotent(service)],
+    middleware: [...requireKey(service, rule), idempotent(service)],
     request: { params },
     responses: {
       200: json(JobAnswer, 'The job, which goes on', RESUMED_EXAMPLE),
@@ -37,7 +37,7 @@ export function jobResumeRoutes(service: Service) {
     },
   } as const)
   return newRouter().openapi(resume, async c => {
-    const job = await foundJob(c, service, c.req.valid('param').id)
+    const job = await loadJob(c, service, c.req.valid('param').id)
     const { plan } = c.get('caller')
     return (await answerWith<Job>(
       c,

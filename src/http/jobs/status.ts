@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { Job } from '../../store/job/jobs.ts'
 import type { Env } from '../context.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
@@ -12,13 +12,13 @@ import { stateOf } from '../state.ts'
 import { textStream } from '../text-stream.ts'
 import { type JobRow, rowPages } from './download/job-row.ts'
 import { presentItem } from './download/present-row.ts'
-import { foundJob, noSuchJob } from './found-job.ts'
+import { loadJob, noSuchJob } from './found-job.ts'
 import { presentJob, presentStatus } from './present-job.ts'
-import { WAIT_S_MAX, waitForChange } from './wait.ts'
+import { WAIT_S_MAX, waitForJobChange } from './wait.ts'
 
 /** How a list stands: with its results, and without. */
 export function statusRoutes(service: Service) {
-  const middleware = guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 })
+  const middleware = requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 })
   const status = createRoute({
     ...{ method: 'get', path: '/v1/verify/bulk/status/{id}', operationId: 'getBulkStatus' },
     summary: 'How a list stands, and its results',
@@ -87,10 +87,10 @@ async function jobNow(
   id: string,
   { wait }: { wait: number },
 ): Promise<Job> {
-  const job = await foundJob(c, service, id)
+  const job = await loadJob(c, service, id)
   if (wait === 0) return job
   const client = c.req.raw.signal
-  return (await waitForChange(service, job, { waitS: wait, client })) ?? noSuchJob(id)
+  return (await waitForJobChange(service, job, { waitS: wait, client })) ?? noSuchJob(id)
 }
 
 type Body = { readonly data: object }

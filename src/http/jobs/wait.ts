@@ -11,17 +11,22 @@ export const WAIT_S_MAX = 60
  * The job as it stands when its state or its progress has changed, or when the time is over, the client is gone or the
  * service stops. A job that is finished is given at once; one that is deleted meanwhile is null.
  */
-export async function waitForChange(
+export async function waitForJobChange(
   service: Service,
   job: Job,
   o: { readonly waitS: number; readonly client: AbortSignal },
 ): Promise<Job | null> {
   const { clock, database, isStopping, timings = DEFAULT_HTTP_TIMINGS } = service
-  const end = clock.ticks() + o.waitS * SECOND
+  const end = clock.monotonicNow() + o.waitS * SECOND
   let now: Job | null = job
-  while (now !== null && isAsBefore(now, job) && clock.ticks() < end) {
+  while (now !== null && isAsBefore(now, job) && clock.monotonicNow() < end) {
     if (now.finished_at !== null || o.client.aborted || isStopping()) break
-    await nextCommit(service, job.id, Math.min(timings.lookMs, end - clock.ticks()), o.client)
+    await nextCommit(
+      service,
+      job.id,
+      Math.min(timings.pollMs, end - clock.monotonicNow()),
+      o.client,
+    )
     now = await accountJob(database, job.account_id ?? '', job.id)
   }
   return now

@@ -13,7 +13,7 @@ import { SECOND } from '../../base/clock.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import type { Env } from '../context.ts'
 import { answerWith } from '../guard/commit.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -35,7 +35,11 @@ import { presentKey } from './present.ts'
 
 /** One key: showing it, changing it, giving it another text, and ending it. */
 export function keyChangeRoutes(service: Service) {
-  const middleware = guard(service, { scope: 'keys:write', counts: null, bodyMax: KEY_BODY_MAX })
+  const middleware = requireKey(service, {
+    scope: 'keys:write',
+    counts: null,
+    bodyMax: KEY_BODY_MAX,
+  })
   const common = { tags: ['Keys'], security: SECURITY }
   const get = createRoute({
     ...{ ...common, method: 'get' as const, path: '/v1/keys/{id}', operationId: 'getKey' },

@@ -2,7 +2,7 @@ import { createRoute, type z } from '@hono/zod-openapi'
 import { createKey, type KeyWithText } from '../../accounts/keys.ts'
 import { type KeyPatch, listKeys } from '../../store/account/keys.ts'
 import { answerWith } from '../guard/commit.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -30,7 +30,7 @@ export function keyCreateRoutes(service: Service) {
     description: 'Those that were deleted are not among them.',
     tags: ['Keys'],
     security: SECURITY,
-    middleware: guard(service, rule),
+    middleware: requireKey(service, rule),
     responses: {
       200: json(KeyList, 'The keys', KEY_LIST_EXAMPLE),
       ...errorResponses('invalid_request'),
@@ -44,7 +44,7 @@ export function keyCreateRoutes(service: Service) {
     tags: ['Keys'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
-    middleware: [...guard(service, rule), idempotent(service)],
+    middleware: [...requireKey(service, rule), idempotent(service)],
     request: {
       body: {
         content: { 'application/json': { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE } },

@@ -37,7 +37,7 @@ export async function admit(
   const noCredits = credits?.remaining === 0 ? credits : null
   if (noCredits !== null && !mayBeFree) {
     showLimit(c, noCredits)
-    await service.books.refused(caller.account.id, caller.plan)
+    await service.ledger.refused(caller.account.id, caller.plan)
     throw outOfCredits(service, noCredits.limit)
   }
   const buckets = bucketsOf(caller, { ...askingOf(c, service), counts })

@@ -49,8 +49,8 @@ function responsesOf(codes: readonly ApiCode[], schema: z.ZodType) {
   const all = [...new Set([...codes, ...ALWAYS])]
   for (const status of new Set(all.map(code => STATUS[code]))) {
     const isSimulated = SIMULATED.includes(status)
-    const told = all.filter(code => STATUS[code] === status)
-    byStatus[status] = responseOf(told, isSimulated ? schema : ErrorBody)
+    const documented = all.filter(code => STATUS[code] === status)
+    byStatus[status] = responseOf(documented, isSimulated ? schema : ErrorBody)
   }
   return byStatus
 }

@@ -16,14 +16,14 @@ const quota = z.object({
 })
 
 /** A kind of event, described. */
-export type Told = {
+export type SentEvent = {
   readonly description: string
   readonly data: z.ZodType
   /** The data of one. */
   readonly example: object
 }
 
-export const EVENTS: Readonly<Record<EventKind, Told>> = {
+export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
   'batch.completed': {
     description:
       'A list is verified. `valid` are the deliverable ones, beside `risky`; `summary.valid` of the job counts both.',

@@ -134,7 +134,7 @@ export const DownloadRow = z
   })
   .openapi('DownloadRow')
 
-const begun = {
+const started = {
   ...{ success: true as const, job_id: 'job_xyz789' },
   ...{ total_emails: 1000, created_at: '2026-03-21T10:29:00.000Z' },
   started_at: '2026-03-21T10:29:01.000Z',
@@ -142,7 +142,7 @@ const begun = {
 }
 
 const processing = {
-  ...begun,
+  ...started,
   ...{ status: 'processing' as const, progress: 42, processed_emails: 420 },
   estimated_time: '2 minutes',
 }
@@ -151,7 +151,7 @@ const counts = { total: 1000, valid: 300, invalid: 100, unknown: 20, failed: 0 }
 const classCounts = { deliverable: 250, risky: 50, undeliverable: 100, unknown: 20 }
 
 export const STATUS_EXAMPLE = {
-  ...{ ...begun, total_emails: 1, status: 'completed' as const, progress: 100 },
+  ...{ ...started, total_emails: 1, status: 'completed' as const, progress: 100 },
   ...{ processed_emails: 1, estimated_time: null },
   data: {
     results: [ITEM_EXAMPLE],

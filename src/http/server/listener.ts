@@ -2,20 +2,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Clock } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { ServerLimits } from './limits.ts'
-import { answer, ipOf, type RefusalParts, refusalResponse, refuse } from './refusal.ts'
+import { answer, ipOf, type RefusalDeps, refusalResponse, refuse } from './refusal.ts'
 import { faultOfRequest } from './target.ts'
-import { keepNoLonger, type Traffic } from './traffic.ts'
+import { type ConnectionTracker, keepNoLonger } from './traffic.ts'
 
-export type ListenerParts = RefusalParts & {
+export type ListenerDeps = RefusalDeps & {
   readonly fetch: (request: Request, bindings: HttpBindings) => Response | Promise<Response>
   readonly clock: Clock
   readonly log: Log
   readonly limits: ServerLimits
-  readonly traffic: Traffic
+  readonly traffic: ConnectionTracker
   readonly mayBePlain: MayBePlain
   /** What the app refuses, whatever else is asked: told here, it costs half. Null: nothing. */
   readonly crowdFault?: (request: IncomingMessage) => ApiError | null
@@ -30,14 +30,14 @@ export type MayBePlain = (ip: string, forwardedProto: string | null) => boolean
 export type Listener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Hands requests to the app; what is wrong with one before that is answered here. */
-export function requestListener(parts: ListenerParts): Listener {
-  const { clock, limits, traffic } = parts
+export function requestListener(deps: ListenerDeps): Listener {
+  const { clock, limits, traffic } = deps
   const hand = getRequestListener(
-    (request, bindings) => whenOpen(parts, request, bindings as HttpBindings),
+    (request, bindings) => whenOpen(deps, request, bindings as HttpBindings),
     // HTTP/1.0 needs no Host.
     // Its cleanup resets a connection whose body has not come 500 ms after the answer: `readOn` waits as long as for any body.
     {
-      errorHandler: error => unhandled(parts, error),
+      errorHandler: error => unhandled(deps, error),
       hostname: 'localhost',
       autoCleanupIncoming: false,
     },
@@ -50,35 +50,35 @@ export function requestListener(parts: ListenerParts): Listener {
     response.on('error', () => {}) // The client has left; what the answer is made of hears of it by `close`.
     const count = traffic.begin(request, response)
     const fault =
-      surplusFault(request, parts) ?? plainFault(request, parts) ?? faultOfRequest(request, limits)
+      surplusFault(request, deps) ?? plainFault(request, deps) ?? faultOfRequest(request, limits)
     const isLast = count >= limits.requestsPerConnection
     if (fault !== null || isLast) ending.add(socket)
     if (isLast) keepNoLonger(response)
-    if (fault !== null) return refuse(response, parts, fault)
+    if (fault !== null) return refuse(response, deps, fault)
     response.once('finish', () => readOn(request))
-    watchBody(clock, request, bodyMsOf(request, limits), () => late(parts, request, response))
-    const crowded = parts.crowdFault?.(request) ?? null
-    if (crowded !== null) answer(response, parts, crowded)
+    watchBody(clock, request, bodyMsOf(request, limits), () => late(deps, request, response))
+    const tooBusy = deps.crowdFault?.(request) ?? null
+    if (tooBusy !== null) answer(response, deps, tooBusy)
     else void hand(request, response)
   }
 }
 
 /** What was answered here meanwhile, as its body came too late, the app need not answer. */
-function whenOpen({ fetch }: ListenerParts, request: Request, bindings: HttpBindings) {
+function whenOpen({ fetch }: ListenerDeps, request: Request, bindings: HttpBindings) {
   const response = fetch(request, bindings)
   if (!(response instanceof Promise)) return response
   return response.then(one => (isAnswered(bindings.outgoing) ? RESPONSE_ALREADY_SENT : one))
 }
 
 /** The app answers whatever goes wrong in it; this is for what goes wrong before and after. */
-function unhandled(parts: ListenerParts, error: unknown): Response {
+function unhandled(deps: ListenerDeps, error: unknown): Response {
   const isTheirs = error instanceof RequestError
-  if (!isTheirs) parts.log.error('a request could not be answered', { why: messageOf(error) })
+  if (!isTheirs) deps.log.error('a request could not be answered', { why: errorMessage(error) })
   return refusalResponse(
     isTheirs
       ? new ApiError('invalid_request', 'This request cannot be read')
       : new ApiError('server_error', 'Something inside the service failed: try again later'),
-    parts,
+    deps,
   )
 }
 
@@ -91,7 +91,7 @@ function readOn(request: IncomingMessage): void {
   if (!request.complete) request.removeAllListeners('data').resume()
 }
 
-function surplusFault({ socket }: IncomingMessage, { limits, traffic }: ListenerParts) {
+function surplusFault({ socket }: IncomingMessage, { limits, traffic }: ListenerDeps) {
   if (!traffic.isSurplus(socket)) return null
   const sentence = `${limits.connectionsMax} connections are open: try again`
   return new ApiError('service_unavailable', sentence, { retryAfterS: 1 })
@@ -100,7 +100,7 @@ function surplusFault({ socket }: IncomingMessage, { limits, traffic }: Listener
 /** All requests must come by TLS, be it that it ends at a proxy. */
 function plainFault(
   { socket, headers }: IncomingMessage,
-  { mayBePlain }: ListenerParts,
+  { mayBePlain }: ListenerDeps,
 ): ApiError | null {
   if ('encrypted' in socket || mayBePlain(ipOf(socket), protoOf(headers))) return null
   return new ApiError('ip_restricted', 'This service answers by HTTPS alone')
@@ -133,7 +133,7 @@ function watchBody(clock: Clock, request: IncomingMessage, ms: number, onLate: (
 const hasBody = ({ headers }: IncomingMessage) =>
   headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 
-function late(parts: ListenerParts, request: IncomingMessage, response: ServerResponse): void {
+function late(deps: ListenerDeps, request: IncomingMessage, response: ServerResponse): void {
   if (response.headersSent) request.destroy()
-  else refuse(response, parts, new ApiError('request_timeout', 'The body did not arrive in time'))
+  else refuse(response, deps, new ApiError('request_timeout', 'The body did not arrive in time'))
 }

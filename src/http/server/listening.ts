@@ -2,7 +2,7 @@ import type { Server } from 'node:net'
 import { EvError } from '../../base/error.ts'
 
 /** Listens there. Throws EvError that says why it cannot. */
-export function listening(
+export function listen(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number },
 ): Promise<void> {

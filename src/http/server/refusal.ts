@@ -1,6 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { breathe, type Clock } from '../../base/clock.ts'
+import { type Clock, yieldToEventLoop } from '../../base/clock.ts'
 import { plainIp } from '../../base/ip.ts'
 import type { Random } from '../../base/random.ts'
 import { type ApiCode, ApiError, STATUS } from '../error/api-error.ts'
@@ -8,7 +8,7 @@ import { errorBody } from '../error/errors.ts'
 import type { ServerLimits } from './limits.ts'
 
 /** What an answer needs that comes about without the app. */
-export type RefusalParts = {
+export type RefusalDeps = {
   readonly clock: Clock
   readonly random: Random
   /** Headers that every answer has, for a client of that address: how its limit stands, and what keeps browsers safe. */
@@ -17,21 +17,21 @@ export type RefusalParts = {
 }
 
 /** Answers a request that the app does not, as the app would. */
-export function refuse(response: ServerResponse, parts: RefusalParts, error: ApiError): void {
+export function refuse(response: ServerResponse, deps: RefusalDeps, error: ApiError): void {
   const { socket } = response.req
   if (!response.req.complete && isNext(response)) {
     // Node would close at once, and what the client still sends would undo the answer on its way.
     response.req.resume()
-    closeWith(error, socket, parts)
+    closeWith(error, socket, deps)
     return
   }
   response.setHeader('connection', 'close')
-  answer(response, parts, error)
+  answer(response, deps, error)
 }
 
 /** The same where the connection is good for the next request. */
-export function answer(response: ServerResponse, parts: RefusalParts, error: ApiError): void {
-  const { headers, body } = answerOf(error, parts, ipOf(response.req.socket))
+export function answer(response: ServerResponse, deps: RefusalDeps, error: ApiError): void {
+  const { headers, body } = answerOf(error, deps, ipOf(response.req.socket))
   response.writeHead(STATUS[error.code], headers)
   response.end(body)
 }
@@ -40,22 +40,22 @@ export function answer(response: ServerResponse, parts: RefusalParts, error: Api
 const isNext = (response: ServerResponse) => response.socket !== null
 
 /** Answers on a bare socket, which is closed once the answer had time to arrive. */
-export function closeWith(error: ApiError, socket: Socket, parts: RefusalParts): void {
-  const { headers, body } = answerOf(error, parts, ipOf(socket))
+export function closeWith(error: ApiError, socket: Socket, deps: RefusalDeps): void {
+  const { headers, body } = answerOf(error, deps, ipOf(socket))
   const status = STATUS[error.code]
   const lines = Object.entries({ ...headers, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
   // Node runs timers before it reads: what came meanwhile is read first, or the close would reset the connection.
-  const close = () => void breathe().then(() => socket.destroy())
-  const cancel = parts.clock.after(parts.limits.lingerMs, close)
+  const close = () => void yieldToEventLoop().then(() => socket.destroy())
+  const cancel = deps.clock.after(deps.limits.lingerMs, close)
   socket.once('close', cancel)
 }
 
 /** The same where nobody knows who asked. */
-export function refusalResponse(error: ApiError, parts: RefusalParts): Response {
-  const { headers, body } = answerOf(error, parts, NOBODY)
+export function refusalResponse(error: ApiError, deps: RefusalDeps): Response {
+  const { headers, body } = answerOf(error, deps, UNKNOWN_CALLER)
   return new Response(body, { status: STATUS[error.code], headers })
 }
 
@@ -74,7 +74,7 @@ const PARSER_FAULTS: Readonly<Record<string, [ApiCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time'],
 }
 
-function answerOf(error: ApiError, { random, headers }: RefusalParts, ip: string) {
+function answerOf(error: ApiError, { random, headers }: RefusalDeps, ip: string) {
   const requestId = `req_${random.token(ID_LENGTH)}`
   const body = JSON.stringify(errorBody(error.code, error.message, requestId))
   const own = {
@@ -89,7 +89,7 @@ function answerOf(error: ApiError, { random, headers }: RefusalParts, ip: string
 const ID_LENGTH = 20
 
 export const ipOf = (socket: { readonly remoteAddress?: string | undefined } | undefined): string =>
-  plainIp(socket?.remoteAddress ?? '') ?? NOBODY
+  plainIp(socket?.remoteAddress ?? '') ?? UNKNOWN_CALLER
 
 /** A socket that was closed meanwhile has no address any more. */
-const NOBODY = '0.0.0.0'
+const UNKNOWN_CALLER = '0.0.0.0'

@@ -1,19 +1,19 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import { breathe, SECOND, sleep } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { SECOND, sleep, yieldToEventLoop } from '../../base/clock.ts'
+import { errorMessage } from '../../base/error.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { ServerLimits } from './limits.ts'
-import { type ListenerParts, requestListener } from './listener.ts'
-import { listening } from './listening.ts'
+import { type ListenerDeps, requestListener } from './listener.ts'
+import { listen } from './listening.ts'
 import { refuse } from './refusal.ts'
-import { seldom } from './seldom.ts'
+import { throttled } from './seldom.ts'
 import type { Certificate } from './tls/certificate.ts'
-import { Traffic } from './traffic.ts'
+import { ConnectionTracker } from './traffic.ts'
 import { onQuiet, parserAnswers, refuseConnect } from './unheard.ts'
 
-export type ServerParts = Omit<ListenerParts, 'traffic'> & {
+export type ServerDeps = Omit<ListenerDeps, 'traffic'> & {
   readonly host: string
   /** 0: any that is free. */
   readonly port: number
@@ -31,13 +31,13 @@ export interface HttpServer {
 }
 
 /** Listens for HTTP/1.1, over TLS with a certificate. Throws EvError when it cannot listen there. */
-export async function startServer(parts: ServerParts): Promise<HttpServer> {
-  const { clock, limits } = parts
-  const traffic = new Traffic(limits.connectionsMax)
-  const server = parts.certificate === null ? plainServer(limits) : tlsServer(parts)
-  listenTo(server, { ...parts, traffic })
-  await listening(server, parts)
-  server.on('error', error => parts.log.error('the server failed', { why: messageOf(error) }))
+export async function startServer(deps: ServerDeps): Promise<HttpServer> {
+  const { clock, limits } = deps
+  const traffic = new ConnectionTracker(limits.connectionsMax)
+  const server = deps.certificate === null ? plainServer(limits) : tlsServer(deps)
+  listenTo(server, { ...deps, traffic })
+  await listen(server, deps)
+  server.on('error', error => deps.log.error('the server failed', { why: errorMessage(error) }))
   return {
     port: (server.address() as AddressInfo).port,
     renew({ cert, key }) {
@@ -45,7 +45,7 @@ export async function startServer(parts: ServerParts): Promise<HttpServer> {
     },
     async stop(graceMs) {
       traffic.endSoon()
-      for (let turn = 0; turn < TURNS_TO_READ; turn++) await breathe()
+      for (let turn = 0; turn < TURNS_TO_READ; turn++) await yieldToEventLoop()
       server.close()
       clock.after(Math.min(UNUSED_MS, graceMs), () => traffic.closeUnused())
       const quiet = new AbortController()
@@ -67,14 +67,14 @@ const TURNS_TO_READ = 3
 const UNUSED_MS = 1_000
 
 /** Whoever is turned away comes again at once, and may be many. */
-const DROPS_TOLD_EVERY_MS = 10 * SECOND
+const DROP_LOG_INTERVAL_MS = 10 * SECOND
 
 /** TLS 1.0 and 1.1 are long broken (RFC 8996). */
 const TLS = { minVersion: 'TLSv1.2' } as const
 
 const plainServer = (limits: ServerLimits): Server => createServer(httpOptions(limits))
 
-function tlsServer({ certificate, limits }: ServerParts): TlsServer {
+function tlsServer({ certificate, limits }: ServerDeps): TlsServer {
   const { cert, key } = certificate as Certificate
   const handshakeTimeout = limits.tlsHandshakeMs
   return createTlsServer({ ...TLS, ...httpOptions(limits), cert, key, handshakeTimeout })
@@ -93,30 +93,26 @@ const httpOptions = (limits: ServerLimits) => ({
 })
 
 /** Everything that a server tells of, both kinds alike. */
-function listenTo(server: Server | TlsServer, parts: ListenerParts): void {
-  const { log, limits, traffic } = parts
+function listenTo(server: Server | TlsServer, deps: ListenerDeps): void {
+  const { log, limits, traffic } = deps
   server.maxConnections = limits.connectionsMax + limits.refusedConnectionsMax
   server.timeout = limits.stallMs
   // One more than is allowed: Node leaves out what is above it without a word.
   server.maxHeadersCount = limits.headersMax + 1
-  server.on('request', requestListener(parts))
+  server.on('request', requestListener(deps))
   server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) =>
-    refuse(
-      response,
-      parts,
-      new ApiError('expectation_failed', 'Only 100-continue can be expected'),
-    ),
+    refuse(response, deps, new ApiError('expectation_failed', 'Only 100-continue can be expected')),
   )
-  server.on('clientError', parserAnswers(parts))
-  server.on('connect', (_, socket) => refuseConnect(socket as Socket, parts))
-  server.on('timeout', socket => onQuiet(socket, parts))
-  const tellDrops = (connections: number) =>
+  server.on('clientError', parserAnswers(deps))
+  server.on('connect', (_, socket) => refuseConnect(socket as Socket, deps))
+  server.on('timeout', socket => onQuiet(socket, deps))
+  const logDrops = (connections: number) =>
     log.warn('connections were turned away', { connections, open: limits.connectionsMax })
   const opened = 'setSecureContext' in server ? 'secureConnection' : 'connection'
-  const tellSurplus = seldom(parts.clock, DROPS_TOLD_EVERY_MS, tellDrops)
+  const tellSurplus = throttled(deps.clock, DROP_LOG_INTERVAL_MS, logDrops)
   server.on('drop', tellSurplus)
   server.on(opened, (socket: Socket) => {
-    traffic.note(socket)
+    traffic.track(socket)
     if (!traffic.isSurplus(socket)) return
     tellSurplus()
     socket.setTimeout(limits.refusedMs)

@@ -9,7 +9,7 @@ type Connection = {
 }
 
 /** The connections that are open, and the requests in them that are not answered whole. */
-export class Traffic {
+export class ConnectionTracker {
   readonly #open = new Map<Socket, Connection>()
   readonly #onEmpty: (() => void)[] = []
   readonly #connectionsMax: number
@@ -20,12 +20,12 @@ export class Traffic {
   }
 
   /** Takes notice of a connection until it is closed. */
-  note(socket: Socket): void {
+  track(socket: Socket): void {
     const isSurplus = this.#open.size >= this.#connectionsMax
     this.#open.set(socket, { requests: 0, unanswered: new Set(), isSurplus })
     socket.once('close', () => {
       this.#open.delete(socket)
-      if (this.#open.size === 0) for (const tell of this.#onEmpty.splice(0)) tell()
+      if (this.#open.size === 0) for (const notify of this.#onEmpty.splice(0)) notify()
     })
   }
 

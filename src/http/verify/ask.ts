@@ -5,13 +5,13 @@ import type { Trx } from '../../store/database.ts'
 import type { JobOptions } from '../../store/job/options.ts'
 import { commitMark } from '../../store/postgres/commit.ts'
 import type { Result } from '../../verdict/verdict.ts'
-import type { Hold } from '../../work/books/books.ts'
+import type { Reservation } from '../../work/books/books.ts'
 import type { Env } from '../context.ts'
-import { unlessGone } from '../guard/client-gone.ts'
-import { commit } from '../guard/commit.ts'
+import { unlessAborted } from '../guard/client-gone.ts'
+import { commitResponse } from '../guard/commit.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { holdOrRecall } from './credits.ts'
+import { reserveOrGetCached } from './credits.ts'
 
 /** What is asked of one address. */
 export type Asked = JobOptions & { readonly email: string }
@@ -25,21 +25,25 @@ export async function answerOne(
 ): Promise<Response> {
   if (c.get('sandbox')) {
     const result = sandboxResult(service.clock, asked.email)
-    return settled(c, service, { result, hold: null }, present)
+    return settled(c, service, { result, reservation: null }, present)
   }
-  const { hold, known } = await holdOrRecall(c, service, 1, () => recallOne(service, asked))
-  if (hold === null) return settled(c, service, { result: known, hold }, present)
-  const result = await orGiveBack(c, service, hold, () => verify(c, service, asked))
-  return settled(c, service, { result, hold }, present)
+  const { reservation, known } = await reserveOrGetCached(c, service, 1, () =>
+    getCached(service, asked),
+  )
+  if (reservation === null) return settled(c, service, { result: known, reservation }, present)
+  const result = await orGiveBack(c, service, reservation, () => verify(c, service, asked))
+  return settled(c, service, { result, reservation }, present)
 }
 
 /** The answer to one question that costs no credit; null: there is none. */
-export const recallOne = async (
+export const getCached = async (
   { engine }: Service,
   { email, checkSmtp, forceRefresh }: Asked,
   onStep?: (step: Step) => void,
 ): Promise<Result | null> =>
-  checkSmtp && !forceRefresh ? engine.recall(email, onStep === undefined ? {} : { onStep }) : null
+  checkSmtp && !forceRefresh
+    ? engine.getCached(email, onStep === undefined ? {} : { onStep })
+    : null
 
 /**
  * What was set aside goes back if nothing comes of it. A transaction of `work` that settles it says so by `settling`: its
@@ -47,17 +51,17 @@ export const recallOne = async (
  */
 export async function orGiveBack<T>(
   c: Context<Env>,
-  { books }: Service,
-  hold: Hold | null,
+  { ledger }: Service,
+  reservation: Reservation | null,
   work: (settling: (trx: Trx) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   let mark: string | null = null
   try {
     return await work(async trx => {
-      mark = hold === null ? null : await commitMark(trx)
+      mark = reservation === null ? null : await commitMark(trx)
     })
   } catch (error) {
-    if (hold !== null) books.giveBack(c.get('caller').account.id, hold, mark)
+    if (reservation !== null) ledger.giveBack(c.get('caller').account.id, reservation, mark)
     throw error
   }
 }
@@ -65,10 +69,10 @@ export async function orGiveBack<T>(
 /** The question itself goes on when its client goes away: others may wait for it, and its answer is remembered. */
 async function verify(c: Context<Env>, service: Service, asked: Asked): Promise<Result> {
   // A remembered answer costs little: it need not wait until mail servers may be asked.
-  const known = await recallOne(service, asked)
+  const known = await getCached(service, asked)
   if (known !== null) return known
   const { email, checkSmtp, forceRefresh } = asked
-  const ask = () => unlessGone(c, service.engine.verify(email, { checkSmtp, forceRefresh }))
+  const ask = () => unlessAborted(c, service.engine.verify(email, { checkSmtp, forceRefresh }))
   return stateOf(service).admissions.run(c, ask)
 }
 
@@ -76,24 +80,24 @@ async function verify(c: Context<Env>, service: Service, asked: Asked): Promise<
 async function settled(
   c: Context<Env>,
   service: Service,
-  { result, hold }: { readonly result: Result; readonly hold: Hold | null },
+  { result, reservation }: { readonly result: Result; readonly reservation: Reservation | null },
   present: (result: Result) => object,
 ): Promise<Response> {
   const origin = originOf(c)
   const entry = { result }
   const body = present(result)
   if ((c.get('replay') ?? null) === null) {
-    await service.books.settle({ ...origin, source: 'single', hold, entry })
+    await service.ledger.settle({ ...origin, source: 'single', reservation, entry })
     return c.json(body)
   }
-  const period = hold?.period ?? null
-  const released = hold?.amount ?? 0
-  return orGiveBack(c, service, hold, settling =>
-    commit(c, service, async trx => {
+  const period = reservation?.period ?? null
+  const released = reservation?.amount ?? 0
+  return orGiveBack(c, service, reservation, settling =>
+    commitResponse(c, service, async trx => {
       await settling(trx)
-      const held = { period, released, member: hold?.member ?? null }
+      const held = { period, released, member: reservation?.member ?? null }
       const entries = { ...origin, source: 'single' as const, jobId: null, ...held }
-      await service.books.record(trx, { ...entries, entries: [entry] })
+      await service.ledger.record(trx, { ...entries, entries: [entry] })
       return { status: 200, body }
     }),
   )

@@ -9,22 +9,22 @@ export type Channel<T> = AsyncIterable<T> & {
 /** For one who takes out. */
 export function createChannel<T>(): Channel<T> {
   const values: T[] = []
-  let isOver = false
+  let isDone = false
   let wake = () => {}
   return {
     put(value) {
-      if (!isOver) values.push(value)
+      if (!isDone) values.push(value)
       wake()
     },
     end() {
-      isOver = true
+      isDone = true
       wake()
     },
     async *[Symbol.asyncIterator]() {
       for (;;) {
         yield* values.splice(0)
         if (values.length > 0) continue
-        if (isOver) return
+        if (isDone) return
         await new Promise<void>(resolve => {
           wake = resolve
         })

@@ -3,7 +3,7 @@ import { formatEstimate } from '../../base/format.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Database } from '../../store/database.ts'
 import type { JobOptions } from '../../store/job/options.ts'
-import { crowdAt, unroutedRows } from '../../store/job/waiting.ts'
+import { countWaitingAt, unroutedRows } from '../../store/job/waiting.ts'
 
 /** Addresses to be asked, by the operator of their mail servers. */
 export type Demand = { readonly operator: string; readonly addresses: number }
@@ -21,7 +21,7 @@ const SLOWEST_MAX = 5
 
 /** How long a list takes in which each domain has so many addresses, in words. */
 export async function estimatedTime(
-  doors: EstimateDoors,
+  deps: EstimateDeps,
   o: {
     /** Null: it is no job. */
     readonly jobId: string | null
@@ -31,12 +31,12 @@ export async function estimatedTime(
   },
 ): Promise<string> {
   if (o.sandbox) return simulatedTime(sumOf(o.domains.values()))
-  if (!o.checkSmtp) return formatEstimate(usualMs(doors.engine, sumOf(o.domains.values()), o))
-  const demands = demandsOf(doors.engine, o.domains)
-  return formatEstimate(BEGINNING_MS + (await askingMs(doors, o.jobId, demands)))
+  if (!o.checkSmtp) return formatEstimate(usualMs(deps.engine, sumOf(o.domains.values()), o))
+  const demands = demandsOf(deps.engine, o.domains)
+  return formatEstimate(BEGINNING_MS + (await askingMs(deps, o.jobId, demands)))
 }
 
-export type EstimateDoors = {
+export type EstimateDeps = {
   readonly engine: Engine
   readonly database: Database
   readonly clock: Pick<Clock, 'now'>
@@ -47,12 +47,12 @@ export type EstimateDoors = {
  * asked at the same time. Without mail servers it is the time of their DNS lookups.
  */
 export function usualMs(
-  { fleet }: Engine,
+  { egressPool }: Engine,
   addresses: number,
   { checkSmtp }: Pick<JobOptions, 'checkSmtp'>,
 ): number {
   if (!checkSmtp) return BEGINNING_MS + (addresses / LOOKED_UP_PER_SECOND) * SECOND
-  const { sessionsPerSecond, recipientsPerSession } = fleet.row(USUAL_OPERATOR)
+  const { sessionsPerSecond, recipientsPerSession } = egressPool.row(USUAL_OPERATOR)
   const perSecond = sessionsPerSecond * recipientsPerSession
   return BEGINNING_MS + ((addresses * SHARE_OF_LARGEST) / perSecond) * SECOND
 }
@@ -80,7 +80,7 @@ function demandsOf(engine: Engine, domains: ReadonlyMap<string, number>): Demand
  * the slowest one, or that of all connections where there are many operators.
  */
 export async function askingMs(
-  { engine, database, clock }: EstimateDoors,
+  { engine, database, clock }: EstimateDeps,
   jobId: string | null,
   demands: readonly Demand[],
 ): Promise<number> {
@@ -93,7 +93,7 @@ export async function askingMs(
     .slice(0, SLOWEST_MAX)
   let longest = connectionsMs(engine, demands)
   for (const { operator, addresses } of slowest) {
-    const { rows, jobs } = await crowdAt(database, operator, jobId)
+    const { rows, jobs } = await countWaitingAt(database, operator, jobId)
     // What has no operator yet is taken to be spread as this list is.
     const others = rows + unrouted * (addresses / all)
     // Lists are asked in turn: each of the others delays this one by no more than its own size.
@@ -105,25 +105,27 @@ export async function askingMs(
 }
 
 /** The time of all connections, so many at once. */
-function connectionsMs({ fleet, concurrency }: Engine, demands: readonly Demand[]): number {
+function connectionsMs({ egressPool, concurrency }: Engine, demands: readonly Demand[]): number {
   const connections = demands.map(({ operator, addresses }) =>
-    Math.ceil(addresses / fleet.row(operator).recipientsPerSession),
+    Math.ceil(addresses / egressPool.row(operator).recipientsPerSession),
   )
   return (sumOf(connections) / concurrency) * CONNECTION_S * SECOND
 }
 
 /** How long one operator takes, at the pace that it accepts at present, in ms. */
 function operatorMs(engine: Engine, { operator, addresses }: Demand, now: number): number {
-  const { fleet } = engine
-  const row = fleet.row(operator)
-  const known = engine.paceStatus(operator)
+  const { egressPool } = engine
+  const row = egressPool.row(operator)
+  const known = engine.rateStatus(operator)
   const connections = Math.ceil(addresses / row.recipientsPerSession)
   const sessions = Math.max(1, known?.sessionsAllowed ?? row.sessionsMax)
   const perSecond = Math.min(
     known?.sessionsPerSecond ?? row.sessionsPerSecond,
     sessions / CONNECTION_S,
   )
-  const egresses = fleet.sharesLists(operator) ? Math.max(1, fleet.inOrder(operator).length) : 1
+  const egresses = egressPool.sharesLists(operator)
+    ? Math.max(1, egressPool.ranked(operator).length)
+    : 1
   const pausedMs = Math.max(0, (known?.pause?.until ?? 0) - now)
   return pausedMs + (connections / (perSecond * egresses)) * SECOND
 }

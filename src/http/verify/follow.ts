@@ -1,20 +1,20 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import { orAborted } from '../../engine/limit.ts'
+import { abortable } from '../../engine/limit.ts'
 import { presentResult } from '../../engine/result/present.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import { sandboxSteps } from '../../engine/step/sandbox-steps.ts'
 import type { Step } from '../../engine/step.ts'
 import type { Result } from '../../verdict/verdict.ts'
-import type { Hold } from '../../work/books/books.ts'
+import type { Reservation } from '../../work/books/books.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
-import { tellError } from '../error/errors.ts'
+import { logError } from '../error/errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { type Asked, orGiveBack, originOf, recallOne } from './ask.ts'
+import { type Asked, getCached, orGiveBack, originOf } from './ask.ts'
 import { createChannel } from './channel.ts'
-import { holdOrRecall } from './credits.ts'
+import { reserveOrGetCached } from './credits.ts'
 import { presentStep } from './present-step.ts'
 
 /** Whether the steps are asked for, as events, and not the result alone. */
@@ -40,42 +40,44 @@ export async function followOne(
 ): Promise<Response> {
   // Before the stream begins, as a refusal has a status of its own.
   const steps: Step[] = []
-  const { hold, known } = c.get('sandbox')
-    ? { hold: null, known: null }
-    : await holdOrRecall(c, service, 1, () => recallOne(service, asked, step => steps.push(step)))
+  const { reservation, known } = c.get('sandbox')
+    ? { reservation: null, known: null }
+    : await reserveOrGetCached(c, service, 1, () =>
+        getCached(service, asked, step => steps.push(step)),
+      )
   return eventStream(c, service, gone => {
-    const told = createChannel<StreamEvent>()
-    const recalled = known === null ? null : { result: known, steps }
-    void follow(c, service, { asked, hold, recalled, gone, tell: told.put }).finally(told.end)
-    return told
+    const sent = createChannel<StreamEvent>()
+    const cached = known === null ? null : { result: known, steps }
+    void follow(c, service, { asked, reservation, cached, gone, send: sent.put }).finally(sent.end)
+    return sent
   })
 }
 
 type Following = {
   readonly asked: Asked
-  readonly hold: Hold | null
+  readonly reservation: Reservation | null
   /** The remembered answer, where no credit is left to ask with. */
-  readonly recalled: { readonly result: Result; readonly steps: readonly Step[] } | null
+  readonly cached: { readonly result: Result; readonly steps: readonly Step[] } | null
   /** Aborts when nobody listens any more. */
   readonly gone: AbortSignal
-  readonly tell: (event: StreamEvent) => void
+  readonly send: (event: StreamEvent) => void
 }
 
 /** Never rejects. */
 async function follow(c: Context<Env>, service: Service, following: Following): Promise<void> {
-  const { hold, gone, tell } = following
+  const { reservation, gone, send } = following
   const state = stateOf(service)
   // The guard counts a request until its answer begins, which was just now.
   state.verifying++
   const endRequest = service.priority.startRequest()
   try {
-    const result = await orGiveBack(c, service, hold, () => verify(c, service, following))
+    const result = await orGiveBack(c, service, reservation, () => verify(c, service, following))
     const entry = { result }
-    await service.books.settle({ ...originOf(c), source: 'single', hold, entry })
+    await service.ledger.settle({ ...originOf(c), source: 'single', reservation, entry })
     const mark = c.get('sandbox') ? { sandbox: true } : {}
-    tell({ event: 'result', data: { ...presentResult(result, ['flags', 'evidence']), ...mark } })
+    send({ event: 'result', data: { ...presentResult(result, ['flags', 'evidence']), ...mark } })
   } catch (error) {
-    if (!gone.aborted) tell({ event: 'error', data: tellError(c, service.log, error).body })
+    if (!gone.aborted) send({ event: 'error', data: logError(c, service.log, error).body })
   } finally {
     state.verifying--
     endRequest()
@@ -86,17 +88,17 @@ async function follow(c: Context<Env>, service: Service, following: Following): 
 async function verify(
   c: Context<Env>,
   service: Service,
-  { asked, recalled, gone, tell }: Following,
+  { asked, cached, gone, send }: Following,
 ): Promise<Result> {
-  const onStep = (step: Step) => tell({ event: 'step', data: presentStep(step) })
-  if (recalled !== null) {
-    recalled.steps.forEach(onStep)
-    return recalled.result
+  const onStep = (step: Step) => send({ event: 'step', data: presentStep(step) })
+  if (cached !== null) {
+    cached.steps.forEach(onStep)
+    return cached.result
   }
   const { email, checkSmtp, forceRefresh } = asked
   if (!c.get('sandbox')) {
     const ask = () => service.engine.verify(email, { checkSmtp, forceRefresh, onStep })
-    return orAborted(stateOf(service).admissions.run(c, ask), gone)
+    return abortable(stateOf(service).admissions.run(c, ask), gone)
   }
   const result = sandboxResult(service.clock, email)
   sandboxSteps(result).forEach(onStep)

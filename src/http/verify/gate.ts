@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Env } from '../context.ts'
-import { type GuardRule, guard } from '../guard/guard.ts'
+import { type GuardRule, requireKey } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import type { Service } from '../service.ts'
 import { sandboxDelay } from './sandbox.ts'
@@ -13,7 +13,7 @@ export const SINGLE_BODY = { bodyMax: SINGLE_BODY_MAX, freeBodyMax: SINGLE_BODY_
 export const LIST_BODY_MAX = 16 * 1024 * 1024
 
 /** What stands before every path that verifies, and what a path has of its own. A form is known again only when it was read. */
-export function gate(
+export function verifyMiddleware(
   service: Service,
   rule: GuardRule,
   ...own: readonly MiddlewareHandler<Env>[]
@@ -23,7 +23,7 @@ export function gate(
     if (c.get('sandbox')) await sandboxDelay(c, service.clock)
     await next()
   }
-  return [...guard(service, rule), ...own, delay, idempotent(service, { fingerprintLater })]
+  return [...requireKey(service, rule), ...own, delay, idempotent(service, { fingerprintLater })]
 }
 
 /** Answers come from `commit`, whose bodies no schema knows while the program is checked; tests hold them against theirs. */

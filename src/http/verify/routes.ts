@@ -8,7 +8,7 @@ import { STEP_EXAMPLE, VerifyStep } from '../schema/step.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schema/verify.ts'
 import type { Service } from '../service.ts'
 import { noKeyForEvents, wantsEvents } from './follow.ts'
-import { gate, SINGLE_BODY, unchecked } from './gate.ts'
+import { SINGLE_BODY, unchecked, verifyMiddleware } from './gate.ts'
 import { followSingle, verifyScored, verifySingle } from './single.ts'
 
 /** The paths for one address. */
@@ -25,7 +25,7 @@ export function singleRoutes(service: Service) {
     summary: 'Verify one address',
     description:
       'An address that does not exist is a result. Only what cannot be an address at all is refused, with 400 `invalid_email`. With `Accept: text/event-stream` it is told as it goes on, and that is a result too: events `step` with a `VerifyStep` each, then `result` with what `?include=flags,evidence` gives, or `error` with an `Error`.',
-    middleware: gate(service, rule, noKeyForEvents),
+    middleware: verifyMiddleware(service, rule, noKeyForEvents),
     request: { body: bodyOf(SingleRequest), query: SingleQuery },
     responses: {
       200: asEventsToo(json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE)),
@@ -37,7 +37,7 @@ export function singleRoutes(service: Service) {
     summary: 'Verify one address, with a status and a score',
     description:
       'With `X-EV-Sandbox: true` the result is simulated, as the prefix of the address says: valid, invalid, risky, catchall, disposable, role; error-auth, error-ratelimit, error-timeout, error-server.',
-    middleware: gate(service, rule),
+    middleware: verifyMiddleware(service, rule),
     request: { body: bodyOf(ScoredRequest), query: SingleQuery },
     responses: {
       200: json(ScoredResult, 'The result', SCORED_EXAMPLE),

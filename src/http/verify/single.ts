@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { isFault, parseAddress } from '../../address/address.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import {
   type Include,
   plainResult,
@@ -90,7 +90,7 @@ function readAsked({ email, check_smtp, force_refresh }: SingleBody): Asked {
 
 function readText(email: unknown): string {
   if (typeof email === 'string') return email
-  const given = email === undefined ? 'missing' : cleanText(JSON.stringify(email), 40)
+  const given = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
   throw badFormat(`"email" is ${given}; it must be a string with one address.`)
 }
 
@@ -107,7 +107,7 @@ function readInclude(given: string | undefined): readonly Include[] {
       if (known !== undefined) return known
       throw new ApiError(
         'invalid_request',
-        `include=${cleanText(name, 40)} is unknown; there are ${INCLUDES.join(' and ')}.`,
+        `include=${sanitizeText(name, 40)} is unknown; there are ${INCLUDES.join(' and ')}.`,
       )
     })
 }

@@ -1,15 +1,15 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { CheckFailure } from '../../dns/resolver-check.ts'
 import { ping } from '../../store/care/ping.ts'
 import { ApiError } from '../error/api-error.ts'
 import { newRouter } from '../router.ts'
 import { ErrorBody, json } from '../schema/answers.ts'
 import { inTime } from './in-time.ts'
-import type { Watched } from './watched.ts'
+import type { MonitoringDeps } from './watched.ts'
 
 /** For whoever watches the service: alive, ready for requests, and how it is. No key is needed. */
-export function healthRoutes(service: Watched) {
+export function healthRoutes(service: MonitoringDeps) {
   const { settings, isStopping, worker } = service
   const checkStore = storeCheck(service)
   return newRouter()
@@ -39,11 +39,11 @@ export function healthRoutes(service: Watched) {
 }
 
 /** A low disk refuses new lists alone. The service stays ready: all else works, and deleting lists makes room. */
-const diskWord = async ({ disk }: Watched) =>
+const diskWord = async ({ disk }: MonitoringDeps) =>
   (await disk()).isLow ? ('low' as const) : ('ok' as const)
 
 /** Throws where the database does not answer in time. One question at a time, however many look. */
-function storeCheck({ database, clock, log }: Watched): () => Promise<void> {
+function storeCheck({ database, clock, log }: MonitoringDeps): () => Promise<void> {
   let asking: Promise<unknown> | null = null
   return async () => {
     asking ??= ping(database).finally(() => {
@@ -52,7 +52,7 @@ function storeCheck({ database, clock, log }: Watched): () => Promise<void> {
     try {
       await inTime(clock, asking)
     } catch (error) {
-      log.error('the database does not answer', { why: messageOf(error) })
+      log.error('the database does not answer', { why: errorMessage(error) })
       const sentence = 'The database does not answer'
       throw new ApiError('service_unavailable', sentence, { retryAfterS: 5, cause: error })
     }
@@ -60,7 +60,7 @@ function storeCheck({ database, clock, log }: Watched): () => Promise<void> {
 }
 
 /** Throws while the DNS check fails. */
-function checkDns(service: Watched): void {
+function checkDns(service: MonitoringDeps): void {
   const failure = dnsFailure(service)
   if (failure === null) return
   const sentence = `The DNS check fails: ${failure.detail}`
@@ -74,7 +74,7 @@ const DNS_RETRY_AFTER_S = 30
  * Why the DNS check fails. A call starts a check that is due and does not wait for it: without
  * requests nothing else would ask the DNS, and the service would stay unready.
  */
-function dnsFailure({ engine }: Watched): CheckFailure | null {
+function dnsFailure({ engine }: MonitoringDeps): CheckFailure | null {
   const { resolverCheck } = engine
   resolverCheck?.startIfDue()
   return resolverCheck?.failure ?? null

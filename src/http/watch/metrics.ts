@@ -1,14 +1,14 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import { totalUsage } from '../../store/account/usage-total.ts'
 import { liveMembers } from '../../store/cluster/members.ts'
 import type { Database } from '../../store/database.ts'
 import { countOpenDeliveries } from '../../store/event/deliveries.ts'
-import { tallyOf } from '../../work/books/tally.ts'
+import { verdictCounters } from '../../work/books/tally.ts'
 import type { LimitKind } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
 import { inTime } from './in-time.ts'
-import type { Watched } from './watched.ts'
+import type { MonitoringDeps } from './watched.ts'
 
 /** What a process counts about itself, for Prometheus. */
 export interface Metrics {
@@ -27,7 +27,7 @@ export type ServiceCounts = Pick<Service, 'deliveries'> & {
   readonly verifying: () => number
 }
 
-export function createMetrics(watched: Watched, service: ServiceCounts | null = null): Metrics {
+export function createMetrics(deps: MonitoringDeps, service: ServiceCounts | null = null): Metrics {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Counter({
@@ -49,12 +49,12 @@ export function createMetrics(watched: Watched, service: ServiceCounts | null = 
     labelNames: ['limit'] as const,
     registers,
   })
-  gauges(watched, registers)
-  dnsMetrics(watched, registers)
+  gauges(deps, registers)
+  dnsMetrics(deps, registers)
   if (service !== null) {
     verifyingGauge(service, registers)
-    diskMetrics(watched, registers)
-    webhookMetrics(watched, service, registers)
+    diskMetrics(deps, registers)
+    webhookMetrics(deps, service, registers)
   }
   /** Built at the first look: it watches the event loop from then on. */
   let isWatched = false
@@ -74,9 +74,9 @@ export function createMetrics(watched: Watched, service: ServiceCounts | null = 
 }
 
 /** What is looked up when somebody asks. */
-function gauges(watched: Watched, registers: Registry[]): void {
-  const { worker, database } = watched
-  const stored = storedReader(watched)
+function gauges(deps: MonitoringDeps, registers: Registry[]): void {
+  const { worker, database } = deps
+  const stored = storedReader(deps)
   new Gauge({
     name: 'ev_jobs',
     help: 'Jobs that are worked on',
@@ -102,7 +102,7 @@ function gauges(watched: Watched, registers: Registry[]): void {
     labelNames: ['reason'] as const,
     registers,
     collect() {
-      for (const [reason, count] of tallyOf(database)) this.set({ reason }, count)
+      for (const [reason, count] of verdictCounters(database)) this.set({ reason }, count)
     },
   })
   new Gauge({
@@ -141,7 +141,7 @@ function verifyingGauge({ verifying }: ServiceCounts, registers: Registry[]): vo
   })
 }
 
-function dnsMetrics({ engine }: Watched, registers: Registry[]): void {
+function dnsMetrics({ engine }: MonitoringDeps, registers: Registry[]): void {
   new Gauge({
     name: 'ev_dns_check_failed',
     help: '1 while the DNS server fails its check and lists wait, else 0',
@@ -152,7 +152,7 @@ function dnsMetrics({ engine }: Watched, registers: Registry[]): void {
   })
 }
 
-function diskMetrics({ disk }: Watched, registers: Registry[]): void {
+function diskMetrics({ disk }: MonitoringDeps, registers: Registry[]): void {
   new Gauge({
     name: 'ev_disk_low',
     help: '1 while the disk of the data directory is almost full and new lists are refused, else 0',
@@ -164,23 +164,23 @@ function diskMetrics({ disk }: Watched, registers: Registry[]): void {
 }
 
 /** Reads what is stored; while that cannot be had, all the rest is told nevertheless. */
-function storedReader({ database, clock, log }: Watched) {
+function storedReader({ database, clock, log }: MonitoringDeps) {
   return async <T>(read: (database: Database) => Promise<T>, otherwise: T): Promise<T> => {
     try {
       return await inTime(clock, read(database))
     } catch (error) {
-      log.warn('metrics of what is stored are left out', { why: messageOf(error) })
+      log.warn('metrics of what is stored are left out', { why: errorMessage(error) })
       return otherwise
     }
   }
 }
 
 function webhookMetrics(
-  watched: Watched,
+  deps: MonitoringDeps,
   { deliveries }: ServiceCounts,
   registers: Registry[],
 ): void {
-  const stored = storedReader(watched)
+  const stored = storedReader(deps)
   new Counter({
     name: 'ev_webhook_attempts_total',
     help: 'Requests to webhooks since the start, by what came of them: the event arrived, is sent again later, or was given up',

@@ -2,35 +2,35 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { Hono, type MiddlewareHandler } from 'hono'
 import { inRanges } from '../../base/ip.ts'
 import type { Env } from '../context.ts'
-import { edge } from '../edge.ts'
+import { requestContext } from '../edge.ts'
 import { ApiError } from '../error/api-error.ts'
 import { answerError } from '../error/errors.ts'
 import { newRouter } from '../router.ts'
 import { healthRoutes } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import type { Watched } from './watched.ts'
+import type { MonitoringDeps } from './watched.ts'
 
 /** Health and metrics on a port of their own. */
-export function watchApp(watched: Watched, metrics: Metrics): Hono<Env> {
-  const { log } = watched
+export function monitoringApp(deps: MonitoringDeps, metrics: Metrics): Hono<Env> {
+  const { log } = deps
   const app = new Hono<Env>()
-  app.use(edge(watched, metrics))
+  app.use(requestContext(deps, metrics))
   app.onError((error, c) => answerError(c, log, error))
   app.notFound(c => answerError(c, log, new ApiError('not_found', ALL)))
-  app.route('/', healthRoutes(watched))
-  return app.route('/', metricsRoutes(watched, metrics))
+  app.route('/', healthRoutes(deps))
+  return app.route('/', metricsRoutes(deps, metrics))
 }
 
 const ALL = 'There are only /livez, /readyz, /health and /metrics'
 
 /** For Prometheus, on this machine or with the token. */
-export function metricsRoutes(watched: Watched, metrics: Metrics) {
-  return newRouter().get('/metrics', watcherOnly(watched), async c =>
+export function metricsRoutes(deps: MonitoringDeps, metrics: Metrics) {
+  return newRouter().get('/metrics', monitoringOnly(deps), async c =>
     c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
   )
 }
 
-function watcherOnly({ settings }: Watched): MiddlewareHandler<Env> {
+function monitoringOnly({ settings }: MonitoringDeps): MiddlewareHandler<Env> {
   const token = settings.metricsToken
   return async (c, next) => {
     const given = /^Bearer +(\S+) *$/i.exec(c.req.header('Authorization') ?? '')?.[1]
@@ -41,11 +41,12 @@ function watcherOnly({ settings }: Watched): MiddlewareHandler<Env> {
     // What a proxy of this machine passes on comes from elsewhere, even where the proxy is not known as one.
     const isPassedOn = c.req.header('X-Forwarded-For') ?? c.req.header('Forwarded')
     if (isPassedOn === undefined && isLoopback(c.get('ip'))) return next()
-    throw new ApiError('ip_restricted', TOLD)
+    throw new ApiError('ip_restricted', METRICS_HELP)
   }
 }
 
-const TOLD = 'Metrics are for this machine, or for who sends EV_METRICS_TOKEN as a Bearer token'
+const METRICS_HELP =
+  'Metrics are for this machine, or for who sends EV_METRICS_TOKEN as a Bearer token'
 
 const isLoopback = inRanges(['127.0.0.0/8', '::1'])
 

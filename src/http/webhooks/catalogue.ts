@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { EVENT_KINDS } from '../../hook/event.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
@@ -17,7 +17,7 @@ export function catalogueRoutes(service: Service) {
       'What can be subscribed to, with the JSON Schema of its data and an example as it is sent. `webhook.test` is not among them: it is sent when an endpoint is tried out.',
     tags: ['Webhooks'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 }),
     responses: {
       200: json(EventList, 'The events', CATALOGUE),
       ...errorResponses('invalid_request'),

@@ -1,7 +1,7 @@
 import { createRoute, type z } from '@hono/zod-openapi'
 import type { Webhook } from '../../store/event/webhooks.ts'
 import { deleteWebhook, getWebhook, updateWebhook } from '../../webhooks/endpoints.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
@@ -20,13 +20,13 @@ import { webhookParams as params, webhookTarget } from './target.ts'
 /** One endpoint: looking at it, changing it, and removing it. */
 export function webhookChangeRoutes(service: Service) {
   const bodyMax = WEBHOOK_BODY_MAX
-  const writing = guard(service, { scope: 'webhooks:write', counts: null, bodyMax })
+  const writing = requireKey(service, { scope: 'webhooks:write', counts: null, bodyMax })
   const common = { path: '/v1/webhooks/{id}', tags: ['Webhooks'], security: SECURITY }
   const answers = { 200: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE) }
   const read = createRoute({
     ...{ ...common, method: 'get' as const, operationId: 'getWebhook' },
     summary: 'One webhook endpoint',
-    middleware: guard(service, { scope: 'webhooks:read', counts: null, bodyMax }),
+    middleware: requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax }),
     request: { params },
     responses: { ...answers, ...errorResponses('invalid_request', 'not_found') },
   })

@@ -2,7 +2,7 @@ import { createRoute } from '@hono/zod-openapi'
 import { listWebhooks } from '../../store/event/webhooks.ts'
 import { createWebhook, type WebhookWithSecret } from '../../webhooks/endpoints.ts'
 import { answerWith } from '../guard/commit.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -28,7 +28,7 @@ export function webhookCreateRoutes(service: Service) {
     description: 'The oldest first.',
     tags: ['Webhooks'],
     security: SECURITY,
-    middleware: guard(service, { ...rule, scope: 'webhooks:read' }),
+    middleware: requireKey(service, { ...rule, scope: 'webhooks:read' }),
     responses: {
       200: json(WebhookList, 'The endpoints', WEBHOOK_LIST_EXAMPLE),
       ...errorResponses('invalid_request'),
@@ -42,7 +42,7 @@ export function webhookCreateRoutes(service: Service) {
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
-    middleware: [...guard(service, { ...rule, scope: 'webhooks:write' }), idempotent(service)],
+    middleware: [...requireKey(service, { ...rule, scope: 'webhooks:write' }), idempotent(service)],
     request: {
       body: {
         content: {

@@ -4,7 +4,7 @@ import { isoTime } from '../../engine/result/present.ts'
 import { SECRET_GRACE_MS } from '../../hook/endpoint.ts'
 import { type RotatedSecret, rotateWebhookSecret } from '../../webhooks/endpoints.ts'
 import { answerWith } from '../guard/commit.ts'
-import { guard } from '../guard/guard.ts'
+import { requireKey } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -32,7 +32,7 @@ export function webhookSecretRoutes(service: Service) {
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
-    middleware: [...guard(service, rule), idempotent(service)],
+    middleware: [...requireKey(service, rule), idempotent(service)],
     request: {
       params: webhookParams,
       body: {

@@ -1,21 +1,21 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi'
 import { EVENT_KINDS, type SentKind, TEST_KIND } from '../../hook/event.ts'
 import type { Env } from '../context.ts'
-import { EVENTS, type Told } from '../schema/event.ts'
+import { EVENTS, type SentEvent } from '../schema/event.ts'
 
 /** Describes the requests that receivers get, for the document of the API. */
-export function describeSentEvents({ openAPIRegistry }: OpenAPIHono<Env>): void {
+export function describeCallbacks({ openAPIRegistry }: OpenAPIHono<Env>): void {
   for (const kind of EVENT_KINDS) openAPIRegistry.registerWebhook(requestOf(kind, EVENTS[kind]))
   openAPIRegistry.registerWebhook(requestOf(TEST_KIND, TEST))
 }
 
-const TEST: Told = {
+const TEST: SentEvent = {
   description: 'An endpoint is tried out.',
   data: z.object({ webhook_id: z.string(), message: z.string() }),
   example: { webhook_id: 'wh_8f3a2c1d', message: 'Test event' },
 }
 
-const requestOf = (kind: SentKind, { description, data, example }: Told) => ({
+const requestOf = (kind: SentKind, { description, data, example }: SentEvent) => ({
   method: 'post' as const,
   path: kind,
   summary: description,

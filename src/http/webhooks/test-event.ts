@@ -1,7 +1,7 @@
 import { createRoute } from '@hono/zod-openapi'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
-import { commit } from '../guard/commit.ts'
-import { guard } from '../guard/guard.ts'
+import { commitResponse } from '../guard/commit.ts'
+import { requireKey } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -26,7 +26,7 @@ export function webhookTestRoutes(service: Service) {
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
-    middleware: [...guard(service, rule), idempotent(service)],
+    middleware: [...requireKey(service, rule), idempotent(service)],
     request: { params: webhookParams },
     responses: {
       200: json(WebhookTest, 'What came of it', WEBHOOK_TEST_EXAMPLE),
@@ -37,6 +37,6 @@ export function webhookTestRoutes(service: Service) {
     const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox') }
     const outcome = await sendTestEvent(services, input)
     const body = { success: true, data: presentTest(outcome) }
-    return (await commit(c, service, async () => ({ status: 200, body }))) as never
+    return (await commitResponse(c, service, async () => ({ status: 200, body }))) as never
   })
 }

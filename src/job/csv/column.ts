@@ -5,7 +5,7 @@ export function looksLikeAddress(cell: string): boolean {
   if (cell.length > CELL_LENGTH_MAX || !/[@＠]/.test(cell)) return false
   const text = cell.trim().replace(/[\s.,;]+$/, '')
   const inner = text.endsWith('>') ? text.slice(text.lastIndexOf('<') + 1, -1) : text
-  return LOOSE_ADDRESS.test(
+  return APPROXIMATE_ADDRESS.test(
     inner
       .trim()
       .replace(/^mailto:/i, '')
@@ -15,7 +15,7 @@ export function looksLikeAddress(cell: string): boolean {
 
 /** An address has at most 254 octets (RFC 5321 §4.5.3.1.3); a display name may stand before it. */
 const CELL_LENGTH_MAX = 1_000
-const LOOSE_ADDRESS =
+const APPROXIMATE_ADDRESS =
   /^(?:"[^"]*"|[^\s@＠<>,;:()"[\]\\]+)[@＠](?:\[[^\]\s]+\]|[^\s@＠<>,;:()"'[\]|\\/]+)$/
 
 /** What the rows of a sample show in one column. */

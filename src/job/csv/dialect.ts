@@ -1,8 +1,8 @@
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { chooseColumn } from './column.ts'
 import { findEncoding, ListDecoder } from './encoding.ts'
-import { isNamed, type Layout, layOut } from './layout.ts'
+import { type CsvLayout, detectLayout, isNamed } from './layout.ts'
 
 /** How a list is written, and where its addresses stand. */
 export type ListDialect = {
@@ -65,7 +65,7 @@ export function detectColumns(
 type Sample = {
   readonly encoding: string
   readonly bom: boolean
-  readonly layout: Layout<Delimiter>
+  readonly layout: CsvLayout<Delimiter>
 }
 
 function sampleOf(head: Uint8Array, options: DetectOptions): Sample {
@@ -116,15 +116,15 @@ const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n|\r|\n|$)/i
 function bestLayout(
   text: string,
   options: DetectOptions & { complete: boolean },
-): Layout<Delimiter> {
+): CsvLayout<Delimiter> {
   const line = SEPARATOR_LINE.exec(text)
   const delimiters = DELIMITERS.filter(
     line ? delimiter => delimiter === line[1] : isWorthTrying(text),
   )
   const name = typeof options.column === 'string' ? options.column : undefined
-  let best: Layout<Delimiter> | null = null
+  let best: CsvLayout<Delimiter> | null = null
   for (const delimiter of delimiters) {
-    const layout = layOut(text.slice(line?.[0].length ?? 0), delimiter, {
+    const layout = detectLayout(text.slice(line?.[0].length ?? 0), delimiter, {
       skippedLines: line ? 1 : 0,
       header: options.header,
       name: options.header === false ? undefined : name,
@@ -143,21 +143,21 @@ function isWorthTrying(text: string): (delimiter: Delimiter) => boolean {
 }
 
 /** The delimiter that brings out the column asked for is the right one, whatever else speaks for others. */
-const merit = (layout: Layout, name: string | undefined) =>
+const merit = (layout: CsvLayout, name: string | undefined) =>
   layout.fit + (name !== undefined && columnNamed(layout, name) !== -1 ? 10 : 0)
 
-function columnOf(layout: Layout, { column, words = FLAGS }: DetectOptions): number {
+function columnOf(layout: CsvLayout, { column, words = FLAGS }: DetectOptions): number {
   if (column === undefined) return chooseColumn(layout.facts) ?? refuse(layout, NO_COLUMN, words)
   const named = typeof column === 'string' ? columnNamed(layout, column) : -1
   if (named !== -1) return named
   const number = typeof column === 'number' || /^\d+$/.test(column) ? Number(column) : Number.NaN
   if (Number.isInteger(number) && number >= 1 && number <= layout.width) return number - 1
-  const given = cleanText(JSON.stringify(column), 80)
+  const given = sanitizeText(JSON.stringify(column), 80)
   return refuse(layout, `${words.column} ${given} is not among the columns of the list.`, words)
 }
 
 /** The column of that name; of several the one with the most addresses. -1 if there is none. */
-function columnNamed({ header, facts }: Layout, name: string): number {
+function columnNamed({ header, facts }: CsvLayout, name: string): number {
   let chosen = -1
   for (const [column, cell] of (header?.cells ?? []).entries()) {
     if (!isNamed(cell, name)) continue
@@ -169,9 +169,11 @@ function columnNamed({ header, facts }: Layout, name: string): number {
 
 const NO_COLUMN = 'No column of addresses was found.'
 
-function refuse({ header, rows, width }: Layout, what: string, words: OptionWords): never {
+function refuse({ header, rows, width }: CsvLayout, what: string, words: OptionWords): never {
   const names = (header ?? rows[0])?.cells ?? []
-  const shown = names.slice(0, NAMES_SHOWN_MAX).map((name, i) => `${i + 1} ${cleanText(name, 40)}`)
+  const shown = names
+    .slice(0, NAMES_SHOWN_MAX)
+    .map((name, i) => `${i + 1} ${sanitizeText(name, 40)}`)
   if (width > shown.length) shown.push('…')
   const columns = width === 1 ? 'one column' : `${width} columns`
   throw new EvError(
@@ -185,7 +187,7 @@ function refuse({ header, rows, width }: Layout, what: string, words: OptionWord
 const NAMES_SHOWN_MAX = 20
 
 /** The line break that most records end with. */
-function usualEnding({ header, rows }: Layout): ListDialect['newline'] {
+function usualEnding({ header, rows }: CsvLayout): ListDialect['newline'] {
   const counts = { '\n': 0, '\r\n': 0, '\r': 0 }
   for (const { ending } of header ? [header, ...rows] : rows) {
     if (ending !== '') counts[ending] += 1

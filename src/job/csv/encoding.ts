@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { TextDecoder } from 'node:util'
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { legacyEncoding } from './legacy.ts'
 
 /**
@@ -27,7 +27,7 @@ function encodingNamed(label: string): string {
   } catch (cause) {
     throw new EvError(
       'bad_input',
-      `"${cleanText(label, 40)}" is not a known encoding. Examples are utf-8, windows-1252, windows-1251, macintosh and shift_jis.`,
+      `"${sanitizeText(label, 40)}" is not a known encoding. Examples are utf-8, windows-1252, windows-1251, macintosh and shift_jis.`,
       { cause },
     )
   }
@@ -42,7 +42,7 @@ const hasMark = (head: Uint8Array) =>
 export class ListDecoder {
   readonly #decoder: TextDecoder | null
   #rest: Uint8Array = new Uint8Array()
-  #begun = false
+  #started = false
 
   constructor(encoding: string) {
     this.#decoder = encoding === 'utf-8' ? null : new TextDecoder(encoding, { ignoreBOM: true })
@@ -52,8 +52,8 @@ export class ListDecoder {
     const text = this.#decoder
       ? this.#decoder.decode(bytes, { stream: !last })
       : this.#wholeLines(bytes, last)
-    if (this.#begun || text === '') return text
-    this.#begun = true
+    if (this.#started || text === '') return text
+    this.#started = true
     // A file saved twice may carry two marks.
     return text.replace(/^\uFEFF+/, '')
   }

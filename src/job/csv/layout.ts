@@ -3,7 +3,7 @@ import { nameHint } from './header-names.ts'
 import { type ListRecord, RecordReader } from './record.ts'
 
 /** What the sample of a list looks like when it is cut at one delimiter. */
-export type Layout<D extends string = string> = {
+export type CsvLayout<D extends string = string> = {
   readonly delimiter: D
   /** The record with the names of the columns. */
   readonly header: ListRecord | null
@@ -28,11 +28,11 @@ export type LayoutOptions = {
 }
 
 /** Cuts the sample at `delimiter` and finds out what is title, header and rows. */
-export function layOut<D extends string>(
+export function detectLayout<D extends string>(
   text: string,
   delimiter: D,
   options: LayoutOptions,
-): Layout<D> {
+): CsvLayout<D> {
   const records = readSample(text, delimiter, options)
   const usual = usualWidth(records)
   const start = findStart(records, usual, options)
@@ -40,7 +40,7 @@ export function layOut<D extends string>(
   const rows = records.slice(start.header ? start.at + 1 : start.at)
   const width = fullWidth(header?.cells.length ?? usual, rows)
   const sample = rows.slice(0, SAMPLE_ROWS).map(row => row.cells)
-  const facts = columnFacts(sample, header?.cells ?? null, Math.min(width, COLUMNS_JUDGED_MAX))
+  const facts = columnFacts(sample, header?.cells ?? null, Math.min(width, COLUMNS_EXAMINED_MAX))
   const first = header ?? rows[0]
   return {
     delimiter,
@@ -60,7 +60,7 @@ const folded = (text: string) => text.normalize('NFC').trim().toLowerCase()
 /** Rows that decide; more would not change the answer. */
 const SAMPLE_ROWS = 1_000
 /** Columns among which ev looks for addresses by itself. */
-const COLUMNS_JUDGED_MAX = 1_000
+const COLUMNS_EXAMINED_MAX = 1_000
 /** Title lines before a header, at most. */
 const TITLE_LINES_MAX = 20
 /** By how much rows wider than the header may widen the list; one broken row must not widen all others without bound. */
@@ -181,7 +181,7 @@ const repeats = (cells: readonly string[], rows: readonly (readonly string[])[])
 /** The column with the most addresses. */
 function addressColumn(rows: readonly (readonly string[])[], width: number): number | null {
   let most = { column: -1, count: 0 }
-  for (let column = 0; column < Math.min(width, COLUMNS_JUDGED_MAX); column += 1) {
+  for (let column = 0; column < Math.min(width, COLUMNS_EXAMINED_MAX); column += 1) {
     const count = rows.filter(row => looksLikeAddress(row[column] ?? '')).length
     if (count > most.count) most = { column, count }
   }

@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 export function legacyEncoding(lines: readonly Uint8Array[]): string {
   const sample = Buffer.concat(lines.slice(0, SAMPLE_LINES)).subarray(0, SAMPLE_BYTES)
   if (SIGNS_OF_1252.test(new TextDecoder('windows-1252').decode(sample))) return 'windows-1252'
-  const told = detect(sample).toLowerCase()
-  const guess = WIDER[told] ?? told
+  const detected = detect(sample).toLowerCase()
+  const guess = WIDER[detected] ?? detected
   const misfitsOf = (encoding: string) => misfits(new TextDecoder(encoding).decode(sample))
   const count = misfitsOf(guess) + (guess === 'windows-1252' ? foreignTo1252(sample) : 0)
   return MAC.find(encoding => misfitsOf(encoding) * 2 < count) ?? guess

@@ -73,14 +73,14 @@ async function* readRecords(
 ): AsyncGenerator<ListRecord[]> {
   const decoder = new ListDecoder(dialect.encoding)
   const reader = new RecordReader({ delimiter: dialect.delimiter, line: dialect.skipLines + 1 })
-  let begun = dialect.skipLines === 0
+  let started = dialect.skipLines === 0
   let preamble = ''
   const read = (text: string, last: boolean) => {
-    if (begun) return reader.batches(text, last)
+    if (started) return reader.batches(text, last)
     preamble += text
     const start = afterLines(preamble, dialect.skipLines, last)
     if (start === -1) return []
-    begun = true
+    started = true
     return reader.batches(preamble.slice(start), last)
   }
   for await (const bytes of source) {

@@ -25,10 +25,10 @@ function columnNames({ header, width }: ListDialect): string[] {
     const name = header?.[i] ?? ''
     return name.trim() === '' ? String(i + 1) : name.toWellFormed()
   })
-  return toldApart(names)
+  return deduplicated(names)
 }
 
-function toldApart(names: readonly string[]): string[] {
+function deduplicated(names: readonly string[]): string[] {
   // A later column keeps a name that is its own.
   const taken = new Set(names)
   const seen = new Set<string>()

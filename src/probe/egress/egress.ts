@@ -4,7 +4,7 @@ import type { Random } from '../../base/random.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Dial } from '../../smtp/dial.ts'
 import type { DestinationLimits } from '../pace/destination-limits.ts'
-import type { Places } from '../places.ts'
+import type { ConnectionSemaphore } from '../places.ts'
 
 /** A named source identity: who we say we are, and from where. */
 export type Egress = {
@@ -27,7 +27,7 @@ export type Timeouts = {
 }
 
 /** What probing needs from the world. */
-export type ProbeWorld = {
+export type ProbeDeps = {
   readonly resolver: Resolver
   readonly clock: Clock
   readonly random: Random
@@ -39,7 +39,7 @@ export type ProbeWorld = {
   /** `demanded`: only where a server asks for it, as TLS costs eight times the CPU. */
   readonly startTls: 'demanded' | 'always' | 'never'
   /** A connection keeps its place until its farewell is over. Single questions take none: somebody waits for them. */
-  readonly places: Places
+  readonly connectionSlots: ConnectionSemaphore
   /** Limits over all operators and egresses. Left out: each operator's own limit is the only one. */
   readonly destinationLimits?: DestinationLimits
 }

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import { EvError } from '../../base/error.ts'
-import type { PaceRow } from '../pace.ts'
-import type { PaceKey } from '../pace-share.ts'
-import type { Prober } from '../probe.ts'
+import type { RateLimits } from '../pace.ts'
+import type { RateKey } from '../pace-share.ts'
+import type { EgressProber } from '../probe.ts'
 
 /** Names of the egresses that may ask an operator; null: all. */
 export type AllowedEgresses = (operator: string) => readonly string[] | null
@@ -12,18 +12,18 @@ export type OtherEgresses = {
   /** Their names, ours among them or not; the very same list while nothing changes. */
   readonly names: () => readonly string[]
   /** Whether an operator refuses one of them, as last known. */
-  readonly isRefused: (key: PaceKey) => boolean
+  readonly isRefused: (key: RateKey) => boolean
 }
 
 /** Our source identities: who of them asks which operator. At least one. */
-export class Fleet {
+export class EgressPool {
   /** Those that this process asks by. */
   readonly names: readonly string[]
   /** The same without those of other processes: for what must be asked here. */
-  readonly own: Fleet
+  readonly own: EgressPool
   /** Whether several egresses may ask this operator about parts of one list at the same time. */
   readonly sharesLists: (operator: string) => boolean
-  readonly #probers: ReadonlyMap<string, Prober>
+  readonly #probers: ReadonlyMap<string, EgressProber>
   readonly #allowed: AllowedEgresses
   readonly #others: OtherEgresses | null
   #known: Known
@@ -32,13 +32,13 @@ export class Fleet {
   readonly #orders = new LRUCache<string, readonly string[]>({ max: ORDERS_MAX })
 
   constructor(
-    probers: readonly Prober[],
+    probers: readonly EgressProber[],
     allowed: AllowedEgresses = () => null,
     others: OtherEgresses | null = null,
     sharesLists: (operator: string) => boolean = () => true,
   ) {
     this.names = probers.map(({ egressName }) => egressName)
-    this.own = others === null ? this : new Fleet(probers, allowed, null, sharesLists)
+    this.own = others === null ? this : new EgressPool(probers, allowed, null, sharesLists)
     this.#probers = new Map(probers.map(prober => [prober.egressName, prober]))
     this.#allowed = allowed
     this.#others = others
@@ -52,14 +52,14 @@ export class Fleet {
   }
 
   /** One of ours. */
-  prober(name: string): Prober {
+  prober(name: string): EgressProber {
     const prober = this.#probers.get(name)
     if (prober !== undefined) return prober
     throw new EvError('usage', `There is no egress "${name}", only ${this.names.join(', ')}.`)
   }
 
   /** Where the pace of an operator starts, whoever asks it. */
-  row(operator: string): PaceRow {
+  row(operator: string): RateLimits {
     return this.prober(this.names[0] as string).row(operator)
   }
 
@@ -68,7 +68,7 @@ export class Fleet {
    * meets the same identity in every run, as greylists want it, and the operators spread evenly. One egress more
    * or less changes the first only for those operators that it gains or leaves (rendezvous hashing).
    */
-  inOrder(operator: string): readonly string[] {
+  ranked(operator: string): readonly string[] {
     const { names } = this.#everybody
     if (names.length === 1) return names
     const order = this.#orders.get(operator) ?? this.#ranked(operator)
@@ -85,17 +85,17 @@ export class Fleet {
   }
 
   /** Those that may ask at present: neither refused by the operator nor, of ours, cut off from all. In the same order. */
-  willing(operator: string): readonly string[] {
-    return this.inOrder(operator).filter(name => this.mayAsk(name, operator))
+  availableFor(operator: string): readonly string[] {
+    return this.ranked(operator).filter(name => this.mayAsk(name, operator))
   }
 
   /** Who should ask an operator now. Where none may it is the first, who will be told so. */
-  firstFor(operator: string): string {
+  primaryFor(operator: string): string {
     const { names } = this.#everybody
     if (names.length === 1) return names[0] as string
     const first = this.#firsts.get(operator) ?? this.#firstOf(operator)
     this.#firsts.set(operator, first)
-    return this.mayAsk(first, operator) ? first : (this.willing(operator)[0] ?? first)
+    return this.mayAsk(first, operator) ? first : (this.availableFor(operator)[0] ?? first)
   }
 
   /**
@@ -103,8 +103,8 @@ export class Fleet {
    * one limit at an operator that nobody knows: there the first one asks alone.
    */
   takesAny(egress: string, operator: string): boolean {
-    if (this.standsBack(egress, operator)) return false
-    return this.sharesLists(operator) || egress === this.firstFor(operator)
+    if (this.isDeprioritised(egress, operator)) return false
+    return this.sharesLists(operator) || egress === this.primaryFor(operator)
   }
 
   /** Whether an egress may ask an operator at present. */
@@ -115,9 +115,9 @@ export class Fleet {
   }
 
   /** Whether one of ours should leave an operator to the others: it may not ask, and one of them may. */
-  standsBack(name: string, operator: string): boolean {
+  isDeprioritised(name: string, operator: string): boolean {
     if (this.all.length === 1 || this.prober(name).mayAsk(operator)) return false
-    return this.willing(operator).length > 0
+    return this.availableFor(operator).length > 0
   }
 
   /** How much longer an operator, or a domain there, is taken to refuse an egress of ours; 0: it does not. */
@@ -126,9 +126,9 @@ export class Fleet {
   }
 
   /** How long an egress should wait until it is known whether it reaches anybody; null where it is, or others may ask. */
-  doubtMs(name: string, operator: string): number | null {
-    const { doubtMs } = this.prober(name)
-    return doubtMs === null || this.standsBack(name, operator) ? null : doubtMs
+  uncertainForMs(name: string, operator: string): number | null {
+    const { uncertainForMs } = this.prober(name)
+    return uncertainForMs === null || this.isDeprioritised(name, operator) ? null : uncertainForMs
   }
 
   /** The first of `inOrder`, without putting all others in order. */

@@ -1,10 +1,10 @@
 import { HOUR, SECOND, sleep } from '../../base/clock.ts'
-import type { Answer } from '../../smtp/answer.ts'
-import type { ProbeWorld } from './egress.ts'
-import { knock } from './knock.ts'
+import type { RecipientOutcome } from '../../smtp/answer.ts'
+import type { ProbeDeps } from './egress.ts'
+import { probePort } from './knock.ts'
 
 /** A dial without an answer for so long counts as failed, though it goes on: a SYN is sent again after 1 s (RFC 6298 §2.1). */
-export const UNANSWERED_MS = 3 * SECOND
+export const NO_RESPONSE_MS = 3 * SECOND
 /**
  * Visits whose dialling failed, with none that opened, after which the well-known exchangers are tried. Two at one
  * set of exchangers are enough, as a list may hold addresses of one provider only, and trying costs little.
@@ -20,24 +20,24 @@ const CLOSED_MS = 30 * SECOND
 const KNOCKING_MS = 2 * SECOND
 
 /** One call at a set of exchangers, in which several addresses may be dialled. */
-export type Visit = { readonly set: string }
+export type DialGroup = { readonly set: string }
 
 /** What came of a dial; `given-up`: we ended it ourselves, so that it tells nothing. */
-export type DialEnd = 'opened' | 'failed' | 'given-up'
+export type DialResult = 'opened' | 'failed' | 'given-up'
 
 /**
  * Whether mail servers can be reached at all from one egress. Many hosters drop what goes out to port 25: each
  * address would then cost its whole timeout.
  */
-export class WayOut {
-  readonly #world: ProbeWorld
+export class OutboundReachability {
+  readonly #deps: ProbeDeps
   #openUntil = Number.NEGATIVE_INFINITY
   /** When one dial more is allowed; null: nobody says that the way is closed. */
   #closedUntil: number | null = null
   #closedSince: number | null = null
   /** It was closed when it was tried again too, or nobody could tell. */
-  #isBeyondDoubt = false
-  readonly #failedVisits = new Set<Visit>()
+  #isConfirmed = false
+  readonly #failedVisits = new Set<DialGroup>()
   readonly #failedSets = new Set<string>()
   /** Ends each dial under way, as long as none has opened. */
   readonly #dials = new Set<() => void>()
@@ -46,15 +46,15 @@ export class WayOut {
   readonly #onReopened: () => void
 
   /** `onReopened` is called when the way opens after it was closed. */
-  constructor(world: ProbeWorld, onReopened: () => void) {
-    this.#world = world
+  constructor(deps: ProbeDeps, onReopened: () => void) {
+    this.#deps = deps
     this.#onReopened = onReopened
   }
 
   /** What everybody is told while the way is closed; null where somebody may dial. */
-  get closedAnswer(): Answer | null {
-    const { clock, smtpPort } = this.#world
-    if (this.#closedUntil === null || this.#closedUntil <= clock.ticks()) return null
+  get blockedOutcome(): RecipientOutcome | null {
+    const { clock, smtpPort } = this.#deps
+    if (this.#closedUntil === null || this.#closedUntil <= clock.monotonicNow()) return null
     const detail = `not asked: outbound port ${smtpPort} seems to be blocked`
     return { kind: 'silent', why: 'connect', stage: 'connect', detail }
   }
@@ -68,10 +68,10 @@ export class WayOut {
    * For who can wait: how long, as it is not known whether the way is closed for more than a moment. Null where it is
    * open, and where no more is to be known.
    */
-  get doubtMs(): number | null {
-    if (this.#isBeyondDoubt) return null
+  get uncertainForMs(): number | null {
+    if (this.#isConfirmed) return null
     if (this.#knocking !== null) return KNOCKING_MS
-    const closedForMs = (this.#closedUntil ?? 0) - this.#world.clock.ticks()
+    const closedForMs = (this.#closedUntil ?? 0) - this.#deps.clock.monotonicNow()
     return closedForMs > 0 ? closedForMs : null
   }
 
@@ -79,14 +79,14 @@ export class WayOut {
    * A dial begins; the returned function takes how it ended. An answer in its place where the way is closed; when it
    * closes meanwhile, `giveUp` is called.
    */
-  dial(visit: Visit, giveUp: () => void): ((end: DialEnd) => void) | Answer {
-    const { clock } = this.#world
-    if (this.#openUntil > clock.ticks()) return end => end === 'opened' && this.#opened()
-    const closed = this.closedAnswer
+  dial(visit: DialGroup, giveUp: () => void): ((end: DialResult) => void) | RecipientOutcome {
+    const { clock } = this.#deps
+    if (this.#openUntil > clock.monotonicNow()) return end => end === 'opened' && this.#opened()
+    const closed = this.blockedOutcome
     if (closed !== null) return closed
-    if (this.#closedUntil !== null) this.#tryAgain()
+    if (this.#closedUntil !== null) this.#retryNow()
     this.#dials.add(giveUp)
-    const cancel = clock.after(UNANSWERED_MS, () => this.#failed(visit))
+    const cancel = clock.after(NO_RESPONSE_MS, () => this.#failed(visit))
     return end => {
       cancel()
       this.#dials.delete(giveUp)
@@ -96,24 +96,24 @@ export class WayOut {
   }
 
   /** Gives up a question that only serves dials to come. */
-  rest(): void {
+  cancelProbe(): void {
     this.#knocking?.abort()
     this.#knocking = null
   }
 
   /** One dial is let through, and the well-known exchangers are tried beside it: one that opens is enough. */
-  #tryAgain() {
-    this.#closedUntil = this.#world.clock.ticks() + CLOSED_MS
-    void this.#knock()
+  #retryNow() {
+    this.#closedUntil = this.#deps.clock.monotonicNow() + CLOSED_MS
+    void this.#portProbe()
   }
 
   #opened() {
-    const { clock, log, smtpPort, egress } = this.#world
-    this.#openUntil = clock.ticks() + OPEN_MS
+    const { clock, log, smtpPort, egress } = this.#deps
+    this.#openUntil = clock.monotonicNow() + OPEN_MS
     this.#failedVisits.clear()
     this.#failedSets.clear()
-    this.#isBeyondDoubt = false
-    this.rest()
+    this.#isConfirmed = false
+    this.cancelProbe()
     if (this.#closedUntil === null) return
     this.#closedUntil = null
     this.#closedSince = null
@@ -121,40 +121,40 @@ export class WayOut {
     log.info(`Mail servers can be reached again on port ${smtpPort}.`, { egress: egress.name })
   }
 
-  #failed(visit: Visit) {
-    if (this.#openUntil > this.#world.clock.ticks() || this.#closedUntil !== null) return
+  #failed(visit: DialGroup) {
+    if (this.#openUntil > this.#deps.clock.monotonicNow() || this.#closedUntil !== null) return
     if (this.#failedVisits.size < SUSPICIOUS_AFTER) this.#failedVisits.add(visit)
     if (this.#failedSets.size < CERTAIN_AFTER) this.#failedSets.add(visit.set)
-    if (this.#failedVisits.size >= SUSPICIOUS_AFTER) void this.#knock()
+    if (this.#failedVisits.size >= SUSPICIOUS_AFTER) void this.#portProbe()
   }
 
-  async #knock(): Promise<void> {
+  async #portProbe(): Promise<void> {
     if (this.#knocking !== null) return
     const knocking = new AbortController()
     this.#knocking = knocking
-    const opens = await knock(this.#world, knocking.signal)
+    const opens = await probePort(this.#deps, knocking.signal)
     // Nothing is known: those who dial just now are given the time to open.
-    if (opens === null) await sleep(this.#world.clock, UNANSWERED_MS, knocking.signal)
+    if (opens === null) await sleep(this.#deps.clock, NO_RESPONSE_MS, knocking.signal)
     if (this.#knocking !== knocking) return
     this.#knocking = null
     const isCertain = this.#failedSets.size >= CERTAIN_AFTER || this.#closedUntil !== null
     if (opens === true) this.#opened()
     else if (opens === false || isCertain) this.#close()
-    else this.#isBeyondDoubt = true
+    else this.#isConfirmed = true
   }
 
   #close() {
-    const { clock, log, smtpPort, egress } = this.#world
+    const { clock, log, smtpPort, egress } = this.#deps
     const isNew = this.#closedUntil === null
-    this.#isBeyondDoubt ||= !isNew
-    this.#closedUntil = clock.ticks() + CLOSED_MS
+    this.#isConfirmed ||= !isNew
+    this.#closedUntil = clock.monotonicNow() + CLOSED_MS
     this.#closedSince ??= clock.now()
     for (const giveUp of [...this.#dials]) giveUp()
-    if (isNew) log.warn(closedNotice(smtpPort), { egress: egress.name })
+    if (isNew) log.warn(portBlockedMessage(smtpPort), { egress: egress.name })
   }
 }
 
 /** What is said once when the way closes. */
-export const closedNotice = (port: number) =>
+export const portBlockedMessage = (port: number) =>
   `No mail server can be reached on port ${port} from here: most likely outbound port ${port} is blocked. ` +
   'Run “ev doctor” to find out. It is tried again; until it opens, addresses end as unknown (no_connect).'

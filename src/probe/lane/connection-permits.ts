@@ -1,18 +1,18 @@
-import type { ProbeWorld } from '../egress/egress.ts'
+import type { ProbeDeps } from '../egress/egress.ts'
 import type { AddressPermit, AddressStart } from '../pace/destination-limits.ts'
 import { startInOrder } from '../pace/permits.ts'
-import type { Pace, Start } from '../pace.ts'
+import type { AcquireResult, RateController } from '../pace.ts'
 
 export type ConnectionPermitsOptions = {
-  readonly world: Pick<ProbeWorld, 'places' | 'destinationLimits'>
-  readonly pace: Pace
+  readonly deps: Pick<ProbeDeps, 'connectionSlots' | 'destinationLimits'>
+  readonly rateController: RateController
   readonly operator: string
   /** The set of exchangers: its connections wait for one turn at an address. */
   readonly key: string
   readonly single: boolean
   /** Somebody waits: no connection slot of lists is taken. */
   readonly isUrgent: boolean
-  readonly patienceMs: number
+  readonly timeoutMs: number
   /** What has to wait long for an address is handed back. */
   readonly mayReturn: boolean
   readonly signal: AbortSignal
@@ -31,26 +31,26 @@ export class ConnectionPermits {
   }
 
   /** Waits for the right to open a connection to the operator. */
-  async operator(): Promise<Start> {
-    const { pace, world, operator, single, patienceMs, signal } = this.#options
-    const limit = world.destinationLimits?.operator(operator) ?? null
-    const paces = limit === null ? [pace] : [pace, limit]
-    return startInOrder(paces.map(one => () => one.start(patienceMs, signal, single)))
+  async operator(): Promise<AcquireResult> {
+    const { rateController, deps, operator, single, timeoutMs, signal } = this.#options
+    const limit = deps.destinationLimits?.operator(operator) ?? null
+    const rateControllers = limit === null ? [rateController] : [rateController, limit]
+    return startInOrder(rateControllers.map(one => () => one.start(timeoutMs, signal, single)))
   }
 
   /** Waits for the right to dial one of its addresses. */
   async address(ip: string): Promise<AddressStart> {
-    const { world, operator, key, single, isUrgent, patienceMs, mayReturn, signal } = this.#options
-    const limits = world.destinationLimits
-    const request = { key, single, signal, patienceMs, mayReturn }
+    const { deps, operator, key, single, isUrgent, timeoutMs, mayReturn, signal } = this.#options
+    const limits = deps.destinationLimits
+    const request = { key, single, signal, timeoutMs, mayReturn }
     const start: AddressStart = limits?.includes(operator)
       ? await limits.start(operator, ip, request)
       : UNLIMITED
     if (!('permit' in start) || single || isUrgent) return start
-    const leavePlace = await world.places.take()
+    const releaseSlot = await deps.connectionSlots.take()
     const { permit } = start
     const release = () => {
-      leavePlace()
+      releaseSlot()
       permit.release()
     }
     return { permit: { ...permit, release } }
@@ -58,8 +58,8 @@ export class ConnectionPermits {
 
   /** The addresses of one host, in their order, those first that may be dialled at once. */
   inOrder(ips: readonly string[]): readonly string[] {
-    const { world, operator } = this.#options
-    const limits = world.destinationLimits
+    const { deps, operator } = this.#options
+    const limits = deps.destinationLimits
     if (ips.length < 2 || !limits?.includes(operator)) return ips
     const waits = new Map(ips.map(ip => [ip, limits.waitMs(ip)]))
     return ips.toSorted((a, b) => (waits.get(a) as number) - (waits.get(b) as number))

@@ -1,18 +1,22 @@
 import type { Clock } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
-import type { Answer } from '../../smtp/answer.ts'
-import { type PaceChange, REFUSAL_MS, refused, succeeded } from '../pace/rules.ts'
-import type { PaceRow } from '../pace.ts'
-import type { CurrentRefusal, PaceShare } from '../pace-share.ts'
+import type { RecipientOutcome } from '../../smtp/answer.ts'
+import { BLOCK_MS, onBlocked, onSucceeded, type RateChange } from '../pace/rules.ts'
+import type { RateLimits } from '../pace.ts'
+import type { CurrentBlock, SharedRateState } from '../pace-share.ts'
 
-type Known = { readonly count: number; readonly answer: Answer; readonly until: number | null }
+type Known = {
+  readonly count: number
+  readonly answer: RecipientOutcome
+  readonly until: number | null
+}
 
-export type DomainRefusalsOptions = {
+export type DomainBlocksOptions = {
   readonly clock: Clock
   readonly egress: string
-  readonly row: PaceRow
+  readonly row: RateLimits
   /** Where other processes go by the same states; null: there are none. */
-  readonly share: PaceShare | null
+  readonly share: SharedRateState | null
 }
 
 const DOMAINS_MAX = 20_000
@@ -24,23 +28,23 @@ const REFUSALS_MAX = 3
  * do not, so each domain is counted by itself. Refusals in a row are counted by each process; that a domain
  * refuses us is told to all.
  */
-export class DomainRefusals {
-  readonly #options: DomainRefusalsOptions
+export class DomainBlocks {
+  readonly #options: DomainBlocksOptions
   readonly #known: TtlMap<Known>
 
-  constructor(options: DomainRefusalsOptions) {
+  constructor(options: DomainBlocksOptions) {
     this.#options = options
     this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock: options.clock })
   }
 
   /** One more recipient was refused for our sake. True where the domain refuses us from now on. */
-  refused(domain: string, answer: Answer): boolean {
+  refused(domain: string, answer: RecipientOutcome): boolean {
     const { clock } = this.#options
     const count = (this.#known.get(domain)?.count ?? 0) + 1
     const isRefusing = count >= REFUSALS_MAX
-    const until = isRefusing ? clock.ticks() + REFUSAL_MS : null
-    this.#known.set(domain, { count, answer, until }, REFUSAL_MS)
-    if (count === REFUSALS_MAX) this.#change(domain, (state, now) => refused(state, now, answer))
+    const until = isRefusing ? clock.monotonicNow() + BLOCK_MS : null
+    this.#known.set(domain, { count, answer, until }, BLOCK_MS)
+    if (count === REFUSALS_MAX) this.#change(domain, (state, now) => onBlocked(state, now, answer))
     return isRefusing
   }
 
@@ -49,7 +53,7 @@ export class DomainRefusals {
     const known = this.#known.get(domain)
     if (known === undefined) return
     this.#known.delete(domain)
-    if (known.until !== null) this.#change(domain, state => succeeded(state, this.#options.row))
+    if (known.until !== null) this.#change(domain, state => onSucceeded(state, this.#options.row))
   }
 
   /** No domain refuses us. */
@@ -58,14 +62,15 @@ export class DomainRefusals {
   }
 
   /** Null where the domain does not refuse us at present. */
-  find(domain: string): CurrentRefusal | null {
+  find(domain: string): CurrentBlock | null {
     const { clock, egress, share } = this.#options
     const { until = null, answer } = this.#known.get(domain) ?? {}
-    if (until !== null && answer !== undefined) return { answer, leftMs: until - clock.ticks() }
+    if (until !== null && answer !== undefined)
+      return { answer, leftMs: until - clock.monotonicNow() }
     return share?.refusal({ operator: keyOf(domain), egress }) ?? null
   }
 
-  #change(domain: string, change: PaceChange) {
+  #change(domain: string, change: RateChange) {
     const { share, egress, row } = this.#options
     share?.open({ operator: keyOf(domain), egress }, row).change(change)
   }

@@ -1,6 +1,6 @@
 import { type Clock, HOUR, MINUTE } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
-import type { Answer } from '../../smtp/answer.ts'
+import type { RecipientOutcome } from '../../smtp/answer.ts'
 
 const HOSTS_MAX = 20_000
 /** Failures in a row after which a set of exchangers is left alone. */
@@ -16,9 +16,9 @@ const LIMITS_MS = HOUR
  * What was met at exchangers lately: who is down, who demands TLS, whose TLS fails, whose replies
  * get out of step, who takes few recipients.
  */
-export class HostMemory {
+export class HostHealth {
   readonly #clock: Clock
-  #failures: TtlMap<{ count: number; answer: Answer }>
+  #failures: TtlMap<{ count: number; answer: RecipientOutcome }>
   readonly #tls: TtlMap<{ works: boolean }>
   readonly #outOfStep: TtlMap<object>
   readonly #recipientsMax: TtlMap<{ max: number }>
@@ -32,13 +32,13 @@ export class HostMemory {
   }
 
   /** Nobody there could be spoken with; `answer` is what is told to those who ask meanwhile. */
-  failed(laneKey: string, answer: Answer): void {
-    const count = (this.#failures.get(laneKey)?.count ?? 0) + 1
-    this.#failures.set(laneKey, { count, answer }, DOWN_MS)
+  failed(mxGroupKey: string, answer: RecipientOutcome): void {
+    const count = (this.#failures.get(mxGroupKey)?.count ?? 0) + 1
+    this.#failures.set(mxGroupKey, { count, answer }, DOWN_MS)
   }
 
-  reached(laneKey: string): void {
-    this.#failures.delete(laneKey)
+  markReachable(mxGroupKey: string): void {
+    this.#failures.delete(mxGroupKey)
   }
 
   /** It was no fault of theirs: whoever counts as down is asked again. */
@@ -47,8 +47,8 @@ export class HostMemory {
   }
 
   /** The answer for everybody while these exchangers are down, else null. */
-  downAnswer(laneKey: string): Answer | null {
-    const failure = this.#failures.get(laneKey)
+  cachedFailure(mxGroupKey: string): RecipientOutcome | null {
+    const failure = this.#failures.get(mxGroupKey)
     return failure !== undefined && failure.count >= FAILURES_MAX ? failure.answer : null
   }
 
@@ -63,7 +63,7 @@ export class HostMemory {
     return !demanded
   }
 
-  wantsTls(host: string, policy: 'demanded' | 'always' | 'never'): boolean {
+  requiresTls(host: string, policy: 'demanded' | 'always' | 'never'): boolean {
     const known = this.#tls.get(host)
     if (policy === 'never') return false
     return known?.works ?? policy === 'always'

@@ -1,4 +1,4 @@
-import type { Answer } from '../../smtp/answer.ts'
+import type { RecipientOutcome } from '../../smtp/answer.ts'
 
 /** Somebody who hears how mail servers are called and what is said, while it happens. Neither method may throw. */
 export type ProbeListener = {
@@ -16,5 +16,5 @@ export type ServerCall = {
   /** False: nobody was dialled, as it is known beforehand what would come of it. */
   readonly dialled: boolean
   /** Why there is no conversation; null: it answers. */
-  readonly answer: Answer | null
+  readonly answer: RecipientOutcome | null
 }

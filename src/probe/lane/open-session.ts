@@ -1,21 +1,21 @@
 import type { Duplex } from 'node:stream'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import { formatDuration } from '../../base/format.ts'
-import { addressesOf, dialOrder } from '../../dns/route.ts'
-import { type Answer, compileReplyRules } from '../../smtp/answer.ts'
-import { isBroken } from '../../smtp/connection.ts'
+import { addressesOf, connectOrder } from '../../dns/route.ts'
+import { compileReplyRules, type RecipientOutcome } from '../../smtp/answer.ts'
+import { isFailure } from '../../smtp/connection.ts'
 import { Session } from '../../smtp/session.ts'
-import type { ProbeWorld } from '../egress/egress.ts'
-import { UNANSWERED_MS, type Visit, type WayOut } from '../egress/way-out.ts'
+import type { ProbeDeps } from '../egress/egress.ts'
+import { type DialGroup, NO_RESPONSE_MS, type OutboundReachability } from '../egress/way-out.ts'
 import type { AddressPermit, AddressStart } from '../pace/destination-limits.ts'
 import type { RouteWithHost } from '../plan.ts'
 import type { ConnectionPermits } from './connection-permits.ts'
-import type { HostMemory } from './host-memory.ts'
+import type { HostHealth } from './host-memory.ts'
 import type { ServerCall } from './listener.ts'
-import { answerTo, silent } from './outcome.ts'
+import { noResponse, outcomeFor } from './outcome.ts'
 
 /** An exchanger that greeted us and knows who we are. */
-export type Opened = {
+export type OpenSession = {
   readonly session: Session
   readonly host: string
   readonly ip: string
@@ -25,11 +25,11 @@ export type Opened = {
 }
 
 /** Why no address may be dialled now; nobody was dialled, or those that may be failed. */
-export type Held = Exclude<AddressStart, { readonly permit: AddressPermit }>
+export type HeldConnection = Exclude<AddressStart, { readonly permit: AddressPermit }>
 
 /** Nobody spoke with us: the most telling of what was met on the way, and where. */
-export type Unopened = {
-  readonly answer: Answer
+export type OpenFailure = {
+  readonly answer: RecipientOutcome
   readonly host: string | null
   readonly ip: string | null
   /** Our own time ended before this could tell anything of the exchangers. */
@@ -55,32 +55,36 @@ export type OpenOptions = {
   readonly onLine: ((line: string) => void) | null
   /** True where this host is known to demand TLS. */
   readonly startTls: (host: string) => boolean
-  readonly wayOut: WayOut
-  readonly visit: Visit
+  readonly wayOut: OutboundReachability
+  readonly visit: DialGroup
   /** True: the exchangers of another operator may be dialled too, so half of the limits hold here. */
   readonly sharesLimits?: boolean
   /** Somebody waits: a silent address must leave time for the others. */
   readonly single?: boolean
   readonly permits: ConnectionPermits
-  readonly hosts: HostMemory
+  readonly hosts: HostHealth
 }
 
 /** Opens a conversation with the first exchanger that will have one: hosts by preference, then addresses. */
 export async function openSession(
-  world: ProbeWorld,
+  deps: ProbeDeps,
   route: RouteWithHost,
   options: OpenOptions,
-): Promise<Opened | Unopened | { readonly held: Held }> {
-  const attempt = new Attempt(world, options)
-  const hosts = dialOrder(route, world.random)
+): Promise<OpenSession | OpenFailure | { readonly held: HeldConnection }> {
+  const attempt = new Attempt(deps, options)
+  const hosts = connectOrder(route, deps.random)
   for (const host of hosts.slice(0, HOSTS_MAX)) {
-    const { hasIpv6 } = world.egress
-    const found = await addressesOf(world.resolver, host, options.signal, hasIpv6)
+    const { hasIpv6 } = deps.egress
+    const found = await addressesOf(deps.resolver, host, options.signal, hasIpv6)
     if (options.signal.aborted) return { ...attempt.gaveUp(host), cutShort: true }
     if ('fault' in found) {
       const sure = found.fault === 'no-name' || found.fault === 'no-data'
       attempt.note(
-        silent(sure ? 'no-address' : 'dns', 'connect', `${host}: ${found.detail ?? found.fault}`),
+        noResponse(
+          sure ? 'no-address' : 'dns',
+          'connect',
+          `${host}: ${found.detail ?? found.fault}`,
+        ),
         host,
         null,
       )
@@ -98,41 +102,41 @@ export async function openSession(
   const { answer, ...where } = attempt.unopened()
   const unsure = hosts.length > HOSTS_MAX && answer.kind === 'silent' && answer.why === 'no-address'
   // The hosts that were not looked up may have an address: nothing is sure.
-  return { answer: unsure ? silent('connect', 'connect', answer.detail) : answer, ...where }
+  return { answer: unsure ? noResponse('connect', 'connect', answer.detail) : answer, ...where }
 }
 
 class Attempt {
-  readonly #world: ProbeWorld
+  readonly #deps: ProbeDeps
   readonly #options: OpenOptions
   #addresses = 0
   #sessions = 0
   /** When the address at hand was dialled, monotonic ms. */
-  #begunAt = 0
-  #best: Pick<Unopened, 'answer' | 'host' | 'ip'> | null = null
+  #startedAt = 0
+  #best: Pick<OpenFailure, 'answer' | 'host' | 'ip'> | null = null
   /** Addresses that were left out because they failed a moment ago. */
   #skipped = 0
-  held: Held | null = null
+  held: HeldConnection | null = null
 
-  constructor(world: ProbeWorld, options: OpenOptions) {
-    this.#world = world
+  constructor(deps: ProbeDeps, options: OpenOptions) {
+    this.#deps = deps
     this.#options = options
   }
 
   get exhausted(): boolean {
-    if (this.#options.wayOut.closedAnswer !== null) return true
+    if (this.#options.wayOut.blockedOutcome !== null) return true
     const share = this.#options.sharesLimits ? 2 : 1
     return (
       this.#addresses >= Math.floor(ADDRESSES_MAX / share) || this.#sessions >= SESSIONS_MAX / share
     )
   }
 
-  async open(host: string, ip: string): Promise<Opened | null> {
-    const { world, options } = { world: this.#world, options: this.#options }
-    if (!world.isPublic(ip)) {
-      this.note(silent('not-public', 'connect', `${ip} is not a public address`), host, ip)
+  async open(host: string, ip: string): Promise<OpenSession | null> {
+    const { deps, options } = { deps: this.#deps, options: this.#options }
+    if (!deps.isPublic(ip)) {
+      this.note(noResponse('not-public', 'connect', `${ip} is not a public address`), host, ip)
       return null
     }
-    const down = options.hosts.downAnswer(ip)
+    const down = options.hosts.cachedFailure(ip)
     if (down !== null) {
       this.#skipped++
       this.note(down, host, ip, false)
@@ -143,7 +147,7 @@ class Attempt {
       this.held = start
       return null
     }
-    const opened = await this.#openHeld(host, ip, start.permit).catch(error => {
+    const opened = await this.#openKept(host, ip, start.permit).catch(error => {
       start.permit.release()
       throw error
     })
@@ -151,20 +155,20 @@ class Attempt {
     return opened
   }
 
-  async #openHeld(host: string, ip: string, permit: AddressPermit): Promise<Opened | null> {
-    const { world, options } = { world: this.#world, options: this.#options }
+  async #openKept(host: string, ip: string, permit: AddressPermit): Promise<OpenSession | null> {
+    const { deps, options } = { deps: this.#deps, options: this.#options }
     this.#addresses++
-    this.#begunAt = world.clock.ticks()
+    this.#startedAt = deps.clock.monotonicNow()
     const socket = await this.#dial(host, ip)
     if (socket === null) return null
-    options.hosts.reached(ip)
+    options.hosts.markReachable(ip)
     this.#sessions++
-    this.#tell({ host, ip, dialled: true, answer: null })
+    this.#notify({ host, ip, dialled: true, answer: null })
     const session = new Session(socket, {
-      clock: world.clock,
-      greetingTimeoutMs: world.timeouts.greetingMs,
-      replyTimeoutMs: world.timeouts.replyMs,
-      sessionTimeoutMs: world.timeouts.sessionMs,
+      clock: deps.clock,
+      greetingTimeoutMs: deps.timeouts.greetingMs,
+      replyTimeoutMs: deps.timeouts.replyMs,
+      sessionTimeoutMs: deps.timeouts.sessionMs,
       listener: options.onLine,
     })
     const close = () => session.close()
@@ -187,36 +191,44 @@ class Attempt {
   }
 
   /** Keeps the most telling answer: what a server said, before what nobody said. */
-  note(answer: Answer, host: string, ip: string | null, dialled = true) {
+  note(answer: RecipientOutcome, host: string, ip: string | null, dialled = true) {
     // What ends with our own time is no trouble of theirs.
-    if (!this.#options.signal.aborted) this.#tell({ host, ip, dialled, answer })
+    if (!this.#options.signal.aborted) this.#notify({ host, ip, dialled, answer })
     if (this.#best === null || weight(answer) > weight(this.#best.answer)) {
       this.#best = { answer, host, ip }
     }
   }
 
-  #tell(call: Omit<ServerCall, 'port'>) {
-    this.#options.onCall?.({ ...call, port: this.#world.smtpPort })
+  #notify(call: Omit<ServerCall, 'port'>) {
+    this.#options.onCall?.({ ...call, port: this.#deps.smtpPort })
   }
 
-  unopened(): Unopened {
-    const nobody = { answer: silent('no-address', 'connect', 'no host'), host: null, ip: null }
+  unopened(): OpenFailure {
+    const noListener = {
+      answer: noResponse('no-address', 'connect', 'no host'),
+      host: null,
+      ip: null,
+    }
     const asked = this.#addresses > 0 || this.#skipped === 0
-    return { ...(this.#best ?? nobody), cutShort: false, asked }
+    return { ...(this.#best ?? noListener), cutShort: false, asked }
   }
 
-  gaveUp(host: string): Unopened {
-    const answer = silent('timeout', this.#sessions > 0 ? 'greeting' : 'connect', 'time ran out')
+  gaveUp(host: string): OpenFailure {
+    const answer = noResponse(
+      'timeout',
+      this.#sessions > 0 ? 'greeting' : 'connect',
+      'time ran out',
+    )
     this.note(answer, host, null)
-    return { ...this.unopened(), cutShort: this.#ageMs < UNANSWERED_MS }
+    return { ...this.unopened(), cutShort: this.#ageMs < NO_RESPONSE_MS }
   }
 
   get #ageMs(): number {
-    return this.#world.clock.ticks() - this.#begunAt
+    return this.#deps.clock.monotonicNow() - this.#startedAt
   }
 
   async #dial(host: string, ip: string): Promise<Duplex | null> {
-    const { clock, smtpPort, timeouts, egress } = this.#world
+    const { clock, smtpPort, timeouts, egress } = this.#deps
     const { signal, wayOut, visit, single = false, sharesLimits = false } = this.#options
     const limit = new AbortController()
     const giveUp = () => limit.abort()
@@ -238,9 +250,9 @@ class Attempt {
     } catch (error) {
       ended(signal.aborted ? 'given-up' : 'failed')
       const cause = limit.signal.reason === late ? late : error
-      const answer = silent('connect', 'connect', messageOf(cause))
+      const answer = noResponse('connect', 'connect', errorMessage(cause))
       // It is no fault of theirs where nobody can be reached.
-      if (!signal.aborted && wayOut.closedAnswer === null) this.#options.hosts.failed(ip, answer)
+      if (!signal.aborted && wayOut.blockedOutcome === null) this.#options.hosts.failed(ip, answer)
       this.note(answer, host, ip)
       return null
     } finally {
@@ -249,48 +261,48 @@ class Attempt {
     }
   }
 
-  async #introduce(session: Session, host: string): Promise<Answer | null> {
+  async #introduce(session: Session, host: string): Promise<RecipientOutcome | null> {
     const greeting = await session.greeting()
-    if (isBroken(greeting) || greeting.code !== 220) return answerTo('greeting', greeting)
-    return greet(session, this.#world, host, this.#options.startTls(host), this.#options.signal)
+    if (isFailure(greeting) || greeting.code !== 220) return outcomeFor('greeting', greeting)
+    return introduce(session, this.#deps, host, this.#options.startTls(host), this.#options.signal)
   }
 }
 
 /** Says EHLO, and puts TLS on where it is wanted and offered. Null when all went well. */
-async function greet(
+async function introduce(
   session: Session,
-  world: ProbeWorld,
+  deps: ProbeDeps,
   host: string,
-  wantsTls: boolean,
+  requiresTls: boolean,
   signal: AbortSignal,
-): Promise<Answer | null> {
-  const ehlo = await session.ehlo(world.egress.helo)
-  if (isBroken(ehlo) || ehlo.code !== 250) return answerTo('ehlo', ehlo)
-  if (!wantsTls || !session.offersStartTls) return null
-  const trouble = await putTlsOn(session, world, host, signal)
+): Promise<RecipientOutcome | null> {
+  const ehlo = await session.ehlo(deps.egress.helo)
+  if (isFailure(ehlo) || ehlo.code !== 250) return outcomeFor('ehlo', ehlo)
+  if (!requiresTls || !session.offersStartTls) return null
+  const failure = await startTls(session, deps, host, signal)
   // RFC 3207 §4: refused, perhaps for now only; the conversation goes on in clear text.
-  return session.usable && !session.secured ? null : trouble
+  return session.usable && !session.secured ? null : failure
 }
 
 /** STARTTLS, and EHLO anew (RFC 3207 §4.2). Null when all went well. */
-export async function putTlsOn(
+export async function startTls(
   session: Session,
-  world: ProbeWorld,
+  deps: ProbeDeps,
   host: string,
   signal: AbortSignal,
-): Promise<Answer | null> {
-  const started = await session.starttls(socket => world.egress.dial.secure(socket, host, signal))
-  if (isBroken(started)) return answerTo('starttls', started)
-  if (started.code !== 220) return answerTo('starttls', started)
-  const again = await session.ehlo(world.egress.helo)
-  return isBroken(again) || again.code !== 250 ? answerTo('ehlo', again) : null
+): Promise<RecipientOutcome | null> {
+  const started = await session.starttls(socket => deps.egress.dial.secure(socket, host, signal))
+  if (isFailure(started)) return outcomeFor('starttls', started)
+  if (started.code !== 220) return outcomeFor('starttls', started)
+  const again = await session.ehlo(deps.egress.helo)
+  return isFailure(again) || again.code !== 250 ? outcomeFor('ehlo', again) : null
 }
 
 /**
  * What leaves more open weighs more: that one exchanger takes no mail (RFC 7504) decides only where no other
  * is left that might.
  */
-export function weight(answer: Answer): number {
+export function weight(answer: RecipientOutcome): number {
   if (answer.kind === 'rejected') return 1
   if (answer.kind !== 'silent') return 5
   if (answer.why === 'no-address') return 0

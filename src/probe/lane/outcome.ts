@@ -1,15 +1,28 @@
 import { SECOND } from '../../base/clock.ts'
-import { type Answer, classify, type SilentWhy, type Stage } from '../../smtp/answer.ts'
-import { type Broken, isBroken } from '../../smtp/connection.ts'
+import {
+  classifyReply,
+  type NoResponseReason,
+  type RecipientOutcome,
+  type Stage,
+} from '../../smtp/answer.ts'
+import { type ConnectionFailure, isFailure } from '../../smtp/connection.ts'
 import type { Reply } from '../../smtp/reply.ts'
 
 /** What the outcome of a command means, be it a reply or a broken conversation. */
-export function answerTo(stage: Stage, outcome: Reply | Broken, recipient?: string): Answer {
-  if (isBroken(outcome)) return silent(outcome.broken, stage, outcome.detail)
-  return classify(stage, outcome, recipient === undefined ? {} : { recipient })
+export function outcomeFor(
+  stage: Stage,
+  outcome: Reply | ConnectionFailure,
+  recipient?: string,
+): RecipientOutcome {
+  if (isFailure(outcome)) return noResponse(outcome.broken, stage, outcome.detail)
+  return classifyReply(stage, outcome, recipient === undefined ? {} : { recipient })
 }
 
-export const silent = (why: SilentWhy, stage: Stage, detail: string): Answer => ({
+export const noResponse = (
+  why: NoResponseReason,
+  stage: Stage,
+  detail: string,
+): RecipientOutcome => ({
   kind: 'silent',
   why,
   stage,
@@ -17,24 +30,26 @@ export const silent = (why: SilentWhy, stage: Stage, detail: string): Answer => 
 })
 
 /** The transaction, or the connection, takes no more recipients. */
-export const isTooMany = ({ kind, why }: Answer) => kind === 'deferred' && why === 'too-many'
+export const isTooMany = ({ kind, why }: RecipientOutcome) =>
+  kind === 'deferred' && why === 'too-many'
 
 /** We are asked to put TLS on first. */
-export const isTlsDemand = ({ kind, why }: Answer) => kind === 'refused-us' && why === 'tls'
+export const isTlsDemand = ({ kind, why }: RecipientOutcome) =>
+  kind === 'refused-us' && why === 'tls'
 
-export const TIME_RAN_OUT = silent('timeout', 'connect', 'time ran out')
+export const DEADLINE_EXCEEDED = noResponse('timeout', 'connect', 'time ran out')
 /** TLS failed where it was only our wish: the exchanger is visited once more, without it. */
-export const WITHOUT_TLS = silent('tls', 'starttls', 'asked again without TLS')
-export const OUT_OF_STEP = silent(
+export const WITHOUT_TLS = noResponse('tls', 'starttls', 'asked again without TLS')
+export const OUT_OF_STEP = noResponse(
   'garbage',
   'rcpt',
   'the replies were out of step with the commands',
 )
-export const LED_NOWHERE = silent('closed', 'rcpt', 'the conversation led nowhere')
+export const NO_RESULT = noResponse('closed', 'rcpt', 'the conversation led nowhere')
 
 /** What is left when a pause is too long to be waited out here. */
-export function heldBack(waitMs: number, aborted: boolean): Answer {
-  if (aborted) return TIME_RAN_OUT
+export function withheld(waitMs: number, aborted: boolean): RecipientOutcome {
+  if (aborted) return DEADLINE_EXCEEDED
   return {
     kind: 'deferred',
     why: 'rate',
@@ -49,10 +64,10 @@ export function heldBack(waitMs: number, aborted: boolean): Answer {
 }
 
 /** How a group of commands ended before each had its reply. The server closes after 421. */
-export type Cut = Broken['broken']
+export type Cut = ConnectionFailure['broken']
 
 /** Null where the `last` command of a group has its reply, and so all have. */
-export function cutShort(last: Reply | Broken): Cut | null {
-  if (isBroken(last)) return last.broken
+export function cutShort(last: Reply | ConnectionFailure): Cut | null {
+  if (isFailure(last)) return last.broken
   return last.code === 421 ? 'closed' : null
 }

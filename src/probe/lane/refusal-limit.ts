@@ -1,4 +1,4 @@
-import type { Pace } from '../pace.ts'
+import type { RateController } from '../pace.ts'
 
 /**
  * Refusals after which a connection of a list is left. From eleven on Postfix takes a second over
@@ -9,12 +9,12 @@ const REFUSALS_MAX = 8
 const REFUSALS_BORNE = 20
 
 /** Counts the commands refused in one connection, for whatever reason. */
-export class RefusalLimit {
-  readonly #pace: Pace
+export class BlockLimit {
+  readonly #rateController: RateController
   #count = 0
 
-  constructor(pace: Pace) {
-    this.#pace = pace
+  constructor(rateController: RateController) {
+    this.#rateController = rateController
   }
 
   add(count: number): void {
@@ -30,7 +30,7 @@ export class RefusalLimit {
    * the server.
    */
   get bearable(): number {
-    const expected = (REFUSALS_MAX - this.#count) / this.#pace.refusedShare
+    const expected = (REFUSALS_MAX - this.#count) / this.#rateController.refusedShare
     return Math.max(1, Math.min(REFUSALS_BORNE - this.#count, Math.floor(expected)))
   }
 }

@@ -1,11 +1,11 @@
 import { orOnAbort } from '../../base/abort.ts'
-import type { Answer } from '../../smtp/answer.ts'
-import type { Facts } from './lane.ts'
+import type { RecipientOutcome } from '../../smtp/answer.ts'
+import type { ConnectionInfo } from './lane.ts'
 
-export type WithheldAnswer<Q> = {
+export type WithheldOutcome<Q> = {
   readonly question: Q
-  readonly answer: Answer
-  readonly facts: Facts
+  readonly answer: RecipientOutcome
+  readonly facts: ConnectionInfo
   /**
    * Whether the replies are in step that told whether the domain takes everything; null: they are.
    */
@@ -17,10 +17,10 @@ export type WithheldAnswer<Q> = {
  * each command gets the reply to the command before it, and nothing shows it until QUIT gets
  * another reply than 221. No answer is told before that.
  */
-export class WithheldAnswers<Q> {
-  readonly #answers: WithheldAnswer<Q>[] = []
+export class WithheldOutcomes<Q> {
+  readonly #answers: WithheldOutcome<Q>[] = []
 
-  add(answer: WithheldAnswer<Q>): void {
+  add(answer: WithheldOutcome<Q>): void {
     this.#answers.push(answer)
   }
 
@@ -33,7 +33,7 @@ export class WithheldAnswers<Q> {
   async conclude(
     inStep: Promise<boolean>,
     signal: AbortSignal,
-    tell: (answer: WithheldAnswer<Q>) => void,
+    notify: (answer: WithheldOutcome<Q>) => void,
   ): Promise<Q[]> {
     const isInStep = await inStep
     if (!isInStep) return this.#answers.map(({ question }) => question)
@@ -50,7 +50,7 @@ export class WithheldAnswers<Q> {
       }
       const isSure = known.get(catchAllInStep)
       if (isSure === false) again.push(question)
-      else tell(isSure ? withheld : { ...withheld, facts: { ...facts, catchAll: null } })
+      else notify(isSure ? withheld : { ...withheld, facts: { ...facts, catchAll: null } })
     }
     return again
   }

@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../../base/clock.ts'
-import { Pace, type PaceRow, type Start } from '../pace.ts'
-import type { PaceKeeper } from '../pace-share.ts'
+import { type AcquireResult, RateController, type RateLimits } from '../pace.ts'
+import type { RateStateHandle } from '../pace-share.ts'
 import { startInOrder } from './permits.ts'
 
 /** One connection that is wanted, and how it may wait. */
@@ -11,19 +11,19 @@ export type LimitRequest = {
   readonly single: boolean
   readonly signal: AbortSignal
   /** How long a pause may be waited out, in ms. */
-  readonly patienceMs: number
+  readonly timeoutMs: number
   /** Whether the request can be made again when its turn comes; else it waits until `signal` aborts. */
   readonly mayReturn: boolean
 }
 
 /** `turnInMs`: others come first; the request is to be made again after this time. */
-export type LimitStart = Start | { readonly turnInMs: number }
+export type LimitStart = AcquireResult | { readonly turnInMs: number }
 
 export type LimitOptions = {
   readonly clock: Clock
-  readonly row: PaceRow
+  readonly row: RateLimits
   /** Opens the state that all processes share; null: this process is alone. */
-  readonly openShared: (() => PaceKeeper) | null
+  readonly openShared: (() => RateStateHandle) | null
   /** From how many different users on the state is shared. */
   readonly sharedFromUsers: number
   /** Whether a user counts for good, or only while it holds a connection. */
@@ -34,13 +34,13 @@ export type LimitOptions = {
  * How long a request that may return waits here. Longer, and its connection slot should go to other
  * work; shorter, and each row of a crowded address would be put off several times.
  */
-const IN_PLACE_MAX_MS = 2 * SECOND
+const RESERVED_SLOT_MAX_MS = 2 * SECOND
 /** So many requests that may return wait here for each connection: each wakes when one is given back. */
-const IN_PLACE_PER_SESSION = 2
+const RESERVED_SLOTS_PER_SESSION = 2
 /** Requests whose turn is remembered: as many as a stream holds. */
 const TURNS_MAX = 10_000
 /** How much the last connection weighs in the mean time that one is held. */
-const HOLD_WEIGHT = 1 / 8
+const RESERVATION_WEIGHT = 1 / 8
 
 /**
  * A limit of connections at the same time and of new ones a second that holds over all operators and
@@ -49,7 +49,7 @@ const HOLD_WEIGHT = 1 / 8
  */
 export class ConnectionLimit {
   readonly #options: LimitOptions
-  readonly #paces: Pace[]
+  readonly #rateControllers: RateController[]
   /** The users that count, until the state is shared. */
   readonly #users = new Set<string>()
   /** When the next request that has no turn gets one, monotonic ms. */
@@ -57,12 +57,12 @@ export class ConnectionLimit {
   /** The turns of requests that have no permit yet. */
   readonly #turns = new Map<string, number>()
   #waiting = 0
-  #holdMs = 0
+  #reservedMs = 0
   #isSlowed = false
 
   constructor(options: LimitOptions) {
     this.#options = options
-    this.#paces = [new Pace(options.row, options.clock)]
+    this.#rateControllers = [new RateController(options.row, options.clock)]
   }
 
   /** `user` is who wants the connection: an operator, or an address of the network. */
@@ -70,12 +70,14 @@ export class ConnectionLimit {
     this.#see(user)
     if (!request.mayReturn) return this.#acquire(user, request)
     const { key } = request
-    const hasRoom = this.#waiting < this.#options.row.sessionsMax * IN_PLACE_PER_SESSION
-    const isSoon = this.#turnInMs(key) <= IN_PLACE_MAX_MS && hasRoom
+    const hasRoom = this.#waiting < this.#options.row.sessionsMax * RESERVED_SLOTS_PER_SESSION
+    const isSoon = this.#turnInMs(key) <= RESERVED_SLOT_MAX_MS && hasRoom
     this.#waiting++
-    const start = await this.#acquire(user, request, isSoon ? IN_PLACE_MAX_MS : 0).finally(() => {
-      this.#waiting--
-    })
+    const start = await this.#acquire(user, request, isSoon ? RESERVED_SLOT_MAX_MS : 0).finally(
+      () => {
+        this.#waiting--
+      },
+    )
     const isOthers = 'waitMs' in start && !start.paused && !request.signal.aborted
     if (isSoon || !isOthers) this.#turns.delete(key)
     return isOthers ? { turnInMs: Math.max(start.waitMs, this.#turnInMs(key)) } : start
@@ -83,58 +85,62 @@ export class ConnectionLimit {
 
   /** How long until a connection may be opened, as far as this process knows. */
   get waitMs(): number {
-    return Math.max(...this.#paces.map(pace => pace.waitMs))
+    return Math.max(...this.#rateControllers.map(rateController => rateController.waitMs))
   }
 
   /** The server asked us to slow down. */
   throttled(retryAfterMs: number | null): void {
     this.#isSlowed = true
-    for (const pace of this.#paces) pace.throttled(retryAfterMs)
+    for (const rateController of this.#rateControllers) rateController.throttled(retryAfterMs)
   }
 
   /** A conversation ended well. */
   succeeded(): void {
-    if (this.#isSlowed) for (const pace of this.#paces) pace.succeeded()
+    if (this.#isSlowed)
+      for (const rateController of this.#rateControllers) rateController.succeeded()
   }
 
   #see(user: string) {
     const { clock, row, openShared, sharedFromUsers } = this.#options
-    if (openShared === null || this.#paces.length > 1) return
+    if (openShared === null || this.#rateControllers.length > 1) return
     this.#users.add(user)
     if (this.#users.size < sharedFromUsers) return
     this.#users.clear()
-    this.#paces.push(new Pace(row, clock, openShared()))
+    this.#rateControllers.push(new RateController(row, clock, openShared()))
   }
 
   /** In how long it is this request's turn, by the rate and by how long connections are held. */
   #turnInMs(key: string): number {
     const { clock, row } = this.#options
-    const now = clock.ticks()
+    const now = clock.monotonicNow()
     const known = this.#turns.get(key)
     if (known !== undefined) return Math.max(0, known - now)
     const at = Math.max(now, this.#nextTurnAt)
-    this.#nextTurnAt = at + Math.max(SECOND / row.sessionsPerSecond, this.#holdMs / row.sessionsMax)
+    this.#nextTurnAt =
+      at + Math.max(SECOND / row.sessionsPerSecond, this.#reservedMs / row.sessionsMax)
     if (this.#turns.size >= TURNS_MAX) this.#turns.clear()
     this.#turns.set(key, at)
     return at - now
   }
 
   /** First what this process counts, then what all share; that may be opened while the first is waited for. */
-  *#starts({ patienceMs, signal, single }: LimitRequest, waitMaxMs?: number) {
-    for (const pace of this.#paces) yield () => pace.start(patienceMs, signal, single, waitMaxMs)
+  *#starts({ timeoutMs, signal, single }: LimitRequest, waitMaxMs?: number) {
+    for (const rateController of this.#rateControllers)
+      yield () => rateController.start(timeoutMs, signal, single, waitMaxMs)
   }
 
-  async #acquire(user: string, request: LimitRequest, waitMaxMs?: number): Promise<Start> {
+  async #acquire(user: string, request: LimitRequest, waitMaxMs?: number): Promise<AcquireResult> {
     const start = await startInOrder(this.#starts(request, waitMaxMs))
     if (!('permit' in start)) return start
-    const begunAt = this.#options.clock.ticks()
-    let isHeld = true
+    const startedAt = this.#options.clock.monotonicNow()
+    let isReserved = true
     const permit = {
       release: () => {
         if (!this.#options.keepsUsers) this.#users.delete(user)
-        if (isHeld)
-          this.#holdMs += (this.#options.clock.ticks() - begunAt - this.#holdMs) * HOLD_WEIGHT
-        isHeld = false
+        if (isReserved)
+          this.#reservedMs +=
+            (this.#options.clock.monotonicNow() - startedAt - this.#reservedMs) * RESERVATION_WEIGHT
+        isReserved = false
         start.permit.release()
       },
     }

@@ -1,13 +1,13 @@
 import { type Clock, HOUR } from '../../base/clock.ts'
 import { networkOf } from '../../base/ip.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
-import { Pace, type PaceRow, type Permit } from '../pace.ts'
-import type { PaceShare } from '../pace-share.ts'
+import { type ConnectionPermit, RateController, type RateLimits } from '../pace.ts'
+import type { SharedRateState } from '../pace-share.ts'
 import { ConnectionLimit, type LimitRequest, type LimitStart } from './connection-limit.ts'
 import { startInOrder } from './permits.ts'
 
 /** The right to hold a connection to one address. */
-export type AddressPermit = Permit & {
+export type AddressPermit = ConnectionPermit & {
   /** The server there asked us to slow down. */
   readonly throttled: (retryAfterMs: number | null) => void
   /** The conversation ended well. */
@@ -16,16 +16,16 @@ export type AddressPermit = Permit & {
 
 export type AddressStart =
   | { readonly permit: AddressPermit }
-  | Exclude<LimitStart, { readonly permit: Permit }>
+  | Exclude<LimitStart, { readonly permit: ConnectionPermit }>
 
 export type DestinationLimitsOptions = {
   readonly clock: Clock
   /** The limits of an operator that nobody knows. */
-  readonly row: PaceRow
+  readonly row: RateLimits
   /** Whether the table or the settings say how this operator is asked. */
   readonly isKnown: (operator: string) => boolean
   readonly hasSeveralEgresses: () => boolean
-  readonly share: PaceShare | null
+  readonly share: SharedRateState | null
 }
 
 /** As many as a long list dials before the first are forgotten; about 2 KB each. */
@@ -53,7 +53,7 @@ const ALL_EGRESSES = '*'
  */
 export class DestinationLimits {
   readonly #options: DestinationLimitsOptions
-  readonly #operators: TtlMap<Pace>
+  readonly #operators: TtlMap<RateController>
   readonly #addresses: TtlMap<ConnectionLimit>
   readonly #networks: TtlMap<ConnectionLimit>
 
@@ -71,13 +71,14 @@ export class DestinationLimits {
   }
 
   /** The limit of an operator over all egresses; null: each egress has its own and no other holds. */
-  operator(operator: string): Pace | null {
+  operator(operator: string): RateController | null {
     const { clock, row, share, hasSeveralEgresses } = this.#options
     if (!this.includes(operator) || !hasSeveralEgresses()) return null
     const key = { operator, egress: ALL_EGRESSES }
-    const pace = this.#operators.get(operator) ?? new Pace(row, clock, share?.open(key, row))
-    this.#operators.set(operator, pace, LIMIT_TTL_MS)
-    return pace
+    const rateController =
+      this.#operators.get(operator) ?? new RateController(row, clock, share?.open(key, row))
+    this.#operators.set(operator, rateController, LIMIT_TTL_MS)
+    return rateController
   }
 
   /** Waits for the right to dial an address: first that of the address, then that of its network. */
@@ -114,7 +115,7 @@ export class DestinationLimits {
   #limit(
     map: TtlMap<ConnectionLimit>,
     key: string,
-    row: PaceRow,
+    row: RateLimits,
     sharing: typeof ADDRESS_SHARING,
   ): ConnectionLimit {
     const { clock, share } = this.#options
@@ -126,7 +127,7 @@ export class DestinationLimits {
   }
 }
 
-const addressPermit = (limit: ConnectionLimit, permit: Permit): AddressPermit => ({
+const addressPermit = (limit: ConnectionLimit, permit: ConnectionPermit): AddressPermit => ({
   ...permit,
   throttled: retryAfterMs => limit.throttled(retryAfterMs),
   succeeded: () => limit.succeeded(),

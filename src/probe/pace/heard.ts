@@ -1,8 +1,8 @@
 /** Answers after which what was heard before counts half: a list comes to other parts of itself. */
-export const HEARD_MAX = 200
+export const RECENT_OUTCOMES_MAX = 200
 
 /** Recipients of an operator that were answered for lately. */
-export class Heard {
+export class RecentOutcomes {
   #count = 0
   #refused = 0
 
@@ -14,7 +14,7 @@ export class Heard {
   add(isRefused: boolean): void {
     this.#count++
     if (isRefused) this.#refused++
-    if (this.#count < HEARD_MAX) return
+    if (this.#count < RECENT_OUTCOMES_MAX) return
     this.#count /= 2
     this.#refused /= 2
   }

@@ -1,22 +1,22 @@
 import type { Clock } from '../../base/clock.ts'
-import type { PaceRow } from '../pace.ts'
-import type { End, PaceKeeper } from '../pace-share.ts'
-import { newState, type PaceChange, type PaceNote, type PaceState, started } from './rules.ts'
+import type { RateLimits } from '../pace.ts'
+import type { PermitEnd, RateStateHandle } from '../pace-share.ts'
+import { newState, onStarted, type RateChange, type RateNote, type RateState } from './rules.ts'
 
 /** A pace that nobody else goes by, in the ticks of the clock. */
-export class OwnPace implements PaceKeeper {
-  readonly #row: PaceRow
+export class LocalRateState implements RateStateHandle {
+  readonly #row: RateLimits
   readonly #clock: Clock
-  #state: PaceState
+  #state: RateState
   #sessions = 0
 
-  constructor(row: PaceRow, clock: Clock) {
+  constructor(row: RateLimits, clock: Clock) {
     this.#row = row
     this.#clock = clock
     this.#state = newState(row)
   }
 
-  get state(): PaceState {
+  get state(): RateState {
     return this.#state
   }
 
@@ -33,22 +33,22 @@ export class OwnPace implements PaceKeeper {
   }
 
   now(): number {
-    return this.#clock.ticks()
+    return this.#clock.monotonicNow()
   }
 
-  begin(): End {
-    this.#state = started(this.#state, this.#row, this.#clock.ticks())
+  begin(): PermitEnd {
+    this.#state = onStarted(this.#state, this.#row, this.#clock.monotonicNow())
     this.#sessions++
     return () => {
       this.#sessions--
     }
   }
 
-  change(change: PaceChange): void {
-    this.#state = change(this.#state, this.#clock.ticks())
+  change(change: RateChange): void {
+    this.#state = change(this.#state, this.#clock.monotonicNow())
   }
 
-  note(change: PaceNote): void {
+  note(change: RateNote): void {
     this.#state = change(this.#state)
   }
 

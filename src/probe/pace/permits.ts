@@ -1,13 +1,13 @@
-import type { Permit } from '../pace.ts'
+import type { ConnectionPermit } from '../pace.ts'
 
 /**
  * Takes permits one after another, so that nobody waits in a circle. Where one cannot be had, those taken before are
  * released, and what stands in its way is given.
  */
 export async function startInOrder<Obstacle extends object>(
-  starts: Iterable<() => Promise<{ readonly permit: Permit } | Obstacle>>,
-): Promise<{ readonly permit: Permit } | Obstacle> {
-  const permits: Permit[] = []
+  starts: Iterable<() => Promise<{ readonly permit: ConnectionPermit } | Obstacle>>,
+): Promise<{ readonly permit: ConnectionPermit } | Obstacle> {
+  const permits: ConnectionPermit[] = []
   const permit = {
     release: () => {
       for (const one of permits.toReversed()) one.release()

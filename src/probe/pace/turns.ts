@@ -2,7 +2,7 @@
 const SINGLES_IN_A_ROW_MAX = 3
 
 /** Who goes first where people and lists wait for connections to the same operator. */
-export class Turns {
+export class FairWaitQueue {
   #singles = 0
   #lists = 0
   #singlesInARow = 0

@@ -1,12 +1,12 @@
-import type { Meaning, Phrase } from './phrases.ts'
+import type { Meaning, ReplyRule } from './phrases.ts'
 
-const enhanced = (meaning: Meaning, codes: RegExp, source: string): Phrase => ({
+const enhanced = (meaning: Meaning, codes: RegExp, source: string): ReplyRule => ({
   meaning,
   enhanced: codes,
   provider: 'any',
   source,
 })
-const basic = (meaning: Meaning, codes: RegExp, source: string): Phrase => ({
+const basic = (meaning: Meaning, codes: RegExp, source: string): ReplyRule => ({
   meaning,
   code: codes,
   provider: 'any',
@@ -14,7 +14,7 @@ const basic = (meaning: Meaning, codes: RegExp, source: string): Phrase => ({
 })
 
 /** Codes that mean but one thing, whatever the words. */
-export const CERTAIN_CODES: readonly Phrase[] = [
+export const DEFINITIVE_CODES: readonly ReplyRule[] = [
   enhanced('accepted/restricted', /^5\.7\.(?:124|13[3-6])$/, 'Exchange Online NDR codes'),
   enhanced('refused-us/sender', /^[45]\.1\.[789]$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
   {
@@ -25,7 +25,7 @@ export const CERTAIN_CODES: readonly Phrase[] = [
 ]
 
 /** What an enhanced code says of us where the words said nothing. Codes used for opposite things are not here. */
-export const CODES_ABOUT_US: readonly Phrase[] = [
+export const BLOCK_CODES: readonly ReplyRule[] = [
   enhanced('deferred/too-many', /^[45]\.5\.3$/, 'RFC 3463 §3.6'),
   enhanced('refused-us/tls', /^[45]\.7\.(?:10|11|29)$/, 'RFC 5248, Google Workspace SMTP errors'),
   enhanced('refused-us/auth', /^[45]\.7\.(?:8|57)$/, 'RFC 4954 §6, Exchange Online NDR codes'),
@@ -44,7 +44,7 @@ export const CODES_ABOUT_US: readonly Phrase[] = [
 ]
 
 /** What an enhanced code says of the mailbox where the words said nothing. */
-export const CODES_ABOUT_MAILBOX: readonly Phrase[] = [
+export const MAILBOX_CODES: readonly ReplyRule[] = [
   enhanced('rejected/no-mailbox', /^[45]\.1\.(?:1|10)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
   enhanced('rejected/no-mailbox', /^5\.1\.[34]$/, 'RFC 3463 §3.2'),
   enhanced('rejected/not-hosted', /^5\.1\.2$/, 'RFC 3463 §3.2'),
@@ -68,7 +68,7 @@ const NOTHING_SAID =
 const NO_SUBJECT = /^(?:5\.0\.0)?$/
 
 /** What the digits say where nothing else did (RFC 5321 §4.2.3). The last two rows take what is left. */
-export const CODE_MEANINGS: readonly Phrase[] = [
+export const CODE_MEANINGS: readonly ReplyRule[] = [
   {
     ...basic('refused-us/sender', /^5/, 'RFC 3463 §3.2: at MAIL an address fault is the sender'),
     enhanced: /^5\.1\./,

@@ -1,4 +1,4 @@
-import { oneOf, type Phrase, re, words } from './phrases.ts'
+import { oneOf, type ReplyRule, re, words } from './phrases.ts'
 
 /** A domain that is not the sender's. The rules about us run first and match "sender domain". */
 const DOMAIN = `(?<!(?:from|originating|sending|your|helo|client|level|of the) )domain(?: ?name)?`
@@ -23,7 +23,7 @@ const CLOSED = oneOf(
 const NOT = String.raw`(?:\bnot|n't|never)`
 
 /** Words about the recipient's domain. */
-export const WORDS_ABOUT_DOMAIN: readonly Phrase[] = [
+export const DOMAIN_PHRASES: readonly ReplyRule[] = [
   ...words(
     'rejected/no-mail',
     'RFC 7504 §2, RFC 7505 §4.1',

@@ -1,9 +1,9 @@
-import type { Meaning, Phrase } from './phrases.ts'
+import type { Meaning, ReplyRule } from './phrases.ts'
 
 /** Rows in one language. */
 const spoken =
   (language: string) =>
-  (meaning: Meaning, pattern: RegExp): Phrase => ({
+  (meaning: Meaning, pattern: RegExp): ReplyRule => ({
     meaning,
     pattern,
     provider: language,
@@ -26,7 +26,7 @@ const japanese = spoken('Japanese')
 const korean = spoken('Korean')
 
 /** The same in other languages; accents are already gone, so й reads и and ü reads u. */
-export const FOREIGN_PHRASES: readonly Phrase[] = [
+export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
   languages(
     'refused-us/sender',
     /expediteur|absender|remitente|remetente|mittente|nadawc|odesilatel|odosielatel|afzender|afsender|avsandare|отправител|відправник|gonderen|发件人|發件人|寄件|送信者|差出人|발신자|보낸 ?사람/,

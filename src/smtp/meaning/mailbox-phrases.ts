@@ -1,4 +1,4 @@
-import { oneOf, type Phrase, re, words } from './phrases.ts'
+import { oneOf, type ReplyRule, re, words } from './phrases.ts'
 
 /** The address of a mailbox, not of a host. */
 const ADDRESS = String.raw`(?<!(?:ip|client|source|remote|network|host) )address(?! literal| family|:? \[?\d{1,3}\.\d)`
@@ -78,7 +78,7 @@ const CLOSED = `${oneOf(
 )}(?! (?:from|for send|the |conn))`
 
 /** Words about the mailbox. */
-export const WORDS_ABOUT_MAILBOX: readonly Phrase[] = [
+export const MAILBOX_PHRASES: readonly ReplyRule[] = [
   ...words(
     'rejected/full',
     'RFC 5248 (x.2.2), sisimai: MailboxFull',

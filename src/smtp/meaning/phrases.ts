@@ -1,11 +1,11 @@
-import type { DeferredWhy, RefusedWhy, RejectedWhy } from '../answer.ts'
+import type { BlockedReason, DeferredReason, RejectedReason } from '../answer.ts'
 
 /** What a reply can mean, as `kind/why` of `Answer`. */
 export type Meaning =
   | 'accepted/restricted'
-  | `rejected/${RejectedWhy}`
-  | `refused-us/${RefusedWhy}`
-  | `deferred/${DeferredWhy}`
+  | `rejected/${RejectedReason}`
+  | `refused-us/${BlockedReason}`
+  | `deferred/${DeferredReason}`
   | 'silent/garbage'
   | 'silent/smtputf8'
 
@@ -13,7 +13,7 @@ export type Meaning =
  * One line of what we know; all that is given must match. Two rules bind all rows and are kept by `answer.ts`: a row about
  * the mailbox holds only at RCPT, and with a 4xx it means `deferred/busy` unless it says `full` or names the 4xx in `code`.
  */
-export type Phrase = {
+export type ReplyRule = {
   /** Matched against `plainText`: lower case, no accents, addresses as `<>`. No unbounded quantifier, so that it is linear. */
   readonly pattern?: RegExp
   readonly enhanced?: RegExp
@@ -28,12 +28,12 @@ export type Phrase = {
 }
 
 /** Rows of one meaning, whoever says them. */
-export const words = (meaning: Meaning, source: string, ...patterns: RegExp[]): Phrase[] =>
+export const words = (meaning: Meaning, source: string, ...patterns: RegExp[]): ReplyRule[] =>
   patterns.map(pattern => ({ meaning, pattern, provider: 'any', source }))
 
 /** A pattern with named parts. */
-export const re = (text: TemplateStringsArray, ...parts: string[]) =>
-  new RegExp(String.raw(text, ...parts))
+export const re = (text: TemplateStringsArray, ...deps: string[]) =>
+  new RegExp(String.raw(text, ...deps))
 
 /** An expression for any of these. */
 export const oneOf = (...expressions: string[]) => `(?:${expressions.join('|')})`
@@ -47,7 +47,7 @@ const OUR_END = String.raw`\b(?:ips?|ip-?address|network|connections?|client|cou
 const OUR_HOST = String.raw`(?:(?:client|source|remote|connecting|sending|network) (?:address|host|ip|machine)|sending server|(?<![?&])\bips?\b(?!=)|host ?name\b|\bclient\b|\b(?:helo|ehlo)\b)`
 const OUR_MESSAGE = String.raw`(?:certificate|user agent|\b(?:tls|ssl) version|\bheader|\burl\b|attachment|\bfile\b)`
 /** Words about us come before words about the mailbox: "recipient rejected, your IP is listed" is about us. */
-export const WORDS_ABOUT_US: readonly Phrase[] = [
+export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'refused-us/tls',
     'RFC 3207 §4',
@@ -176,7 +176,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
     /(?:mail|message) (?:header|body)|maximum (?:message )?size|exceeds (?:fixed |maximum )?(?:message )?size/,
   ),
   ...[re`${OUR_HOST}[^;:]{0,30}${FAULT}`, re`${ADJECTIVE_OF_FAULT} (?:the |your )?${OUR_HOST}`].map(
-    (pattern): Phrase => ({
+    (pattern): ReplyRule => ({
       pattern,
       // RFC 3463 §3.2: x.1.1 to x.1.6 are about the address of the recipient.
       enhanced: /^(?!5\.1\.[1-6]$)/,
@@ -200,7 +200,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
 ]
 
 /** Words that say little, yet more than an enhanced code about the mailbox: "5.1.1 Access denied" proves nothing. */
-export const FAINT_WORDS: readonly Phrase[] = [
+export const WEAK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/busy',
     'RFC 5321 §4.2.3 (421, 451, 452)',

@@ -1,12 +1,12 @@
-import type { Meaning, Phrase } from './phrases.ts'
+import type { Meaning, ReplyRule } from './phrases.ts'
 
 const of =
   (provider: string, source: string) =>
   (
     meaning: Meaning,
     pattern: RegExp,
-    more: Pick<Phrase, 'code' | 'enhanced' | 'stage'> = {},
-  ): Phrase => ({
+    more: Pick<ReplyRule, 'code' | 'enhanced' | 'stage'> = {},
+  ): ReplyRule => ({
     meaning,
     pattern,
     ...more,
@@ -56,7 +56,7 @@ const hmailserver = of('hmailserver', 'hMailServer: SMTP error messages')
 const symantec = of('symantec', 'Symantec.cloud SMTP errors')
 
 /** What one provider's own words mean, where the words at large would mislead. */
-export const PROVIDER_PHRASES: readonly Phrase[] = [
+export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   google('rejected/no-mailbox', /p=nosuchuser|account that you tried to reach does not? exist/),
   // With 5.7.10 these words report an error in the sequence of commands. They do not demand TLS.
   google('silent/garbage', /smtp protocol violation/, { stage: 'rcpt' }),

@@ -1,5 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { greater, locking } from '../dialect.ts'
+import { greatest, locking } from '../dialect.ts'
 import type { JobTable, Schema } from '../schema.ts'
 import type { CreditTable } from './tables.ts'
 
@@ -13,7 +13,7 @@ export type CreditsOf = {
  * Sets credits aside for what is about to be done; false when the plan has not so many left, and nothing is
  * set aside then. One statement, so that of two who want the last credit one gets it. Null limit: any number.
  */
-export async function holdCredits(
+export async function reserveCredits(
   db: Kysely<Schema>,
   o: CreditsOf & {
     readonly amount: number
@@ -26,7 +26,7 @@ export async function holdCredits(
   return rows.length === 1
 }
 
-const held = ({ accountId, period, amount, limit }: Parameters<typeof holdCredits>[1]) => {
+const held = ({ accountId, period, amount, limit }: Parameters<typeof reserveCredits>[1]) => {
   // Each is named by its type: PostgreSQL takes what stands by itself for a text.
   const [id, start] = [sql`cast(${accountId} as text)`, sql`cast(${period} as bigint)`]
   const [n, most] = [
@@ -42,7 +42,7 @@ const held = ({ accountId, period, amount, limit }: Parameters<typeof holdCredit
 }
 
 /** The credit is locked before the hold, here as everywhere. */
-const heldFor = (o: Parameters<typeof holdCredits>[1], member: string) => sql`
+const heldFor = (o: Parameters<typeof reserveCredits>[1], member: string) => sql`
   with credited as (${held(o)})
   insert into hold (member_id, account_id, period_start, amount)
   select cast(${member} as text), cast(${o.accountId} as text), cast(${o.period} as bigint),
@@ -57,7 +57,7 @@ export async function settleCredits(
   { accountId, period, released, used }: CreditsOf & { released: number; used: number },
 ): Promise<CreditTable> {
   // Nothing below zero: what a crash left held was given back at the start, perhaps before it is settled.
-  const rest = greater(trx, sql`0`, sql`credit.held - cast(${released} as bigint)`)
+  const rest = greatest(trx, sql`0`, sql`credit.held - cast(${released} as bigint)`)
   const { rows } = await sql<CreditTable>`
     insert into credit (account_id, period_start, used, held, warned)
     values (${accountId}, ${period}, ${used}, 0, 0)
@@ -68,7 +68,7 @@ export async function settleCredits(
 }
 
 /** Gives back what a job still holds, because nothing more is done for it. */
-export async function releaseHold(
+export async function releaseReservation(
   trx: Transaction<Schema>,
   { id }: Pick<JobTable, 'id'>,
 ): Promise<void> {
@@ -113,7 +113,7 @@ export async function creditsLeft(
  * At a start: single verifications that were under way are lost, so only what open jobs and members of the cluster hold
  * stays held.
  */
-export async function releaseLostHolds(trx: Transaction<Schema>): Promise<void> {
+export async function releaseOrphanedReservations(trx: Transaction<Schema>): Promise<void> {
   // Locked first: what others hold meanwhile would else be forgotten.
   await locking(trx, trx.selectFrom('credit').select('account_id').where('held', '>', 0))
     .orderBy('account_id')

@@ -2,7 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Class } from '../../verdict/verdict.ts'
 import type { Database } from '../database.ts'
 import { contains, hasForeign } from '../dialect.ts'
-import { inStretch, SCANNED_MAX, stretchOf } from '../looking.ts'
+import { inChunk, nextChunk, SCANNED_MAX } from '../looking.ts'
 import type { JobType, Schema } from '../schema.ts'
 import type { Verification } from './history.ts'
 
@@ -49,10 +49,10 @@ export async function historyPage(database: Database, o: HistoryQuery): Promise<
   // One more than is asked for tells whether there are more.
   while (left > 0 && rows.length <= o.max) {
     const part = { ...o, max: o.max + 1 - rows.length }
-    const stretch = { before, size: Math.min(left, stretchOf(database)) }
-    const { found, end } = await inStretch(database, () => lookThrough(database, part, stretch))
+    const chunk = { before, size: Math.min(left, nextChunk(database)) }
+    const { found, end } = await inChunk(database, () => lookThrough(database, part, chunk))
     rows.push(...found.filter(row => holds(row, o)))
-    left -= stretch.size
+    left -= chunk.size
     const last = found.length < part.max ? null : found.at(-1)
     before = last ? placeOf(last) : end
     if (before === null) break
@@ -106,14 +106,14 @@ async function rowsBetween(
 }
 
 function within(o: HistoryQuery, { before, end = null }: Between): RawBuilder<unknown> {
-  const parts = [
+  const deps = [
     sql`account_id = ${o.accountId} and sandbox = ${o.sandbox ? 1 : 0}`,
     ...(before === null ? [] : [sql`(created_at, id) < (${before.createdAt}, ${before.id})`]),
     ...(end === null ? [] : [sql`(created_at, id) >= (${end.createdAt}, ${end.id})`]),
     // Whatever ends a stretch is no older.
     ...(o.since === undefined || end !== null ? [] : [sql`created_at >= ${o.since}`]),
   ]
-  return sql.join(parts, sql` and `)
+  return sql.join(deps, sql` and `)
 }
 
 function chosen(
@@ -122,14 +122,14 @@ function chosen(
 ): RawBuilder<unknown> {
   const isEmail = (sought: string) => sql`lower(email) = ${sought}`
   const hasPart = (sought: string) => contains(db, sql`lower(email)`, sql`${sought}`)
-  const parts = [
+  const deps = [
     ...(email === undefined ? [] : [textTest(db, email, isEmail)]),
     ...(search === undefined ? [] : [textTest(db, search, hasPart)]),
     ...(reason === undefined ? [] : [sql`reason = ${reason}`]),
     ...(source === undefined ? [] : [sql`source = ${source}`]),
     ...(classes === undefined ? [] : [sql`class in (${sql.join(classes)})`]),
   ]
-  return parts.length === 0 ? sql`` : sql`and ${sql.join(parts, sql` and `)}`
+  return deps.length === 0 ? sql`` : sql`and ${sql.join(deps, sql` and `)}`
 }
 
 /** Databases know only the case of ASCII: where others are sought, they give every text that has such, for `holds`. */

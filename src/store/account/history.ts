@@ -1,7 +1,7 @@
 import { CompiledQuery, sql, type Transaction } from 'kysely'
-import { breathe, MINUTE } from '../../base/clock.ts'
-import { type Database, writeBeside } from '../database.ts'
-import { each, eachTyped, isPostgres } from '../dialect.ts'
+import { MINUTE, yieldToEventLoop } from '../../base/clock.ts'
+import { type Database, writeConcurrent } from '../database.ts'
+import { isPostgres, jsonRows, typedJsonRows } from '../dialect.ts'
 import type { JobTable, Schema, VerificationTable } from '../schema.ts'
 
 export type Verification = VerificationTable
@@ -39,7 +39,7 @@ async function addTogether(trx: Transaction<Schema>, rows: readonly Verification
   const types = COLUMNS.map(name => `${name} ${TYPES[name] ?? 'text'}`).join(', ')
   await sql`
     insert into verification (${columns})
-    select ${columns} from ${eachTyped(rows, types)}
+    select ${columns} from ${typedJsonRows(rows, types)}
     on conflict do nothing`.execute(trx)
 }
 
@@ -128,12 +128,12 @@ export async function deleteHistoryOf(database: Database, job: JobTable): Promis
       .execute()
     const ofJob = page.filter(row => row.job_id === id || row.id === id)
     if (ofJob.length > 0) {
-      await writeBeside(database, trx => deleteRows(trx, { accountId, sandbox, rows: ofJob }))
+      await writeConcurrent(database, trx => deleteRows(trx, { accountId, sandbox, rows: ofJob }))
     }
     const last = page.at(-1)
     if (last === undefined || page.length < LOOKED_AT_MAX) return
     after = last
-    await breathe()
+    await yieldToEventLoop()
   }
 }
 
@@ -148,7 +148,7 @@ async function deleteRows(
   await sql`
     delete from verification where account_id = ${o.accountId} and sandbox = ${o.sandbox}
       and (created_at, id) in (select cast(value ->> 'created_at' as bigint), value ->> 'id'
-        from ${each(trx, o.rows)})`.execute(trx)
+        from ${jsonRows(trx, o.rows)})`.execute(trx)
 }
 
 /** Whether a verification is in the history. */

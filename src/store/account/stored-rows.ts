@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Trx } from '../database.ts'
-import { greater } from '../dialect.ts'
+import { greatest } from '../dialect.ts'
 import type { JobTable, Schema } from '../schema.ts'
 
 /** What the jobs of an account take up. */
@@ -35,6 +35,6 @@ export async function addStoredRows(trx: Trx, { account_id, total }: Stored): Pr
 /** Takes the rows of a job that is removed out of the count. */
 export async function subtractStoredRows(trx: Trx, { account_id, total }: Stored): Promise<void> {
   if (account_id === null || total === 0) return
-  const rest = greater(trx, sql`0`, sql`stored_rows - cast(${total} as bigint)`)
+  const rest = greatest(trx, sql`0`, sql`stored_rows - cast(${total} as bigint)`)
   await sql`update account set stored_rows = ${rest} where id = ${account_id}`.execute(trx)
 }

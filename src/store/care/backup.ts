@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import { isPostgresUrl } from '../database.ts'
 
 /** What a database holds. */
@@ -62,7 +62,7 @@ export function contentsOf(file: string): Contents {
       answers: count('answer'),
     }
   } catch (error) {
-    throw error instanceof EvError ? error : damaged(file, messageOf(error))
+    throw error instanceof EvError ? error : damaged(file, errorMessage(error))
   } finally {
     sqlite.close()
   }

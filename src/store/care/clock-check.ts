@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { type Clock, DAY, HOUR } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { serverNow } from '../cluster/server-time.ts'
-import { type Database, writeLoosely } from '../database.ts'
+import { type Database, writeAsyncCommit } from '../database.ts'
 
 /** More than any clock drifts or is corrected by; a machine may also have been off for longer. */
 const JUMP_MS = DAY
@@ -11,7 +11,7 @@ const EVEN_MS = DAY
 /** How far two readings of one clock may differ from the monotonic clock to count as even. */
 const EVEN_WITHIN_MS = HOUR
 
-export type ClockCheckParts = {
+export type ClockCheckDeps = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
@@ -23,17 +23,17 @@ export type ClockCheckParts = {
  * run on evenly for a day.
  */
 export class ClockCheck {
-  readonly #parts: ClockCheckParts
+  readonly #deps: ClockCheckDeps
   #seen: { readonly at: number; readonly ticks: number } | null = null
   #suspicion: { readonly ticks: number; readonly offset: number } | null = null
 
-  constructor(parts: ClockCheckParts) {
-    this.#parts = parts
+  constructor(deps: ClockCheckDeps) {
+    this.#deps = deps
   }
 
   async isTrusted(): Promise<boolean> {
-    const { database, clock, log } = this.#parts
-    const [now, ticks] = [clock.now(), clock.ticks()]
+    const { database, clock, log } = this.#deps
+    const [now, ticks] = [clock.now(), clock.monotonicNow()]
     const expected = await this.#expected(now, ticks)
     if (now - expected <= JUMP_MS || (await this.#isConfirmed(now, ticks))) {
       this.#suspicion = null
@@ -53,11 +53,11 @@ export class ClockCheck {
   /** What the clock should say: as it was last seen, and the time since. */
   async #expected(now: number, ticks: number): Promise<number> {
     if (this.#seen !== null) return this.#seen.at + (ticks - this.#seen.ticks)
-    return (await readSeenClock(this.#parts.database)) ?? now
+    return (await readSeenClock(this.#deps.database)) ?? now
   }
 
   async #isConfirmed(now: number, ticks: number): Promise<boolean> {
-    const { database } = this.#parts
+    const { database } = this.#deps
     if (database.dialect === 'postgres') {
       return Math.abs((await serverNow(database)) - now) <= JUMP_MS
     }
@@ -88,7 +88,7 @@ async function readSeenClock({ reader }: Database): Promise<number | null> {
 }
 
 async function keepSeenClock(database: Database, at: number): Promise<void> {
-  await writeLoosely(database, db =>
+  await writeAsyncCommit(database, db =>
     sql`insert into setting (name, value) values (${NAME}, ${String(at)})
       on conflict (name) do update set value = excluded.value`.execute(db),
   )

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { EvError } from '../../base/error.ts'
-import { releaseLostHolds } from '../account/credits.ts'
+import { releaseOrphanedReservations } from '../account/credits.ts'
 import { type Database, type Trx, write } from '../database.ts'
 import { encodeJson } from '../postgres/text-codec.ts'
 import { type Schema, TABLES } from '../schema.ts'
@@ -51,7 +51,7 @@ export async function copyDatabase(
   if (from.dialect !== 'sqlite' || to.dialect !== 'postgres') throw wrongWay()
   return write(from, async source => {
     // Before the other transaction begins: a server ends those that stand still for ten seconds.
-    const held = await heldBy(source)
+    const held = await lockedBy(source)
     return write(to, async target => {
       await sql`lock table ${tableList(TABLES)} in exclusive mode`.execute(target)
       await refuseFull(target)
@@ -59,14 +59,14 @@ export async function copyDatabase(
         await copyTable({ source, target, table, all: held.rows[table], onProgress })
       }
       const probingItems = await askAgain(target)
-      await releaseLostHolds(target)
+      await releaseOrphanedReservations(target)
       await compareCounts(target, held.rows)
       return { ...held, probingItems }
     })
   })
 }
 
-async function heldBy(source: Trx): Promise<Omit<Copied, 'probingItems'>> {
+async function lockedBy(source: Trx): Promise<Omit<Copied, 'probingItems'>> {
   const rows = {} as Record<CopiedTable, number>
   for (const table of COPIED) rows[table] = await countRows(source, table, isOfUse(table))
   const loading = sql<boolean>`account_id is not null and state = 'loading'`

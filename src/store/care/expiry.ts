@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { SESSION_IDLE_MS } from '../../account/session.ts'
 import type { Trx } from '../database.ts'
-import { anyOf, isPostgres } from '../dialect.ts'
+import { inArray, isPostgres } from '../dialect.ts'
 
 /**
  * What grows with use and is of no use later; each removes at most `max` rows and gives how many. Several servers may do
@@ -57,11 +57,11 @@ async function deleteEmptyWebhooks(trx: Trx, until: number): Promise<void> {
     select id from webhook where deleted_at <= ${until} ${unlessTaken(trx, 'webhook')}`.execute(trx)
   const ids = rows.map(({ id }) => id)
   const empty = await sql<{ id: string }>`
-    delete from webhook where id in ${anyOf(trx, ids)}
+    delete from webhook where id in ${inArray(trx, ids)}
       and not exists (select 1 from delivery where webhook_id = webhook.id)
     returning id`.execute(trx)
   const gone = empty.rows.map(({ id }) => id)
-  await sql`delete from notice where webhook_id in ${anyOf(trx, gone)}`.execute(trx)
+  await sql`delete from notice where webhook_id in ${inArray(trx, gone)}`.execute(trx)
 }
 
 type Gone = { readonly id: string; readonly eventId: string }
@@ -69,10 +69,10 @@ type Gone = { readonly id: string; readonly eventId: string }
 /** What is known of deliveries goes with them, and an event with the last of its own. */
 async function deleteWith(trx: Trx, gone: readonly Gone[]): Promise<number> {
   const ids = gone.map(({ id }) => id)
-  await sql`delete from attempt where delivery_id in ${anyOf(trx, ids)}`.execute(trx)
+  await sql`delete from attempt where delivery_id in ${inArray(trx, ids)}`.execute(trx)
   const eventIds = [...new Set(gone.map(({ eventId }) => eventId))]
   await sql`
-    delete from event where id in ${anyOf(trx, eventIds)}
+    delete from event where id in ${inArray(trx, eventIds)}
       and not exists (select 1 from delivery where event_id = event.id)`.execute(trx)
   return gone.length
 }
@@ -82,7 +82,7 @@ async function deleteWith(trx: Trx, gone: readonly Gone[]): Promise<number> {
  * behind, and two servers that remove the last two deliveries of one at the same time. Only the oldest are looked at:
  * among many that are on their way none is looked for in vain.
  */
-export const deleteStrayEventsBefore: Expiry = async (trx, before, max) => {
+export const deleteOrphanedEventsBefore: Expiry = async (trx, before, max) => {
   const { numAffectedRows } = await sql`
     with old as materialized (
       select id from event where created_at < ${before} order by created_at limit ${max})

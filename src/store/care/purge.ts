@@ -1,8 +1,12 @@
 import { sql } from 'kysely'
 import { type Database, secureDelete, type Trx, write } from '../database.ts'
-import type { ItemTrace, Traces } from './traces.ts'
+import type { PersonalData, PersonalItem } from './traces.ts'
 
-export { NO_TRACES, type Traces, tracesOf } from './traces.ts'
+export {
+  findPersonalData as tracesOf,
+  NO_PERSONAL_DATA as NO_TRACES,
+  type PersonalData as Traces,
+} from './traces.ts'
 
 /** How many remembered answers are kept no longer than until a time, epoch ms. */
 export async function countAnswersUntil({ db }: Database, until: number): Promise<number> {
@@ -45,7 +49,7 @@ export async function countSpentDeliveries(
  * Empties the rows of an address: the job keeps its counts and the history its verdicts, each row its place and
  * class, and nothing of the address stays. Its answers go, and the events that tell of it.
  */
-export async function eraseTraces(database: Database, traces: Traces): Promise<void> {
+export async function erasePersonalData(database: Database, traces: PersonalData): Promise<void> {
   await secureDelete(database)
   await write(database, async trx => {
     for (const key of traces.answers) {
@@ -67,7 +71,7 @@ export async function eraseTraces(database: Database, traces: Traces): Promise<v
   })
 }
 
-async function eraseItems(trx: Trx, items: readonly ItemTrace[]): Promise<void> {
+async function eraseItems(trx: Trx, items: readonly PersonalItem[]): Promise<void> {
   for (const { jobId, position } of items) {
     const { cells } = await trx
       .selectFrom('item')

@@ -5,16 +5,16 @@ import type { JobState, JobType, VerificationTable } from '../schema.ts'
 import { eachPage } from './pages.ts'
 
 /** Everything about one address. */
-export type Traces = {
+export type PersonalData = {
   readonly answers: readonly string[]
-  readonly items: readonly ItemTrace[]
+  readonly items: readonly PersonalItem[]
   /** In the history. */
-  readonly verifications: readonly VerificationTrace[]
+  readonly verifications: readonly PersonalVerification[]
   /** Events that tell of it, by ID. */
   readonly events: readonly string[]
 }
 
-export type ItemTrace = {
+export type PersonalItem = {
   readonly jobId: string
   readonly position: number
   readonly finished: boolean
@@ -22,35 +22,40 @@ export type ItemTrace = {
   readonly ofService: boolean
 }
 
-export type VerificationTrace = Pick<
+export type PersonalVerification = Pick<
   VerificationTable,
   'account_id' | 'sandbox' | 'created_at' | 'id'
 >
 
-export const NO_TRACES: Traces = { answers: [], items: [], verifications: [], events: [] }
+export const NO_PERSONAL_DATA: PersonalData = {
+  answers: [],
+  items: [],
+  verifications: [],
+  events: [],
+}
 
 /**
  * Where an address is written down, whatever the case of its letters: under its key, or inside another text,
  * such as a cell that is no address, or a suggestion. Reads all there is, page by page.
  */
-export async function tracesOf(
+export async function findPersonalData(
   { db }: Database,
   o: { key: string; text: string },
-): Promise<Traces> {
+): Promise<PersonalData> {
   const sought = [...new Set([o.key.toLowerCase(), o.text.toLowerCase()])]
   const [key = ''] = sought
-  const holds: Holds = column =>
+  const holds: Contains = column =>
     sql.join(
       sought.map(text => contains(db, sql`lower(${sql.ref(column)})`, sql`${text}`)),
       sql` or `,
     )
   const isAbout = (...places: (string | null)[]) =>
-    places.some(place => sought.some(text => holdsWhole(place?.toLowerCase() ?? '', text)))
+    places.some(place => sought.some(text => containsWhole(place?.toLowerCase() ?? '', text)))
   const answers = await sql<{ address_key: string }>`
     select address_key from answer where lower(address_key) = ${key}`.execute(db)
   const items = await candidates(db, key, holds)
   const verifications = await eachPage(db, 'verification', async within => {
-    const { rows } = await sql<VerificationTrace & { email: string }>`
+    const { rows } = await sql<PersonalVerification & { email: string }>`
       select account_id, sandbox, created_at, id, email from verification
       where ${within} and (${holds('email')})`.execute(db)
     return rows
@@ -66,7 +71,7 @@ export async function tracesOf(
       .filter(
         row => row.dedupeKey.toLowerCase() === key || isAbout(row.text, row.result, row.cells),
       )
-      .map(toItemTrace),
+      .map(toPersonalItem),
     verifications: verifications
       .filter(({ email }) => isAbout(email))
       .map(({ email: _, ...place }) => place),
@@ -74,9 +79,9 @@ export async function tracesOf(
   }
 }
 
-type Holds = (column: string) => RawBuilder<unknown>
+type Contains = (column: string) => RawBuilder<unknown>
 
-const candidates = (db: Database['db'], key: string, holds: Holds): Promise<Candidate[]> =>
+const candidates = (db: Database['db'], key: string, holds: Contains): Promise<Candidate[]> =>
   eachPage(db, 'item', async within => {
     const { rows } = await sql<Candidate>`
       select item.job_id as "jobId", item.position as position, item.dedupe_key as "dedupeKey",
@@ -100,14 +105,14 @@ type Candidate = {
   writtenAt: number | null
 }
 
-function toItemTrace({ jobId, position, state, type, writtenAt }: Candidate): ItemTrace {
+function toPersonalItem({ jobId, position, state, type, writtenAt }: Candidate): PersonalItem {
   const ofService = type !== 'list'
   const ended = state === 'cancelled' || state === 'failed' || (ofService && state === 'completed')
   return { jobId, position, finished: ended || writtenAt !== null, ofService }
 }
 
 /** Whether the address stands there by itself: joann@example.com is not ann@example.com. */
-function holdsWhole(place: string, address: string): boolean {
+function containsWhole(place: string, address: string): boolean {
   for (let at = place.indexOf(address); at >= 0; at = place.indexOf(address, at + 1)) {
     const [before, after] = [place.slice(0, at), place.slice(at + address.length)]
     if (!/[\p{L}\p{N}._+-]$/u.test(before) && !/^(?:[\p{L}\p{N}_-]|\.[\p{L}\p{N}])/u.test(after))

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { Batcher } from '../../base/batcher.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { CatchAllStore, KnownCatchAll } from '../../probe/catch-all-share.ts'
-import { type Database, writeLoosely } from '../database.ts'
-import { anyOf, each } from '../dialect.ts'
+import { type Database, writeAsyncCommit } from '../database.ts'
+import { inArray, jsonRows } from '../dialect.ts'
 import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from './catch-all-timings.ts'
 import { serverTime } from './server-time.ts'
 
@@ -18,32 +18,32 @@ export interface SharedCatchAll extends CatchAllStore {
   close(): Promise<unknown>
 }
 
-type CatchAllParts = {
+type CatchAllDeps = {
   readonly database: Database
   readonly log: Log
   readonly timings?: CatchAllTimings
 }
 
-export function openCatchAll(parts: CatchAllParts): SharedCatchAll {
-  const { database, log, timings = DEFAULT_CATCH_ALL_TIMINGS } = parts
+export function openCatchAll(deps: CatchAllDeps): SharedCatchAll {
+  const { database, log, timings = DEFAULT_CATCH_ALL_TIMINGS } = deps
   const { clock } = database
-  let forgotAt = clock.ticks()
+  let forgotAt = clock.monotonicNow()
   const found = new Batcher<Found>({
     ...{ clock, waitMs: timings.gatherMs, sizeMax: WAITING_MAX, keyOf: ({ domain }) => domain },
     async run(domains) {
-      await keepDomains(database, domains)
-      if (clock.ticks() - forgotAt < timings.forgetEveryMs) return
-      forgotAt = clock.ticks()
-      await forgetDomains(database)
+      await putCatchAllDomains(database, domains)
+      if (clock.monotonicNow() - forgotAt < timings.forgetEveryMs) return
+      forgotAt = clock.monotonicNow()
+      await deleteCatchAllDomains(database)
     },
     onFailure(error) {
-      log.warn('what domains take could not be shared', { error: messageOf(error) })
+      log.warn('what domains take could not be shared', { error: errorMessage(error) })
       return 'reject'
     },
   })
   return {
-    recall: domains => recallDomains(database, domains),
-    remember(domain, known) {
+    get: domains => getCatchAllDomains(database, domains),
+    set(domain, known) {
       if (found.pending < WAITING_MAX) void found.add({ domain, ...known })
     },
     close: () => found.close(),
@@ -52,7 +52,7 @@ export function openCatchAll(parts: CatchAllParts): SharedCatchAll {
 
 type Found = KnownCatchAll & { readonly domain: string }
 
-async function recallDomains(
+async function getCatchAllDomains(
   database: Database,
   domains: readonly string[],
 ): Promise<Map<string, KnownCatchAll>> {
@@ -60,7 +60,7 @@ async function recallDomains(
   const { rows } = await sql<{ domain: string; catchAll: number; keepMs: number }>`
     select domain, catch_all as "catchAll", keep_until - ${serverTime(database)} as "keepMs"
     from catch_all
-    where domain in ${anyOf(reader, domains)} and keep_until > ${serverTime(database)}`.execute(
+    where domain in ${inArray(reader, domains)} and keep_until > ${serverTime(database)}`.execute(
     reader,
   )
   return new Map(
@@ -69,23 +69,23 @@ async function recallDomains(
 }
 
 /** In the order of the domains, as all do, so that no two wait for one another. */
-async function keepDomains(database: Database, found: readonly Found[]): Promise<void> {
+async function putCatchAllDomains(database: Database, found: readonly Found[]): Promise<void> {
   const given = found
     .map(({ domain, catchAll, keepMs }) => ({ domain, catchAll: catchAll ? 1 : 0, keepMs }))
     .sort((a, b) => (a.domain < b.domain ? -1 : 1))
-  await writeLoosely(database, db =>
+  await writeAsyncCommit(database, db =>
     sql`
       insert into catch_all (domain, catch_all, keep_until)
       select value ->> 'domain', cast(value ->> 'catchAll' as integer),
         cast(value ->> 'keepMs' as bigint) + ${serverTime(database)}
-      from ${each(db, given)} where true
+      from ${jsonRows(db, given)} where true
       on conflict (domain) do update
       set catch_all = excluded.catch_all, keep_until = excluded.keep_until`.execute(db),
   )
 }
 
-async function forgetDomains(database: Database): Promise<void> {
-  await writeLoosely(database, db =>
+async function deleteCatchAllDomains(database: Database): Promise<void> {
+  await writeAsyncCommit(database, db =>
     sql`
       delete from catch_all where domain in (
         select domain from catch_all where keep_until <= ${serverTime(database)}

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
-import { type Database, writeBeside } from '../database.ts'
-import { each } from '../dialect.ts'
+import { type Database, writeConcurrent } from '../database.ts'
+import { jsonRows } from '../dialect.ts'
 
 export type HeldItem = { readonly jobId: string; readonly position: number }
 
 /** Items that a member claimed and that have neither a result nor another time yet. */
-export async function itemsHeldBy({ reader }: Database, holder: string): Promise<HeldItem[]> {
+export async function itemsOf({ reader }: Database, holder: string): Promise<HeldItem[]> {
   return reader
     .selectFrom('item')
     .select(['job_id as jobId', 'position'])
@@ -15,16 +15,16 @@ export async function itemsHeldBy({ reader }: Database, holder: string): Promise
 }
 
 /** Gives those of these items back that the member holds still: anybody may ask about them, as if it never had. */
-export async function giveBack(
+export async function releaseItems(
   database: Database,
   holder: string,
   items: readonly HeldItem[],
 ): Promise<void> {
-  await writeBeside(database, trx =>
+  await writeConcurrent(database, trx =>
     sql`
       update item set state = 'routed', holder = null
       from (select value ->> 'jobId' as job_id, cast(value ->> 'position' as bigint) as position
-            from ${each(trx, items)}) as given
+            from ${jsonRows(trx, items)}) as given
       where item.job_id = given.job_id and item.position = given.position
         and item.holder = ${holder} and item.state = 'probing'`.execute(trx),
   )

@@ -19,7 +19,7 @@ export async function lockAccounts(trx: Trx, ids: Iterable<string>): Promise<voi
 }
 
 /** Takes what a verification held from what its member does; gives how much of it is still there to be released. */
-export async function takeHold(
+export async function consumeReservation(
   trx: Trx,
   { accountId, period, member, amount }: CreditsOf & { member: string | null; amount: number },
 ): Promise<number> {
@@ -51,7 +51,7 @@ export async function takeHold(
 }
 
 /** Gives back all that these members hold. */
-export async function releaseHolds(trx: Trx, members: readonly string[]): Promise<void> {
+export async function releaseReservations(trx: Trx, members: readonly string[]): Promise<void> {
   const noted = await trx
     .selectFrom('hold')
     .select(['account_id', 'period_start'])

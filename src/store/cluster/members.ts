@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { type Database, type Trx, writeBeside } from '../database.ts'
+import { type Database, type Trx, writeConcurrent } from '../database.ts'
 import { isPostgres, locking } from '../dialect.ts'
-import { releaseHolds } from './holds.ts'
+import { releaseReservations } from './holds.ts'
 import { serverTime } from './server-time.ts'
 import type { MemberRole } from './tables.ts'
 
@@ -24,7 +24,7 @@ export type Member = NewMember & {
 }
 
 /** Whoever has joined may claim items and hold credits; gives when, by the database's clock. */
-export async function joinCluster(database: Database, o: NewMember): Promise<number> {
+export async function register(database: Database, o: NewMember): Promise<number> {
   const now = serverTime(database)
   const { rows } = await sql<{ seen_at: number }>`
     insert into member (id, role, name, version, egresses, joined_at, seen_at)
@@ -34,7 +34,7 @@ export async function joinCluster(database: Database, o: NewMember): Promise<num
 }
 
 /** A member is heard of: gives when, by the database's clock; null: it was buried. */
-export async function beat(database: Database, id: string): Promise<number | null> {
+export async function heartbeat(database: Database, id: string): Promise<number | null> {
   const { rows } = await sql<{ seen_at: number }>`
     update member set seen_at = ${serverTime(database)} where id = ${id} returning seen_at`.execute(
     lineOf(database),
@@ -58,14 +58,14 @@ export async function liveMembers(database: Database): Promise<Member[]> {
 }
 
 /** A member ends: what it had in hand others may take at once. */
-export async function leaveCluster(database: Database, id: string): Promise<void> {
-  await writeBeside(database, async trx => {
+export async function deregister(database: Database, id: string): Promise<void> {
+  await writeConcurrent(database, async trx => {
     await trx.deleteFrom('member').where('id', '=', id).execute()
-    await returnAll(trx, [id])
+    await releaseClaims(trx, [id])
   })
 }
 
-export type Burier = {
+export type ReaperIdentity = {
   /** The ID of the member that buries. */
   readonly by: string
   /** Since when it is in touch with the database without a gap, by the database's clock. */
@@ -82,9 +82,9 @@ export type Burier = {
 }
 
 /** Buries who is not heard of any more, and gives what they had in hand back; gives their IDs. */
-export function buryDead(database: Database, o: Burier): Promise<string[]> {
+export function expireMembers(database: Database, o: ReaperIdentity): Promise<string[]> {
   const now = serverTime(database)
-  return writeBeside(database, async trx => {
+  return writeConcurrent(database, async trx => {
     // One that is heard of just now, or buried by another, is passed over.
     const { rows } = await sql<{ id: string }>`
       delete from member where id in (
@@ -96,7 +96,7 @@ export function buryDead(database: Database, o: Burier): Promise<string[]> {
         order by id ${isPostgres(trx) ? sql`for update of dead skip locked` : sql``})
       returning id`.execute(trx)
     const ids = rows.map(({ id }) => id)
-    await returnAll(trx, ids)
+    await releaseClaims(trx, ids)
     return ids
   })
 }
@@ -105,7 +105,7 @@ export function buryDead(database: Database, o: Burier): Promise<string[]> {
  * Gives back what is in the hand of nobody who is a member: a claim or a hold may have come in while its member was
  * buried. Gives their IDs.
  */
-export async function returnOrphans(database: Database): Promise<string[]> {
+export async function releaseOrphanedClaims(database: Database): Promise<string[]> {
   // From holder to holder by the index: what is being asked are thousands of items.
   const { rows } = await sql<{ id: string }>`
     with recursive holding(id) as (
@@ -117,18 +117,18 @@ export async function returnOrphans(database: Database): Promise<string[]> {
       select id from holding where id is not null union select member_id from hold) as those
     where not exists (select 1 from member where member.id = those.id)`.execute(lineOf(database))
   const ids = rows.map(({ id }) => id)
-  if (ids.length > 0) await writeBeside(database, trx => returnAll(trx, ids))
+  if (ids.length > 0) await writeConcurrent(database, trx => releaseClaims(trx, ids))
   return ids
 }
 
 /** After their clock was set back: who was heard of in what is now the future counts from now on. */
-export async function clampMembers(database: Database): Promise<void> {
+export async function fixFutureHeartbeats(database: Database): Promise<void> {
   const now = serverTime(database)
   await sql`update member set seen_at = ${now} where seen_at > ${now}`.execute(lineOf(database))
 }
 
 /** An ID is that of one process, and never used again: whoever is no member will not be one. */
-async function returnAll(trx: Trx, ids: readonly string[]): Promise<void> {
+async function releaseClaims(trx: Trx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   // The jobs first, in the order in which results of theirs are written.
   await locking(trx, trx.selectFrom('job').select('id'))
@@ -145,7 +145,7 @@ async function returnAll(trx: Trx, ids: readonly string[]): Promise<void> {
     })
     .where('holder', 'in', ids)
     .execute()
-  await releaseHolds(trx, ids)
+  await releaseReservations(trx, ids)
 }
 
 /** A connection for which no work stands in line. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type Database, writeLoosely } from '../database.ts'
+import { type Database, writeAsyncCommit } from '../database.ts'
 import { pairsOf, type Waiting, type WaitingSpan } from '../job/claims.ts'
 import { serverTime } from './server-time.ts'
 
@@ -9,7 +9,7 @@ import { serverTime } from './server-time.ts'
 const isOpen = sql`job.finished_at is null and job.account_id is not null and job.state in ('queued', 'processing')`
 
 /** Jobs of accounts that have items which nobody looked at yet, or that nobody began. */
-export async function unroutedJobs({ reader }: Database): Promise<string[]> {
+export async function jobsWithoutTask({ reader }: Database): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     select id from job where ${isOpen} and (state = 'queued' or exists (
       select 1 from item where item.job_id = job.id and item.state = 'queued'))
@@ -25,7 +25,7 @@ export type WaitingPage = {
 }
 
 /** Looks through `max` pairs of an operator and a job that has items for it, from one pair on. */
-export async function overdueOperators(
+export async function operatorsWithoutTask(
   { reader }: Database,
   o: WaitingSpan & { dueBefore: number },
 ): Promise<WaitingPage> {
@@ -44,11 +44,18 @@ export async function overdueOperators(
   }
 }
 
-export type Bound = { readonly jobId: string; readonly operator: string; readonly egress: string }
+export type PinnedItems = {
+  readonly jobId: string
+  readonly operator: string
+  readonly egress: string
+}
 
 /** Egresses that have items of their own waiting, due since `dueBefore`, in jobs of accounts. */
-export async function overdueBound({ reader }: Database, dueBefore: number): Promise<Bound[]> {
-  const { rows } = await sql<Bound>`
+export async function overduePinnedItems(
+  { reader }: Database,
+  dueBefore: number,
+): Promise<PinnedItems[]> {
+  const { rows } = await sql<PinnedItems>`
     select distinct item.job_id as "jobId", item.operator, item.egress
     from item join job on job.id = item.job_id
     where item.state = 'routed' and item.egress is not null and item.due_at <= ${dueBefore}
@@ -57,9 +64,9 @@ export async function overdueBound({ reader }: Database, dueBefore: number): Pro
 }
 
 /** Whether it is this process that looks for what is missing: one does so in this time, of all that share the database. */
-export async function isOurRound(database: Database, everyMs: number): Promise<boolean> {
+export async function isOwnRound(database: Database, everyMs: number): Promise<boolean> {
   const now = serverTime(database)
-  const { rows } = await writeLoosely(database, db =>
+  const { rows } = await writeAsyncCommit(database, db =>
     sql`
       insert into setting (name, value) values ('reconciled-at', cast(${now} as text))
       on conflict (name) do update set value = excluded.value

@@ -1,4 +1,4 @@
-import { type Database, writeBeside } from '../database.ts'
+import { type Database, writeConcurrent } from '../database.ts'
 
 /**
  * What all that share a database go by: `base-url` as an operator gave it, else as the service that began last has it; by
@@ -7,7 +7,7 @@ import { type Database, writeBeside } from '../database.ts'
 export type SettingName = 'base-url' | 'base-url-by-itself' | 'secret-mark' | 'secret-begun-at'
 
 /** What is agreed upon; null: nothing yet. */
-export async function agreedOn({ db }: Database, name: SettingName): Promise<string | null> {
+export async function getSetting({ db }: Database, name: SettingName): Promise<string | null> {
   const row = await db
     .selectFrom('setting')
     .select('value')
@@ -17,8 +17,8 @@ export async function agreedOn({ db }: Database, name: SettingName): Promise<str
 }
 
 /** Enters a value where there is none yet, and gives the one that holds: of several that do so at once the first one’s. */
-export function agreeOn(database: Database, name: SettingName, value: string): Promise<string> {
-  return writeBeside(database, async trx => {
+export function setIfAbsent(database: Database, name: SettingName, value: string): Promise<string> {
+  return writeConcurrent(database, async trx => {
     await trx
       .insertInto('setting')
       .values({ name, value })
@@ -34,12 +34,12 @@ export function agreeOn(database: Database, name: SettingName, value: string): P
 }
 
 /** Enters a value in place of the one that is there. */
-export async function settleOn(
+export async function ensureSetting(
   database: Database,
   name: SettingName,
   value: string,
 ): Promise<void> {
-  await writeBeside(database, trx =>
+  await writeConcurrent(database, trx =>
     trx
       .insertInto('setting')
       .values({ name, value })
@@ -49,12 +49,12 @@ export async function settleOn(
 }
 
 /** Enters a value in place of that one; false where it is another by now. */
-export async function replaceAgreed(
+export async function replaceSetting(
   database: Database,
   name: SettingName,
   o: { readonly from: string; readonly to: string },
 ): Promise<boolean> {
-  const { numUpdatedRows } = await writeBeside(database, trx =>
+  const { numUpdatedRows } = await writeConcurrent(database, trx =>
     trx
       .updateTable('setting')
       .set({ value: o.to })

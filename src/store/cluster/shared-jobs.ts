@@ -1,14 +1,14 @@
 import { sql } from 'kysely'
-import { type Database, writeBeside } from '../database.ts'
-import { anyOf } from '../dialect.ts'
+import { type Database, writeConcurrent } from '../database.ts'
+import { inArray } from '../dialect.ts'
 import { type Job, openJobIn } from '../job/jobs.ts'
 
 /** Those of these jobs of accounts that are to be worked on. */
-export function openAmong({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
+export function openJobsAmong({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
   return reader
     .selectFrom('job')
     .selectAll()
-    .where(sql<boolean>`id in ${anyOf(reader, ids)}`)
+    .where(sql<boolean>`id in ${inArray(reader, ids)}`)
     .where('account_id', 'is not', null)
     .where('state', 'in', ['queued', 'processing'])
     .execute()
@@ -19,13 +19,13 @@ export function jobsAmong({ reader }: Database, ids: readonly string[]): Promise
   return reader
     .selectFrom('job')
     .selectAll()
-    .where(sql<boolean>`id in ${anyOf(reader, ids)}`)
+    .where(sql<boolean>`id in ${inArray(reader, ids)}`)
     .execute()
 }
 
 /** Takes a job of an account up where others may work on it already: what they ask about stays theirs. Null: it is over. */
 export function beginJob(database: Database, jobId: string): Promise<Job | null> {
-  return writeBeside(database, async trx => {
+  return writeConcurrent(database, async trx => {
     await trx
       .updateTable('job')
       .set({ state: 'processing', started_at: database.clock.now() })

@@ -1,14 +1,14 @@
 import { sql, type Transaction } from 'kysely'
-import type { Next } from '../../hook/delivery.ts'
+import type { DeliveryTransition } from '../../hook/delivery.ts'
 import type { DeliveryError, DisabledCode } from '../../hook/delivery-error.ts'
-import { anyOf, each } from '../dialect.ts'
+import { inArray, jsonRows } from '../dialect.ts'
 import type { AttemptTable, DeliveryTrigger, Schema } from '../schema.ts'
-import { keepWebhooks } from './keep-webhooks.ts'
+import { touchWebhooks } from './keep-webhooks.ts'
 import { enterFailure } from './notices.ts'
-import { type Standing, standingOf } from './standing.ts'
+import { type EndpointStatus, getEndpointStatus } from './standing.ts'
 
 /** One request, and what came of it. */
-export type Tried = {
+export type TriedDelivery = {
   /** When it began, epoch ms. */
   readonly startedAt: number
   readonly url: string
@@ -25,14 +25,14 @@ export type Tried = {
   readonly errorCode: DeliveryError | null
 }
 
-export type NewAttempt = Tried & {
+export type NewAttempt = TriedDelivery & {
   /** As it was when it was taken. */
   readonly delivery: {
     readonly id: string
     readonly webhookId: string
     readonly round: { readonly trigger: DeliveryTrigger; readonly attempt: number }
   }
-  readonly next: Next
+  readonly next: DeliveryTransition
   /** Why its webhook is to be switched off with it; null: it is not. */
   readonly disabledCode: DisabledCode | null
 }
@@ -47,12 +47,12 @@ export async function recordAttempts(
   attempts: readonly NewAttempt[],
   { now }: { readonly now: number },
 ): Promise<void> {
-  const standing = await standingOf(
+  const status = await getEndpointStatus(
     trx,
     attempts.map(({ delivery }) => delivery.id),
   )
   const found = attempts.flatMap(attempt => {
-    const delivery = standing.get(attempt.delivery.id)
+    const delivery = status.get(attempt.delivery.id)
     return delivery === undefined ? [] : [{ attempt, delivery }]
   })
   const made = await notYetWritten(trx, found)
@@ -69,36 +69,40 @@ export async function recordAttempts(
   const inRound = made.filter(isInItsRound)
   await moveOn(trx, inRound)
   await enterFailures(trx, inRound, now)
-  await keepWebhooks(trx, made.filter(isTelling), now)
+  await touchWebhooks(trx, made.filter(hasAlert), now)
 }
 
 /** An attempt that is written down. */
-export type Made = { readonly attempt: NewAttempt; readonly delivery: Standing }
+export type RecordedAttempt = { readonly attempt: NewAttempt; readonly delivery: EndpointStatus }
 
-const isInItsRound = ({ attempt: { delivery: taken }, delivery }: Made) =>
+const isInItsRound = ({ attempt: { delivery: taken }, delivery }: RecordedAttempt) =>
   delivery.trigger === taken.round.trigger && delivery.attempt === taken.round.attempt
 
 /** One that comes late says nothing of its webhook but that it took something. */
-const isTelling = (made: Made) => isInItsRound(made) || made.attempt.next.state === 'delivered'
+const hasAlert = (made: RecordedAttempt) =>
+  isInItsRound(made) || made.attempt.next.state === 'delivered'
 
 /**
  * Where the answer to a commit was lost, it is tried again, and may be there already: its delivery has moved on, and the
  * very same request is among its attempts.
  */
-async function notYetWritten(trx: Transaction<Schema>, found: readonly Made[]): Promise<Made[]> {
+async function notYetWritten(
+  trx: Transaction<Schema>,
+  found: readonly RecordedAttempt[],
+): Promise<RecordedAttempt[]> {
   const late = found.filter(one => !isInItsRound(one))
   if (late.length === 0) return [...found]
   const ids = late.map(({ delivery }) => delivery.id)
   const { rows } = await sql<Request>`
     select delivery_id, "trigger", url, started_at, duration_ms from attempt
-    where delivery_id in ${anyOf(trx, ids)}`.execute(trx)
+    where delivery_id in ${inArray(trx, ids)}`.execute(trx)
   const written = new Set(rows.map(nameOf))
   return found.filter(one => isInItsRound(one) || !written.has(nameOf(requestOf(one))))
 }
 
 type Request = Pick<AttemptTable, 'delivery_id' | 'trigger' | 'url' | 'started_at' | 'duration_ms'>
 
-const requestOf = ({ attempt, delivery }: Made): Request => ({
+const requestOf = ({ attempt, delivery }: RecordedAttempt): Request => ({
   ...{ delivery_id: delivery.id, trigger: attempt.delivery.round.trigger, url: attempt.url },
   ...{ started_at: attempt.startedAt, duration_ms: attempt.durationMs },
 })
@@ -107,7 +111,7 @@ const nameOf = ({ delivery_id, trigger, url, started_at, duration_ms }: Request)
   JSON.stringify([delivery_id, trigger, url, started_at, duration_ms])
 
 const attemptRow = (
-  tried: Tried,
+  tried: TriedDelivery,
   of: Pick<AttemptTable, 'delivery_id' | 'number' | 'trigger'>,
 ): AttemptTable => ({
   ...of,
@@ -131,7 +135,7 @@ async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): P
       cast(value ->> 'duration_ms' as integer), cast(value ->> 'status_code' as integer),
       value ->> 'headers', value ->> 'excerpt', value ->> 'error',
       value ->> 'error_code'
-    from ${each(trx, rows)}`.execute(trx)
+    from ${jsonRows(trx, rows)}`.execute(trx)
 }
 
 /**
@@ -140,7 +144,10 @@ async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): P
  */
 export const ATTEMPTS_MAX = 60
 
-async function forgetOldest(trx: Transaction<Schema>, made: readonly Made[]): Promise<void> {
+async function forgetOldest(
+  trx: Transaction<Schema>,
+  made: readonly RecordedAttempt[],
+): Promise<void> {
   for (const { delivery } of made.filter(one => one.delivery.attempts > ATTEMPTS_MAX)) {
     await trx
       .deleteFrom('attempt')
@@ -150,7 +157,7 @@ async function forgetOldest(trx: Transaction<Schema>, made: readonly Made[]): Pr
   }
 }
 
-async function moveOn(trx: Transaction<Schema>, made: readonly Made[]): Promise<void> {
+async function moveOn(trx: Transaction<Schema>, made: readonly RecordedAttempt[]): Promise<void> {
   const rows = made.map(({ attempt }) => ({ id: attempt.delivery.id, ...afterwards(attempt) }))
   await sql`
     update delivery set attempt = delivery.attempt + 1, state = value ->> 'state',
@@ -159,10 +166,10 @@ async function moveOn(trx: Transaction<Schema>, made: readonly Made[]): Promise<
       status_code = cast(value ->> 'status_code' as integer),
       duration_ms = cast(value ->> 'duration_ms' as integer), error = value ->> 'error',
       error_code = value ->> 'error_code'
-    from ${each(trx, rows)} where delivery.id = value ->> 'id'`.execute(trx)
+    from ${jsonRows(trx, rows)} where delivery.id = value ->> 'id'`.execute(trx)
 }
 
-const afterwards = ({ next, ...tried }: Tried & { readonly next: Next }) => ({
+const afterwards = ({ next, ...tried }: TriedDelivery & { readonly next: DeliveryTransition }) => ({
   state: next.state,
   /** Null: as it was. */
   due_at: next.state === 'retry_scheduled' ? next.dueAt : null,
@@ -176,12 +183,12 @@ const afterwards = ({ next, ...tried }: Tried & { readonly next: Next }) => ({
 /** Whoever owns the webhooks is told of what was given up. */
 async function enterFailures(
   trx: Transaction<Schema>,
-  made: readonly Made[],
+  made: readonly RecordedAttempt[],
   now: number,
 ): Promise<void> {
   const failed = made.filter(({ attempt }) => attempt.next.state === 'failed')
   for (const [webhookId, ofOne] of Map.groupBy(failed, ({ delivery }) => delivery.webhookId)) {
-    const [last] = ofOne.slice(-1) as [Made]
+    const [last] = ofOne.slice(-1) as [RecordedAttempt]
     const { accountId } = last.delivery
     const events = ofOne.length
     await enterFailure(trx, { webhookId, accountId, events, error: last.attempt.error, now })
@@ -189,13 +196,13 @@ async function enterFailures(
 }
 
 /** A test, which was sent at once and is written down afterwards. */
-export type NewTest = Tried & {
+export type NewTest = TriedDelivery & {
   readonly accountId: string
   readonly webhookId: string
   /** The bytes that were sent. */
   readonly event: { readonly id: string; readonly body: string }
   readonly deliveryId: string
-  readonly next: Next
+  readonly next: DeliveryTransition
   readonly now: number
 }
 

@@ -1,5 +1,5 @@
 import { sql, type Transaction } from 'kysely'
-import { breathe } from '../../base/clock.ts'
+import { yieldToEventLoop } from '../../base/clock.ts'
 import type { Database } from '../database.ts'
 import { isPostgres } from '../dialect.ts'
 import type { DeliveryTable, DeliveryTrigger, EventTable, Schema, WebhookTable } from '../schema.ts'
@@ -116,7 +116,7 @@ export async function retryDelivery(
   deliveryId: string,
   now: number,
 ): Promise<DeliveryRow | null> {
-  const begun = await trx
+  const started = await trx
     .updateTable('delivery')
     .set(newRound(now))
     .where('id', '=', deliveryId)
@@ -124,7 +124,7 @@ export async function retryDelivery(
     .where('state', '<>', 'pending')
     .returningAll()
     .executeTakeFirst()
-  if (begun !== undefined) return begun
+  if (started !== undefined) return started
   const pending = await trx
     .selectFrom('delivery')
     .selectAll()
@@ -143,7 +143,7 @@ export async function recoverDeliveries(
   webhookId: string,
   { since, now }: { readonly since: number; readonly now: number },
 ): Promise<number> {
-  for (let all = 0; ; await breathe()) {
+  for (let all = 0; ; await yieldToEventLoop()) {
     const { numUpdatedRows } = await trx
       .with(
         cte => cte('lost').materialized(),

@@ -50,16 +50,16 @@ export async function emitJobEvent(
   job: Job,
   o: { now: number; random: Random; baseUrl: string; result?: Result },
 ): Promise<string | null> {
-  const told = tellingOf(job, o)
-  if (job.account_id === null || told === null) return null
+  const emitted = eventFor(job, o)
+  if (job.account_id === null || emitted === null) return null
   const { now, random } = o
   return emit(trx, {
-    ...told,
+    ...emitted,
     ...{ accountId: job.account_id, sandbox: job.sandbox === 1, now, random },
   })
 }
 
-function tellingOf(
+function eventFor(
   job: Job,
   o: { baseUrl: string; result?: Result },
 ): Pick<Emission, 'kind' | 'data'> | null {

@@ -2,19 +2,19 @@ import { sql, type Transaction } from 'kysely'
 import { GONE } from '../../hook/delivery.ts'
 import { DISABLED_REASONS, type DisabledCode } from '../../hook/delivery-error.ts'
 import type { Schema } from '../schema.ts'
-import type { Made } from './attempts.ts'
+import type { RecordedAttempt } from './attempts.ts'
 import { enterDisabled } from './notices.ts'
 
 /** Keeps since when webhooks have failed, by what came of attempts, and switches off those that were to be. */
-export async function keepWebhooks(
+export async function touchWebhooks(
   trx: Transaction<Schema>,
-  made: readonly Made[],
+  made: readonly RecordedAttempt[],
   now: number,
 ): Promise<void> {
-  const telling = made.filter(isWhereItIs)
-  for (const [webhookId, ofOne] of Map.groupBy(telling, ({ delivery }) => delivery.webhookId)) {
-    const [{ delivery: before }] = ofOne as [Made]
-    const after = courseOf(ofOne, now)
+  const events = made.filter(isWhereItIs)
+  for (const [webhookId, ofOne] of Map.groupBy(events, ({ delivery }) => delivery.webhookId)) {
+    const [{ delivery: before }] = ofOne as [RecordedAttempt]
+    const after = deliveriesOf(ofOne, now)
     if (after.failingSince !== before.failingSince) {
       const { failingSince } = after
       await sql`update webhook set failing_since = ${failingSince} where id = ${webhookId}`.execute(
@@ -31,10 +31,10 @@ export async function keepWebhooks(
 }
 
 /** A URL that was changed meanwhile says nothing about the one that has taken its place. */
-const isWhereItIs = ({ attempt, delivery }: Made) => attempt.url === delivery.url
+const isWhereItIs = ({ attempt, delivery }: RecordedAttempt) => attempt.url === delivery.url
 
 /** What attempts at one webhook make of it, one after the other. */
-function courseOf(made: readonly Made[], now: number) {
+function deliveriesOf(made: readonly RecordedAttempt[], now: number) {
   let failingSince = made[0]?.delivery.failingSince ?? null
   let disabledCode: DisabledCode | null = null
   for (const { attempt } of made) {

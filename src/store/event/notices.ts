@@ -45,12 +45,12 @@ const NOTICE_EVERY_MS = HOUR
 async function enter(
   trx: Transaction<Schema>,
   { webhookId, accountId, now }: Entered,
-  news: Pick<NoticeTable, 'failed_events' | 'last_error' | 'disabled_reason'>,
+  alert: Pick<NoticeTable, 'failed_events' | 'last_error' | 'disabled_reason'>,
 ): Promise<void> {
   await sql`
     insert into notice (webhook_id, account_id, failed_events, last_error, disabled_reason, due_at)
-    values (${webhookId}, ${accountId}, ${news.failed_events}, ${news.last_error},
-      ${news.disabled_reason}, ${now})
+    values (${webhookId}, ${accountId}, ${alert.failed_events}, ${alert.last_error},
+      ${alert.disabled_reason}, ${now})
     on conflict (webhook_id) do update set
       failed_events = notice.failed_events + excluded.failed_events,
       last_error = coalesce(excluded.last_error, notice.last_error),

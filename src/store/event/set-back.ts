@@ -2,9 +2,9 @@ import { type RawBuilder, sql } from 'kysely'
 import { HOUR } from '../../base/clock.ts'
 import { WAIT_MAX_MS } from '../../hook/delivery.ts'
 import { type Database, write } from '../database.ts'
-import { greater, lesser } from '../dialect.ts'
+import { greatest, least } from '../dialect.ts'
 
-type SetBack = {
+type ClockShift = {
   /** The wall clock as it is now, epoch ms. */
   readonly now: number
   /** By how much it was set back just now; 0: nobody saw it. */
@@ -15,7 +15,10 @@ type SetBack = {
  * Moves what is to happen along with a wall clock that was set back: what was due at once by the time before would else
  * wait until that time comes again. Without `byMs` it is known by times that no wait of ours can have.
  */
-export async function followSetBack(database: Database, { now, byMs }: SetBack): Promise<void> {
+export async function shiftAfterClockSkew(
+  database: Database,
+  { now, byMs }: ClockShift,
+): Promise<void> {
   const ahead = isAhead({ now, byMs })
   const { rows } = await sql<{ isNeeded: number }>`
     select case when exists (select 1 from delivery where ${ahead})
@@ -25,10 +28,10 @@ export async function followSetBack(database: Database, { now, byMs }: SetBack):
   if (rows[0]?.isNeeded !== 1) return
   await write(database, async trx => {
     const [present, soon] = [number(now), number(now + HOUR)]
-    const moved = lesser(trx, sql`due_at - ${byMs}`, number(now + WAIT_MAX_MS))
+    const moved = least(trx, sql`due_at - ${byMs}`, number(now + WAIT_MAX_MS))
     await sql`
       update delivery
-      set due_at = case state when 'pending' then ${present} else ${greater(trx, present, moved)} end
+      set due_at = case state when 'pending' then ${present} else ${greatest(trx, present, moved)} end
       where ${ahead}`.execute(trx)
     await sql`
       update notice set due_at = ${earlier('due_at', soon)}, sent_at = ${earlier('sent_at', present)}
@@ -48,6 +51,6 @@ const earlier = (column: string, time: RawBuilder<number>) =>
  * The first attempt of a round is always due at once. The times are literals: a plan of PostgreSQL for any time takes
  * it that many are ahead, and looks through all to find the first.
  */
-const isAhead = ({ now, byMs }: SetBack): RawBuilder<boolean> =>
+const isAhead = ({ now, byMs }: ClockShift): RawBuilder<boolean> =>
   sql<boolean>`state in ('pending', 'retry_scheduled') and due_at > ${sql.lit(now)}
     and (state = 'pending' or due_at > ${sql.lit(byMs > 0 ? now : now + WAIT_MAX_MS)})`

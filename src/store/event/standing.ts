@@ -1,9 +1,9 @@
 import { sql, type Transaction } from 'kysely'
-import { anyOf, isPostgres } from '../dialect.ts'
+import { inArray, isPostgres } from '../dialect.ts'
 import type { DeliveryTable, Schema } from '../schema.ts'
 
 /** A delivery, and its webhook, before an attempt is written down. */
-export type Standing = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
+export type EndpointStatus = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
   readonly webhookId: string
   readonly accountId: string
   readonly url: string
@@ -14,18 +14,18 @@ export type Standing = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
 }
 
 /** How deliveries stand, by ID; those that are gone are left out. It stays so until the end of the transaction. */
-export async function standingOf(
+export async function getEndpointStatus(
   trx: Transaction<Schema>,
   ids: readonly string[],
-): Promise<Map<string, Standing>> {
+): Promise<Map<string, EndpointStatus>> {
   if (isPostgres(trx)) await lockDeliveries(trx, ids)
-  const { rows } = await sql<Standing>`
+  const { rows } = await sql<EndpointStatus>`
     select delivery.id, delivery."trigger", delivery.attempt,
       webhook.id as "webhookId", webhook.account_id as "accountId", webhook.url, webhook.active,
       webhook.failing_since as "failingSince",
       (select coalesce(max(number), 0) from attempt where delivery_id = delivery.id) as attempts
     from delivery join webhook on webhook.id = delivery.webhook_id
-    where delivery.id in ${anyOf(trx, ids)} and webhook.deleted_at is null`.execute(trx)
+    where delivery.id in ${inArray(trx, ids)} and webhook.deleted_at is null`.execute(trx)
   return new Map(rows.map(row => [row.id, row]))
 }
 
@@ -35,11 +35,11 @@ export async function standingOf(
  */
 async function lockDeliveries(trx: Transaction<Schema>, ids: readonly string[]): Promise<void> {
   await sql`
-    select id from delivery where id in ${anyOf(trx, ids)} order by id for no key update`.execute(
+    select id from delivery where id in ${inArray(trx, ids)} order by id for no key update`.execute(
     trx,
   )
   await sql`
     select id from webhook where id in (
-      select webhook_id from delivery where id in ${anyOf(trx, ids)})
+      select webhook_id from delivery where id in ${inArray(trx, ids)})
     order by id for no key update`.execute(trx)
 }

@@ -1,4 +1,4 @@
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import { withoutPassword } from '../../config/password.ts'
 import { isUnknownMigration, OldDevelopmentDatabase } from '../migration/migrations.ts'
 import { NotUtf8 } from '../postgres/encoding.ts'
@@ -18,7 +18,7 @@ export const unusableServer = (url: string, cause: unknown) =>
   )
 
 function unusable(place: string, cause: unknown, remedy: string): EvError {
-  const sentence = `The database ${place} cannot be used: ${messageOf(cause)}. ${remedy}`
+  const sentence = `The database ${place} cannot be used: ${errorMessage(cause)}. ${remedy}`
   return new EvError('io', sentence, { cause })
 }
 
@@ -53,7 +53,7 @@ function serverRemedy(cause: unknown): string {
   if (codeOf(cause) === NO_RIGHT) {
     return 'ev makes tables, and the schema ev_boss for its queue. Let the owner of the database run: grant create on database NAME to USER; grant create on schema public to USER.'
   }
-  if (/client password must be a/.test(messageOf(cause))) {
+  if (/client password must be a/.test(errorMessage(cause))) {
     return 'The server wants a password: give it in EV_DATABASE, as PGPASSWORD or in ~/.pgpass.'
   }
   return 'Correct the user, the password or the name in --database.'

@@ -3,7 +3,7 @@ import type { Reason } from '../../verdict/reason.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import type { Database } from '../database.ts'
 import { textAt } from '../dialect.ts'
-import { inStretch, stretchOf } from '../looking.ts'
+import { inChunk, nextChunk } from '../looking.ts'
 import { lastPosition, reasonIn } from './results.ts'
 
 /** The results of a job, counted: all rows of the list that have one, duplicates too. */
@@ -42,10 +42,10 @@ export async function countBreakdown(
   const reasons = new Map<Reason, number>()
   const operators = new Map<string | null, Record<Class, number>>()
   const classes = noneOf()
-  const stretch = stretchOf(database)
-  for (let after = 0; after < last; after += stretch) {
-    const part = { jobId, after, to: after + stretch }
-    for (const group of await inStretch(database, () => groupsOf(database, part))) {
+  const chunk = nextChunk(database)
+  for (let after = 0; after < last; after += chunk) {
+    const part = { jobId, after, to: after + chunk }
+    for (const group of await inChunk(database, () => groupsOf(database, part))) {
       const ofOperator = operators.get(group.operator) ?? noneOf()
       operators.set(group.operator, ofOperator)
       ofOperator[group.class] += group.count

@@ -5,7 +5,7 @@ import {
   type RawBuilder,
   sql,
 } from 'kysely'
-import { type Database, writeLoosely } from '../database.ts'
+import { type Database, writeAsyncCommit } from '../database.ts'
 import { isPostgres } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 
@@ -50,7 +50,7 @@ export type Claim = Share & {
 export async function claimItems(database: Database, o: Claim): Promise<ClaimedItem[]> {
   const { holder = null } = o
   // A claim that a power cut undoes is made again. One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
-  const rows = await writeLoosely(database, db =>
+  const rows = await writeAsyncCommit(database, db =>
     db
       .with(
         cte => cte('due').materialized(),
@@ -164,7 +164,7 @@ export function pairsOf(db: Kysely<Schema>, { after, max }: WaitingSpan): RawBui
 }
 
 /** Egresses that have items of their own waiting, by operator. */
-export async function boundItems(
+export async function pinnedItems(
   { db }: Database,
   jobId: string,
 ): Promise<{ operator: string; egress: string }[]> {
@@ -180,12 +180,12 @@ export async function boundItems(
 }
 
 /** Gives the items of an egress that is there no more to any other, which begins anew with them. */
-export async function freeItems(
+export async function unpinItems(
   database: Database,
   o: { jobId: string; operator: string; egress: string },
 ): Promise<void> {
   // What a power cut undoes is done again when the job is taken up.
-  await writeLoosely(database, db =>
+  await writeAsyncCommit(database, db =>
     db
       .updateTable('item')
       .set({ egress: null, tries: 0, due_at: database.clock.now() })

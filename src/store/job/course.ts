@@ -1,8 +1,8 @@
 import { sql, type Transaction } from 'kysely'
 import { EvError } from '../../base/error.ts'
 import type { Class } from '../../verdict/verdict.ts'
-import { releaseHold } from '../account/credits.ts'
-import { type Database, writeBeside } from '../database.ts'
+import { releaseReservation } from '../account/credits.ts'
+import { type Database, writeConcurrent } from '../database.ts'
 import { isPostgres } from '../dialect.ts'
 import type { Schema } from '../schema.ts'
 import { type Job, jobIn } from './jobs.ts'
@@ -12,9 +12,9 @@ import { type Job, jobIn } from './jobs.ts'
  * the cluster is asking.
  */
 export async function startJob(database: Database, jobId: string): Promise<Job> {
-  return writeBeside(database, async trx => {
+  return writeConcurrent(database, async trx => {
     refuseCancelled(await jobIn(trx, jobId))
-    await putBack(trx, jobId)
+    await requeue(trx, jobId)
     await trx
       .updateTable('job')
       .set({ state: 'processing', started_at: database.clock.now() })
@@ -25,7 +25,7 @@ export async function startJob(database: Database, jobId: string): Promise<Job> 
   })
 }
 
-async function putBack(trx: Transaction<Schema>, jobId: string): Promise<void> {
+async function requeue(trx: Transaction<Schema>, jobId: string): Promise<void> {
   const underWay = trx
     .updateTable('item')
     .set({ state: 'routed' })
@@ -104,7 +104,7 @@ export async function failJob(
   now: number,
 ): Promise<Job> {
   await jobIn(trx, jobId)
-  await releaseHold(trx, { id: jobId })
+  await releaseReservation(trx, { id: jobId })
   return trx
     .updateTable('job')
     .set({ state: 'failed', error: code, finished_at: now })
@@ -119,7 +119,7 @@ export async function failJob(
  */
 export async function cancelJob(database: Database, jobId: string): Promise<boolean> {
   const cancelled = { state: 'cancelled', finished_at: database.clock.now() } as const
-  return writeBeside(database, async trx => {
+  return writeConcurrent(database, async trx => {
     const { numUpdatedRows } = await trx
       .updateTable('job')
       .set(cancelled)
@@ -127,7 +127,7 @@ export async function cancelJob(database: Database, jobId: string): Promise<bool
       .where('finished_at', 'is', null)
       .executeTakeFirstOrThrow()
     if (numUpdatedRows === 0n) return false
-    await releaseHold(trx, { id: jobId })
+    await releaseReservation(trx, { id: jobId })
     return true
   })
 }

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Database } from '../database.ts'
-import { eachTyped, isPostgres } from '../dialect.ts'
+import { isPostgres, typedJsonRows } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 
 // SQLite uses a partial index only where the statement says its condition in so many words: states that
@@ -57,7 +57,7 @@ async function fileTogether(
   await sql`
     update item set state = 'routed', operator = each.operator,
       backup_operator = each."backupOperator", domain = each.domain, route = each.route, due_at = ${now}, ready_at = ${now}
-    from ${eachTyped(filed, 'position bigint, operator text, "backupOperator" text, domain text, route text')}
+    from ${typedJsonRows(filed, 'position bigint, operator text, "backupOperator" text, domain text, route text')}
     where ${isOf(jobId, filed)} and state = 'queued'`.execute(trx)
 }
 
@@ -101,11 +101,11 @@ async function recordTogether(
   recorded: readonly Recorded[],
 ): Promise<boolean[]> {
   const taken = recorded.map(() => false)
-  for (const rows of withoutTwins(recorded.map((row, index) => ({ ...row, index })))) {
+  for (const rows of withoutDuplicates(recorded.map((row, index) => ({ ...row, index })))) {
     const done = await sql<{ index: number }>`
       update item set state = 'done', result = each.result, class = each.class, route = null,
         accepted = null, holder = null
-      from ${eachTyped(rows, `${FENCED}, index integer, result text, class text`)}
+      from ${typedJsonRows(rows, `${FENCED}, index integer, result text, class text`)}
       where ${isOf(jobId, rows)} and state <> 'done' and ${IN_TIME}
       returning each.index as index`.execute(trx)
     for (const { index } of done.rows) taken[index] = true
@@ -148,11 +148,11 @@ async function postponeTogether(
   jobId: string,
   postponed: readonly (Postponed & { readonly refused: string | null })[],
 ): Promise<void> {
-  for (const rows of withoutTwins(postponed)) {
+  for (const rows of withoutDuplicates(postponed)) {
     await sql`
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
         egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null
-      from ${eachTyped(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text`)}
+      from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text`)}
       where ${isOf(jobId, rows)} and state = 'probing' and ${IN_TIME}`.execute(trx)
   }
 }
@@ -183,7 +183,7 @@ const dropped = (fence: Fence | undefined) =>
   fence !== undefined && 'holder' in fence ? sql`, holder = null` : sql``
 
 /** One statement changes a row only once, so rows of the same item come one after the other. */
-function* withoutTwins<Row extends { readonly position: number }>(
+function* withoutDuplicates<Row extends { readonly position: number }>(
   rows: readonly Row[],
 ): Generator<readonly Row[]> {
   for (let rest = rows; rest.length > 0; ) {

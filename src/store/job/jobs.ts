@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { type Database, writeBeside } from '../database.ts'
+import { type Database, writeConcurrent } from '../database.ts'
 import { locking } from '../dialect.ts'
 import type { JobTable, JobType, Schema } from '../schema.ts'
 
@@ -22,7 +22,7 @@ export type NewJob = {
 /** Begins a job; its items follow by `addItems`, and `queueJob` ends the loading. */
 export async function createJob(database: Database, job: NewJob): Promise<void> {
   const row = newRow(job, database.clock.now())
-  await writeBeside(database, trx => trx.insertInto('job').values(row).execute())
+  await writeConcurrent(database, trx => trx.insertInto('job').values(row).execute())
 }
 
 /** A job as it is before it has items. */
@@ -46,7 +46,7 @@ export function newRow({ id, sourceKey, source, owner }: NewJob, now: number): J
 
 /** Notes anew what finishing a job needs: the newest command counts. */
 export async function setSource(database: Database, jobId: string, source: string): Promise<void> {
-  await writeBeside(database, trx =>
+  await writeConcurrent(database, trx =>
     trx.updateTable('job').set({ source }).where('id', '=', jobId).execute(),
   )
 }
@@ -76,7 +76,7 @@ export async function readJob({ db }: Database, jobId: string): Promise<Job> {
 /** Notes that the output of a job is written whole. */
 export async function markWritten(database: Database, jobId: string): Promise<void> {
   const written_at = database.clock.now()
-  await writeBeside(database, trx =>
+  await writeConcurrent(database, trx =>
     trx.updateTable('job').set({ written_at }).where('id', '=', jobId).execute(),
   )
 }

@@ -1,10 +1,10 @@
 import { sql, type Transaction } from 'kysely'
 import { isFault } from '../../address/address.ts'
 import { HOUR } from '../../base/clock.ts'
-import { type Class, classOf, isFailure, type Result } from '../../verdict/verdict.ts'
+import { type Class, isFailure, type Result, toClass } from '../../verdict/verdict.ts'
 import { addStoredRows } from '../account/stored-rows.ts'
-import { type Database, writeBeside } from '../database.ts'
-import { each, isPostgres } from '../dialect.ts'
+import { type Database, writeConcurrent } from '../database.ts'
+import { isPostgres, jsonRows } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 import { finishJob, refuseCancelled } from './course.ts'
 import { type Job, jobIn, type NewJob, newRow } from './jobs.ts'
@@ -25,7 +25,7 @@ export async function addItems(
   jobId: string,
   items: readonly NewItem[],
 ): Promise<void> {
-  await writeBeside(database, trx =>
+  await writeConcurrent(database, trx =>
     sql`
       insert into item
         (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at, tries)
@@ -34,7 +34,7 @@ export async function addItems(
         case when value ->> 'sameAs' is null then 'queued' else 'same' end,
         cast(value ->> 'sameAs' as bigint),
         case when value ->> 'sameAs' is null then 1 else 0 end, 0, 0
-      from ${each(trx, items)}`.execute(trx),
+      from ${jsonRows(trx, items)}`.execute(trx),
   )
 }
 
@@ -42,18 +42,18 @@ export async function addItems(
 export type Repeated = { readonly position: number; readonly copies: number }
 
 /** Notes it of rows in their order; those between the first and the last are looked through. */
-export async function noteCopies(
+export async function markCopies(
   database: Database,
   jobId: string,
   repeated: readonly Repeated[],
 ): Promise<void> {
   const [first, last] = [repeated[0]?.position ?? 0, repeated.at(-1)?.position ?? 0]
-  await writeBeside(database, trx =>
+  await writeConcurrent(database, trx =>
     // What is read out of JSON has no index: SQLite makes one only for what stands by itself.
     sql`
       with noted(position, copies) as materialized (
         select cast(value ->> 'position' as bigint), cast(value ->> 'copies' as bigint)
-        from ${each(trx, repeated)})
+        from ${jsonRows(trx, repeated)})
       update item set copies = noted.copies from noted
       where item.job_id = ${jobId} and item.position between ${first} and ${last}
         and item.position = noted.position`.execute(trx),
@@ -62,7 +62,7 @@ export async function noteCopies(
 
 /** All items are there: duplicates are told apart, and the work may begin. */
 export async function queueJob(database: Database, jobId: string): Promise<Job> {
-  return writeBeside(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
+  return writeConcurrent(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
 }
 
 export type QueueOptions = {
@@ -154,7 +154,7 @@ const finished =
   (jobId: string) =>
   ({ position, text, dedupeKey, cells = null, result }: FinishedItem): ItemTable => ({
     ...{ job_id: jobId, position, text, cells, dedupe_key: dedupeKey },
-    ...{ state: 'done', result: JSON.stringify(result), class: classOf(result.verdict) },
+    ...{ state: 'done', result: JSON.stringify(result), class: toClass(result.verdict) },
     ...{ same_as: null, copies: 1, operator: null, backup_operator: null },
     ...{ domain: null, route: null },
     ...{
@@ -170,7 +170,7 @@ const finished =
 
 function countClasses(results: readonly Result[]): Record<Class, number> {
   const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
-  for (const { verdict } of results) counts[classOf(verdict)]++
+  for (const { verdict } of results) counts[toClass(verdict)]++
   return counts
 }
 

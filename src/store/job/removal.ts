@@ -1,8 +1,8 @@
-import { breathe } from '../../base/clock.ts'
-import { releaseHold } from '../account/credits.ts'
+import { yieldToEventLoop } from '../../base/clock.ts'
+import { releaseReservation } from '../account/credits.ts'
 import { subtractStoredRows } from '../account/stored-rows.ts'
-import { type Database, type Trx, writeBeside } from '../database.ts'
-import { listLock, lockJob } from '../lock.ts'
+import { type Database, type Trx, writeConcurrent } from '../database.ts'
+import { acquireLock, jobLockName } from '../lock.ts'
 import { type Job, lockedJob } from './jobs.ts'
 
 /**
@@ -56,7 +56,7 @@ async function unlessLocked(
   remove: () => Promise<boolean>,
 ): Promise<boolean> {
   if (dialect === 'postgres') return remove()
-  const lock = lockJob(dataDir, listLock(job.source_key))
+  const lock = acquireLock(dataDir, jobLockName(job.source_key))
   if (lock === null) return false
   try {
     return await remove()
@@ -76,19 +76,24 @@ const ROWS_MAX = 2_000
 export async function deleteJob(
   database: Database,
   jobId: string,
-  isMeant: (job: Job) => boolean = () => true,
+  isSelected: (job: Job) => boolean = () => true,
 ): Promise<boolean> {
-  if (!(await writeBeside(database, trx => hideJob(trx, jobId, isMeant)))) return false
-  while ((await writeBeside(database, trx => deleteItems(trx, jobId))) === ROWS_MAX) await breathe()
-  await writeBeside(database, trx => trx.deleteFrom('job').where('id', '=', jobId).execute())
+  if (!(await writeConcurrent(database, trx => hideJob(trx, jobId, isSelected)))) return false
+  while ((await writeConcurrent(database, trx => deleteItems(trx, jobId))) === ROWS_MAX)
+    await yieldToEventLoop()
+  await writeConcurrent(database, trx => trx.deleteFrom('job').where('id', '=', jobId).execute())
   return true
 }
 
 /** A list of the command line stays as it is: were it loading, the same list would begin anew by it. */
-async function hideJob(trx: Trx, jobId: string, isMeant: (job: Job) => boolean): Promise<boolean> {
+async function hideJob(
+  trx: Trx,
+  jobId: string,
+  isSelected: (job: Job) => boolean,
+): Promise<boolean> {
   const job = await lockedJob(trx, jobId)
-  if (job === null || !isMeant(job)) return false
-  await releaseHold(trx, { id: jobId })
+  if (job === null || !isSelected(job)) return false
+  await releaseReservation(trx, { id: jobId })
   await trx
     .updateTable('job')
     .set({ state: 'loading', finished_at: null })

@@ -1,12 +1,12 @@
 import { type Kysely, sql } from 'kysely'
 import type { Database, Trx } from '../database.ts'
 import { beginsWithNul } from '../dialect.ts'
-import { inStretch, stretchOf } from '../looking.ts'
+import { inChunk, nextChunk } from '../looking.ts'
 import type { ItemState, Schema } from '../schema.ts'
 import type { Job } from './jobs.ts'
 
 /** Rows that are looked through in one go: some 3 ms. */
-const STRETCH = 2_500
+const CHUNK = 2_500
 
 /**
  * How many addresses of a job that ended early have no result: what it would cost to go on with it, at most. Its rows
@@ -17,10 +17,10 @@ export async function countUnasked(
   { id, total }: Pick<Job, 'id' | 'total'>,
 ): Promise<number> {
   let count = 0
-  const size = stretchOf(database, STRETCH)
+  const size = nextChunk(database, CHUNK)
   for (let after = 0; after < total; after += size) {
-    const stretch = { jobId: id, after, to: after + size }
-    count += await inStretch(database, () => unaskedIn(database.reader, stretch))
+    const chunk = { jobId: id, after, to: after + size }
+    count += await inChunk(database, () => unaskedIn(database.reader, chunk))
   }
   return count
 }

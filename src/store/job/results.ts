@@ -1,10 +1,10 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { breathe } from '../../base/clock.ts'
-import { OPINIONS, type Reason } from '../../verdict/reason.ts'
-import { type Class, classOf, PLAINEST_REASONS } from '../../verdict/verdict.ts'
+import { yieldToEventLoop } from '../../base/clock.ts'
+import { type Reason, VERDICT_BY_REASON } from '../../verdict/reason.ts'
+import { type Class, DEFAULT_REASON_BY_CLASS, toClass } from '../../verdict/verdict.ts'
 import type { Database } from '../database.ts'
 import { contains, hasForeign, textAt } from '../dialect.ts'
-import { inStretch, SCANNED_MAX, stretchOf } from '../looking.ts'
+import { inChunk, nextChunk, SCANNED_MAX } from '../looking.ts'
 import type { Schema } from '../schema.ts'
 
 export type ResultRow = {
@@ -27,7 +27,7 @@ export type PageOptions = {
 }
 
 /** Rows that are looked through in one go for those of a class. */
-const STRETCH = 2_000
+const CHUNK = 2_000
 
 /** Results in the order of the list; a duplicate has the result of its first. Fewer than `max`: there are no more. */
 export async function resultPage(database: Database, o: PageOptions): Promise<ResultRow[]> {
@@ -35,12 +35,12 @@ export async function resultPage(database: Database, o: PageOptions): Promise<Re
   if (o.classes === undefined) return rowsOf(database, { ...o, to: end })
   const last = await lastPosition(database, o.jobId)
   const found: ResultRow[] = []
-  const stretch = stretchOf(database, STRETCH)
-  for (let after = o.after; after < last && found.length < o.max; after += stretch) {
-    const rest = { ...o, after, to: after + stretch, max: o.max - found.length }
+  const chunk = nextChunk(database, CHUNK)
+  for (let after = o.after; after < last && found.length < o.max; after += chunk) {
+    const rest = { ...o, after, to: after + chunk, max: o.max - found.length }
     found.push(...(await rowsOf(database, rest)))
     // A class that is rare in a long list would else hold everybody up.
-    await breathe()
+    await yieldToEventLoop()
   }
   return found
 }
@@ -71,9 +71,9 @@ export async function findResults(database: Database, o: FindOptions): Promise<F
   let after = o.after
   // One more than is asked for tells whether there are more.
   while (after < to && rows.length <= o.max) {
-    const end = Math.min(to, after + stretchOf(database))
+    const end = Math.min(to, after + nextChunk(database))
     const part = { ...o, after, to: end, max: o.max + 1 - rows.length, withoutCells: true }
-    const page = await inStretch(database, () => rowsOf(database, part))
+    const page = await inChunk(database, () => rowsOf(database, part))
     rows.push(...page.filter(row => holds(row, o.search)))
     after = page.length < part.max ? end : (page.at(-1)?.position ?? end)
   }
@@ -110,7 +110,7 @@ const ofClass = ({ classes }: Part) =>
 /** The class goes with the reason, and is told without reading JSON. */
 function ofReason(db: Kysely<Schema>, { reasons }: Part): RawBuilder<unknown> {
   if (reasons === undefined) return sql``
-  const classes = new Set(reasons.map(reason => classOf(OPINIONS[reason])))
+  const classes = new Set(reasons.map(reason => toClass(VERDICT_BY_REASON[reason])))
   return sql`and ${CLASS} in (${sql.join([...classes])})
     and ${reasonIn(db, RESULT, CLASS)} in (${sql.join(reasons)})`
 }
@@ -121,7 +121,7 @@ export const reasonIn = (
   result: RawBuilder<unknown>,
   klass: RawBuilder<unknown>,
 ) => {
-  const plainest = Object.entries(PLAINEST_REASONS).map(
+  const plainest = Object.entries(DEFAULT_REASON_BY_CLASS).map(
     ([name, reason]) => sql`when ${sql.lit(name)} then ${sql.lit(reason)}`,
   )
   return sql<Reason>`coalesce(${textAt(db, result, ['verdict', 'reason'])},

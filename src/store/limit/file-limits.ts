@@ -14,12 +14,12 @@ export const openLimits = (file: string, doors: LimiterDoors): LimitStore =>
 function fileWindows(file: string, { clock, log }: LimiterDoors): WindowStore {
   const ledger = openLedger(file, log)
   const windows = new Map<string, Window>()
-  const startedAt = clock.ticks()
+  const startedAt = clock.monotonicNow()
   for (const { key, perMs, used, leftMs } of ledger.load(clock.now())) {
     windows.set(key, { used, perMs, endsAt: startedAt + leftMs })
   }
   const save = (changed: Iterable<string>) => {
-    const offsetMs = clock.now() - clock.ticks()
+    const offsetMs = clock.now() - clock.monotonicNow()
     const rows = [...changed].map(key => {
       const { used, perMs, endsAt } = windows.get(key) as Window
       return { key, used, perMs, endsAt: offsetMs + endsAt }
@@ -34,31 +34,31 @@ function fileWindows(file: string, { clock, log }: LimiterDoors): WindowStore {
     current(key, now) ?? windowAt(undefined, perMs, now)
   return {
     known(key) {
-      const now = clock.ticks()
+      const now = clock.monotonicNow()
       const window = current(key, now)
       return window && standingOf(window, now)
     },
-    async count(wishes) {
-      const now = clock.ticks()
+    async count(requests) {
+      const now = clock.monotonicNow()
       const locked = new Map<string, Window>()
-      for (const { buckets, back } of wishes) {
+      for (const { buckets, back } of requests) {
         for (const bucket of buckets) {
           if (!locked.has(bucket.key)) locked.set(bucket.key, currentOrNew(bucket, now))
         }
         const window = back && current(back.key, now)
         if (back !== null && window !== null) locked.set(back.key, window)
       }
-      const { outcomes, changed } = settle(wishes, { windows: locked, now })
+      const { outcomes, changed } = settle(requests, { windows: locked, now })
       for (const key of changed) windows.set(key, locked.get(key) as Window)
       if (changed.size > 0) save(changed)
       return outcomes
     },
     async look(buckets) {
-      const now = clock.ticks()
+      const now = clock.monotonicNow()
       return buckets.map(bucket => standingOf(currentOrNew(bucket, now), now))
     },
     async sweep() {
-      const now = clock.ticks()
+      const now = clock.monotonicNow()
       for (const [key, { endsAt }] of windows) if (endsAt <= now) windows.delete(key)
       ledger.forget(clock.now())
     },

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 
 /** `endsAt` is epoch ms. */
@@ -42,7 +42,7 @@ export function openLedger(file: string, log: Log) {
         failing = false
       } catch (error) {
         if (sqlite.inTransaction) sqlite.exec('rollback')
-        if (!failing) log.error('limits cannot be written', { file, why: messageOf(error) })
+        if (!failing) log.error('limits cannot be written', { file, why: errorMessage(error) })
         failing = true
       }
     },
@@ -50,7 +50,7 @@ export function openLedger(file: string, log: Log) {
       try {
         sqlite.prepare('delete from bucket where ends_at <= ?').run(now)
       } catch (error) {
-        log.warn('old limits cannot be cleared away', { file, why: messageOf(error) })
+        log.warn('old limits cannot be cleared away', { file, why: errorMessage(error) })
       }
     },
     close: () => void sqlite.close(),
@@ -63,7 +63,7 @@ function openFile(file: string, log: Log): SqliteDatabase.Database {
     return prepared(file)
   } catch (error) {
     // It knows nothing but the counts of the last hour: nobody should be kept from starting for these.
-    log.warn('the file of limits is damaged and is made anew', { file, why: messageOf(error) })
+    log.warn('the file of limits is damaged and is made anew', { file, why: errorMessage(error) })
     for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
     return prepared(file)
   }

@@ -1,6 +1,6 @@
 import { Batcher } from '../../base/batcher.ts'
 import { type Clock, MINUTE } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Bucket, BucketState, LimitStore, Taken } from './limits.ts'
 import type { Outcome, Standing, WindowStore, Wish } from './windows.ts'
@@ -15,13 +15,13 @@ export type LimiterDoors = { readonly clock: Clock; readonly log: Log }
 export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors): LimitStore {
   /** Charges by key that are to be taken back, and still stand in their window. */
   const backs = new Map<string, number>()
-  let sweepAt = clock.ticks() + SWEEP_MS
+  let sweepAt = clock.monotonicNow() + SWEEP_MS
   let sweeping: Promise<void> = Promise.resolve()
 
   const batcher = new Batcher<Wish, Outcome>({
     ...{ clock, sizeMax: BATCH_MAX },
-    async run(wishes) {
-      const outcomes = await store.count(wishes)
+    async run(requests) {
+      const outcomes = await store.count(requests)
       sweepIfDue()
       return outcomes
     },
@@ -29,15 +29,15 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors):
     onFailure: () => 'reject-all',
   })
   function sweepIfDue(): void {
-    if (clock.ticks() < sweepAt) return
-    sweepAt = clock.ticks() + SWEEP_MS
+    if (clock.monotonicNow() < sweepAt) return
+    sweepAt = clock.monotonicNow() + SWEEP_MS
     sweeping = store
       .sweep()
-      .catch(error => log.warn('old limits cannot be cleared away', { why: messageOf(error) }))
+      .catch(error => log.warn('old limits cannot be cleared away', { why: errorMessage(error) }))
   }
-  const statesOf = (buckets: readonly Bucket[], standing: readonly Standing[]) => {
+  const statesOf = (buckets: readonly Bucket[], status: readonly Standing[]) => {
     const now = clock.now()
-    return buckets.map((bucket, n) => stateOf(bucket, standing[n] as Standing, now))
+    return buckets.map((bucket, n) => stateOf(bucket, status[n] as Standing, now))
   }
   const peek = (buckets: readonly Bucket[]) => {
     const now = clock.now()
@@ -54,7 +54,7 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors):
     const state = peek([bucket])[0] as BucketState
     batcher
       .add({ buckets: [], back: { key, endsAt } })
-      .catch(error => log.warn('a limit could not be given back', { why: messageOf(error) }))
+      .catch(error => log.warn('a limit could not be given back', { why: errorMessage(error) }))
       .finally(() => {
         if (isCounted) backs.set(key, (backs.get(key) ?? 0) - 1)
         if (backs.get(key) === 0) backs.delete(key)
@@ -65,12 +65,12 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors):
     peek,
     look: async buckets => statesOf(buckets, await store.look(buckets)),
     async take(buckets): Promise<Taken> {
-      const { refusedBy, standing } = await batcher.add({ buckets, back: null })
-      const states = statesOf(buckets, standing)
+      const { refusedBy, status } = await batcher.add({ buckets, back: null })
+      const states = statesOf(buckets, status)
       if (refusedBy !== null) return { refusedBy, states, giveBack: nothingToGive }
       return {
         ...{ refusedBy, states },
-        giveBack: index => giveBack(buckets[index] as Bucket, standing[index] as Standing),
+        giveBack: index => giveBack(buckets[index] as Bucket, status[index] as Standing),
       }
     },
     async close() {

@@ -3,7 +3,7 @@ import { SECOND } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import { serverTime } from '../cluster/server-time.ts'
 import type { Database, Trx } from '../database.ts'
-import { each } from '../dialect.ts'
+import { jsonRows } from '../dialect.ts'
 import { createLimiter, type LimiterDoors } from './limiter.ts'
 import type { Bucket, LimitStore } from './limits.ts'
 import {
@@ -29,13 +29,13 @@ function serverWindows(database: Database, { clock }: LimiterDoors): WindowStore
       const window = known.get(key)
       if (window === undefined) return null
       const { used, endsAt, until } = window
-      return { used, endsAt, leftMs: until - clock.ticks() }
+      return { used, endsAt, leftMs: until - clock.monotonicNow() }
     },
-    async count(wishes) {
-      const hasBack = wishes.some(({ back }) => back !== null)
-      const charged = hasBack ? null : await chargeAll(database, wishes)
-      const { outcomes, windows, now } = charged ?? (await countOneByOne(database, wishes))
-      const ticks = clock.ticks()
+    async count(requests) {
+      const hasBack = requests.some(({ back }) => back !== null)
+      const charged = hasBack ? null : await chargeAll(database, requests)
+      const { outcomes, windows, now } = charged ?? (await countOneByOne(database, requests))
+      const ticks = clock.monotonicNow()
       for (const [key, { used, endsAt }] of windows) {
         const leftMs = endsAt - now
         if (leftMs > 0) known.set(key, { used, endsAt, until: ticks + leftMs }, leftMs)
@@ -58,14 +58,14 @@ const KNOWN_MAX = 100_000
 type Counted = Windows & { readonly outcomes: readonly Outcome[] }
 
 /** Where there is room for all, which is so nearly always, one statement does; null: there is not, and nothing was charged. */
-async function chargeAll(database: Database, wishes: readonly Wish[]): Promise<Counted | null> {
-  const db = database.loose
-  const wanted = wantedOf(wishes)
+async function chargeAll(database: Database, requests: readonly Wish[]): Promise<Counted | null> {
+  const db = database.isAsync
+  const wanted = wantedOf(requests)
   const { rows } = await sql<Row & { readonly charge: number }>`
     with wanted as (
       select value ->> 'key' as key, cast(value ->> 'charge' as bigint) as charge,
         cast(value ->> 'limit' as bigint) as most, cast(value ->> 'perMs' as bigint) as per_ms
-      from ${each(db, wanted)}
+      from ${jsonRows(db, wanted)}
     ), locked as materialized (
       select key, used, per_ms, ends_at from bucket
       where key in (select key from wanted) order by key collate "C" for update
@@ -91,13 +91,13 @@ async function chargeAll(database: Database, wishes: readonly Wish[]): Promise<C
     rows.map(({ key, used, perMs, endsAt }) => [key, { used, perMs, endsAt }] as const),
   )
   const now = rows[0]?.now ?? 0
-  return { outcomes: settle(wishes, { windows, now }).outcomes, windows, now }
+  return { outcomes: settle(requests, { windows, now }).outcomes, windows, now }
 }
 
 /** What all wishes together ask of each bucket. */
-function wantedOf(wishes: readonly Wish[]) {
+function wantedOf(requests: readonly Wish[]) {
   const wanted = new Map<string, { key: string; perMs: number; limit: number; charge: number }>()
-  for (const { buckets, back } of wishes) {
+  for (const { buckets, back } of requests) {
     if (back !== null && !wanted.has(back.key)) {
       wanted.set(back.key, { key: back.key, perMs: 0, limit: 0, charge: 0 })
     }
@@ -112,10 +112,10 @@ function wantedOf(wishes: readonly Wish[]) {
 }
 
 /** Where somebody is refused, who comes first matters: decided here, while nobody else has the rows. */
-function countOneByOne(database: Database, wishes: readonly Wish[]): Promise<Counted> {
-  return database.loose.transaction().execute(async trx => {
-    const locked = await lockWindows(database, trx, wishes)
-    const { outcomes, changed } = settle(wishes, locked)
+function countOneByOne(database: Database, requests: readonly Wish[]): Promise<Counted> {
+  return database.isAsync.transaction().execute(async trx => {
+    const locked = await lockWindows(database, trx, requests)
+    const { outcomes, changed } = settle(requests, locked)
     const rows = [...changed].map(key => ({ key, ...(locked.windows.get(key) as Window) }))
     if (rows.length > 0) await writeWindows(trx, rows)
     return { outcomes, ...locked }
@@ -129,13 +129,13 @@ function countOneByOne(database: Database, wishes: readonly Wish[]): Promise<Cou
 async function lockWindows(
   database: Database,
   trx: Trx,
-  wishes: readonly Wish[],
+  requests: readonly Wish[],
 ): Promise<Windows> {
-  const wanted = wantedOf(wishes)
+  const wanted = wantedOf(requests)
   const { rows } = await sql<Row>`
     insert into bucket (key, used, per_ms, ends_at)
     select value ->> 'key', 0, cast(value ->> 'perMs' as bigint), 0
-    from ${each(trx, wanted)}
+    from ${jsonRows(trx, wanted)}
     order by (value ->> 'key') collate "C"
     on conflict (key) do update set key = excluded.key
     returning key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now,
@@ -169,14 +169,14 @@ async function writeWindows(
   await sql`
     update bucket set used = cast(value ->> 'used' as bigint),
       per_ms = cast(value ->> 'perMs' as bigint), ends_at = cast(value ->> 'endsAt' as bigint)
-    from ${each(trx, rows)} where bucket.key = value ->> 'key'`.execute(trx)
+    from ${jsonRows(trx, rows)} where bucket.key = value ->> 'key'`.execute(trx)
 }
 
 async function look(database: Database, buckets: readonly Bucket[]): Promise<readonly Standing[]> {
   const { reader } = database
   const { rows } = await sql<Row>`
     select bucket.key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now
-    from ${each(reader, buckets)} join bucket on bucket.key = value ->> 'key'`.execute(reader)
+    from ${jsonRows(reader, buckets)} join bucket on bucket.key = value ->> 'key'`.execute(reader)
   const rowOf = new Map(rows.map(row => [row.key, row]))
   return buckets.map(({ key, perMs }) => {
     const row = rowOf.get(key)
@@ -190,7 +190,7 @@ async function sweep(database: Database): Promise<void> {
   await sql`
     delete from bucket where key in (
       select key from bucket where ends_at <= ${serverTime(database)}
-      limit ${SWEEP_ROWS_MAX} for update skip locked)`.execute(database.loose)
+      limit ${SWEEP_ROWS_MAX} for update skip locked)`.execute(database.isAsync)
 }
 
 const SWEEP_ROWS_MAX = 10_000

@@ -12,7 +12,7 @@ export type Window = { used: number; readonly perMs: number; readonly endsAt: nu
 /** How a bucket stood when a wish had been counted; `leftMs` tells when it is over on whatever clock. */
 export type Standing = { readonly used: number; readonly endsAt: number; readonly leftMs: number }
 
-export type Outcome = { readonly refusedBy: number | null; readonly standing: readonly Standing[] }
+export type Outcome = { readonly refusedBy: number | null; readonly status: readonly Standing[] }
 
 /** The windows of some buckets, and the time, by the clock of the store. */
 export type Windows = { readonly windows: ReadonlyMap<string, Window>; readonly now: number }
@@ -25,7 +25,7 @@ export interface WindowStore {
    * Counts wishes one after the other, each in all of its buckets or in none; outcomes are in their order. Resolves when the counts outlive the
    * process. A power cut may undo them: nobody waits for the disk.
    */
-  count(wishes: readonly Wish[]): Promise<readonly Outcome[]>
+  count(requests: readonly Wish[]): Promise<readonly Outcome[]>
   /** How buckets stand now. */
   look(buckets: readonly Bucket[]): Promise<readonly Standing[]>
   /** Deletes windows that are over. */
@@ -34,9 +34,9 @@ export interface WindowStore {
 }
 
 /** Charges windows, and takes back from them, in the order of the wishes; gives what changed. */
-export function settle(wishes: readonly Wish[], { windows, now }: Windows) {
+export function settle(requests: readonly Wish[], { windows, now }: Windows) {
   const changed = new Set<string>()
-  const outcomes = wishes.map(({ buckets, back }): Outcome => {
+  const outcomes = requests.map(({ buckets, back }): Outcome => {
     if (back !== null && takeBack(back, windows)) changed.add(back.key)
     const own = buckets.map(({ key }) => windows.get(key) as Window)
     const full = own.findIndex(({ used }, n) => used >= (buckets[n] as Bucket).limit)
@@ -44,7 +44,7 @@ export function settle(wishes: readonly Wish[], { windows, now }: Windows) {
       for (const window of own) window.used++
       for (const { key } of buckets) changed.add(key)
     }
-    return { refusedBy: full === -1 ? null : full, standing: own.map(one => standingOf(one, now)) }
+    return { refusedBy: full === -1 ? null : full, status: own.map(one => standingOf(one, now)) }
   })
   return { outcomes, changed }
 }

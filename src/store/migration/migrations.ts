@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import { initial } from './0001-initial.ts'
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
@@ -38,4 +38,4 @@ export function migrationSource(recorded: readonly string[]): 'known' | 'develop
 
 /** Whether Kysely refused a database for a recorded migration that is not in MIGRATIONS. */
 export const isUnknownMigration = (error: unknown): boolean =>
-  /previously executed migration .* is missing/.test(messageOf(error))
+  /previously executed migration .* is missing/.test(errorMessage(error))

@@ -4,7 +4,7 @@ import { ConnectBackoff } from './connect-backoff.ts'
 import { NamedStatements } from './named-statements.ts'
 
 /** pg says null where all is well, whatever its types say. */
-type Told = (error: Error) => void
+type LogState = (error: Error) => void
 
 /**
  * What it tried in vain keeps no process alive: where our side gives up, as without the password that is asked for, the
@@ -12,12 +12,12 @@ type Told = (error: Error) => void
  */
 class OpenOrGone extends pg.Client {
   override connect(): Promise<pg.Client>
-  override connect(told: Told): void
-  override connect(told?: Told): Promise<pg.Client> | undefined {
-    if (told === undefined) return super.connect()
+  override connect(logged: LogState): void
+  override connect(logged?: LogState): Promise<pg.Client> | undefined {
+    if (logged === undefined) return super.connect()
     super.connect((error: Error | null) => {
       if (error) cutOff(this)
-      told(error as Error)
+      logged(error as Error)
     })
     return undefined
   }
@@ -31,19 +31,19 @@ export function namingClient(
   const statements = new NamedStatements(clock)
   return class extends OpenOrGone {
     override connect(): Promise<pg.Client>
-    override connect(told: Told): void
-    override connect(told?: Told): Promise<pg.Client> | undefined {
-      if (told === undefined) return super.connect()
+    override connect(logged: LogState): void
+    override connect(logged?: LogState): Promise<pg.Client> | undefined {
+      if (logged === undefined) return super.connect()
       const { refusal } = backoff
       if (refusal !== null) {
         // As pg does, never before `connect` has returned.
-        process.nextTick(told, refusal)
+        process.nextTick(logged, refusal)
         return undefined
       }
       const end = backoff.begin()
       super.connect((error: Error | null) => {
         end(error ?? null)
-        told(error as Error)
+        logged(error as Error)
       })
       return undefined
     }

@@ -30,7 +30,7 @@ export class ConnectBackoff {
 
   /** The last refusal while no connection may be opened; null: one may be. */
   get refusal(): Error | null {
-    const mayTry = !this.#isTrying && this.#clock.ticks() >= this.#nextAt
+    const mayTry = !this.#isTrying && this.#clock.monotonicNow() >= this.#nextAt
     return mayTry ? null : this.#refusal
   }
 
@@ -51,6 +51,6 @@ export class ConnectBackoff {
     const { refusedMs, refusedMaxMs } = this.#timings
     this.#waitMs = this.#refusal === null ? refusedMs : Math.min(this.#waitMs * 2, refusedMaxMs)
     this.#refusal = refusal
-    this.#nextAt = this.#clock.ticks() + this.#waitMs
+    this.#nextAt = this.#clock.monotonicNow() + this.#waitMs
   }
 }

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Clock } from '../../base/clock.ts'
 import { SECOND } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import { migrationSource } from '../migration/migrations.ts'
 import { TABLES } from '../schema.ts'
 
@@ -44,18 +44,18 @@ export type ConnectionLimit = {
 }
 
 /** However silent a server is, it is given up by then. */
-const PATIENCE_MS = 5 * SECOND
+const TIMEOUT_MS = 5 * SECOND
 const COMMITS = 5
 
 /** Looks at the database of a `postgres://…` URL and changes nothing: its tables are neither made nor brought up to date. */
 export async function lookAtServer(
   url: string,
   clock: Clock,
-  patienceMs = PATIENCE_MS,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<ServerLook> {
   const client = new pg.Client({
     ...{ connectionString: url, application_name: 'ev doctor' },
-    ...{ connectionTimeoutMillis: patienceMs, query_timeout: patienceMs },
+    ...{ connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs },
   })
   // What ends a connection that nobody asks anything of is told by the next question.
   client.on('error', () => {})
@@ -63,7 +63,7 @@ export async function lookAtServer(
     await client.connect()
     return { kind: 'reached', ...(await factsOf(client, clock)) }
   } catch (error) {
-    return { kind: 'unreachable', why: messageOf(error) }
+    return { kind: 'unreachable', why: errorMessage(error) }
   } finally {
     // A server that is silent does not say goodbye either.
     void client.end().catch(() => {})
@@ -127,11 +127,11 @@ const LIMITS = `
 
 /** Half of the way there and back is taken off. */
 async function clockAhead(client: pg.Client, clock: Clock): Promise<number> {
-  const [now, begun] = [clock.now(), clock.ticks()]
+  const [now, started] = [clock.now(), clock.monotonicNow()]
   const { rows } = await client.query<{ at: number }>(
     'select (extract(epoch from clock_timestamp()) * 1000)::float8 as at',
   )
-  const waitedMs = clock.ticks() - begun
+  const waitedMs = clock.monotonicNow() - started
   return Math.round(now + waitedMs / 2 - (rows[0]?.at ?? now))
 }
 
@@ -149,9 +149,9 @@ async function isOfNewer(client: pg.Client): Promise<boolean> {
 async function commitTime(client: pg.Client, clock: Clock): Promise<number> {
   const times: number[] = []
   for (let n = 0; n < COMMITS; n++) {
-    const begun = clock.ticks()
+    const started = clock.monotonicNow()
     await client.query("select pg_logical_emit_message(true, 'ev', 'doctor')")
-    times.push(clock.ticks() - begun)
+    times.push(clock.monotonicNow() - started)
   }
   return times.sort((a, b) => a - b)[Math.floor(COMMITS / 2)] ?? 0
 }

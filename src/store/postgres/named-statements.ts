@@ -45,7 +45,7 @@ export class NamedStatements {
 
   /** Whether a connection has kept its plans for so long that it should forget them: whoever is told so does it. */
   shouldForgetPlans(connection: object): boolean {
-    const now = this.#clock.ticks()
+    const now = this.#clock.monotonicNow()
     const plannedAt = this.#plannedAt.get(connection)
     if (plannedAt !== undefined && now - plannedAt < PLANS_KEPT_MS) return false
     this.#plannedAt.set(connection, now)

@@ -15,7 +15,7 @@ export type PoolOptions = {
   /** What PostgreSQL shows for its connections; `ev` when left out. */
   readonly name?: string
   /** For what a power cut may undo without harm: a commit does not wait for the disk. */
-  readonly loose?: boolean
+  readonly isAsync?: boolean
   /** How long a statement may take, ms; null: as long as it likes, for what makes or moves tables. */
   readonly statementMs?: number | null
   /** How much longer we wait for a server that does not end it by itself, ms. */
@@ -29,7 +29,7 @@ export type PoolOptions = {
 export function openPool(
   url: string,
   clock: Clock,
-  { max, name = 'ev', loose = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
+  { max, name = 'ev', isAsync: loose = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
 ): pg.Pool {
   const { statementMs, silenceMs } = { ...timings, ...own }
   const { backoff = new ConnectBackoff(clock, timings) } = own
@@ -65,9 +65,9 @@ class SharingPool extends pg.Pool {
   }
 
   override connect(): Promise<pg.PoolClient>
-  override connect(told: Told): void
-  override connect(told?: Told): Promise<pg.PoolClient> | undefined {
-    if (told !== undefined) return void super.connect(told)
+  override connect(logged: LogState): void
+  override connect(logged?: LogState): Promise<pg.PoolClient> | undefined {
+    if (logged !== undefined) return void super.connect(logged)
     return this.#connect()
   }
 
@@ -85,7 +85,7 @@ class SharingPool extends pg.Pool {
   }
 }
 
-type Told = Parameters<pg.Pool['connect']>[0]
+type LogState = Parameters<pg.Pool['connect']>[0]
 
 /** Queries over a pool. */
 export const kyselyOn = (pool: pg.Pool): Kysely<Schema> =>

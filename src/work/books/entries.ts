@@ -1,6 +1,6 @@
 import { creditsFor } from '../../account/charge.ts'
-import { type Plan, periodEnd, periodStart, planNamed } from '../../account/plan.ts'
-import { thresholdsReached } from '../../account/quota.ts'
+import { findPlan, type Plan, periodEnd, periodStart } from '../../account/plan.ts'
+import { reachedThresholds } from '../../account/quota.ts'
 import type { Random } from '../../base/random.ts'
 import { quotaData } from '../../hook/event-data.ts'
 import { accountIn } from '../../store/account/accounts.ts'
@@ -8,21 +8,21 @@ import { noteWarned, readCredit, settleCredits } from '../../store/account/credi
 import { addHistory, type Verification } from '../../store/account/history.ts'
 import type { CreditTable } from '../../store/account/tables.ts'
 import { countUsage, type Usage } from '../../store/account/usage.ts'
-import { lockCredit, takeHold } from '../../store/cluster/holds.ts'
+import { consumeReservation, lockCredit } from '../../store/cluster/holds.ts'
 import type { Trx } from '../../store/database.ts'
 import { emit } from '../../store/event/events.ts'
 import type { JobType } from '../../store/schema.ts'
-import { classOf, type Result } from '../../verdict/verdict.ts'
+import { type Result, toClass } from '../../verdict/verdict.ts'
 
 /** One address that was verified. */
-export type Entry = {
+export type VerificationEntry = {
   /** Its place in the history, where that was told before: `ver_…`. */
   readonly id?: string
   readonly result: Result
 }
 
 /** Verifications of one origin. */
-export type Entries = {
+export type LedgerBatch = {
   readonly accountId: string
   readonly keyId: string
   readonly source: JobType
@@ -34,49 +34,49 @@ export type Entries = {
   readonly released: number
   /** The member of the cluster that holds them; null or left out: there is none, or a job holds them. */
   readonly member?: string | null
-  readonly entries: readonly Entry[]
+  readonly entries: readonly VerificationEntry[]
 }
 
-export type EntryParts = {
+export type LedgerBatchDeps = {
   readonly random: Random
   readonly plans: ReadonlyMap<string, Plan>
 }
 
 /** Writes history, usage, credits and what is to be told of them; what is simulated stands in the history alone. */
-export async function writeEntries(
+export async function postEntries(
   trx: Trx,
-  parts: EntryParts,
-  o: Entries,
+  deps: LedgerBatchDeps,
+  o: LedgerBatch,
   now: number,
 ): Promise<void> {
   await addHistory(
     trx,
-    o.entries.map(entry => toVerification(entry, o, parts.random, now)),
+    o.entries.map(entry => toVerification(entry, o, deps.random, now)),
   )
   if (o.sandbox) return
   const used = o.entries.reduce((sum, { result }) => sum + creditsFor(result), 0)
   // The credits are locked before the usage, wherever both are written.
   const credit = await settle(trx, o, used, now)
   await countUsage(trx, usageOf(o, now))
-  if (credit !== null && used > 0) await warn(trx, parts, credit, now)
+  if (credit !== null && used > 0) await warn(trx, deps, credit, now)
 }
 
 async function settle(
   trx: Trx,
-  { accountId, period: begun, member = null, released: amount }: Entries,
+  { accountId, period: started, member = null, released: amount }: LedgerBatch,
   used: number,
   now: number,
 ): Promise<CreditTable | null> {
   if (used === 0 && amount === 0) return null
-  const period = begun ?? periodStart(now)
-  const released = await takeHold(trx, { accountId, period, member, amount })
+  const period = started ?? periodStart(now)
+  const released = await consumeReservation(trx, { accountId, period, member, amount })
   return settleCredits(trx, { accountId, period, released, used })
 }
 
 /** Tells an account that was refused for want of credits that they are used up, once in a period. */
-export async function tellExhausted(
+export async function emitQuotaExceeded(
   trx: Trx,
-  parts: EntryParts,
+  deps: LedgerBatchDeps,
   { accountId, period, limit }: { accountId: string; period: number; limit: number },
   now: number,
 ): Promise<void> {
@@ -84,7 +84,7 @@ export async function tellExhausted(
   const credit = await readCredit(trx, accountId, period)
   // What is set aside is as good as used for whoever wants more.
   const used = credit.used + credit.held
-  if (used >= limit) await warn(trx, parts, { ...credit, used }, now)
+  if (used >= limit) await warn(trx, deps, { ...credit, used }, now)
 }
 
 /** 103 bits of chance, as IDs of events have. */
@@ -93,8 +93,8 @@ const ID_LENGTH = 20
 export const newVerificationId = (random: Random) => `ver_${random.token(ID_LENGTH)}`
 
 function toVerification(
-  { id, result }: Entry,
-  o: Entries,
+  { id, result }: VerificationEntry,
+  o: LedgerBatch,
   random: Random,
   created_at: number,
 ): Verification {
@@ -107,16 +107,16 @@ function toVerification(
     deliverable: Number(verdict.deliverable),
     risk_level: verdict.risk,
     reason: verdict.reason,
-    class: classOf(verdict),
+    class: toClass(verdict),
     cached: Number(cached),
     ...{ source: o.source, job_id: o.jobId, sandbox: Number(o.sandbox), created_at },
   }
 }
 
-function usageOf({ accountId, keyId, entries }: Entries, now: number): Usage[] {
+function usageOf({ accountId, keyId, entries }: LedgerBatch, now: number): Usage[] {
   const byClass = new Map<string, Usage>()
   for (const { result } of entries) {
-    const name = classOf(result.verdict)
+    const name = toClass(result.verdict)
     const usage = byClass.get(name) ?? {
       ...{ account_id: accountId, key_id: keyId, day: periodStart(now), class: name },
       ...{ verifications: 0, cached: 0, credits: 0 },
@@ -132,15 +132,15 @@ function usageOf({ accountId, keyId, entries }: Entries, now: number): Usage[] {
 /** One event for each threshold that was reached, once in a period. */
 async function warn(
   trx: Trx,
-  { plans, random }: EntryParts,
+  { plans, random }: LedgerBatchDeps,
   { account_id: accountId, period_start: period, used, warned }: CreditTable,
   now: number,
 ): Promise<void> {
   const account = await accountIn(trx, accountId)
   if (account === null) return
-  const { name, creditsPerDay: limit } = planNamed(plans, account.plan)
+  const { name, creditsPerDay: limit } = findPlan(plans, account.plan)
   if (limit === null) return
-  const reached = thresholdsReached({ limit, used, warned })
+  const reached = reachedThresholds({ limit, used, warned })
   for (const thresholdPercent of reached) {
     const kind = thresholdPercent === 100 ? 'quota.exceeded' : 'quota.warning'
     const resetsAt = periodEnd(period)

@@ -1,20 +1,20 @@
 import type { Database } from '../../store/database.ts'
 import type { Reason } from '../../verdict/reason.ts'
-import type { Entries } from './entries.ts'
+import type { LedgerBatch } from './entries.ts'
 
 const tallies = new WeakMap<Database, Map<Reason, number>>()
 
 /** How often each reason was concluded by this process, without what was simulated: for who watches the service. */
-export function tallyOf(database: Database): Map<Reason, number> {
+export function verdictCounters(database: Database): Map<Reason, number> {
   const tally = tallies.get(database) ?? new Map<Reason, number>()
   tallies.set(database, tally)
   return tally
 }
 
 /** Counts what is entered; a commit that fails and is tried again counts twice. */
-export function tallyEntries(database: Database, { entries, sandbox }: Entries): void {
+export function counterRows(database: Database, { entries, sandbox }: LedgerBatch): void {
   if (sandbox) return
-  const tally = tallyOf(database)
+  const tally = verdictCounters(database)
   for (const { result } of entries) {
     const { reason } = result.verdict
     tally.set(reason, (tally.get(reason) ?? 0) + 1)

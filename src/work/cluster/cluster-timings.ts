@@ -9,9 +9,9 @@ export type ClusterTimings = {
   /** A member that was silent for so long has ended its work: others may soon begin with it. */
   readonly silentMs: number
   /** How often each member looks for the others. */
-  readonly lookMs: number
+  readonly pollMs: number
   /** A beat or look that takes longer is tried again beside it: its connection may be dead. */
-  readonly patienceMs: number
+  readonly timeoutMs: number
   /** Wait after a beat or look that failed; short, so that an outage costs no member its life. */
   readonly retryMs: number
   /**
@@ -32,8 +32,8 @@ export const DEFAULT_CLUSTER_TIMINGS: ClusterTimings = {
   beatMs: 3 * SECOND,
   deadMs: 10 * SECOND,
   silentMs: 9.5 * SECOND,
-  lookMs: 2 * SECOND,
-  patienceMs: 2 * SECOND,
+  pollMs: 2 * SECOND,
+  timeoutMs: 2 * SECOND,
   retryMs: SECOND / 2,
   touchMs: 5 * SECOND,
   reconcileMinMs: 10 * SECOND,

@@ -1,17 +1,17 @@
 import { type Clock, sleep } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { type Loop, startLoop } from '../../base/loop.ts'
 import type { Random } from '../../base/random.ts'
 import {
-  beat,
-  buryDead,
-  clampMembers,
-  joinCluster,
-  leaveCluster,
+  deregister,
+  expireMembers,
+  fixFutureHeartbeats,
+  heartbeat,
   liveMembers,
   type NewMember,
-  returnOrphans,
+  register,
+  releaseOrphanedClaims,
 } from '../../store/cluster/members.ts'
 import type { Database } from '../../store/database.ts'
 import {
@@ -20,7 +20,7 @@ import {
   DEFAULT_CLUSTER_TIMINGS,
 } from './cluster-timings.ts'
 
-export type MembershipParts = Omit<NewMember, 'id'> & {
+export type MembershipDeps = Omit<NewMember, 'id'> & {
   readonly database: Database
   readonly random: Random
   readonly log: Log
@@ -45,8 +45,8 @@ export interface Membership {
 }
 
 /** Joins; resolves when this process may claim items. */
-export async function startMembership(parts: MembershipParts): Promise<Membership> {
-  const member = new LivingMember(parts)
+export async function startMembership(deps: MembershipDeps): Promise<Membership> {
+  const member = new LivingMember(deps)
   await member.join()
   return member.live()
 }
@@ -55,7 +55,7 @@ export async function startMembership(parts: MembershipParts): Promise<Membershi
 const ID_LENGTH = 20
 
 class LivingMember {
-  readonly #parts: MembershipParts
+  readonly #deps: MembershipDeps
   readonly #clock: Clock
   readonly #timings: ClusterTimings
   readonly #stopping = new AbortController()
@@ -67,36 +67,36 @@ class LivingMember {
   #heardAt = 0
   #since = 0
   /** When the last beat that came in went out, in ticks; the alarm is put off with each. */
-  #begunAt = Number.NEGATIVE_INFINITY
+  #startedAt = Number.NEGATIVE_INFINITY
   #cancelAlarm: (() => void) | null = null
   #egresses: readonly string[]
 
-  constructor(parts: MembershipParts) {
-    this.#parts = parts
-    this.#clock = parts.database.clock
-    this.#timings = parts.timings ?? DEFAULT_CLUSTER_TIMINGS
+  constructor(deps: MembershipDeps) {
+    this.#deps = deps
+    this.#clock = deps.database.clock
+    this.#timings = deps.timings ?? DEFAULT_CLUSTER_TIMINGS
     checkClusterTimings(this.#timings)
-    this.#egresses = parts.egresses.toSorted()
+    this.#egresses = deps.egresses.toSorted()
   }
 
   async join(): Promise<void> {
-    const { database, random, role, name, version, egresses } = this.#parts
+    const { database, random, role, name, version, egresses } = this.#deps
     const id = `mem_${random.token(ID_LENGTH)}`
-    const begunAt = this.#clock.ticks()
-    const at = await joinCluster(database, { id, role, name, version, egresses })
+    const startedAt = this.#clock.monotonicNow()
+    const at = await register(database, { id, role, name, version, egresses })
     // It was tried again meanwhile, and succeeded; or nobody wants to join any more.
-    if (!this.#isLost || this.#stopping.signal.aborted) return leaveCluster(database, id)
+    if (!this.#isLost || this.#stopping.signal.aborted) return deregister(database, id)
     this.#id = id
     this.#isLost = false
     this.#heardAt = at
     this.#since = at
-    this.#setAlarm(begunAt)
+    this.#setAlarm(startedAt)
   }
 
   live(): Membership {
     const loops = [
       this.#start('membership: heartbeat', this.#timings.beatMs, () => this.#beat()),
-      this.#start('membership: check of the others', this.#timings.lookMs, () => this.#look()),
+      this.#start('membership: check of the others', this.#timings.pollMs, () => this.#look()),
     ]
     const id = () => this.#id
     let stopped: Promise<void> | null = null
@@ -117,51 +117,52 @@ class LivingMember {
   async #beat(): Promise<void> {
     if (this.#isLost) return this.join()
     const id = this.#id
-    const begunAt = this.#clock.ticks()
-    const at = await beat(this.#parts.database, id)
+    const startedAt = this.#clock.monotonicNow()
+    const at = await heartbeat(this.#deps.database, id)
     // One that was sent before may be answered later.
     if (id !== this.#id || this.#isLost || this.#stopping.signal.aborted) return
     if (at === null) return this.#lose()
     if (at < this.#heardAt || at - this.#heardAt > this.#timings.touchMs) this.#since = at
     this.#heardAt = at
-    this.#setAlarm(begunAt)
+    this.#setAlarm(startedAt)
   }
 
   /** The others count from when the beat came in, which was later than when it went out. */
-  #setAlarm(begunAt: number) {
-    if (begunAt < this.#begunAt) return
-    this.#begunAt = begunAt
+  #setAlarm(startedAt: number) {
+    if (startedAt < this.#startedAt) return
+    this.#startedAt = startedAt
     this.#cancelAlarm?.()
-    const leftMs = begunAt + this.#timings.silentMs - this.#clock.ticks()
-    this.#cancelAlarm = this.#clock.after(leftMs, () => tell(this.#listeners.silent))
+    const leftMs = startedAt + this.#timings.silentMs - this.#clock.monotonicNow()
+    this.#cancelAlarm = this.#clock.after(leftMs, () => notify(this.#listeners.silent))
   }
 
   #lose(): Promise<void> {
     this.#isLost = true
-    this.#parts.log.warn('taken for dead by others: what was under way ends', { member: this.#id })
-    tell(this.#listeners.lost)
+    this.#deps.log.warn('taken for dead by others: what was under way ends', { member: this.#id })
+    notify(this.#listeners.lost)
     return this.join()
   }
 
   async #look(): Promise<void> {
-    const { database, log, egresses } = this.#parts
+    const { database, log, egresses } = this.#deps
     const { deadMs, touchMs } = this.#timings
     const members = await liveMembers(database)
     const names = new Set([...egresses, ...members.flatMap(member => member.egresses)])
     this.#egresses = [...names].sort()
-    if (members.some(({ quietMs }) => quietMs < 0)) await clampMembers(database)
+    if (members.some(({ quietMs }) => quietMs < 0)) await fixFutureHeartbeats(database)
     if (members.some(({ quietMs }) => quietMs > deadMs)) {
       const own = { by: this.#id, since: this.#since, heardAt: this.#heardAt }
       const o = { ...own, deadMs, freshMs: touchMs }
-      for (const member of await buryDead(database, o)) log.warn('a member is dead', { member })
+      for (const member of await expireMembers(database, o))
+        log.warn('a member is dead', { member })
     }
-    await returnOrphans(database)
+    await releaseOrphanedClaims(database)
   }
 
   #start(name: string, everyMs: number, run: () => Promise<void>): Loop {
     const { retryMs } = this.#timings
     return startLoop({
-      ...{ name, everyMs, clock: this.#clock, log: this.#parts.log },
+      ...{ name, everyMs, clock: this.#clock, log: this.#deps.log },
       // An outage must cost no member its life, so the wait does not grow.
       ...{ retryMs, retryMaxMs: retryMs },
       ...{ signal: this.#stopping.signal, run: () => this.#inTime(run()) },
@@ -170,11 +171,11 @@ class LivingMember {
 
   /** Rejects what takes too long, so that it is retried beside it: its connection may be dead. */
   async #inTime(done: Promise<void>): Promise<void> {
-    const { patienceMs } = this.#timings
+    const { timeoutMs } = this.#timings
     const either = new AbortController()
     const signal = AbortSignal.any([either.signal, this.#stopping.signal])
-    const late = sleep(this.#clock, patienceMs, signal).then(() => {
-      throw new Error(`it takes longer than ${patienceMs} ms`)
+    const late = sleep(this.#clock, timeoutMs, signal).then(() => {
+      throw new Error(`it takes longer than ${timeoutMs} ms`)
     })
     try {
       await Promise.race([done, late])
@@ -188,8 +189,8 @@ class LivingMember {
     await Promise.all(loops.map(loop => loop.stop()))
     this.#cancelAlarm?.()
     // Where that fails the others find out by themselves.
-    await leaveCluster(this.#parts.database, this.#id).catch(error =>
-      this.#parts.log.error('membership: leaving failed', { why: messageOf(error) }),
+    await deregister(this.#deps.database, this.#id).catch(error =>
+      this.#deps.log.error('membership: leaving failed', { why: errorMessage(error) }),
     )
   }
 }
@@ -201,6 +202,6 @@ function listen(listeners: Listeners, call: () => void): () => void {
   return () => void listeners.delete(call)
 }
 
-function tell(listeners: Listeners) {
+function notify(listeners: Listeners) {
   for (const call of [...listeners]) call()
 }

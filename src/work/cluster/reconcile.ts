@@ -1,26 +1,26 @@
-import { breathe, type Clock } from '../../base/clock.ts'
+import { type Clock, yieldToEventLoop } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { type Loop, startLoop } from '../../base/loop.ts'
 import type { Random } from '../../base/random.ts'
-import type { Fleet } from '../../probe/egress/fleet.ts'
+import type { EgressPool } from '../../probe/egress/fleet.ts'
 import type { Queue } from '../../queue/queue.ts'
 import {
-  type Bound,
-  isOurRound,
-  overdueBound,
-  overdueOperators,
-  unroutedJobs,
+  isOwnRound,
+  jobsWithoutTask,
+  operatorsWithoutTask,
+  overduePinnedItems,
+  type PinnedItems,
 } from '../../store/cluster/missing.ts'
 import type { Database } from '../../store/database.ts'
-import { freeItems, type Waiting } from '../../store/job/claims.ts'
+import { unpinItems, type Waiting } from '../../store/job/claims.ts'
 import { probeKind, type Slot, slotKey } from '../probe/entries.ts'
 import { type ClusterTimings, DEFAULT_CLUSTER_TIMINGS } from './cluster-timings.ts'
 import { EgressAbsence } from './egress-absence.ts'
 
-export type ReconcileParts = {
+export type ReconcileDeps = {
   readonly database: Database
   readonly queue: Queue
-  readonly fleet: Fleet
+  readonly egressPool: EgressPool
   /** Names of the egresses that some living member asks by. */
   readonly egresses: () => readonly string[]
   readonly random: Random
@@ -36,10 +36,10 @@ const PAGES_MAX = 10
  * Puts into the queue what is missing there: the store tells what there is to do, and an entry may be lost with the
  * process that was about to put it.
  */
-export function startReconcile(parts: ReconcileParts): Loop {
-  const { database, random, log, timings = DEFAULT_CLUSTER_TIMINGS } = parts
+export function startReconcile(deps: ReconcileDeps): Loop {
+  const { database, random, log, timings = DEFAULT_CLUSTER_TIMINGS } = deps
   const { reconcileMinMs, reconcileSpreadMs } = timings
-  const round = new Round(parts)
+  const round = new Round(deps)
   return startLoop({
     ...{ name: 'reconciliation', clock: database.clock, log },
     everyMs: () => reconcileMinMs + random.below(reconcileSpreadMs),
@@ -48,60 +48,62 @@ export function startReconcile(parts: ReconcileParts): Loop {
 }
 
 class Round {
-  readonly #parts: ReconcileParts
+  readonly #deps: ReconcileDeps
   readonly #clock: Clock
   readonly #timings: ClusterTimings
   readonly #absence: EgressAbsence
   /** Where the last round ended. */
   #after: Waiting = BEGINNING
 
-  constructor(parts: ReconcileParts) {
-    this.#parts = parts
-    this.#clock = parts.database.clock
-    this.#timings = parts.timings ?? DEFAULT_CLUSTER_TIMINGS
+  constructor(deps: ReconcileDeps) {
+    this.#deps = deps
+    this.#clock = deps.database.clock
+    this.#timings = deps.timings ?? DEFAULT_CLUSTER_TIMINGS
     this.#absence = new EgressAbsence(this.#clock)
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { database, queue, egresses } = this.#parts
+    const { database, queue, egresses } = this.#deps
     this.#absence.note(egresses())
-    if (!(await isOurRound(database, this.#timings.reconcileMinMs))) return
-    await queue.putAll('route', await unroutedJobs(database))
+    if (!(await isOwnRound(database, this.#timings.reconcileMinMs))) return
+    await queue.putAll('route', await jobsWithoutTask(database))
     await this.#putOperators(signal)
     await this.#putBound()
   }
 
   async #putOperators(signal: AbortSignal): Promise<void> {
-    const { database, fleet } = this.#parts
+    const { database, egressPool } = this.#deps
     const dueBefore = this.#dueBefore
     for (let pages = 0; pages < PAGES_MAX && !signal.aborted; pages++) {
       const page = { after: this.#after, max: PAGE_MAX, dueBefore }
-      const { operators, next } = await overdueOperators(database, page)
-      await this.#put(operators.map(operator => ({ operator, egress: fleet.firstFor(operator) })))
+      const { operators, next } = await operatorsWithoutTask(database, page)
+      await this.#put(
+        operators.map(operator => ({ operator, egress: egressPool.primaryFor(operator) })),
+      )
       this.#after = next ?? BEGINNING
       if (next === null) return
-      await breathe()
+      await yieldToEventLoop()
     }
   }
 
   async #putBound(): Promise<void> {
-    const { database, fleet } = this.#parts
-    const bound = await overdueBound(database, this.#dueBefore)
+    const { database, egressPool } = this.#deps
+    const bound = await overduePinnedItems(database, this.#dueBefore)
     for (const one of bound.filter(each => this.#isFree(each))) {
-      await freeItems(database, one)
-      await this.#put([{ operator: one.operator, egress: fleet.firstFor(one.operator) }])
+      await unpinItems(database, one)
+      await this.#put([{ operator: one.operator, egress: egressPool.primaryFor(one.operator) }])
     }
     await this.#put(bound.filter(each => this.#isAsked(each)))
   }
 
   /** Nobody asks by its egress any more, or not that operator. */
-  #isFree({ operator, egress }: Bound): boolean {
+  #isFree({ operator, egress }: PinnedItems): boolean {
     if (this.#absence.isPresent(egress))
-      return !this.#parts.fleet.inOrder(operator).includes(egress)
+      return !this.#deps.egressPool.ranked(operator).includes(egress)
     return this.#absence.ofMs(egress) >= this.#timings.absentMs
   }
 
-  #isAsked(bound: Bound): boolean {
+  #isAsked(bound: PinnedItems): boolean {
     return this.#absence.isPresent(bound.egress) && !this.#isFree(bound)
   }
 
@@ -112,7 +114,7 @@ class Round {
   async #put(slots: readonly Slot[]): Promise<void> {
     for (const [egress, its] of Map.groupBy(slots, slot => slot.egress)) {
       const keys = new Set(its.map(({ operator }) => slotKey(operator, 0)))
-      await this.#parts.queue.putAll(probeKind(egress), [...keys])
+      await this.#deps.queue.putAll(probeKind(egress), [...keys])
     }
   }
 }

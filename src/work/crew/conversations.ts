@@ -1,34 +1,34 @@
 import type { Priority } from '../../base/priority.ts'
-import { Places } from '../../probe/places.ts'
-import type { Lease, NextDue } from '../../queue/queue.ts'
+import { ConnectionSemaphore } from '../../probe/places.ts'
+import type { Lease, Reschedule } from '../../queue/queue.ts'
 import type { Slot } from '../probe/entries.ts'
 import { type ProbeWork, probeItems, recheckSlot } from '../probe/probe-items.ts'
-import type { CrewMembership } from '../start-worker.ts'
+import type { WorkerMembership } from '../start-worker.ts'
 
-export type ConversationParts = Omit<ProbeWork, 'lost' | 'holder'> & {
+export type ProbeExecutorDeps = Omit<ProbeWork, 'lost' | 'holder'> & {
   readonly concurrency: number
-  readonly cluster: CrewMembership | null
+  readonly cluster: WorkerMembership | null
   /** Requests that go first; null: there are none. */
   readonly priority: Pick<Priority, 'startProbe'> | null
 }
 
 /** Conversations with operators, so many at the same time over all egresses. */
-export class Conversations {
-  readonly #parts: ConversationParts
-  readonly #places: Places
+export class ProbeExecutor {
+  readonly #deps: ProbeExecutorDeps
+  readonly #places: ConnectionSemaphore
   /** Aborts when the others took us for dead, or are about to; then there is another. */
   #lost = new AbortController()
   /** The member under which items were claimed last, and the one that is lost. */
   #holder: string | null = null
-  #lostHolder: string | null = null
+  #lostOwner: string | null = null
   readonly #forget: () => void
 
-  constructor(parts: ConversationParts) {
-    this.#parts = parts
-    this.#places = new Places(parts.concurrency)
+  constructor(deps: ProbeExecutorDeps) {
+    this.#deps = deps
+    this.#places = new ConnectionSemaphore(deps.concurrency)
     const forget = [
-      parts.cluster?.onLost(() => this.#lose()),
-      parts.cluster?.onSilent(() => this.#abort()),
+      deps.cluster?.onLost(() => this.#lose()),
+      deps.cluster?.onSilent(() => this.#abort()),
     ]
     this.#forget = () => {
       for (const end of forget) end?.()
@@ -39,10 +39,10 @@ export class Conversations {
    * One conversation for a slot; gives when it is due again. On a shared queue its entry goes from hand to hand for each,
    * which was measured to cost nothing beside what a conversation takes.
    */
-  async serve(slot: Slot, lease: Lease): Promise<NextDue> {
-    const { stopping, database, timings } = this.#parts
+  async serve(slot: Slot, lease: Lease): Promise<Reschedule> {
+    const { stopping, database, timings } = this.#deps
     const handBack = await this.#places.take()
-    const endProbe = await this.#parts.priority?.startProbe()
+    const endProbe = await this.#deps.priority?.startProbe()
     try {
       // It may have waited for its place until now.
       if (stopping.aborted || lease.lost.aborted) return { dueAt: database.clock.now() }
@@ -55,8 +55,8 @@ export class Conversations {
   }
 
   /** When a slot is due again that was given up. */
-  recheck(slot: Slot): Promise<NextDue> {
-    return recheckSlot(this.#parts, slot)
+  recheck(slot: Slot): Promise<Reschedule> {
+    return recheckSlot(this.#deps, slot)
   }
 
   /** Nobody tells us of a loss any more. */
@@ -64,18 +64,18 @@ export class Conversations {
     this.#forget()
   }
 
-  #converse(slot: Slot, lease: Lease): Promise<NextDue> {
-    this.#holder = this.#parts.cluster?.id ?? null
+  #converse(slot: Slot, lease: Lease): Promise<Reschedule> {
+    this.#holder = this.#deps.cluster?.id ?? null
     const lost = AbortSignal.any([lease.lost, this.#lost.signal])
-    return probeItems({ ...this.#parts, lost, holder: this.#holder }, slot)
+    return probeItems({ ...this.#deps, lost, holder: this.#holder }, slot)
   }
 
   get #isLost(): boolean {
-    return this.#lostHolder !== null && this.#parts.cluster?.id === this.#lostHolder
+    return this.#lostOwner !== null && this.#deps.cluster?.id === this.#lostOwner
   }
 
   #lose() {
-    this.#lostHolder = this.#holder
+    this.#lostOwner = this.#holder
     this.#abort()
   }
 

@@ -1,7 +1,7 @@
 import { SECOND } from '../../base/clock.ts'
 
 /** Intervals and timeouts of the work on jobs, in ms. */
-export type CrewTimings = {
+export type WorkerTimings = {
   /** How often jobs are looked at that a client waits for. */
   readonly awaitedMs: number
   /** How soon it is noticed that a job ended in another process. */
@@ -14,7 +14,7 @@ export type CrewTimings = {
    * How often claimed items are looked for that no conversation has. Longer than any statement
    * takes: what is missing in two looks is lost.
    */
-  readonly strayLookMs: number
+  readonly orphanPollMs: number
   /** Wait after a job or a group of results could not be stored. */
   readonly retryMs: number
   /** Results of so much time are committed together. */
@@ -36,12 +36,12 @@ export type CrewTimings = {
   readonly withdrawalLookMs: number
 }
 
-export const DEFAULT_CREW_TIMINGS: CrewTimings = {
+export const DEFAULT_WORKER_TIMINGS: WorkerTimings = {
   awaitedMs: SECOND / 2,
   endedMs: 2 * SECOND,
   absentMs: 2 * SECOND,
   rejoinMs: SECOND / 2,
-  strayLookMs: 15 * SECOND,
+  orphanPollMs: 15 * SECOND,
   retryMs: SECOND,
   groupMs: 50,
   drainMs: 5 * SECOND,

@@ -1,25 +1,25 @@
 import { sleep } from '../../base/clock.ts'
-import type { Remembered } from '../../engine/memory.ts'
+import type { CachedAnswer } from '../../engine/memory.ts'
 import { memoryQueue } from '../../queue/memory-queue.ts'
-import type { Lease, NextDue, Queue, Worker } from '../../queue/queue.ts'
-import { beginJob, openAmong } from '../../store/cluster/shared-jobs.ts'
-import { isOfStorage } from '../../store/database.ts'
+import type { Lease, Queue, Reschedule, Worker } from '../../queue/queue.ts'
+import { beginJob, openJobsAmong } from '../../store/cluster/shared-jobs.ts'
+import { isStorageError } from '../../store/database.ts'
 import { refuseCancelled, startJob } from '../../store/job/course.ts'
 import { findJob, type Job } from '../../store/job/jobs.ts'
 import { Claims } from '../probe/claim.ts'
-import { directEntries, gatheredEntries, operatorOf, probeKind } from '../probe/entries.ts'
-import { Slots } from '../probe/slots.ts'
-import { Recorder } from '../record/recorder.ts'
+import { directTasks, gatheredTasks, operatorOf, probeKind } from '../probe/entries.ts'
+import { ProbeScheduler } from '../probe/slots.ts'
+import { ResultWriter } from '../record/recorder.ts'
 import { routeItems } from '../route/route-items.ts'
-import type { CrewMembership, WorkerParts } from '../start-worker.ts'
-import { Conversations } from './conversations.ts'
-import { type CrewTimings, DEFAULT_CREW_TIMINGS } from './crew-timings.ts'
-import { type List, Lists } from './lists.ts'
-import { Looks } from './looks.ts'
+import type { WorkerDeps, WorkerMembership } from '../start-worker.ts'
+import { ProbeExecutor } from './conversations.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './crew-timings.ts'
+import { type ActiveJob, ActiveJobs } from './lists.ts'
+import { ChangePoller } from './looks.ts'
 import { Resumption } from './resumption.ts'
-import { Strays } from './strays.ts'
-import { Taking } from './taking.ts'
-import { Waiters } from './waiters.ts'
+import { OrphanedClaims } from './strays.ts'
+import { JobStarter } from './taking.ts'
+import { JobWaiters } from './waiters.ts'
 
 /** Lists that are routed at the same time; each has its share of what may be under way. */
 const ROUTES_MAX = 50
@@ -27,20 +27,20 @@ const ROUTES_MAX = 50
 const ROUTE_FAULTS_MAX = 3
 
 /** Those who work together on all lists: one routes, others ask, one records. */
-export class Crew {
-  readonly #parts: WorkerParts
-  readonly #cluster: CrewMembership | null
-  readonly #timings: CrewTimings
-  readonly #lists: Lists
-  readonly #waiters = new Waiters<Job>()
+export class JobWorker {
+  readonly #deps: WorkerDeps
+  readonly #cluster: WorkerMembership | null
+  readonly #timings: WorkerTimings
+  readonly #lists: ActiveJobs
+  readonly #waiters = new JobWaiters<Job>()
   readonly #queue: Queue
-  readonly #slots: Slots
-  readonly #recorder: Recorder
+  readonly #slots: ProbeScheduler
+  readonly #recorder: ResultWriter
   readonly #resumption: Resumption
-  readonly #conversations: Conversations
-  readonly #taking: Taking
+  readonly #executor: ProbeExecutor
+  readonly #taking: JobStarter
   /** What others wrote is looked for; null: there are no others. */
-  readonly #looks: Looks | null
+  readonly #looks: ChangePoller | null
   readonly #workers: Worker[]
   /** Lists that are being routed. */
   readonly #routing = new Set<string>()
@@ -48,41 +48,42 @@ export class Crew {
   readonly #abort = new AbortController()
   #stopped: Promise<void> | null = null
 
-  constructor(parts: WorkerParts) {
-    const { database, log, keepsTrying = true, cluster = null, priority = null } = parts
-    const { timings = DEFAULT_CREW_TIMINGS } = parts
+  constructor(deps: WorkerDeps) {
+    const { database, log, keepsTrying = true, cluster = null, priority = null } = deps
+    const { timings = DEFAULT_WORKER_TIMINGS } = deps
     const { clock } = database
     const [stopping, abort] = [this.#stopping.signal, this.#abort.signal]
-    this.#parts = parts
+    this.#deps = deps
     this.#cluster = cluster
     this.#timings = timings
-    this.#queue = parts.queue ?? memoryQueue(clock, log)
-    const find = (ids: readonly string[]) => openAmong(database, ids)
-    this.#lists = new Lists({ ...parts, timings, clock, find: cluster === null ? null : find })
+    this.#queue = deps.queue ?? memoryQueue(clock, log)
+    const find = (ids: readonly string[]) => openJobsAmong(database, ids)
+    this.#lists = new ActiveJobs({ ...deps, timings, clock, find: cluster === null ? null : find })
     const entries =
-      cluster === null ? directEntries(this.#queue) : gatheredEntries(this.#queue, clock, timings)
-    this.#slots = new Slots(entries, clock, cluster !== null, timings)
-    this.#recorder = new Recorder({
-      ...{ ...parts, keepsTrying, timings, priority },
+      cluster === null ? directTasks(this.#queue) : gatheredTasks(this.#queue, clock, timings)
+    this.#slots = new ProbeScheduler(entries, clock, cluster !== null, timings)
+    this.#recorder = new ResultWriter({
+      ...{ ...deps, keepsTrying, timings, priority },
       onProgress: job => this.#onProgress(job),
       onLost: jobId => void this.#onLost(jobId),
       onFailure: (jobId, error) => this.#giveUp(jobId, error),
     })
     this.#resumption = new Resumption(database, this.#slots)
-    this.#taking = new Taking({
+    this.#taking = new JobStarter({
       ...{ database, log, keepsTrying, stopping, retryMs: timings.retryMs },
-      begin: (jobId, isOver) => this.#begin(jobId, isOver),
+      begin: (jobId, isDone) => this.#begin(jobId, isDone),
       onFailure: (jobId, error) => this.#giveUp(jobId, error),
     })
-    this.#conversations = new Conversations({
-      ...{ ...parts, cluster, stopping, abort, timings, priority },
+    this.#executor = new ProbeExecutor({
+      ...{ ...deps, cluster, stopping, abort, timings, priority },
       ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
       claims: new Claims(database, this.#lists),
-      strays: cluster === null ? null : new Strays({ database, log, cluster, stopping, timings }),
+      orphans:
+        cluster === null ? null : new OrphanedClaims({ database, log, cluster, stopping, timings }),
     })
     const look = { database, log, lists: this.#lists, waiters: this.#waiters, stopping, timings }
     const onEnded = (jobId: string) => this.drop(jobId)
-    this.#looks = cluster === null ? null : new Looks({ ...look, onEnded })
+    this.#looks = cluster === null ? null : new ChangePoller({ ...look, onEnded })
     this.#workers = this.#work()
   }
 
@@ -95,9 +96,9 @@ export class Crew {
   drop(jobId: string): void {
     this.#taking.drop(jobId)
     this.#lists.drop(jobId)
-    void findJob(this.#parts.database, jobId).then(
-      job => this.#waiters.tell(jobId, job),
-      () => this.#waiters.tell(jobId, null),
+    void findJob(this.#deps.database, jobId).then(
+      job => this.#waiters.notify(jobId, job),
+      () => this.#waiters.notify(jobId, null),
     )
   }
 
@@ -105,7 +106,7 @@ export class Crew {
   async changed(jobId: string, signal: AbortSignal): Promise<Job | null> {
     if (this.#stopping.signal.aborted) return null
     const next = this.#waiters.next(jobId, signal)
-    const job = await findJob(this.#parts.database, jobId)
+    const job = await findJob(this.#deps.database, jobId)
     if (job === null || job.finished_at !== null) return job
     this.#looks?.follow(job)
     return next
@@ -116,8 +117,8 @@ export class Crew {
     return { jobs: this.#lists.size + this.#taking.size, waiting, running }
   }
 
-  remember(entries: ReadonlyMap<string, Remembered>): void {
-    void this.#recorder.remember(entries)
+  cacheResult(entries: ReadonlyMap<string, CachedAnswer>): void {
+    void this.#recorder.cacheResult(entries)
   }
 
   stop(): Promise<void> {
@@ -126,7 +127,7 @@ export class Crew {
   }
 
   #work(): Worker[] {
-    const { concurrency, egresses } = this.#parts
+    const { concurrency, egresses } = this.#deps
     // Where others ask, they know who may; whoever asks nobody only begins jobs, and hears of them.
     if (egresses.length === 0) return []
     const route = (jobId: string, lease: Lease) => this.#route(jobId, lease)
@@ -134,8 +135,8 @@ export class Crew {
       const slotOf = (key: string) => ({ operator: operatorOf(key), egress })
       return this.#queue.work(
         probeKind(egress),
-        (key, lease) => this.#conversations.serve(slotOf(key), lease),
-        { concurrency, recheck: key => this.#conversations.recheck(slotOf(key)) },
+        (key, lease) => this.#executor.serve(slotOf(key), lease),
+        { concurrency, recheck: key => this.#executor.recheck(slotOf(key)) },
       )
     })
     // Who asks nobody leaves all of it to others.
@@ -144,20 +145,20 @@ export class Crew {
   }
 
   /** What was under way when the job was last worked on is asked again; what others ask about stays theirs. */
-  async #begin(jobId: string, isOver: () => boolean): Promise<void> {
-    const { database } = this.#parts
+  async #begin(jobId: string, isDone: () => boolean): Promise<void> {
+    const { database } = this.#deps
     const start = this.#cluster === null ? startJob : beginJob
-    const before = await this.#taking.patiently(() => findJob(database, jobId), isOver)
+    const before = await this.#taking.retryWhileBusy(() => findJob(database, jobId), isDone)
     if (before === null) return
-    const job = await this.#taking.patiently(() => start(database, jobId), isOver)
-    if (isOver() || job === null || job.finished_at !== null) return
+    const job = await this.#taking.retryWhileBusy(() => start(database, jobId), isDone)
+    if (isDone() || job === null || job.finished_at !== null) return
     const list = this.#lists.add(job)
-    const isResumed = before.state !== 'queued' && this.#parts.egresses.length > 0
+    const isResumed = before.state !== 'queued' && this.#deps.egresses.length > 0
     if (isResumed) await this.#resumption.take(list)
-    await this.#taking.patiently(() => this.#queue.put('route', jobId), isOver)
+    await this.#taking.retryWhileBusy(() => this.#queue.put('route', jobId), isDone)
   }
 
-  async #route(jobId: string, { lost }: Lease): Promise<NextDue> {
+  async #route(jobId: string, { lost }: Lease): Promise<Reschedule> {
     const stopping = AbortSignal.any([this.#stopping.signal, lost])
     const list = await this.#listToRoute(jobId)
     if (list === null) return 'done'
@@ -165,35 +166,35 @@ export class Crew {
     try {
       await routeItems(
         {
-          ...{ database: this.#parts.database, recorder: this.#recorder, routing: this.#routing },
+          ...{ database: this.#deps.database, recorder: this.#recorder, routing: this.#routing },
           stopping,
-          priority: this.#parts.priority ?? null,
-          onFiled: (list, operator) => this.#slots.gather(list, operator),
+          priority: this.#deps.priority ?? null,
+          onFiled: (list, operator) => this.#slots.onItemRouted(list, operator),
         },
         list,
       )
     } catch (error) {
-      if (isOfStorage(error) || ++list.routeFaults < ROUTE_FAULTS_MAX) throw error
+      if (isStorageError(error) || ++list.routeFaults < ROUTE_FAULTS_MAX) throw error
       await this.#recorder.fail(jobId, error)
     } finally {
       this.#routing.delete(jobId)
     }
-    await this.#slots.ripen(list)
+    await this.#slots.flushJob(list)
     // What is left of it another goes on with.
-    return stopping.aborted ? { dueAt: this.#parts.database.clock.now() } : 'done'
+    return stopping.aborted ? { dueAt: this.#deps.database.clock.now() } : 'done'
   }
 
   /** Where others work too, whoever has the entry begins the job. */
-  async #listToRoute(jobId: string): Promise<List | null> {
+  async #listToRoute(jobId: string): Promise<ActiveJob | null> {
     if (this.#cluster === null) return this.#lists.get(jobId) ?? null
-    const job = await beginJob(this.#parts.database, jobId)
+    const job = await beginJob(this.#deps.database, jobId)
     return job === null ? null : this.#lists.add(job)
   }
 
   #onProgress(job: Job) {
     if (job.finished_at !== null) this.#lists.drop(job.id)
-    this.#waiters.tell(job.id, job)
-    this.#parts.onProgress?.(job)
+    this.#waiters.notify(job.id, job)
+    this.#deps.onProgress?.(job)
   }
 
   /** Cancelled or deleted behind our back. */
@@ -201,7 +202,7 @@ export class Crew {
     if (this.#lists.get(jobId) === undefined) return
     this.drop(jobId)
     try {
-      const job = await findJob(this.#parts.database, jobId)
+      const job = await findJob(this.#deps.database, jobId)
       if (job !== null) refuseCancelled(job)
     } catch (error) {
       this.#giveUp(jobId, error)
@@ -210,11 +211,11 @@ export class Crew {
 
   #giveUp(jobId: string, error: unknown) {
     this.#lists.drop(jobId)
-    this.#parts.onFailure?.(jobId, error)
+    this.#deps.onFailure?.(jobId, error)
   }
 
   async #stop(): Promise<void> {
-    const { database, queue } = this.#parts
+    const { database, queue } = this.#deps
     this.#stopping.abort()
     this.#waiters.end()
     // The alarm is put away when all is quiet, or its timer would keep the process for nothing.
@@ -228,7 +229,7 @@ export class Crew {
     await sleep(database.clock, this.#timings.drainMs, quiet.signal)
     this.#abort.abort()
     await closing
-    this.#conversations.end()
+    this.#executor.end()
     await this.#taking.idle()
     await this.#recorder.stop()
   }

@@ -3,10 +3,10 @@ import { TtlMap } from '../../base/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { type JobOptions, parseJobOptions } from '../../store/job/options.ts'
-import { type CrewTimings, DEFAULT_CREW_TIMINGS } from './crew-timings.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './crew-timings.ts'
 
 /** A list that the worker has. */
-export type List = {
+export type ActiveJob = {
   readonly id: string
   readonly engine: Engine
   readonly options: JobOptions
@@ -22,26 +22,26 @@ export type List = {
   routeFaults: number
 }
 
-export type ListsParts = {
+export type ActiveJobsDeps = {
   readonly clock: Clock
   readonly engineFor: (job: Job) => Engine
   readonly wait: (job: Job) => boolean
   /** Looks up those of these jobs that are worked on; null: only what is added here is. */
   readonly find: ((ids: readonly string[]) => Promise<readonly Job[]>) | null
-  readonly timings?: Pick<CrewTimings, 'absentMs'>
+  readonly timings?: Pick<WorkerTimings, 'absentMs'>
 }
 
 const ABSENT_MAX = 20_000
 
 /** The lists of a worker. */
-export class Lists {
-  readonly #parts: ListsParts
-  readonly #lists = new Map<string, { list: List; end: AbortController }>()
+export class ActiveJobs {
+  readonly #deps: ActiveJobsDeps
+  readonly #lists = new Map<string, { list: ActiveJob; end: AbortController }>()
   readonly #absent: TtlMap<object>
 
-  constructor(parts: ListsParts) {
-    this.#parts = parts
-    this.#absent = new TtlMap({ sizeMax: ABSENT_MAX, clock: parts.clock })
+  constructor(deps: ActiveJobsDeps) {
+    this.#deps = deps
+    this.#absent = new TtlMap({ sizeMax: ABSENT_MAX, clock: deps.clock })
   }
 
   get size(): number {
@@ -52,13 +52,13 @@ export class Lists {
     return [...this.#lists.keys()]
   }
 
-  get(jobId: string): List | undefined {
+  get(jobId: string): ActiveJob | undefined {
     return this.#lists.get(jobId)?.list
   }
 
   /** Those of these that are worked on, in their order: where others work too, one that is met first is looked up. */
-  async meet(ids: readonly string[]): Promise<List[]> {
-    const { find, timings = DEFAULT_CREW_TIMINGS } = this.#parts
+  async load(ids: readonly string[]): Promise<ActiveJob[]> {
+    const { find, timings = DEFAULT_WORKER_TIMINGS } = this.#deps
     const unknown = ids.filter(id => !this.#lists.has(id) && this.#absent.get(id) === undefined)
     if (find !== null && unknown.length > 0) {
       for (const job of await find(unknown)) this.add(job)
@@ -68,11 +68,11 @@ export class Lists {
   }
 
   /** One that is there already stays as it is. */
-  add(job: Job): List {
+  add(job: Job): ActiveJob {
     const known = this.get(job.id)
     if (known !== undefined) return known
     this.#absent.delete(job.id)
-    const { engineFor, wait } = this.#parts
+    const { engineFor, wait } = this.#deps
     const end = new AbortController()
     const kept = { operators: new Set<string>(), faults: new Map<number, number>() }
     const its = {

@@ -1,41 +1,41 @@
 import type { Log } from '../../base/log.ts'
 import { type Loop, type LoopOptions, startLoop } from '../../base/loop.ts'
-import { jobsAmong, openAmong } from '../../store/cluster/shared-jobs.ts'
+import { jobsAmong, openJobsAmong } from '../../store/cluster/shared-jobs.ts'
 import type { Database } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import type { CrewTimings } from './crew-timings.ts'
-import type { Lists } from './lists.ts'
-import type { Waiters } from './waiters.ts'
+import type { WorkerTimings } from './crew-timings.ts'
+import type { ActiveJobs } from './lists.ts'
+import type { JobWaiters } from './waiters.ts'
 
-export type LookParts = {
+export type ChangePollerDeps = {
   readonly database: Database
   readonly log: Log
-  readonly lists: Lists
-  readonly waiters: Waiters<Job>
+  readonly lists: ActiveJobs
+  readonly waiters: JobWaiters<Job>
   /** Called for a job that is not worked on any more. */
   readonly onEnded: (jobId: string) => void
   readonly stopping: AbortSignal
-  readonly timings: Pick<CrewTimings, 'awaitedMs' | 'endedMs'>
+  readonly timings: Pick<WorkerTimings, 'awaitedMs' | 'endedMs'>
 }
 
 /** Looks for what other members wrote: jobs that ended, and changes that somebody waits for. */
-export class Looks {
-  readonly #parts: LookParts
+export class ChangePoller {
+  readonly #deps: ChangePollerDeps
   /** How awaited jobs stood when they were last looked at. */
   readonly #stands = new Map<string, string>()
   /** Runs while somebody waits. */
   #following: Loop | null = null
 
-  constructor(parts: LookParts) {
-    this.#parts = parts
-    const { endedMs: everyMs } = parts.timings
+  constructor(deps: ChangePollerDeps) {
+    this.#deps = deps
+    const { endedMs: everyMs } = deps.timings
     this.#start({ name: 'the poll for ended jobs', everyMs, run: () => this.#lookForEnded() })
   }
 
   /** Somebody waits for the next change of a job that stands so. */
   follow(job: Job): void {
     if (!this.#stands.has(job.id)) this.#stands.set(job.id, standOf(job))
-    const { awaitedMs: everyMs } = this.#parts.timings
+    const { awaitedMs: everyMs } = this.#deps.timings
     this.#following ??= this.#start({
       ...{ name: 'the poll for awaited jobs', everyMs, startAfterMs: everyMs },
       run: () => this.#lookForAwaited(),
@@ -43,7 +43,7 @@ export class Looks {
   }
 
   #start(o: Pick<LoopOptions, 'name' | 'everyMs' | 'startAfterMs' | 'run'>): Loop {
-    const { database, log, stopping: signal } = this.#parts
+    const { database, log, stopping: signal } = this.#deps
     return startLoop({ ...o, clock: database.clock, log, signal })
   }
 
@@ -54,7 +54,7 @@ export class Looks {
   }
 
   async #lookForAwaited(): Promise<void> {
-    const { database, waiters } = this.#parts
+    const { database, waiters } = this.#deps
     const ids = waiters.keys
     if (ids.length === 0) return this.#endFollowing()
     const jobs = new Map((await jobsAmong(database, ids)).map(job => [job.id, job]))
@@ -63,17 +63,17 @@ export class Looks {
       const stand = job === null ? '' : standOf(job)
       if (stand === this.#stands.get(id)) continue
       this.#stands.set(id, stand)
-      waiters.tell(id, job)
+      waiters.notify(id, job)
     }
     const awaited = new Set(waiters.keys)
     for (const id of this.#stands.keys()) if (!awaited.has(id)) this.#stands.delete(id)
   }
 
   async #lookForEnded(): Promise<void> {
-    const { database, lists, onEnded } = this.#parts
+    const { database, lists, onEnded } = this.#deps
     const ids = lists.ids
     if (ids.length === 0) return
-    const open = new Set((await openAmong(database, ids)).map(({ id }) => id))
+    const open = new Set((await openJobsAmong(database, ids)).map(({ id }) => id))
     for (const id of ids) if (!open.has(id)) onEnded(id)
   }
 }

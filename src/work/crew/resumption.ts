@@ -1,8 +1,8 @@
-import { breathe } from '../../base/clock.ts'
+import { yieldToEventLoop } from '../../base/clock.ts'
 import type { Database } from '../../store/database.ts'
-import { boundItems, freeItems, type Waiting, waitingPage } from '../../store/job/claims.ts'
-import type { Slots } from '../probe/slots.ts'
-import type { List } from './lists.ts'
+import { pinnedItems, unpinItems, type Waiting, waitingPage } from '../../store/job/claims.ts'
+import type { ProbeScheduler } from '../probe/slots.ts'
+import type { ActiveJob } from './lists.ts'
 
 /** Pairs of operator and list that are read together. */
 const PAGE_MAX = 1_000
@@ -10,17 +10,17 @@ const PAGE_MAX = 1_000
 /** Puts the operators of lists to work that were worked on before: the queue is rebuilt from the store. */
 export class Resumption {
   readonly #database: Database
-  readonly #slots: Slots
-  readonly #waiting = new Map<string, List>()
+  readonly #slots: ProbeScheduler
+  readonly #waiting = new Map<string, ActiveJob>()
   #running: Promise<void> = Promise.resolve()
 
-  constructor(database: Database, slots: Slots) {
+  constructor(database: Database, slots: ProbeScheduler) {
     this.#database = database
     this.#slots = slots
   }
 
   /** Lists that are taken together, as at a start, are looked through together: all are in one index. */
-  take(list: List): Promise<void> {
+  take(list: ActiveJob): Promise<void> {
     this.#waiting.set(list.id, list)
     const run = this.#running.then(() => this.#resume())
     this.#running = run.catch(() => {})
@@ -38,21 +38,21 @@ export class Resumption {
       for (const { operator, jobId } of page) {
         const engine = lists.get(jobId)?.engine
         if (engine === undefined) continue
-        await this.#slots.put({ operator, egress: engine.fleet.firstFor(operator) })
+        await this.#slots.put({ operator, egress: engine.egressPool.primaryFor(operator) })
       }
       const last = page.at(-1)
       if (last === undefined) return
       after = last
-      await breathe()
+      await yieldToEventLoop()
     }
   }
 
   /** Items whose egress the settings no longer have, or no longer for their operator, may be asked by any. */
-  async #putBound({ id, engine }: List): Promise<void> {
-    for (const slot of await boundItems(this.#database, id)) {
+  async #putBound({ id, engine }: ActiveJob): Promise<void> {
+    for (const slot of await pinnedItems(this.#database, id)) {
       const { operator, egress } = slot
-      if (engine.fleet.inOrder(operator).includes(egress)) await this.#slots.put(slot)
-      else await freeItems(this.#database, { jobId: id, operator, egress })
+      if (engine.egressPool.ranked(operator).includes(egress)) await this.#slots.put(slot)
+      else await unpinItems(this.#database, { jobId: id, operator, egress })
     }
   }
 }

@@ -1,34 +1,34 @@
 import type { Log } from '../../base/log.ts'
 import { startLoop } from '../../base/loop.ts'
-import { giveBack, type HeldItem, itemsHeldBy } from '../../store/cluster/held-items.ts'
+import { type HeldItem, itemsOf, releaseItems } from '../../store/cluster/held-items.ts'
 import type { Database } from '../../store/database.ts'
-import type { CrewMembership } from '../start-worker.ts'
-import type { CrewTimings } from './crew-timings.ts'
+import type { WorkerMembership } from '../start-worker.ts'
+import type { WorkerTimings } from './crew-timings.ts'
 
-export type StrayParts = {
+export type OrphanedClaimsDeps = {
   readonly database: Database
   readonly log: Log
-  readonly cluster: CrewMembership
+  readonly cluster: WorkerMembership
   readonly stopping: AbortSignal
-  readonly timings: Pick<CrewTimings, 'strayLookMs'>
+  readonly timings: Pick<WorkerTimings, 'orphanPollMs'>
 }
 
 /**
  * Items that this member has claimed, as the store says, and that nobody asks about: the answer to the claim was lost
  * with its connection. Nobody else would take them while the member lives.
  */
-export class Strays {
-  readonly #parts: StrayParts
+export class OrphanedClaims {
+  readonly #deps: OrphanedClaimsDeps
   readonly #inHand = new Set<string>()
   #seen: ReadonlySet<string> = new Set()
   #isSuspected = false
 
-  constructor(parts: StrayParts) {
-    this.#parts = parts
-    const { database, log, stopping: signal, timings } = parts
+  constructor(deps: OrphanedClaimsDeps) {
+    this.#deps = deps
+    const { database, log, stopping: signal, timings } = deps
     startLoop({
       ...{ name: 'the check for lost claims', clock: database.clock, log, signal },
-      ...{ everyMs: timings.strayLookMs, startAfterMs: timings.strayLookMs },
+      ...{ everyMs: timings.orphanPollMs, startAfterMs: timings.orphanPollMs },
       run: () => this.#look(),
     })
   }
@@ -49,22 +49,22 @@ export class Strays {
   /** Where that fails now, it is done later. */
   async giveBack(items: readonly HeldItem[], holder: string | null): Promise<void> {
     if (holder === null) return
-    await giveBack(this.#parts.database, holder, items).catch(() => this.suspect())
+    await releaseItems(this.#deps.database, holder, items).catch(() => this.suspect())
   }
 
   async #look(): Promise<void> {
     if (!this.#isSuspected) return
-    const { database, cluster, log } = this.#parts
+    const { database, cluster, log } = this.#deps
     const holder = cluster.id
-    const held = await itemsHeldBy(database, holder)
-    const strays = held.filter(item => !this.#inHand.has(keyOf(item)))
-    const twice = strays.filter(item => this.#seen.has(keyOf(item)))
+    const held = await itemsOf(database, holder)
+    const orphans = held.filter(item => !this.#inHand.has(keyOf(item)))
+    const twice = orphans.filter(item => this.#seen.has(keyOf(item)))
     if (twice.length > 0) {
-      await giveBack(database, holder, twice)
+      await releaseItems(database, holder, twice)
       log.info('items that nobody asked about are given back', { items: twice.length })
     }
-    this.#seen = new Set(strays.map(keyOf))
-    this.#isSuspected = strays.length > twice.length
+    this.#seen = new Set(orphans.map(keyOf))
+    this.#isSuspected = orphans.length > twice.length
   }
 }
 

@@ -1,15 +1,15 @@
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { retry } from '../../base/retry.ts'
-import { type Database, isOfStorage } from '../../store/database.ts'
+import { type Database, isStorageError } from '../../store/database.ts'
 
-export type TakingParts = {
+export type JobStarterDeps = {
   readonly database: Database
   readonly log: Log
   /** False: what cannot be stored now is not tried again. */
   readonly keepsTrying: boolean
   /** Takes a job up; `isOver` tells when that is not wanted any more. */
-  readonly begin: (jobId: string, isOver: () => boolean) => Promise<void>
+  readonly begin: (jobId: string, isDone: () => boolean) => Promise<void>
   readonly onFailure: (jobId: string, error: unknown) => void
   readonly stopping: AbortSignal
   /** Wait after a job could not be taken up because of the disk. */
@@ -17,12 +17,12 @@ export type TakingParts = {
 }
 
 /** Jobs that are being taken up, each once at a time. */
-export class Taking {
-  readonly #parts: TakingParts
+export class JobStarter {
+  readonly #deps: JobStarterDeps
   readonly #runs = new Map<string, { run: Promise<void>; dropped: boolean }>()
 
-  constructor(parts: TakingParts) {
-    this.#parts = parts
+  constructor(deps: JobStarterDeps) {
+    this.#deps = deps
   }
 
   get size(): number {
@@ -30,12 +30,12 @@ export class Taking {
   }
 
   take(jobId: string): void {
-    const { stopping, begin, onFailure } = this.#parts
+    const { stopping, begin, onFailure } = this.#deps
     if (stopping.aborted || this.#runs.has(jobId)) return
     const taking = { run: Promise.resolve(), dropped: false }
     this.#runs.set(jobId, taking)
-    const isOver = () => taking.dropped || stopping.aborted
-    taking.run = begin(jobId, isOver)
+    const isDone = () => taking.dropped || stopping.aborted
+    taking.run = begin(jobId, isDone)
       .catch(error => onFailure(jobId, error))
       .finally(() => this.#runs.delete(jobId))
   }
@@ -46,13 +46,15 @@ export class Taking {
   }
 
   /** Runs one step of it, again and again while that cannot be stored. */
-  patiently<T>(run: () => Promise<T>, isOver: () => boolean): Promise<T> {
-    const { keepsTrying, database, log, stopping, retryMs } = this.#parts
+  retryWhileBusy<T>(run: () => Promise<T>, isDone: () => boolean): Promise<T> {
+    const { keepsTrying, database, log, stopping, retryMs } = this.#deps
     return retry(run, {
       ...{ clock: database.clock, signal: stopping, delayMs: retryMs },
-      isRetryable: error => keepsTrying && !isOver() && isOfStorage(error),
+      isRetryable: error => keepsTrying && !isDone() && isStorageError(error),
       onRetry: error =>
-        log.error('a job cannot be taken up now; that is tried again', { error: messageOf(error) }),
+        log.error('a job cannot be taken up now; that is tried again', {
+          error: errorMessage(error),
+        }),
     })
   }
 

@@ -1,5 +1,5 @@
 /** Who waits for the next change of something, by its key. */
-export class Waiters<T> {
+export class JobWaiters<T> {
   readonly #waiting = new Map<string, Set<(value: T | null) => void>>()
 
   /** Resolves with what `tell` is told next, or with null when `signal` aborts or nothing more is told. */
@@ -25,12 +25,12 @@ export class Waiters<T> {
     return [...this.#waiting.keys()]
   }
 
-  tell(key: string, value: T | null): void {
+  notify(key: string, value: T | null): void {
     for (const over of [...(this.#waiting.get(key) ?? [])]) over(value)
   }
 
   /** Nothing more is told. */
   end(): void {
-    for (const key of [...this.#waiting.keys()]) this.tell(key, null)
+    for (const key of [...this.#waiting.keys()]) this.notify(key, null)
   }
 }

@@ -37,24 +37,24 @@ export function attemptLog({ log, clock }: { log: Log; clock: Clock }): AttemptL
 const NOT_TAKEN = 'a webhook did not take an event, which is sent again'
 const AGAIN = 'a webhook that failed takes events again'
 
-type Said = { readonly at: number; unsaid: number }
+type Said = { readonly at: number; suppressed: number }
 
 /** How often something happened since it was said last; 0: it need not be said, as it was within the hour. */
 function hourly(clock: Clock): (what: string) => number {
   const said = new TtlMap<Said>({ sizeMax: SIZE_MAX, clock })
   return what => {
-    const at = clock.ticks()
+    const at = clock.monotonicNow()
     const last = said.get(what)
     if (last !== undefined && at - last.at < HOUR) {
-      last.unsaid++
+      last.suppressed++
       return 0
     }
-    said.set(what, { at, unsaid: 0 }, KEPT_MS)
-    return (last?.unsaid ?? 0) + 1
+    said.set(what, { at, suppressed: 0 }, RETENTION_MS)
+    return (last?.suppressed ?? 0) + 1
   }
 }
 
 /** With more of them some are said more often. */
 const SIZE_MAX = 10_000
 /** Longer than the longest wait between two attempts. */
-const KEPT_MS = 2 * DAY
+const RETENTION_MS = 2 * DAY

@@ -1,9 +1,9 @@
 import { Batcher } from '../../base/batcher.ts'
 import type { Clock } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { retry } from '../../base/retry.ts'
-import { type Database, isOfStorage, writeBeside } from '../../store/database.ts'
+import { type Database, isStorageError, writeConcurrent } from '../../store/database.ts'
 import { type NewAttempt, recordAttempts } from '../../store/event/deliveries.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
 
@@ -28,24 +28,24 @@ const GROUP_MAX = 200
  * Writes down what came of attempts, together for as long as each turn of the event loop brings more: a commit of many
  * costs little more than one of one.
  */
-export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
-  const { database, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = parts
+export function attemptRecorder(deps: RecorderParts): AttemptRecorder {
+  const { database, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = deps
   const stopping = new AbortController()
   const { signal } = stopping
   const batcher = new Batcher<NewAttempt, boolean>({
     ...{ clock, sizeMax: GROUP_MAX, whileBusy: true },
     async run(attempts) {
       const write = () =>
-        writeBeside(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+        writeConcurrent(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
       const onRetry = (error: unknown) => {
-        const fields = { attempts: attempts.length, why: messageOf(error) }
+        const fields = { attempts: attempts.length, why: errorMessage(error) }
         log.error('deliveries: not written, tried again', fields)
       }
-      const o = { clock, signal, isRetryable: isOfStorage, delayMs: timings.retryMs, onRetry }
+      const o = { clock, signal, isRetryable: isStorageError, delayMs: timings.retryMs, onRetry }
       const isDurable = await retry(write, o).then(
         () => true,
         error => {
-          if (isOfStorage(error)) return false
+          if (isStorageError(error)) return false
           throw error
         },
       )

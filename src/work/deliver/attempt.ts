@@ -1,36 +1,41 @@
 import type { Clock } from '../../base/clock.ts'
-import type { Seal } from '../../base/seal.ts'
-import { afterAttempt, isDelivered, type Next, retryAfterMs } from '../../hook/delivery.ts'
+import type { SecretBox } from '../../base/seal.ts'
+import {
+  type DeliveryTransition,
+  isDelivered,
+  nextState,
+  retryAfterMs,
+} from '../../hook/delivery.ts'
 import { isSandboxBody } from '../../hook/event.ts'
-import type { Tried } from '../../store/event/attempts.ts'
+import type { TriedDelivery } from '../../store/event/attempts.ts'
 import type { DueDelivery } from '../../store/event/deliveries.ts'
-import type { Post, Receipt } from '../post/post.ts'
-import { letterOf } from './letter.ts'
+import type { TransportResult, WebhookTransport } from '../post/post.ts'
+import { buildRequest } from './letter.ts'
 
-export type AttemptParts = {
-  readonly post: Post
-  readonly seal: Seal
+export type AttemptDeps = {
+  readonly transport: WebhookTransport
+  readonly secretBox: SecretBox
   readonly clock: Clock
   /** Of ev, for receivers to see. */
   readonly version: string
 }
 
 /** A request that was made, what came of it, and how it goes on with its delivery. */
-export type Attempt = Tried & {
+export type Attempt = TriedDelivery & {
   /** How long the receiver asks us to wait; null: it does not say. */
   readonly retryAfterMs: number | null
-  readonly next: Next
+  readonly next: DeliveryTransition
 }
 
 export type Sent = Pick<DueDelivery, 'eventId' | 'body' | 'trigger' | 'attempt' | 'webhook'>
 
 /** Sends a delivery once. A letter that cannot be signed is an attempt that failed. */
-export async function makeAttempt(parts: AttemptParts, sent: Sent): Promise<Attempt> {
-  const { clock, post } = parts
+export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attempt> {
+  const { clock, transport } = deps
   const startedAt = clock.now()
-  const letter = letterOf(sent, { ...parts, at: startedAt })
-  const receipt = 'fault' in letter ? { ...letter, ...UNSENT } : await post.send(letter)
-  const { answer, durationMs } = receipt
+  const request = buildRequest(sent, { ...deps, at: startedAt })
+  const result = 'fault' in request ? { ...request, ...UNSENT } : await transport.send(request)
+  const { answer, durationMs } = result
   const status = answer?.status ?? null
   const now = clock.now()
   const askedMs = retryAfterMs(answer?.headers['retry-after'], now)
@@ -38,8 +43,8 @@ export async function makeAttempt(parts: AttemptParts, sent: Sent): Promise<Atte
   return {
     ...{ startedAt, url: sent.webhook.url, durationMs, statusCode: status },
     ...{ headers: answer?.headers ?? null, excerpt: answer?.excerpt ?? null },
-    ...{ ...errorOf(receipt), retryAfterMs: askedMs },
-    next: afterAttempt({
+    ...{ ...errorOf(result), retryAfterMs: askedMs },
+    next: nextState({
       ...{ attempt: sent.attempt, trigger: sent.trigger, outcome, now },
       sandbox: isSandboxBody(sent.body),
     }),
@@ -48,7 +53,11 @@ export async function makeAttempt(parts: AttemptParts, sent: Sent): Promise<Atte
 
 const UNSENT = { answer: null, durationMs: 0 }
 
-function errorOf({ answer, fault, faultCode }: Receipt): Pick<Tried, 'error' | 'errorCode'> {
+function errorOf({
+  answer,
+  fault,
+  faultCode,
+}: TransportResult): Pick<TriedDelivery, 'error' | 'errorCode'> {
   if (answer === null) return { error: fault, errorCode: faultCode }
   const { status } = answer
   if (isDelivered(status)) return { error: null, errorCode: null }

@@ -11,7 +11,7 @@ export type DeliveryTimings = {
   /** While other webhooks wait for a turn, none begins a request after this. */
   readonly turnMs: number
   /** How long a webhook rests after a failure inside ev, which would send the event repeatedly. */
-  readonly troubleRestMs: number
+  readonly failureBackoffMs: number
 }
 
 export const DEFAULT_DELIVERY_TIMINGS: DeliveryTimings = {
@@ -19,5 +19,5 @@ export const DEFAULT_DELIVERY_TIMINGS: DeliveryTimings = {
   retryMs: SECOND,
   graceMs: 5 * SECOND,
   turnMs: 2 * SECOND,
-  troubleRestMs: MINUTE,
+  failureBackoffMs: MINUTE,
 }

@@ -1,17 +1,17 @@
-import type { Seal } from '../../base/seal.ts'
+import type { SecretBox } from '../../base/seal.ts'
 import { signedHeaders } from '../../hook/signature.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
-import type { Letter, Receipt } from '../post/post.ts'
+import type { TransportResult, WebhookRequest } from '../post/post.ts'
 
-export type Content = {
+export type EventToSend = {
   readonly webhook: Pick<Webhook, 'url' | 'secret' | 'previousSecret'>
   readonly eventId: string
   /** The JSON of the event, sent as it is. */
   readonly body: string
 }
 
-export type Sender = {
-  readonly seal: Seal
+export type SigningContext = {
+  readonly secretBox: SecretBox
   /** When it is sent, epoch ms. */
   readonly at: number
   /** Of ev, for receivers to see. */
@@ -19,14 +19,14 @@ export type Sender = {
 }
 
 /** A request for an event as it goes out now, signed with the secrets that hold now; or why it cannot be signed. */
-export function letterOf(
-  { webhook, eventId, body }: Content,
-  { seal, at, version }: Sender,
-): Letter | Pick<Receipt, 'fault' | 'faultCode'> {
-  const secret = opened(seal, webhook.secret)
+export function buildRequest(
+  { webhook, eventId, body }: EventToSend,
+  { secretBox, at, version }: SigningContext,
+): WebhookRequest | Pick<TransportResult, 'fault' | 'faultCode'> {
+  const secret = opened(secretBox, webhook.secret)
   if (secret === null) return { fault: LOST_SECRET, faultCode: 'secret_unreadable' }
   const before = webhook.previousSecret
-  const previous = before !== null && before.until > at ? opened(seal, before.secret) : null
+  const previous = before !== null && before.until > at ? opened(secretBox, before.secret) : null
   const secrets = previous === null ? ([secret] as const) : ([secret, previous] as const)
   const headers = {
     'Content-Type': 'application/json',
@@ -39,9 +39,9 @@ export function letterOf(
 const LOST_SECRET =
   'The signing secret cannot be read: it was sealed with another EV_SECRET. Put that one back, or rotate the secret of this webhook.'
 
-function opened(seal: Seal, sealed: string): string | null {
+function opened(secretBox: SecretBox, encrypted: string): string | null {
   try {
-    return seal.open(sealed)
+    return secretBox.open(encrypted)
   } catch {
     return null
   }

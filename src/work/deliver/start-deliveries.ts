@@ -1,25 +1,25 @@
 import { type Clock, SECOND, sleep } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { startLoop } from '../../base/loop.ts'
-import type { Seal } from '../../base/seal.ts'
+import type { SecretBox } from '../../base/seal.ts'
 import type { Lease, Queue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { dueWebhooks } from '../../store/event/deliveries.ts'
-import { followSetBack } from '../../store/event/set-back.ts'
-import type { Post } from '../post/post.ts'
+import { shiftAfterClockSkew } from '../../store/event/set-back.ts'
+import type { WebhookTransport } from '../post/post.ts'
 import { attemptLog } from './attempt-log.ts'
 import { attemptRecorder } from './attempt-recorder.ts'
 import type { Deliveries } from './deliveries.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
-import { endpointMemory } from './endpoints.ts'
-import { Turn } from './turn.ts'
-import { turnPlaces } from './turn-places.ts'
+import { createEndpointBackoff } from './endpoints.ts'
+import { DeliveryRun } from './turn.ts'
+import { createDeliveryConcurrency } from './turn-places.ts'
 
-export type DeliveryParts = {
+export type DeliveryDeps = {
   readonly database: Database
   readonly queue: Queue
-  readonly post: Post
-  readonly seal: Seal
+  readonly transport: WebhookTransport
+  readonly secretBox: SecretBox
   readonly clock: Clock
   readonly log: Log
   /** Of ev, for receivers to see. */
@@ -34,29 +34,29 @@ const ENTRIES_MAX = 10_000
 const SHARED_ENTRIES_MAX = 500
 
 /** Carries events to webhooks from now on, those first that were due before. */
-export function startDeliveries(parts: DeliveryParts): Deliveries {
-  const { database, queue, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = parts
+export function startDeliveries(deps: DeliveryDeps): Deliveries {
+  const { database, queue, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = deps
   const stopping = new AbortController()
   const abandoned = new AbortController()
-  const turns = new Map<string, Turn>()
-  const endpoints = endpointMemory(clock)
-  const recorder = attemptRecorder(parts)
+  const turns = new Map<string, DeliveryRun>()
+  const endpoints = createEndpointBackoff(clock)
+  const recorder = attemptRecorder(deps)
   const tally = { underWay: 0, delivered: 0, retried: 0, failed: 0 }
   const work = {
-    ...parts,
-    ...{ recorder, endpoints, tally, timings, tell: attemptLog(parts) },
+    ...deps,
+    ...{ recorder, endpoints, tally, timings, logAttempt: attemptLog(deps) },
     ...{ stopping: stopping.signal, abandoned: abandoned.signal },
   }
-  const places = turnPlaces(endpoints)
+  const slots = createDeliveryConcurrency(endpoints)
   const serve = (webhookId: string, { lost }: Lease) =>
-    places.run(webhookId, isCrowded => {
-      const turn = new Turn({ ...work, isCrowded, lost }, webhookId)
+    slots.run(webhookId, isBusy => {
+      const turn = new DeliveryRun({ ...work, isBusy, lost }, webhookId)
       turns.set(webhookId, turn)
       return turn.run().finally(() => {
         if (turns.get(webhookId) === turn) turns.delete(webhookId)
       })
     })
-  const follow = followWallClock(parts)
+  const follow = followWallClock(deps)
   const look = async () => {
     await follow()
     const due = await dueWebhooks(database, clock.now())
@@ -102,15 +102,15 @@ const isShared = ({ dialect }: Database) => dialect === 'postgres'
  * Sees to it that nothing waits for a time that was the present once, before the wall clock was set back. Where several
  * servers write times, the clock of one says nothing of those of the others: only what nobody can have meant is moved.
  */
-function followWallClock({ database, clock }: Pick<DeliveryParts, 'database' | 'clock'>) {
+function followWallClock({ database, clock }: Pick<DeliveryDeps, 'database' | 'clock'>) {
   let known: number | null = null
   return async () => {
     const now = clock.now()
-    const offset = now - clock.ticks()
+    const offset = now - clock.monotonicNow()
     const byMs = known === null ? 0 : known - offset
     // At the start too, as it may have been set back while nobody looked.
     if (known === null || byMs > SET_BACK_MIN_MS) {
-      await followSetBack(database, { now, byMs: isShared(database) ? 0 : byMs })
+      await shiftAfterClockSkew(database, { now, byMs: isShared(database) ? 0 : byMs })
     }
     known = offset
   }

@@ -1,23 +1,23 @@
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import { disabledCode, TOLD_TO_WAIT } from '../../hook/delivery.ts'
+import { disabledCode, RETRY_LATER_STATUSES } from '../../hook/delivery.ts'
 import type { DisabledCode } from '../../hook/delivery-error.ts'
-import type { NextDue } from '../../queue/queue.ts'
+import type { Reschedule } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { type DueDelivery, nextDeliveries, nextDueAt } from '../../store/event/deliveries.ts'
-import { type Attempt, type AttemptParts, makeAttempt } from './attempt.ts'
+import { type Attempt, type AttemptDeps, makeAttempt } from './attempt.ts'
 import type { AttemptLog } from './attempt-log.ts'
 import type { AttemptRecorder } from './attempt-recorder.ts'
 import type { DeliveryTimings } from './delivery-timings.ts'
-import type { Endpoints } from './endpoints.ts'
+import type { EndpointBackoff } from './endpoints.ts'
 
-export type TurnWork = AttemptParts & {
+export type DeliveryRunDeps = AttemptDeps & {
   readonly database: Database
   readonly log: Log
   readonly recorder: AttemptRecorder
-  readonly endpoints: Endpoints
+  readonly endpoints: EndpointBackoff
   readonly tally: Tally
-  readonly tell: AttemptLog
+  readonly logAttempt: AttemptLog
   /** Nothing new is begun; what is under way comes to its end. */
   readonly stopping: AbortSignal
   /** What is under way is given up. */
@@ -26,7 +26,7 @@ export type TurnWork = AttemptParts & {
   readonly lost: AbortSignal
   readonly timings: DeliveryTimings
   /** Whether other webhooks wait for a turn. */
-  readonly isCrowded: () => boolean
+  readonly isBusy: () => boolean
 }
 
 /** Counts since the start. */
@@ -35,37 +35,37 @@ export type Tally = { underWay: number; delivered: number; retried: number; fail
 /** Requests to one webhook at the same time. */
 export const CONNECTIONS_MAX = 4
 /** One turn of a webhook: sends what is due, a few at a time, until nothing is. */
-export class Turn {
-  readonly #work: TurnWork
+export class DeliveryRun {
+  readonly #work: DeliveryRunDeps
   readonly #webhookId: string
   readonly #underWay = new Set<string>()
   /** Resolves with the next that happens: a request ended, or something may have become due. */
-  #news = Promise.withResolvers<void>()
+  #alert = Promise.withResolvers<void>()
 
-  constructor(work: TurnWork, webhookId: string) {
+  constructor(work: DeliveryRunDeps, webhookId: string) {
     this.#work = work
     this.#webhookId = webhookId
   }
 
   /** Gives when the webhook is to have its next turn. */
-  async run(): Promise<NextDue> {
+  async run(): Promise<Reschedule> {
     const over = AbortSignal.any([this.#work.abandoned, this.#work.lost])
-    const onOver = () => this.nudge()
-    over.addEventListener('abort', onOver)
+    const onDone = () => this.nudge()
+    over.addEventListener('abort', onDone)
     try {
       await this.#sendDue()
     } finally {
       // Were another turn to begin before, there would be more requests than are allowed.
-      while (this.#underWay.size > 0 && !over.aborted) await this.#news.promise
-      over.removeEventListener('abort', onOver)
+      while (this.#underWay.size > 0 && !over.aborted) await this.#alert.promise
+      over.removeEventListener('abort', onDone)
     }
     return this.#whenDue()
   }
 
   /** Something may have become due. */
   nudge(): void {
-    this.#news.resolve()
-    this.#news = Promise.withResolvers<void>()
+    this.#alert.resolve()
+    this.#alert = Promise.withResolvers<void>()
   }
 
   /**
@@ -74,10 +74,10 @@ export class Turn {
    */
   async #sendDue(): Promise<void> {
     const { clock, database, timings } = this.#work
-    const endAt = clock.ticks() + timings.turnMs
+    const endAt = clock.monotonicNow() + timings.turnMs
     while (this.#mayBegin(endAt)) {
       // Taken before the look, so that nothing is missed that happens during it.
-      const news = this.#news.promise
+      const alert = this.#alert.promise
       const max = CONNECTIONS_MAX - this.#underWay.size
       if (max > 0) {
         const o = { now: clock.now(), except: [...this.#underWay], max }
@@ -86,30 +86,30 @@ export class Turn {
         if (!this.#mayBegin(endAt)) return
         for (const one of due) this.#begin(one)
       }
-      await news
+      await alert
     }
   }
 
   #mayBegin(endAt: number): boolean {
-    const { clock, endpoints, stopping, lost, isCrowded } = this.#work
+    const { clock, endpoints, stopping, lost, isBusy } = this.#work
     if (stopping.aborted || lost.aborted || endpoints.restMs(this.#webhookId) > 0) return false
-    return clock.ticks() < endAt || !isCrowded()
+    return clock.monotonicNow() < endAt || !isBusy()
   }
 
   #begin(due: DueDelivery) {
     this.#underWay.add(due.id)
-    void this.#carry(due).finally(() => {
+    void this.#deliver(due).finally(() => {
       this.#underWay.delete(due.id)
       this.nudge()
     })
   }
 
   /** Sends one, and waits until what came of it is durable: a crash sends again what was under way, and nothing else. */
-  async #carry(due: DueDelivery): Promise<void> {
-    const { endpoints, recorder, log, tally, tell, timings } = this.#work
+  async #deliver(due: DueDelivery): Promise<void> {
+    const { endpoints, recorder, log, tally, logAttempt, timings } = this.#work
     try {
       const attempt = await this.#attempt(due)
-      const disabled = this.#learn(due, attempt)
+      const disabled = this.#updateEndpointHealth(due, attempt)
       const isDurable = await recorder.record({
         ...attempt,
         delivery: { id: due.id, webhookId: this.#webhookId, round: roundOf(due) },
@@ -117,10 +117,10 @@ export class Turn {
       })
       if (!isDurable) return
       tally[COUNTED[attempt.next.state]]++
-      tell(due, attempt, disabled)
+      logAttempt(due, attempt, disabled)
     } catch (error) {
-      endpoints.rest(this.#webhookId, timings.troubleRestMs, due.webhook.url)
-      const fields = { webhook: this.#webhookId, event: due.eventId, why: messageOf(error) }
+      endpoints.backOff(this.#webhookId, timings.failureBackoffMs, due.webhook.url)
+      const fields = { webhook: this.#webhookId, event: due.eventId, why: errorMessage(error) }
       log.error('deliveries: an attempt failed inside ev', fields)
     }
   }
@@ -136,7 +136,7 @@ export class Turn {
   }
 
   /** What an attempt tells of the endpoint; gives why it is to be switched off, if it is. */
-  #learn({ webhook }: DueDelivery, attempt: Attempt): DisabledCode | null {
+  #updateEndpointHealth({ webhook }: DueDelivery, attempt: Attempt): DisabledCode | null {
     const { durationMs, statusCode, retryAfterMs, next } = attempt
     const { clock, endpoints } = this.#work
     const { id, failingSince } = webhook
@@ -145,13 +145,13 @@ export class Turn {
       endpoints.delivered(id)
       return null
     }
-    if (statusCode !== null && TOLD_TO_WAIT.has(statusCode))
-      endpoints.rest(id, retryAfterMs ?? 0, webhook.url)
+    if (statusCode !== null && RETRY_LATER_STATUSES.has(statusCode))
+      endpoints.backOff(id, retryAfterMs ?? 0, webhook.url)
     const seenMs = endpoints.failed(id)
     return disabledCode({ status: statusCode, failingSince, seenMs, now: clock.now() })
   }
 
-  async #whenDue(): Promise<NextDue> {
+  async #whenDue(): Promise<Reschedule> {
     const { clock, database, endpoints, stopping, lost } = this.#work
     if (stopping.aborted || lost.aborted) return 'done'
     const dueAt = await nextDueAt(database, this.#webhookId, [])

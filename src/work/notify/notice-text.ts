@@ -1,7 +1,7 @@
 import { DAY } from '../../base/clock.ts'
 import { pluralize } from '../../base/format.ts'
-import { cleanText } from '../../base/text.ts'
-import { KEPT_MS } from '../../hook/delivery.ts'
+import { sanitizeText } from '../../base/text.ts'
+import { RETENTION_MS } from '../../hook/delivery.ts'
 import type { DueNotice } from '../../store/event/notices.ts'
 import type { Mail } from './notify.ts'
 
@@ -14,22 +14,22 @@ type Place = {
 }
 
 /** The mail about one webhook: what is wrong, and what to do, by the command line or by HTTP. */
-export const noticeMail = (notice: DueNotice, to: string, place: Place): Mail => ({
+export const alertEmail = (notice: DueNotice, to: string, place: Place): Mail => ({
   to,
   subject: subjectOf(notice),
-  text: `${[...news(notice), ...remedies(notice, place)].join('\n\n')}\n`,
-  brief: briefOf(notice, place),
+  text: `${[...alert(notice), ...remedies(notice, place)].join('\n\n')}\n`,
+  brief: summaryOf(notice, place),
 })
 
 /** In a log a notice is one line among others. */
-function briefOf({ webhookId, accountId, lastError, disabledReason }: DueNotice, { now }: Place) {
+function summaryOf({ webhookId, accountId, lastError, disabledReason }: DueNotice, { now }: Place) {
   const steps = [
     `ev webhooks deliveries ${webhookId} --status failed`,
     ...(disabledReason === null ? [] : [`ev webhooks enable ${webhookId}`]),
     `ev webhooks retry --since ${sinceOf(now)} ${webhookId}`,
   ]
   const [error, reason] = [lastError, disabledReason].map(text =>
-    text === null ? undefined : cleanText(text, ERROR_LENGTH_MAX),
+    text === null ? undefined : sanitizeText(text, ERROR_LENGTH_MAX),
   )
   return {
     webhookId,
@@ -42,25 +42,25 @@ function briefOf({ webhookId, accountId, lastError, disabledReason }: DueNotice,
 
 function subjectOf(notice: DueNotice): string {
   const { webhookId, failedEvents, disabledReason } = notice
-  const host = cleanText(urlOf(notice)?.host ?? '')
+  const host = sanitizeText(urlOf(notice)?.host ?? '')
   const lost = `${pluralize(failedEvents, 'event')} could not be delivered`
   if (disabledReason === null) return `ev: ${lost} to ${host} (${webhookId})`
   const more = failedEvents === 0 ? '' : `, ${lost}`
   return `ev: the webhook to ${host} was switched off${more} (${webhookId})`
 }
 
-function news(notice: DueNotice): string[] {
+function alert(notice: DueNotice): string[] {
   const { webhookId, accountId, accountName, failedEvents, lastError, disabledReason } = notice
-  const whose = `the account ${accountId} “${cleanText(accountName)}”`
+  const whose = `the account ${accountId} “${sanitizeText(accountName)}”`
   const lost = `${pluralize(failedEvents, 'event')} could not be delivered to it since the last notice; nothing more is tried for ${failedEvents === 1 ? 'it' : 'them'} by itself.`
   return [
     `This is about the webhook ${webhookId} of ${whose}:\n\n  ${shownUrl(notice)}`,
     ...(failedEvents === 0 ? [] : [lost]),
-    ...(lastError === null ? [] : [`The last error: ${cleanText(lastError, ERROR_LENGTH_MAX)}`]),
+    ...(lastError === null ? [] : [`The last error: ${sanitizeText(lastError, ERROR_LENGTH_MAX)}`]),
     ...(disabledReason === null
       ? []
       : [
-          `It was switched off. ${cleanText(disabledReason, ERROR_LENGTH_MAX)}\nNothing is sent to it until it is switched on again. What is on its way waits for that, for ${KEPT_DAYS} days.`,
+          `It was switched off. ${sanitizeText(disabledReason, ERROR_LENGTH_MAX)}\nNothing is sent to it until it is switched on again. What is on its way waits for that, for ${KEPT_DAYS} days.`,
         ]),
   ]
 }
@@ -68,7 +68,7 @@ function news(notice: DueNotice): string[] {
 /** As long as any sentence of ours with a reason from elsewhere in it. */
 const ERROR_LENGTH_MAX = 500
 
-const KEPT_DAYS = KEPT_MS / DAY
+const KEPT_DAYS = RETENTION_MS / DAY
 
 function remedies({ webhookId, disabledReason }: DueNotice, { baseUrl, now }: Place): string[] {
   const path = `${baseUrl}/v1/webhooks/${webhookId}`
@@ -103,7 +103,7 @@ const sinceOf = (now: number) =>
   new Date(now - SINCE_MS).toISOString().slice(0, 'yyyy-mm-dd'.length)
 
 /** All that is kept: what failed as long ago as that was made some days before, as the last of six attempts comes late. */
-const SINCE_MS = KEPT_MS + 7 * DAY
+const SINCE_MS = RETENTION_MS + 7 * DAY
 
 const step = (what: string, ways: readonly string[]) =>
   [`- ${what}`, ...ways.map(way => `    ${way}`)].join('\n')
@@ -111,7 +111,7 @@ const step = (what: string, ways: readonly string[]) =>
 /** Without its query, which often holds what only the receiver should know. */
 function shownUrl(notice: DueNotice): string {
   const url = urlOf(notice)
-  return url === null ? '–' : cleanText(`${url.origin}${url.pathname}`, URL_LENGTH_MAX)
+  return url === null ? '–' : sanitizeText(`${url.origin}${url.pathname}`, URL_LENGTH_MAX)
 }
 
 const URL_LENGTH_MAX = 500

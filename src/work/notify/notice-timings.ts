@@ -1,10 +1,10 @@
 import { MINUTE, SECOND } from '../../base/clock.ts'
-import { KEPT_MS } from '../../hook/delivery.ts'
+import { RETENTION_MS } from '../../hook/delivery.ts'
 
 /** Intervals of the notices about webhooks, in ms. */
-export type NoticeTimings = {
+export type AlertTimings = {
   /** How often due notices are looked for; a notice is not urgent. */
-  readonly lookMs: number
+  readonly pollMs: number
   /** Wait before a mail server that did not take a notice is asked again. */
   readonly retryMs: number
   /** After this a notice is not tried again: the events that it tells of are deleted by then. */
@@ -13,9 +13,9 @@ export type NoticeTimings = {
   readonly noteRetryMs: number
 }
 
-export const DEFAULT_NOTICE_TIMINGS: NoticeTimings = {
-  lookMs: 10 * SECOND,
+export const DEFAULT_ALERT_TIMINGS: AlertTimings = {
+  pollMs: 10 * SECOND,
   retryMs: 5 * MINUTE,
-  giveUpMs: KEPT_MS,
+  giveUpMs: RETENTION_MS,
   noteRetryMs: SECOND,
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { startLoop } from '../../base/loop.ts'
 import { retry } from '../../base/retry.ts'
-import { type Database, isOfStorage, write } from '../../store/database.ts'
+import { type Database, isStorageError, write } from '../../store/database.ts'
 import {
   type DueNotice,
   dueNotices,
@@ -12,11 +12,11 @@ import {
   postponeNotice,
 } from '../../store/event/notices.ts'
 import { logNotify } from './log-notify.ts'
-import { noticeMail } from './notice-text.ts'
-import { DEFAULT_NOTICE_TIMINGS, type NoticeTimings } from './notice-timings.ts'
+import { alertEmail } from './notice-text.ts'
+import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from './notice-timings.ts'
 import type { Notify } from './notify.ts'
 
-export type NoticeParts = {
+export type EndpointAlertsDeps = {
   readonly database: Database
   readonly notify: Notify
   readonly clock: Clock
@@ -25,21 +25,21 @@ export type NoticeParts = {
   readonly baseUrl: string
   /** Who is told where an account has no address of its own; null: the log. */
   readonly notifyTo: string | null
-  readonly timings?: NoticeTimings
+  readonly timings?: AlertTimings
 }
 
-export type Notices = {
+export type EndpointAlerts = {
   /** Gives up the mail that is on its way, and closes the way: what was not sent goes out after the next start. */
   stop(): Promise<void>
 }
 
 /** Tells the owners of webhooks what could not be delivered, and what was switched off. */
-export function startNotices(parts: NoticeParts): Notices {
-  const { clock, log, notify, timings = DEFAULT_NOTICE_TIMINGS } = parts
-  const troubledSince = new Map<string, number>()
+export function startEndpointAlerts(deps: EndpointAlertsDeps): EndpointAlerts {
+  const { clock, log, notify, timings = DEFAULT_ALERT_TIMINGS } = deps
+  const failingSince = new Map<string, number>()
   const loop = startLoop({
-    ...{ name: 'sending notices about webhooks', everyMs: timings.lookMs, clock, log },
-    run: signal => sendDue({ ...parts, timings, signal, troubledSince }),
+    ...{ name: 'sending notices about webhooks', everyMs: timings.pollMs, clock, log },
+    run: signal => sendDue({ ...deps, timings, signal, failingSince }),
   })
   return {
     stop() {
@@ -50,11 +50,11 @@ export function startNotices(parts: NoticeParts): Notices {
   }
 }
 
-type Desk = NoticeParts & {
+type Desk = EndpointAlertsDeps & {
   readonly signal: AbortSignal
-  readonly timings: NoticeTimings
+  readonly timings: AlertTimings
   /** By webhook: since when its notice has not been taken, in ticks of the clock. */
-  readonly troubledSince: Map<string, number>
+  readonly failingSince: Map<string, number>
 }
 
 async function sendDue(desk: Desk): Promise<void> {
@@ -77,39 +77,35 @@ async function sendOne(desk: Desk, notice: DueNotice): Promise<void> {
     await hand(desk, notice)
     log.debug('told of a webhook', { webhookId, accountId, failedEvents })
   } catch (error) {
-    if (desk.signal.aborted || mayTryAgain(desk, notice, error)) return
+    if (desk.signal.aborted || canRetry(desk, notice, error)) return
   }
-  desk.troubledSince.delete(webhookId)
+  desk.failingSince.delete(webhookId)
   await noteSent(desk, notice, claim)
 }
 
 /** Tried again where the database is away for a moment: when the claim is over, the same mail would go out once more. */
-async function noteSent(desk: Desk, told: DueNotice, claim: NoticeAt): Promise<void> {
+async function noteSent(desk: Desk, notified: DueNotice, claim: NoticeAt): Promise<void> {
   const { database, clock, signal, timings } = desk
-  const until = clock.ticks() + timings.retryMs
-  const o = { clock, signal, until, delayMs: timings.noteRetryMs, isRetryable: isOfStorage }
-  await retry(() => write(database, trx => noticeSent(trx, claim, told, clock.now())), o)
+  const until = clock.monotonicNow() + timings.retryMs
+  const o = { clock, signal, until, delayMs: timings.noteRetryMs, isRetryable: isStorageError }
+  await retry(() => write(database, trx => noticeSent(trx, claim, notified, clock.now())), o)
 }
 
 /** To the account's own address, else to whoever the settings name, else to the log. */
 function hand({ notify, log, baseUrl, notifyTo, clock }: Desk, notice: DueNotice): Promise<void> {
   const to = notice.email ?? notifyTo
   const way = to === null ? logNotify(log) : notify
-  return way.send(noticeMail(notice, to ?? '', { baseUrl, now: clock.now() }))
+  return way.send(alertEmail(notice, to ?? '', { baseUrl, now: clock.now() }))
 }
 
-function mayTryAgain(
-  { clock, log, troubledSince, timings }: Desk,
-  notice: DueNotice,
-  error: unknown,
-) {
+function canRetry({ clock, log, failingSince, timings }: Desk, notice: DueNotice, error: unknown) {
   const { webhookId, accountId } = notice
-  const since = troubledSince.get(webhookId) ?? clock.ticks()
-  troubledSince.set(webhookId, since)
-  const mayTry = clock.ticks() - since < timings.giveUpMs
+  const since = failingSince.get(webhookId) ?? clock.monotonicNow()
+  failingSince.set(webhookId, since)
+  const mayTry = clock.monotonicNow() - since < timings.giveUpMs
   const then = mayTry ? 'it is tried again' : 'it is given up'
   log.warn(`a notice about a webhook could not be sent: ${then}`, {
-    ...{ webhookId, accountId, why: messageOf(error) },
+    ...{ webhookId, accountId, why: errorMessage(error) },
   })
   return mayTry
 }

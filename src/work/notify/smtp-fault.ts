@@ -1,5 +1,5 @@
-import { messageOf } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { errorMessage } from '../../base/error.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { MailServer } from './smtp-server.ts'
 
 /** Why a mail server did not take a mail, in a sentence that holds neither the name nor the password for it. */
@@ -11,5 +11,5 @@ export function faultText(
   const server = `The mail server ${host.includes(':') ? `[${host}]` : host}:${port}`
   const status = responseCode === undefined ? '' : ` (${responseCode})`
   if (code === 'EAUTH') return `${server} does not take the name and the password${status}.`
-  return `${server} did not take it: ${cleanText(messageOf(error))}`
+  return `${server} did not take it: ${sanitizeText(errorMessage(error))}`
 }

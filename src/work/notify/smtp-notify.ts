@@ -3,9 +3,9 @@ import { SECOND } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Mail, Notify } from './notify.ts'
 import { faultText } from './smtp-fault.ts'
-import { type MailServer, mailServerOf } from './smtp-server.ts'
+import { type MailServer, parseMailServer } from './smtp-server.ts'
 
-export type SmtpParts = {
+export type SmtpDeps = {
   /** `smtp://` or `smtps://`, with a name and a password where the server asks for them. */
   readonly url: string
   /** The bare address. */
@@ -26,8 +26,8 @@ const TIMEOUTS = {
 }
 
 /** Hands mail to a server, one connection for each: there are few. Its certificate is checked, however TLS begins. */
-export function smtpNotify({ url, from, ca, timeouts }: SmtpParts): Notify {
-  const server = mailServerOf(url)
+export function smtpNotify({ url, from, ca, timeouts }: SmtpDeps): Notify {
+  const server = parseMailServer(url)
   const limits = { ...TIMEOUTS, ...timeouts }
   const closing = new AbortController()
   let transport: Promise<Transporter> | null = null
@@ -36,7 +36,7 @@ export function smtpNotify({ url, from, ca, timeouts }: SmtpParts): Notify {
       transport ??= transportTo(server, limits, ca)
       const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(limits.sendMs)])
       try {
-        await (await transport).sendMail({ ...letterOf(mail, from), signal })
+        await (await transport).sendMail({ ...toMessage(mail, from), signal })
       } catch (error) {
         // Without its cause: what a server says to a password may repeat it.
         throw new EvError('io', faultText(error, server))
@@ -64,7 +64,7 @@ async function transportTo(server: MailServer, limits: typeof TIMEOUTS, ca: stri
 }
 
 /** Addresses as objects, as nothing in them is to be read as a list or a name. */
-const letterOf = ({ to, subject, text }: Mail, from: string) => ({
+const toMessage = ({ to, subject, text }: Mail, from: string) => ({
   from: { name: 'ev', address: from },
   to: { name: '', address: to },
   ...{ subject, text },

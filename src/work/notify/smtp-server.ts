@@ -22,7 +22,7 @@ const SUBMISSIONS_PORT = 465
  * Reads the URL of a mail server, which the settings have checked. A password goes over TLS alone. To this machine
  * itself mail goes without: nobody is between, and hardly any such server has a certificate for “localhost”.
  */
-export function mailServerOf(given: string): MailServer {
+export function parseMailServer(given: string): MailServer {
   const url = new URL(given)
   const isTls = url.protocol === 'smtps:'
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
-import { cleanText } from '../../base/text.ts'
-import type { Answer } from './post.ts'
+import { sanitizeText } from '../../base/text.ts'
+import type { WebhookResponse } from './post.ts'
 
 /** So much of a body is read, then the connection is dropped: a receiver needs none at all. */
 export const BODY_READ_MAX = 64 * 1_024
@@ -11,7 +11,7 @@ export const KEPT_HEADERS_MAX = 30
 const HEADER_LENGTH_MAX = 200
 
 /** Reads an answer whose status has come. What its body does then changes nothing of it: it is kept as far as it came. */
-export async function readAnswer(response: Response): Promise<Answer> {
+export async function readAnswer(response: Response): Promise<WebhookResponse> {
   const { statusCode, headers, body } = response
   const begin = await beginningOf(body)
   return { status: statusCode, headers: keptHeaders(headers), excerpt: excerptOf(begin, headers) }
@@ -45,7 +45,7 @@ function excerptOf({ bytes, isWhole }: Beginning, headers: Headers): string {
   if (!isPacked && !bytes.includes(0)) {
     // No character has more than four bytes; to clean more than is kept would cost milliseconds.
     const begin = bytes.subarray(0, 4 * EXCERPT_LENGTH_MAX)
-    return cleanText(begin.toString('utf8'), EXCERPT_LENGTH_MAX)
+    return sanitizeText(begin.toString('utf8'), EXCERPT_LENGTH_MAX)
   }
   return `(binary, ${isWhole ? '' : 'more than '}${bytes.length} bytes)`
 }
@@ -61,4 +61,4 @@ function keptHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(shown)
 }
 
-const short = (text: string) => cleanText(text, HEADER_LENGTH_MAX)
+const short = (text: string) => sanitizeText(text, HEADER_LENGTH_MAX)

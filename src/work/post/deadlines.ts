@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { PostFault } from './fault.ts'
+import { TransportFault } from './fault.ts'
 
 /** What is under way and has an end. */
 export type Deadlines = {
@@ -11,12 +11,12 @@ export type Deadlines = {
 
 export function deadlines(clock: Clock): Deadlines {
   const open = new Set<AbortController>()
-  let ended: PostFault | null = null
+  let ended: TransportFault | null = null
   return {
     async within(ms, tooLate, act) {
       if (ended !== null) throw ended
       const timer = new AbortController()
-      const cancel = clock.after(ms, () => timer.abort(new PostFault('timeout', tooLate)))
+      const cancel = clock.after(ms, () => timer.abort(new TransportFault('timeout', tooLate)))
       open.add(timer)
       try {
         return await act(timer.signal)
@@ -26,7 +26,7 @@ export function deadlines(clock: Clock): Deadlines {
       }
     },
     endAll(why) {
-      ended = new PostFault('interrupted', why)
+      ended = new TransportFault('interrupted', why)
       for (const timer of open) timer.abort(ended)
     },
   }

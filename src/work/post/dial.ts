@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net'
 import { createSecureContext, getCACertificates, connect as tlsConnect } from 'node:tls'
 import { type Clock, SECOND } from '../../base/clock.ts'
-import { type Judges, judgedAddresses, literalOf, nameOf } from '../../hook/destination.ts'
-import { PostFault, toFault } from './fault.ts'
+import { checkedAddresses, literalOf, nameOf, type UrlPolicy } from '../../hook/destination.ts'
+import { TransportFault, toFault } from './fault.ts'
 
-export type DialOptions = Judges & { readonly clock: Clock; readonly ca?: string }
+export type DialOptions = UrlPolicy & { readonly clock: Clock; readonly ca?: string }
 
 /** Dials the host of a URL. Rejects with a PostFault that says why it could not be. */
 export type Dial = (to: URL, signal: AbortSignal) => Promise<Socket>
@@ -18,17 +18,17 @@ const ADDRESSES_MAX = 4
  * Dials the judged addresses of a host, one after the other. They are dialled as they were judged: nothing is looked
  * up in between, so a name cannot change its address after the judgement.
  */
-export function judgedDial({ clock, ca, ...judges }: DialOptions): Dial {
+export function policyCheckedDial({ clock, ca, ...urlPolicy }: DialOptions): Dial {
   let context: SecureContext | null = null
   return async (to, signal) => {
-    const judged = await judgedAddresses(to.hostname, judges, signal)
-    if ('fault' in judged) throw new PostFault(judged.code, judged.fault)
+    const judged = await checkedAddresses(to.hostname, urlPolicy, signal)
+    if ('fault' in judged) throw new TransportFault(judged.code, judged.fault)
     context ??= trusting(ca)
-    let fault = new PostFault('dns_error', 'It has no address.')
+    let fault = new TransportFault('dns_error', 'It has no address.')
     for (const ip of judged.addresses.slice(0, ADDRESSES_MAX)) {
       if (signal.aborted) throw signal.reason
       const dialled = await dialOne({ ip, to, context, clock, signal })
-      if (!(dialled instanceof PostFault)) return dialled
+      if (!(dialled instanceof TransportFault)) return dialled
       fault = dialled
     }
     throw fault
@@ -53,8 +53,8 @@ type One = {
 }
 
 /** A connection, or why there is none. */
-function dialOne({ ip, to, context, clock, signal }: One): Promise<Socket | PostFault> {
-  const { promise, resolve } = Promise.withResolvers<Socket | PostFault>()
+function dialOne({ ip, to, context, clock, signal }: One): Promise<Socket | TransportFault> {
+  const { promise, resolve } = Promise.withResolvers<Socket | TransportFault>()
   const port = to.port === '' ? HTTPS_PORT : Number(to.port)
   const isPlain = to.protocol === 'http:'
   const socket = isPlain
@@ -71,10 +71,10 @@ function dialOne({ ip, to, context, clock, signal }: One): Promise<Socket | Post
       })
   const place = `${ip} port ${port}`
   const giveUp = () =>
-    socket.destroy(new PostFault('timeout', `${place} did not take the connection in time.`))
+    socket.destroy(new TransportFault('timeout', `${place} did not take the connection in time.`))
   const cancel = clock.after(CONNECT_TIMEOUT_MS, giveUp)
   signal.addEventListener('abort', giveUp)
-  const end = (outcome: Socket | PostFault) => {
+  const end = (outcome: Socket | TransportFault) => {
     cancel()
     signal.removeEventListener('abort', giveUp)
     resolve(outcome)

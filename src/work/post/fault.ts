@@ -1,9 +1,9 @@
-import { EvError, messageOf } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { DeliveryError } from '../../hook/delivery-error.ts'
 
 /** Why a request to a webhook has no answer: a code for programs, and a sentence as its message. */
-export class PostFault extends EvError {
+export class TransportFault extends EvError {
   readonly faultCode: DeliveryError
 
   constructor(faultCode: DeliveryError, message: string) {
@@ -13,20 +13,20 @@ export class PostFault extends EvError {
 }
 
 /** Any error of a request, as a fault. `place` is what was dialled, where it is known. */
-export function toFault(error: unknown, place = 'The receiver'): PostFault {
-  if (error instanceof PostFault) return error
-  if (error instanceof EvError) return new PostFault('request_failed', error.message)
+export function toFault(error: unknown, place = 'The receiver'): TransportFault {
+  if (error instanceof TransportFault) return error
+  if (error instanceof EvError) return new TransportFault('request_failed', error.message)
   const code = codeOf(error)
   if (code === 'UND_ERR_SOCKET') {
-    const isClosed = messageOf(error) === 'other side closed'
+    const isClosed = errorMessage(error) === 'other side closed'
     const fault = isClosed ? 'connection_failed' : 'invalid_response'
-    return new PostFault(fault, `${place} ${isClosed ? CLOSED : UNASKED}`)
+    return new TransportFault(fault, `${place} ${isClosed ? CLOSED : UNASKED}`)
   }
   const found = SENTENCES.find(([codes]) => codes.test(code))
-  if (found !== undefined) return new PostFault(found[1], `${place} ${found[2]}`)
-  const message = cleanText(messageOf(error), MESSAGE_LENGTH_MAX)
+  if (found !== undefined) return new TransportFault(found[1], `${place} ${found[2]}`)
+  const message = sanitizeText(errorMessage(error), MESSAGE_LENGTH_MAX)
   const sentence = `The request failed: ${message}${code === '' ? '' : ` (${code})`}.`
-  return new PostFault('request_failed', sentence)
+  return new TransportFault('request_failed', sentence)
 }
 
 const MESSAGE_LENGTH_MAX = 200

@@ -1,14 +1,14 @@
 import type { Agent } from 'undici'
-import { breathe, type Clock, SECOND } from '../../base/clock.ts'
+import { type Clock, SECOND, yieldToEventLoop } from '../../base/clock.ts'
 import { formatDuration } from '../../base/format.ts'
 import type { Resolver } from '../../dns/resolver.ts'
-import { readDestination } from '../../hook/destination.ts'
+import { parseDestination } from '../../hook/destination.ts'
 import { BODY_READ_MAX, readAnswer } from './answer.ts'
 import { deadlines } from './deadlines.ts'
-import { type Dial, judgedDial } from './dial.ts'
-import { PostFault, toFault } from './fault.ts'
-import type { Answer, Letter, Post, Receipt } from './post.ts'
-import { limitReading } from './reading-limit.ts'
+import { type Dial, policyCheckedDial } from './dial.ts'
+import { TransportFault, toFault } from './fault.ts'
+import type { TransportResult, WebhookRequest, WebhookResponse, WebhookTransport } from './post.ts'
+import { limitBodyRead } from './reading-limit.ts'
 
 export type HttpsPostOptions = {
   readonly clock: Clock
@@ -25,10 +25,10 @@ export type HttpsPostOptions = {
 export const DEADLINE_MS = 30 * SECOND
 
 /** Post by HTTPS: to judged addresses only, with a valid certificate, following no redirect. Plain HTTP goes to loopback. */
-export function httpsPost(options: HttpsPostOptions): Post {
+export function httpsPost(options: HttpsPostOptions): WebhookTransport {
   const { clock } = options
   const { within, endAll } = deadlines(clock)
-  const dial = judgedDial(options)
+  const dial = policyCheckedDial(options)
   let agent: Promise<Agent> | null = null
   const openedAgent = () => {
     agent ??= openAgent(
@@ -38,10 +38,10 @@ export function httpsPost(options: HttpsPostOptions): Post {
     return agent
   }
 
-  async function answerTo(letter: Letter, signal: AbortSignal): Promise<Answer> {
-    const url = readDestination(letter.url, options.mayDial)
+  async function answerTo(letter: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
+    const url = parseDestination(letter.url, options.mayDial)
     if (typeof url === 'string')
-      throw new PostFault('invalid_url', `Its URL cannot be used. ${url}`)
+      throw new TransportFault('invalid_url', `Its URL cannot be used. ${url}`)
     const request = (await openedAgent()).request({
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
@@ -55,8 +55,8 @@ export function httpsPost(options: HttpsPostOptions): Post {
   }
 
   return {
-    async send(letter): Promise<Receipt> {
-      const startedAt = clock.ticks()
+    async send(letter): Promise<TransportResult> {
+      const startedAt = clock.monotonicNow()
       const outcome = await within(DEADLINE_MS, TOO_LATE, signal => answerTo(letter, signal)).then(
         answer => ({ answer, fault: null, faultCode: null }),
         (error: unknown) => {
@@ -64,9 +64,9 @@ export function httpsPost(options: HttpsPostOptions): Post {
           return { answer: null, fault, faultCode }
         },
       )
-      const durationMs = Math.round(clock.ticks() - startedAt)
+      const durationMs = Math.round(clock.monotonicNow() - startedAt)
       // undici frees a connection one turn after the answer's end: a letter sent before would open one more.
-      await breathe()
+      await yieldToEventLoop()
       return { ...outcome, durationMs }
     },
     async close() {
@@ -86,7 +86,7 @@ async function openAgent(dial: (to: URL) => ReturnType<Dial>, idleMs: number): P
     connect: ({ protocol, host }, callback) =>
       dial(new URL(`${protocol}//${host}`)).then(
         socket => {
-          limitReading(socket, CONNECTION_BYTES_MAX)
+          limitBodyRead(socket, CONNECTION_BYTES_MAX)
           callback(null, socket)
         },
         (error: Error) => callback(error, null),

@@ -1,22 +1,22 @@
 import type { DeliveryError } from '../../hook/delivery-error.ts'
 
 /** Requests to webhooks, as a door to the world. */
-export interface Post {
+export interface WebhookTransport {
   /** Sends a letter once. Never rejects: what went wrong is in the receipt. It takes 30 s at most, the answer's body included. */
-  send(letter: Letter): Promise<Receipt>
+  send(request: WebhookRequest): Promise<TransportResult>
   close(): Promise<void>
 }
 
-export type Letter = {
+export type WebhookRequest = {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
 /** What came of a request. */
-export type Receipt = {
+export type TransportResult = {
   /** Null: nobody answered, or not in time. */
-  readonly answer: Answer | null
+  readonly answer: WebhookResponse | null
   /** Why there is no answer, in a sentence; null where there is one, whatever it says. */
   readonly fault: string | null
   /** The same for programs. */
@@ -25,7 +25,7 @@ export type Receipt = {
   readonly durationMs: number
 }
 
-export type Answer = {
+export type WebhookResponse = {
   readonly status: number
   /** Lower-case names; cleaned, and not all of them: `KEPT_HEADERS_MAX`. */
   readonly headers: Readonly<Record<string, string>>

@@ -1,13 +1,14 @@
 import type { Readable } from 'node:stream'
-import { PostFault } from './fault.ts'
+import { TransportFault } from './fault.ts'
 
 /**
  * Ends a connection by which more than so many bytes came. Limits of headers and bodies leave gaps that a receiver can
  * pour into for half a minute, and each byte of it is read: informational answers, extensions of chunks, blank lines.
  */
-export function limitReading(socket: Connection, bytesMax: number): void {
+export function limitBodyRead(socket: Connection, bytesMax: number): void {
   socket.on('readable', () => {
-    if (socket.bytesRead > bytesMax) socket.destroy(new PostFault('invalid_response', TOO_MUCH))
+    if (socket.bytesRead > bytesMax)
+      socket.destroy(new TransportFault('invalid_response', TOO_MUCH))
   })
 }
 

@@ -1,15 +1,15 @@
 import { isFault } from '../../address/address.ts'
 import { dnsWaitMs } from '../../engine/dns-pause.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
-import { askAgain, type Outcome } from '../../engine/inquiry/again.ts'
+import { nextRetry, type Outcome } from '../../engine/inquiry/again.ts'
 import { isBackupOnly } from '../../engine/inquiry/exchangers.ts'
-import type { Inquiry } from '../../engine/inquiry/prepare.ts'
-import { resultOfFailure } from '../../engine/result/conclude.ts'
+import type { ProbeTask } from '../../engine/inquiry/prepare.ts'
+import { fromFailure } from '../../engine/result/conclude.ts'
 import type { Acceptance, RouteWithHost } from '../../probe/plan.ts'
 import { isFailure, type Result } from '../../verdict/verdict.ts'
 import type { Change } from '../record/recorder.ts'
-import type { Claimed } from './claim.ts'
-import { farewell } from './farewell.ts'
+import type { ClaimedRow } from './claim.ts'
+import { createDrainSignal } from './farewell.ts'
 import type { ProbeWork } from './probe-items.ts'
 import type { Slot } from './slots.ts'
 
@@ -17,29 +17,33 @@ import type { Slot } from './slots.ts'
 const FAULTS_MAX = 3
 
 /** Asks one operator about claimed items, and has recorded what becomes of them. */
-export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed[]): Promise<void> {
+export async function probeClaimed(
+  work: ProbeWork,
+  slot: Slot,
+  claimed: readonly ClaimedRow[],
+): Promise<void> {
   const { recorder, stopping, slots } = work
   const { operator, egress } = slot
-  const items = await inquiriesFor(work, slot, claimed)
+  const items = await probeTasksFor(work, slot, claimed)
   const others = new Set<string>()
-  const { drain, signal, done } = farewell(work, new Set(claimed.map(({ list }) => list)))
-  const onResult: ProbeListOptions['onResult'] = (inquiry, result, asked) => {
-    const item = items.get(inquiry) as Claimed
+  const { drain, signal, done } = createDrainSignal(work, new Set(claimed.map(({ list }) => list)))
+  const onResult: ProbeListOptions['onResult'] = (task, result, asked) => {
+    const item = items.get(task) as ClaimedRow
     // What was cut off is no result, and the item may be another's by now.
     if (item.list.over.aborted || work.lost.aborted) return
     // What was not asked because we stop is no result: the item is asked when the job goes on.
     if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
     const outcome = {
       ...{ result, asked, egress },
-      isBackupOnly: isBackupOnly(inquiry.exchangers, result),
+      isBackupOnly: isBackupOnly(task.exchangers, result),
     }
     const change = changeFor(work, slot, item, outcome)
     for (const postponed of change.postponed ?? []) others.add(postponed.egress ?? egress)
     // Durable soon, with its group; the next conversation does not wait for it.
     void recorder.add(item.list.id, { ...change, holder: item.holder })
   }
-  const onTurnLater: ProbeListOptions['onTurnLater'] = (inquiry, delayMs) => {
-    const item = items.get(inquiry) as Claimed
+  const onTurnLater: ProbeListOptions['onTurnLater'] = (task, delayMs) => {
+    const item = items.get(task) as ClaimedRow
     if (item.list.over.aborted || work.lost.aborted) return
     void recorder.add(item.list.id, {
       postponed: [untilTurn(work, item, delayMs)],
@@ -47,11 +51,11 @@ export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed
     })
   }
   try {
-    for (const { engine, inquiries } of conversations(items)) {
-      const [first] = inquiries
+    for (const { engine, tasks } of batches(items)) {
+      const [first] = tasks
       if (first === undefined) continue
       const how = { egress, signal, drain, onResult, onTurnLater }
-      await engine.probe(first.operator, inquiries, how)
+      await engine.probe(first.operator, tasks, how)
     }
   } finally {
     done()
@@ -62,20 +66,20 @@ export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed
   for (const other of others) await slots.put({ operator, egress: other })
 }
 
-async function inquiriesFor(
+async function probeTasksFor(
   work: ProbeWork,
   slot: Slot,
-  claimed: readonly Claimed[],
-): Promise<Map<Inquiry, Claimed>> {
+  claimed: readonly ClaimedRow[],
+): Promise<Map<ProbeTask, ClaimedRow>> {
   const { clock } = work.database
-  const items = new Map<Inquiry, Claimed>()
+  const items = new Map<ProbeTask, ClaimedRow>()
   for (const item of claimed) {
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     try {
-      const inquiry = await inquiryFor(work, item)
-      if (inquiry !== null) items.set(inquiry, item)
+      const task = await probeTaskFor(work, item)
+      if (task !== null) items.set(task, item)
     } catch (error) {
-      const result = resultOfFailure(clock, { text: item.text, begunAt }, error)
+      const result = fromFailure(clock, { text: item.text, startedAt }, error)
       const outcome = { result, asked: false, egress: slot.egress }
       const change = changeFor(work, slot, item, outcome)
       void work.recorder.add(item.list.id, { ...change, holder: item.holder })
@@ -85,21 +89,21 @@ async function inquiriesFor(
 }
 
 /** An item as it was filed; one that cannot be taken up, as other rules or lists filed it, is looked at anew. */
-async function inquiryFor(work: ProbeWork, item: Claimed): Promise<Inquiry | null> {
+async function probeTaskFor(work: ProbeWork, item: ClaimedRow): Promise<ProbeTask | null> {
   const { recorder, stopping } = work
   const { engine, id, options } = item.list
   const filed = resumed(engine, item)
   if (filed !== null) return filed
-  const anew = await engine.routeOne(item.text, { ...options, signal: stopping })
+  const retried = await engine.routeOne(item.text, { ...options, signal: stopping })
   // The DNS was not heard out because we stop: the item is looked at when the job goes on.
   if (stopping.aborted) return null
-  if ('inquiry' in anew) return { ...anew.inquiry, accepted: acceptanceOf(item) }
+  if ('task' in retried) return { ...retried.task, accepted: acceptanceOf(item) }
   const { position, copies, holder } = item
-  void recorder.add(id, { results: [{ position, copies, result: anew.result }], holder })
+  void recorder.add(id, { results: [{ position, copies, result: retried.result }], holder })
   return null
 }
 
-function resumed(engine: Engine, item: Claimed): Inquiry | null {
+function resumed(engine: Engine, item: ClaimedRow): ProbeTask | null {
   const { text, route } = item
   try {
     return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost, acceptanceOf(item))
@@ -108,29 +112,29 @@ function resumed(engine: Engine, item: Claimed): Inquiry | null {
   }
 }
 
-const acceptanceOf = ({ accepted }: Claimed): Acceptance | null =>
+const acceptanceOf = ({ accepted }: ClaimedRow): Acceptance | null =>
   accepted === null ? null : (JSON.parse(accepted) as Acceptance)
 
-type Conversation = { readonly engine: Engine; readonly inquiries: readonly Inquiry[] }
+type ProbeBatch = { readonly engine: Engine; readonly tasks: readonly ProbeTask[] }
 
 /**
  * Who is asked together. Filed under one operator; but the lists, read again since, may tell several, each with a
  * pace of its own. An item over which something inside ev failed may be what made it fail: it is asked by itself.
  */
-function conversations(items: ReadonlyMap<Inquiry, Claimed>): Conversation[] {
-  const groups = Map.groupBy(items.keys(), inquiry => {
-    const { list, position } = items.get(inquiry) as Claimed
+function batches(items: ReadonlyMap<ProbeTask, ClaimedRow>): ProbeBatch[] {
+  const groups = Map.groupBy(items.keys(), task => {
+    const { list, position } = items.get(task) as ClaimedRow
     const isSuspect = list.faults.has(position)
-    return isSuspect ? `${list.id} ${position}` : `|${inquiry.operator.name}`
+    return isSuspect ? `${list.id} ${position}` : `|${task.operator.name}`
   })
-  return [...groups.values()].map(inquiries => {
-    const { list } = items.get(inquiries[0] as Inquiry) as Claimed
-    return { engine: list.engine, inquiries }
+  return [...groups.values()].map(tasks => {
+    const { list } = items.get(tasks[0] as ProbeTask) as ClaimedRow
+    return { engine: list.engine, tasks: tasks }
   })
 }
 
 /** What becomes of an item: its result, or that it is asked again. */
-function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome): Change {
+function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outcome): Change {
   const { position, copies, list } = item
   const { engine, wait } = list
   const now = work.database.clock.now()
@@ -141,15 +145,22 @@ function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome)
     return { postponed: [untilTurn(work, item, faultDelayMs)] }
   }
   const past = { tries, waitedMs: Math.max(0, now - (item.ready_at ?? now)), egress, refusedBy }
-  const willing = () => engine.fleet.willing(slot.operator)
-  const doubtMs = () => engine.fleet.doubtMs(slot.egress, slot.operator)
+  const available = () => engine.egressPool.availableFor(slot.operator)
+  const uncertainForMs = () => engine.egressPool.uncertainForMs(slot.egress, slot.operator)
   const refusedForMs = () => {
-    return engine.fleet.refusedForMs(slot.egress, slot.operator, domainOf(outcome.result))
+    return engine.egressPool.refusedForMs(slot.egress, slot.operator, domainOf(outcome.result))
   }
   const { greylistDelayMs } = work
-  const dnsDoubtMs = () => dnsWaitMs(engine.resolverCheck)
-  const terms = { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs, refusedForMs }
-  const again = askAgain(outcome, past, terms)
+  const dnsUncertainForMs = () => dnsWaitMs(engine.resolverCheck)
+  const terms = {
+    wait,
+    greylistDelayMs,
+    available: available,
+    uncertainForMs: uncertainForMs,
+    dnsUncertainForMs: dnsUncertainForMs,
+    refusedForMs,
+  }
+  const again = nextRetry(outcome, past, terms)
   if (again === null) return { results: [{ position, copies, result: outcome.result }] }
   const { delayMs, ...been } = again
   const dueAt = dueTogether(now, delayMs, roundMs)
@@ -161,16 +172,16 @@ const domainOf = ({ evidence: { address } }: Result): string =>
   isFault(address) ? '' : address.domain.ascii
 
 /** Puts an item off as it is: nobody was asked. */
-function untilTurn(work: ProbeWork, item: Claimed, delayMs: number) {
+function untilTurn(work: ProbeWork, item: ClaimedRow, delayMs: number) {
   const { position, tries, egress, accepted } = item
   const dueAt = dueTogether(work.database.clock.now(), delayMs, work.timings.roundMs)
   return { position, dueAt, tries, egress, accepted, refusedBy: refusedByOf(item) }
 }
 
-const refusedByOf = (item: Claimed): readonly string[] => item.refused_by?.split(' ') ?? []
+const refusedByOf = (item: ClaimedRow): readonly string[] => item.refused_by?.split(' ') ?? []
 
 /** Counts a failure inside ev; false when it is one too many. */
-function failsAgain({ list, position }: Claimed): boolean {
+function failsAgain({ list, position }: ClaimedRow): boolean {
   const faults = (list.faults.get(position) ?? 0) + 1
   list.faults.set(position, faults)
   return faults < FAULTS_MAX

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../../store/database.ts'
 import { type ClaimedItem, claimItems, jobsWaitingFor } from '../../store/job/claims.ts'
-import type { List, Lists } from '../crew/lists.ts'
+import type { ActiveJob, ActiveJobs } from '../crew/lists.ts'
 import type { Slot } from './entries.ts'
 
 /** An item, and whose it is. */
-export type Claimed = ClaimedItem & { readonly list: List }
+export type ClaimedRow = ClaimedItem & { readonly list: ActiveJob }
 
 /** Operators whose turn is remembered; one that is forgotten begins anew. */
 const OPERATORS_MAX = 20_000
@@ -13,24 +13,24 @@ const OPERATORS_MAX = 20_000
 /** Takes items for connections from all lists in turn, so that a small list does not wait behind a large one. */
 export class Claims {
   readonly #database: Database
-  readonly #lists: Lists
+  readonly #lists: ActiveJobs
   /** The list after which an operator's next connection begins. */
   readonly #turns = new LRUCache<string, string>({ max: OPERATORS_MAX })
 
-  constructor(database: Database, lists: Lists) {
+  constructor(database: Database, lists: ActiveJobs) {
     this.#database = database
     this.#lists = lists
   }
 
   /** The lists that have items waiting for an operator, in the order of their IDs. */
-  async waitingFor(operator: string): Promise<List[]> {
+  async waitingFor(operator: string): Promise<ActiveJob[]> {
     const ids = await jobsWaitingFor(this.#database, operator)
-    return this.#lists.meet(ids)
+    return this.#lists.load(ids)
   }
 
   /** Takes up to `max` items of these lists: each gets its share, and what is left over goes to those with more. */
   async take(
-    lists: readonly List[],
+    lists: readonly ActiveJob[],
     o: Slot & {
       readonly ownOnly?: boolean
       readonly backedUpOnly?: boolean
@@ -39,12 +39,12 @@ export class Claims {
       /** The member of the cluster that takes them; null or left out: there is no cluster. */
       readonly holder?: string | null
     },
-  ): Promise<Claimed[]> {
-    const claimed: Claimed[] = []
+  ): Promise<ClaimedRow[]> {
+    const claimed: ClaimedRow[] = []
     let served = this.#inTurn(lists, o.operator, o.max)
     while (served.length > 0 && claimed.length < o.max) {
       const share = Math.max(1, Math.floor((o.max - claimed.length) / served.length))
-      const withMore: List[] = []
+      const withMore: ActiveJob[] = []
       for (const list of served) {
         const max = Math.min(share, o.max - claimed.length)
         if (max === 0) break
@@ -60,7 +60,7 @@ export class Claims {
   }
 
   /** Those whose turn it is: all, or as many as a connection takes. The next connection begins one further on. */
-  #inTurn(lists: readonly List[], operator: string, max: number): readonly List[] {
+  #inTurn(lists: readonly ActiveJob[], operator: string, max: number): readonly ActiveJob[] {
     if (lists.length < 2) return lists
     const last = this.#turns.get(operator) ?? ''
     const at = Math.max(
@@ -68,8 +68,8 @@ export class Claims {
       lists.findIndex(({ id }) => id > last),
     )
     const served = [...lists.slice(at), ...lists.slice(0, at)].slice(0, max)
-    const begun = served.length === lists.length ? served[0] : served.at(-1)
-    this.#turns.set(operator, begun?.id ?? '')
+    const started = served.length === lists.length ? served[0] : served.at(-1)
+    this.#turns.set(operator, started?.id ?? '')
     return served
   }
 }

@@ -1,7 +1,7 @@
 import { Batcher } from '../../base/batcher.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Queue } from '../../queue/queue.ts'
-import { type CrewTimings, DEFAULT_CREW_TIMINGS } from '../crew/crew-timings.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../crew/crew-timings.ts'
 
 /** One connection that an operator allows to one egress. */
 export type Slot = { readonly operator: string; readonly egress: string }
@@ -16,7 +16,7 @@ export const slotKey = (operator: string, number: number) => `${operator}#${numb
 export const operatorOf = (key: string) => key.slice(0, key.lastIndexOf('#'))
 
 /** Takes what is to be put into the queue. */
-export interface Entries {
+export interface ProbeTasks {
   /** The first slot of an operator and egress; due now when `dueAt`, epoch ms, is left out. Resolves when it is there. */
   put(slot: Slot, dueAt?: number): Promise<void>
   /** The first `count` of them, due now. */
@@ -24,7 +24,7 @@ export interface Entries {
 }
 
 /** Puts each by itself, where that costs nothing. */
-export function directEntries(queue: Queue): Entries {
+export function directTasks(queue: Queue): ProbeTasks {
   return {
     put: ({ operator, egress }, dueAt) => queue.put(probeKind(egress), slotKey(operator, 0), dueAt),
     putAll: ({ operator, egress }, count) =>
@@ -35,17 +35,17 @@ export function directEntries(queue: Queue): Entries {
 /** Keys of one flush; a statement takes them as one JSON text of about 300 KB. */
 const KEYS_MAX = 10_000
 
-type EntryTimings = Pick<CrewTimings, 'entriesMs' | 'roundMs'>
+type EntryTimings = Pick<WorkerTimings, 'entriesMs' | 'roundMs'>
 
 /**
  * Puts them in groups, those of the same second together: each statement costs a round trip to the
  * database.
  */
-export function gatheredEntries(
+export function gatheredTasks(
   queue: Queue,
   clock: Clock,
-  { entriesMs, roundMs }: EntryTimings = DEFAULT_CREW_TIMINGS,
-): Entries {
+  { entriesMs, roundMs }: EntryTimings = DEFAULT_WORKER_TIMINGS,
+): ProbeTasks {
   const batcher = new Batcher<Wanted>({
     ...{ clock, waitMs: entriesMs, sizeMax: KEYS_MAX, sizeOf: ({ keys }) => keys.length },
     async run(wanted) {

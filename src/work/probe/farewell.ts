@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts'
-import type { CrewTimings } from '../crew/crew-timings.ts'
-import type { List } from '../crew/lists.ts'
+import type { WorkerTimings } from '../crew/crew-timings.ts'
+import type { ActiveJob } from '../crew/lists.ts'
 
 /** How a conversation is ended before its time: asked to come to its end, and cut off. */
-export type Farewell = {
+export type DrainSignal = {
   readonly drain: AbortSignal
   readonly signal: AbortSignal
   /** It has ended. */
@@ -12,23 +12,23 @@ export type Farewell = {
 
 type Ends = {
   readonly database: { readonly clock: Clock }
-  readonly timings: Pick<CrewTimings, 'drainMs'>
+  readonly timings: Pick<WorkerTimings, 'drainMs'>
   readonly stopping: AbortSignal
   readonly abort: AbortSignal
   readonly lost: AbortSignal
 }
 
 /** A conversation ends with the worker, at once when others have what it asks about, or when nobody wants to know any more: all whose items it has are over. */
-export function farewell(
+export function createDrainSignal(
   { database, stopping, abort, lost, timings }: Ends,
-  lists: ReadonlySet<List>,
-): Farewell {
+  lists: ReadonlySet<ActiveJob>,
+): DrainSignal {
   const drain = new AbortController()
   const end = new AbortController()
   let cancelTimer = () => {}
   const onStop = () => drain.abort()
   const onAbort = () => end.abort()
-  const onOver = () => {
+  const onDone = () => {
     if (drain.signal.aborted || [...lists].some(({ over }) => !over.aborted)) return
     drain.abort()
     cancelTimer = database.clock.after(timings.drainMs, onAbort)
@@ -37,7 +37,7 @@ export function farewell(
     [stopping, onStop],
     [abort, onAbort],
     [lost, onAbort],
-    ...[...lists].map(({ over }): [AbortSignal, () => void] => [over, onOver]),
+    ...[...lists].map(({ over }): [AbortSignal, () => void] => [over, onDone]),
   ]
   for (const [signal, call] of heard) {
     if (signal.aborted) call()

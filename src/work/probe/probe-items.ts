@@ -1,23 +1,23 @@
 import { SECOND } from '../../base/clock.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { NextDue } from '../../queue/queue.ts'
+import type { Reschedule } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { nextDueAt } from '../../store/job/claims.ts'
-import type { CrewTimings } from '../crew/crew-timings.ts'
-import type { List, Lists } from '../crew/lists.ts'
-import type { Strays } from '../crew/strays.ts'
-import type { Recorder } from '../record/recorder.ts'
-import { ask } from './ask.ts'
-import type { Claimed, Claims } from './claim.ts'
+import type { WorkerTimings } from '../crew/crew-timings.ts'
+import type { ActiveJob, ActiveJobs } from '../crew/lists.ts'
+import type { OrphanedClaims } from '../crew/strays.ts'
+import type { ResultWriter } from '../record/recorder.ts'
+import { probeClaimed } from './ask.ts'
+import type { ClaimedRow, Claims } from './claim.ts'
 import type { Slot } from './entries.ts'
-import type { Slots } from './slots.ts'
+import type { ProbeScheduler } from './slots.ts'
 
 export type ProbeWork = {
   readonly database: Database
-  readonly recorder: Recorder
-  readonly lists: Lists
+  readonly recorder: ResultWriter
+  readonly lists: ActiveJobs
   readonly claims: Claims
-  readonly slots: Slots
+  readonly slots: ProbeScheduler
   /** No new conversation is begun; what is under way comes to its end. */
   readonly stopping: AbortSignal
   /** Ends every conversation at once. */
@@ -27,42 +27,42 @@ export type ProbeWork = {
   /** The member of the cluster that claims items; null: there is no cluster. */
   readonly holder: string | null
   /** Null: there is no cluster. */
-  readonly strays: Strays | null
+  readonly orphans: OrphanedClaims | null
   readonly greylistDelayMs: number | null
-  readonly timings: CrewTimings
+  readonly timings: WorkerTimings
 }
 
 export type RecheckWork = Pick<ProbeWork, 'database' | 'recorder' | 'claims' | 'slots'>
 
 /** A pace that wants a longer wait than this gives its place to another operator. */
-const PATIENCE_MS = SECOND
+const TIMEOUT_MS = SECOND
 
 /**
  * One connection's worth of an operator's items, of all lists that have some: claims them, asks, records. Gives
  * the time at which the slot is due again; when it is done, `recheckSlot` tells that.
  */
-export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> {
+export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedule> {
   const { database, recorder, claims, slots, holder } = work
   const { clock } = database
   const { operator, egress } = slot
-  const ripeAt = slots.ripeAt(operator)
-  if (ripeAt > clock.now()) return { dueAt: ripeAt }
+  const readyAt = slots.readyAt(operator)
+  if (readyAt > clock.now()) return { dueAt: readyAt }
   await recorder.settled()
   const lists = await claims.waitingFor(operator)
   if (lists.length === 0) return 'done'
-  const { engine } = lists[0] as List
-  if (engine.fleet.standsBack(egress, operator)) return standBack(work, slot, engine)
-  const pace = engine.pace(operator, egress)
-  const doubtMs = engine.fleet.doubtMs(egress, operator)
-  const readyInMs = doubtMs ?? pace.readyInMs
-  const isPaused = readyInMs > PATIENCE_MS
+  const { engine } = lists[0] as ActiveJob
+  if (engine.egressPool.isDeprioritised(egress, operator)) return standBack(work, slot, engine)
+  const rateController = engine.rateController(operator, egress)
+  const uncertainForMs = engine.egressPool.uncertainForMs(egress, operator)
+  const readyInMs = uncertainForMs ?? rateController.readyInMs
+  const isPaused = readyInMs > TIMEOUT_MS
   // The first connections have a random recipient as well, most of the later ones none.
-  const max = Math.max(1, pace.row.recipientsPerSession - (pace.isNew ? 1 : 0))
+  const max = Math.max(1, rateController.row.recipientsPerSession - (rateController.isNew ? 1 : 0))
   const claim = { ...slot, max, now: clock.now(), holder }
   const waiting = lists.filter(({ wait }) => wait)
   // Whoever does not wait hears of the pause at once; for whoever does a backup may be asked.
   const claimed = await take(work, isPaused ? lists.filter(({ wait }) => !wait) : lists, claim)
-  if (isPaused && doubtMs === null && pace.isPaused) {
+  if (isPaused && uncertainForMs === null && rateController.isPaused) {
     const max = claim.max - claimed.length
     claimed.push(...(await take(work, waiting, { ...claim, max, backedUpOnly: true })))
   }
@@ -73,37 +73,41 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   if (hasMore) await slots.putAll(engine, slot)
   await converse(work, slot, claimed)
   // Where all were taken, the slot need not come up once more only to find nothing.
-  const isDone = !hasMore && !isPaused && !engine.fleet.standsBack(egress, operator)
+  const isDone = !hasMore && !isPaused && !engine.egressPool.isDeprioritised(egress, operator)
   return isDone ? 'done' : { dueAt: clock.now() }
 }
 
 /** A claim whose answer is lost may be there nevertheless. */
 async function take(
-  { claims, strays }: ProbeWork,
+  { claims, orphans }: ProbeWork,
   ...args: Parameters<Claims['take']>
-): Promise<Claimed[]> {
+): Promise<ClaimedRow[]> {
   try {
     return await claims.take(...args)
   } catch (error) {
-    strays?.suspect()
+    orphans?.suspect()
     throw error
   }
 }
 
 /** Asks; what came to nothing goes back to all who work with us, as nobody else takes it while we live. */
-async function converse(work: ProbeWork, slot: Slot, claimed: readonly Claimed[]): Promise<void> {
-  const { strays, recorder, lost } = work
-  if (strays === null) return ask(work, slot, claimed)
+async function converse(
+  work: ProbeWork,
+  slot: Slot,
+  claimed: readonly ClaimedRow[],
+): Promise<void> {
+  const { orphans, recorder, lost } = work
+  if (orphans === null) return probeClaimed(work, slot, claimed)
   const held = claimed.map(({ list, position }) => ({ jobId: list.id, position }))
-  strays.take(held)
+  orphans.take(held)
   let isWhole = false
   try {
-    await ask(work, slot, claimed)
+    await probeClaimed(work, slot, claimed)
     isWhole = !lost.aborted && !claimed.some(({ list }) => list.over.aborted)
   } finally {
     if (!isWhole) await recorder.flushed().catch(() => {})
-    strays.release(held)
-    if (!isWhole) await strays.giveBack(held, work.holder)
+    orphans.release(held)
+    if (!isWhole) await orphans.giveBack(held, work.holder)
   }
 }
 
@@ -111,17 +115,17 @@ async function converse(work: ProbeWork, slot: Slot, claimed: readonly Claimed[]
  * When a slot that was given up is due again: something may have been filed for it meanwhile, or
  * waits for later. An egress that may not ask leaves it to one that may.
  */
-export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<NextDue> {
+export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<Reschedule> {
   const { database, recorder, claims, slots } = work
   const { operator, egress } = slot
-  slots.ranDry(operator)
+  slots.onEmptyClaim(operator)
   // What was put back and is not durable yet counts too.
   await recorder.flushed()
   const lists = await claims.waitingFor(operator)
-  const { fleet } = lists[0]?.engine ?? {}
-  const ownOnly = fleet?.standsBack(egress, operator) ?? false
-  if (ownOnly && fleet !== undefined) {
-    await slots.put({ operator, egress: fleet.firstFor(operator) })
+  const { egressPool } = lists[0]?.engine ?? {}
+  const ownOnly = egressPool?.isDeprioritised(egress, operator) ?? false
+  if (ownOnly && egressPool !== undefined) {
+    await slots.put({ operator, egress: egressPool.primaryFor(operator) })
   }
   let soonest: number | null = null
   for (const { id } of lists) {
@@ -137,12 +141,12 @@ export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<NextDu
  * An egress that may not ask where another may leaves the operator's items to it. Its own it takes, due or not: they
  * hear of it at once, unasked, and so go over to the others too.
  */
-async function standBack(work: ProbeWork, slot: Slot, engine: Engine): Promise<NextDue> {
+async function standBack(work: ProbeWork, slot: Slot, engine: Engine): Promise<Reschedule> {
   const { database, recorder, claims, holder } = work
   const { operator, egress } = slot
   // What was put back and is not durable yet counts too.
   await recorder.flushed()
-  const max = engine.pace(operator, egress).row.recipientsPerSession
+  const max = engine.rateController(operator, egress).row.recipientsPerSession
   const own = { ...slot, ownOnly: true, max, holder, now: Number.MAX_SAFE_INTEGER }
   const claimed = await take(work, await claims.waitingFor(operator), own)
   if (claimed.length > 0) {

@@ -1,20 +1,20 @@
 import type { Clock } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { Fleet } from '../../probe/egress/fleet.ts'
-import { type CrewTimings, DEFAULT_CREW_TIMINGS } from '../crew/crew-timings.ts'
-import type { List } from '../crew/lists.ts'
-import type { Entries, Slot } from './entries.ts'
+import type { EgressPool } from '../../probe/egress/fleet.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../crew/crew-timings.ts'
+import type { ActiveJob } from '../crew/lists.ts'
+import type { ProbeTasks, Slot } from './entries.ts'
 
 export type { Slot } from './entries.ts'
 
 /** Operators that may gather at the same time; beyond it they are asked as they are. */
 const COUNTED_MAX = 20_000
 /** Egresses that one calls when it has too much to do. */
-const BRANCHES = 4
+const FAN_OUT = 4
 
 /** When all entries of an operator were put, and how long that is taken to hold. */
-type Call = { readonly at: number; waitMs: number; readonly among: readonly string[] }
+type Wakeup = { readonly at: number; waitMs: number; readonly among: readonly string[] }
 
 type Gathering = { count: number; readonly since: number; putAt: number }
 
@@ -22,26 +22,26 @@ type Gathering = { count: number; readonly since: number; putAt: number }
  * How long items gather, how often an entry is put again where others take entries away, and up to
  * which interval that doubles while there is more to do: others may have given up theirs meanwhile.
  */
-type SlotTimings = Pick<CrewTimings, 'gatherMs' | 'againMs' | 'againMaxMs'>
+type SlotTimings = Pick<WorkerTimings, 'gatherMs' | 'againMs' | 'againMaxMs'>
 
 /** Which entries of the queue there must be for operators: one for each connection that they allow to an egress. */
-export class Slots {
-  readonly #entries: Entries
+export class ProbeScheduler {
+  readonly #entries: ProbeTasks
   readonly #clock: Clock
   readonly #isShared: boolean
   readonly #timings: SlotTimings
   /** Operators with fewer items filed since they were last asked than fill a connection, and since when. */
   readonly #gathering = new Map<string, Gathering>()
   /** By operator. */
-  readonly #calls: TtlMap<Call>
+  readonly #calls: TtlMap<Wakeup>
   #turn = 0
 
   /** `isShared`: others work on the entries too, and putting one takes time. */
   constructor(
-    entries: Entries,
+    entries: ProbeTasks,
     clock: Clock,
     isShared: boolean,
-    timings: SlotTimings = DEFAULT_CREW_TIMINGS,
+    timings: SlotTimings = DEFAULT_WORKER_TIMINGS,
   ) {
     this.#timings = timings
     this.#entries = entries
@@ -51,14 +51,14 @@ export class Slots {
   }
 
   /** One more item was filed: its operator is asked when a connection can be filled, or after a while. */
-  async gather({ engine, operators }: List, operator: string): Promise<void> {
-    const egress = engine.fleet.firstFor(operator)
+  async onItemRouted({ engine, operators }: ActiveJob, operator: string): Promise<void> {
+    const egress = engine.egressPool.primaryFor(operator)
     if (operators.size < COUNTED_MAX) operators.add(operator)
     if (this.#gathering.size >= COUNTED_MAX) this.#gathering.clear()
     const now = this.#clock.now()
     const gathered = this.#gatheringOf(operator, now)
     gathered.count++
-    const isFull = gathered.count >= engine.fleet.row(operator).recipientsPerSession
+    const isFull = gathered.count >= engine.egressPool.row(operator).recipientsPerSession
     if (isFull) this.#gathering.delete(operator)
     else if (this.#isShared && now - gathered.putAt < this.#timings.againMs) return
     gathered.putAt = now
@@ -73,35 +73,35 @@ export class Slots {
     // Where others may have asked for it, nobody here does, and notices that it has gathered for long enough.
     if (known !== undefined && !(this.#isShared && known.since + this.#timings.gatherMs <= now))
       return known
-    const begun = { count: 0, since: now, putAt: Number.NEGATIVE_INFINITY }
-    this.#gathering.set(operator, begun)
-    return begun
+    const started = { count: 0, since: now, putAt: Number.NEGATIVE_INFINITY }
+    this.#gathering.set(operator, started)
+    return started
   }
 
   /** When the items of an operator have gathered long enough, epoch ms; what gathers next counts anew. */
-  ripeAt(operator: string): number {
+  readyAt(operator: string): number {
     // An entry that others may have put is due when it says so.
     if (this.#isShared) return Number.NEGATIVE_INFINITY
-    const ripeAt = (this.#gathering.get(operator)?.since ?? 0) + this.#timings.gatherMs
-    if (ripeAt <= this.#clock.now()) this.#gathering.delete(operator)
-    return ripeAt
+    const readyAt = (this.#gathering.get(operator)?.since ?? 0) + this.#timings.gatherMs
+    if (readyAt <= this.#clock.now()) this.#gathering.delete(operator)
+    return readyAt
   }
 
   /** Nothing more of a list will gather: its operators are asked now. What was too much to be counted comes due by itself. */
-  async ripen({ engine, operators }: List): Promise<void> {
+  async flushJob({ engine, operators }: ActiveJob): Promise<void> {
     const put = (operator: string) => {
       this.#gathering.delete(operator)
-      return this.put({ operator, egress: engine.fleet.firstFor(operator) })
+      return this.put({ operator, egress: engine.egressPool.primaryFor(operator) })
     }
     await Promise.all([...operators].map(put))
     operators.clear()
   }
 
   /** All of them, for every egress that `egress` is to call; an entry that is there stays as it is. */
-  async putAll({ fleet }: Engine, { operator, egress }: Slot): Promise<void> {
-    if (this.#isShared && !this.#shouldCall(operator, fleet.all)) return
-    const { sessionsMax } = fleet.row(operator)
-    const asking = this.#called(fleet, operator, egress)
+  async putAll({ egressPool }: Engine, { operator, egress }: Slot): Promise<void> {
+    if (this.#isShared && !this.#shouldCall(operator, egressPool.all)) return
+    const { sessionsMax } = egressPool.row(operator)
+    const asking = this.#called(egressPool, operator, egress)
     const put = asking.map(name => this.#entries.putAll({ operator, egress: name }, sessionsMax))
     // Whoever found that there is so much to do need not wait for others to hear of it.
     if (!this.#isShared) await Promise.all(put)
@@ -109,13 +109,13 @@ export class Slots {
   }
 
   /** An operator had less to do than a connection takes: whoever found nothing gave its entry up. */
-  ranDry(operator: string): void {
+  onEmptyClaim(operator: string): void {
     const call = this.#calls.get(operator)
     if (call !== undefined) call.waitMs = this.#timings.againMs
   }
 
   #shouldCall(operator: string, among: readonly string[]): boolean {
-    const now = this.#clock.ticks()
+    const now = this.#clock.monotonicNow()
     const last = this.#calls.get(operator)
     const isSame = last?.among === among
     if (isSame && now - last.at < last.waitMs) return false
@@ -131,25 +131,25 @@ export class Slots {
    * calls the next few of a tree, who call theirs: all are there after some steps, and nobody calls a thousand each
    * second. One that stands still calls nobody, so each time one more is called, by turns.
    */
-  #called(fleet: Fleet, operator: string, egress: string): readonly string[] {
-    if (!fleet.sharesLists(operator)) return [fleet.firstFor(operator)]
-    const order = fleet.inOrder(operator)
-    if (order.length <= BRANCHES * 2) {
-      const willing = fleet.willing(operator)
-      return willing.length > 0 ? willing : order
+  #called(egressPool: EgressPool, operator: string, egress: string): readonly string[] {
+    if (!egressPool.sharesLists(operator)) return [egressPool.primaryFor(operator)]
+    const order = egressPool.ranked(operator)
+    if (order.length <= FAN_OUT * 2) {
+      const available = egressPool.availableFor(operator)
+      return available.length > 0 ? available : order
     }
     const called = new Set([egress])
-    const callBelow = (place: number) => {
-      const first = place * BRANCHES + 1
-      for (const [n, name] of order.slice(first, first + BRANCHES).entries()) {
+    const callBelow = (slot: number) => {
+      const first = slot * FAN_OUT + 1
+      for (const [n, name] of order.slice(first, first + FAN_OUT).entries()) {
         // Whoever calls one that may not ask calls those below it.
-        if (fleet.mayAsk(name, operator)) called.add(name)
+        if (egressPool.mayAsk(name, operator)) called.add(name)
         else callBelow(first + n)
       }
     }
     callBelow(Math.max(0, order.indexOf(egress)))
     // The root may be one of those that may not.
-    if (egress === fleet.firstFor(operator)) callBelow(0)
+    if (egress === egressPool.primaryFor(operator)) callBelow(0)
     called.add(order[this.#turn++ % order.length] as string)
     return [...called]
   }

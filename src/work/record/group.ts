@@ -1,10 +1,10 @@
-import type { Remembered } from '../../engine/memory.ts'
-import type { Change, Content } from './write-group.ts'
+import type { CachedAnswer } from '../../engine/memory.ts'
+import type { Content, ItemUpdate } from './write-group.ts'
 
 /** What is committed in groups: a change of a job's items, or answers to be remembered. */
 export type Recordable =
-  | { readonly jobId: string; readonly change: Change }
-  | { readonly answers: ReadonlyMap<string, Remembered> }
+  | { readonly jobId: string; readonly change: ItemUpdate }
+  | { readonly answers: ReadonlyMap<string, CachedAnswer> }
 
 /** How many items it changes. */
 export function itemsOf(recordable: Recordable): number {
@@ -14,11 +14,11 @@ export function itemsOf(recordable: Recordable): number {
 }
 
 export function contentOf(group: readonly Recordable[]): Content {
-  const changes = new Map<string, Change[]>()
-  const answers = new Map<string, Remembered>()
+  const changes = new Map<string, ItemUpdate[]>()
+  const answers = new Map<string, CachedAnswer>()
   for (const recordable of group) {
     if ('answers' in recordable) {
-      for (const [key, remembered] of recordable.answers) answers.set(key, remembered)
+      for (const [key, cached] of recordable.answers) answers.set(key, cached)
       continue
     }
     const { jobId, change } = recordable

@@ -1,24 +1,24 @@
 import { Batcher } from '../../base/batcher.ts'
-import { breathe } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { yieldToEventLoop } from '../../base/clock.ts'
+import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Priority } from '../../base/priority.ts'
 import { retry } from '../../base/retry.ts'
-import type { Remembered } from '../../engine/memory.ts'
-import { isOfStorage } from '../../store/database.ts'
+import type { CachedAnswer } from '../../engine/memory.ts'
+import { isStorageError } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import { type CrewTimings, DEFAULT_CREW_TIMINGS } from '../crew/crew-timings.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../crew/crew-timings.ts'
 import { apart, contentOf, itemsOf, type Recordable } from './group.ts'
 import {
-  type Change,
   type Content,
-  type WriteParts,
+  commitBatch,
+  type ItemUpdate,
+  type WriteDeps,
   type Written,
   writeFailure,
-  writeGroup,
 } from './write-group.ts'
 
-export type { Change } from './write-group.ts'
+export type { ItemUpdate as Change } from './write-group.ts'
 
 /** Committed together: when so many changes are there, or after `groupMs`. A crash asks these again. */
 const GROUP_MIN = 50
@@ -27,11 +27,11 @@ const GROUP_MAX = 200
 /** While requests come, short stops count for more than few commits: some 3 ms and a commit. */
 const GROUP_MAX_BESIDE_REQUESTS = 25
 
-export type RecorderParts = WriteParts & {
+export type ResultWriterDeps = WriteDeps & {
   readonly log: Log
   /** False: a commit that fails is not tried again; whoever works on its jobs ends. */
   readonly keepsTrying: boolean
-  readonly timings?: Pick<CrewTimings, 'groupMs' | 'retryMs'>
+  readonly timings?: Pick<WorkerTimings, 'groupMs' | 'retryMs'>
   /** Requests that go first; null, or left out: there are none. */
   readonly priority?: Pick<Priority, 'hasRequests'> | null
   /** A job as it stands after a commit. */
@@ -43,20 +43,20 @@ export type RecorderParts = WriteParts & {
 }
 
 /** Writes what happens to items of all jobs, in groups: a durable commit costs as much for fifty rows as for one. */
-export class Recorder {
-  readonly #parts: RecorderParts
+export class ResultWriter {
+  readonly #deps: ResultWriterDeps
   readonly #retryMs: number
   readonly #batcher: Batcher<Recordable>
   readonly #stopping = new AbortController()
   #last: Promise<void> = Promise.resolve()
-  #inTrouble = false
+  #isFailing = false
 
-  constructor(parts: RecorderParts) {
-    this.#parts = parts
-    const { retryMs, groupMs } = parts.timings ?? DEFAULT_CREW_TIMINGS
+  constructor(deps: ResultWriterDeps) {
+    this.#deps = deps
+    const { retryMs, groupMs } = deps.timings ?? DEFAULT_WORKER_TIMINGS
     this.#retryMs = retryMs
     this.#batcher = new Batcher({
-      ...{ clock: parts.database.clock, waitMs: groupMs },
+      ...{ clock: deps.database.clock, waitMs: groupMs },
       sizeMin: () => Math.min(GROUP_MIN, this.#groupMax),
       sizeMax: () => this.#groupMax,
       sizeOf: itemsOf,
@@ -65,12 +65,12 @@ export class Recorder {
   }
 
   /** Takes a change of a job's items; the promise resolves when it is durable. */
-  add(jobId: string, change: Change): Promise<void> {
+  add(jobId: string, change: ItemUpdate): Promise<void> {
     return this.#add({ jobId, change })
   }
 
   /** Takes answers to be remembered beyond their job. */
-  remember(answers: ReadonlyMap<string, Remembered>): Promise<void> {
+  cacheResult(answers: ReadonlyMap<string, CachedAnswer>): Promise<void> {
     return this.#add({ answers })
   }
 
@@ -81,19 +81,19 @@ export class Recorder {
 
   /** Waits while more is not durable yet than a crash may make us ask again, and while nothing can be written. */
   async settled(): Promise<void> {
-    if (this.#batcher.sizePending > GROUP_MIN || this.#inTrouble) await this.flushed()
+    if (this.#batcher.sizePending > GROUP_MIN || this.#isFailing) await this.flushed()
   }
 
   /** Gives a job up. A service ends it as failed, unless it is trouble of the disk, which passes; a list can be taken up anew. */
   async fail(jobId: string, error: unknown): Promise<void> {
-    const { log, keepsTrying, onProgress, onFailure } = this.#parts
-    if (keepsTrying && !isOfStorage(error)) {
-      log.error('a job failed inside ev', { job: jobId, error: messageOf(error) })
+    const { log, keepsTrying, onProgress, onFailure } = this.#deps
+    if (keepsTrying && !isStorageError(error)) {
+      log.error('a job failed inside ev', { job: jobId, error: errorMessage(error) })
       try {
-        const job = await this.#tryOn(() => writeFailure(this.#parts, jobId))
+        const job = await this.#tryOn(() => writeFailure(this.#deps, jobId))
         if (job !== null) onProgress(job)
       } catch (error) {
-        log.error('a failed job cannot be ended', { job: jobId, error: messageOf(error) })
+        log.error('a failed job cannot be ended', { job: jobId, error: errorMessage(error) })
       }
     }
     onFailure(jobId, error)
@@ -106,7 +106,7 @@ export class Recorder {
   }
 
   get #groupMax(): number {
-    return this.#parts.priority?.hasRequests ? GROUP_MAX_BESIDE_REQUESTS : GROUP_MAX
+    return this.#deps.priority?.hasRequests ? GROUP_MAX_BESIDE_REQUESTS : GROUP_MAX
   }
 
   #add(recordable: Recordable): Promise<void> {
@@ -119,7 +119,7 @@ export class Recorder {
     try {
       await this.#write(content)
     } catch (error) {
-      const mayBeOfOne = content.changes.size > 1 && !isOfStorage(error)
+      const mayBeOfOne = content.changes.size > 1 && !isStorageError(error)
       if (mayBeOfOne) return this.#writeApart(content)
       await this.#give(content, error)
       throw error
@@ -134,26 +134,26 @@ export class Recorder {
   }
 
   async #write(content: Content): Promise<void> {
-    const written = await this.#tryOn(() => writeGroup(this.#parts, content))
+    const written = await this.#tryOn(() => commitBatch(this.#deps, content))
     // SQLite answers without waiting, so a list that asks nobody would run in one breath.
-    await breathe()
-    this.#tell(written)
+    await yieldToEventLoop()
+    this.#notify(written)
   }
 
   /** While nothing can be written, it is tried again and again, however long. */
   async #tryOn<T>(run: () => Promise<T>): Promise<T> {
-    const { database, log, keepsTrying } = this.#parts
+    const { database, log, keepsTrying } = this.#deps
     const done = await retry(run, {
       ...{ clock: database.clock, delayMs: this.#retryMs, signal: this.#stopping.signal },
-      isRetryable: error => keepsTrying && isOfStorage(error),
+      isRetryable: error => keepsTrying && isStorageError(error),
       onRetry: error => {
-        this.#inTrouble = true
+        this.#isFailing = true
         log.error('results cannot be written now; that is tried again', {
-          error: messageOf(error),
+          error: errorMessage(error),
         })
       },
     })
-    this.#inTrouble = false
+    this.#isFailing = false
     return done
   }
 
@@ -161,8 +161,8 @@ export class Recorder {
     for (const jobId of changes.keys()) await this.fail(jobId, error)
   }
 
-  #tell({ jobs, lost }: Written) {
-    for (const jobId of lost) this.#parts.onLost(jobId)
-    for (const job of jobs) this.#parts.onProgress(job)
+  #notify({ jobs, lost }: Written) {
+    for (const jobId of lost) this.#deps.onLost(jobId)
+    for (const job of jobs) this.#deps.onProgress(job)
   }
 }

@@ -1,10 +1,10 @@
 import { isFault } from '../../address/address.ts'
 import type { Random } from '../../base/random.ts'
-import type { Remembered } from '../../engine/memory.ts'
-import { releaseHold } from '../../store/account/credits.ts'
-import { keepAnswers } from '../../store/answers.ts'
+import type { CachedAnswer } from '../../engine/memory.ts'
+import { releaseReservation } from '../../store/account/credits.ts'
+import { putCachedAnswers } from '../../store/answers.ts'
 import { lockAccounts } from '../../store/cluster/holds.ts'
-import { type Database, type Trx, write, writeBeside } from '../../store/database.ts'
+import { type Database, type Trx, write, writeConcurrent } from '../../store/database.ts'
 import { emitJobEvent } from '../../store/event/events.ts'
 import { type Counts, countResults, failJob } from '../../store/job/course.ts'
 import {
@@ -17,11 +17,11 @@ import {
   recordResults,
 } from '../../store/job/items.ts'
 import { type Job, openJobIn } from '../../store/job/jobs.ts'
-import { classOf, isFailure, type Result } from '../../verdict/verdict.ts'
-import type { Books } from '../books/books.ts'
+import { isFailure, type Result, toClass } from '../../verdict/verdict.ts'
+import type { UsageLedger } from '../books/books.ts'
 
 /** What happened to items of a list. */
-export type Change = {
+export type ItemUpdate = {
   readonly results?: readonly Outcome[]
   readonly filed?: readonly Filed[]
   readonly postponed?: readonly Omit<Postponed, 'fence'>[]
@@ -39,14 +39,14 @@ export type Outcome = {
 /** What is committed together. */
 export type Content = {
   /** By job. */
-  readonly changes: ReadonlyMap<string, readonly Change[]>
-  readonly answers: ReadonlyMap<string, Remembered>
+  readonly changes: ReadonlyMap<string, readonly ItemUpdate[]>
+  readonly answers: ReadonlyMap<string, CachedAnswer>
 }
 
-export type WriteParts = {
+export type WriteDeps = {
   readonly database: Database
   /** Null: no accounts, so nothing of them is entered. */
-  readonly books: Books | null
+  readonly ledger: UsageLedger | null
   readonly random: Random
   readonly baseUrl: string
 }
@@ -62,8 +62,8 @@ export type Written = {
  * Writes changes of any number of jobs in one transaction; a job that takes no more loses its own alone. Run again,
  * after it was not heard whether it was committed, it counts nothing twice: items that took their results take no more.
  */
-export function writeGroup(parts: WriteParts, content: Content): Promise<Written> {
-  return writeBeside(parts.database, async trx => {
+export function commitBatch(deps: WriteDeps, content: Content): Promise<Written> {
+  return writeConcurrent(deps.database, async trx => {
     const jobs: Job[] = []
     const lost: string[] = []
     // All jobs, then all accounts, each in the order of their IDs: so does everybody who writes at the same time.
@@ -78,9 +78,9 @@ export function writeGroup(parts: WriteParts, content: Content): Promise<Written
     )
     const after: Job[] = []
     for (const job of jobs) {
-      after.push(await writeChanges(trx, parts, job, content.changes.get(job.id) ?? []))
+      after.push(await writeChanges(trx, deps, job, content.changes.get(job.id) ?? []))
     }
-    if (content.answers.size > 0) await keepAnswers(trx, inOrder(content.answers))
+    if (content.answers.size > 0) await putCachedAnswers(trx, inOrder(content.answers))
     return { jobs: after, lost }
   })
 }
@@ -90,11 +90,11 @@ const inOrder = <T>(answers: ReadonlyMap<string, T>) =>
 
 async function writeChanges(
   trx: Trx,
-  parts: WriteParts,
+  deps: WriteDeps,
   job: Job,
-  changes: readonly Change[],
+  changes: readonly ItemUpdate[],
 ): Promise<Job> {
-  const now = parts.database.clock.now()
+  const now = deps.database.clock.now()
   const filed = changes.flatMap(change => change.filed ?? [])
   await fileItems(trx, { jobId: job.id, filed, now })
   await postponeItems(trx, job.id, changes.flatMap(toPostponed))
@@ -104,21 +104,21 @@ async function writeChanges(
   const counted = results.filter((_, index) => taken[index])
   const counts = countsOf(counted, job.held)
   const after = await countResults(trx, job.id, counts, now)
-  await enter(trx, parts, after, counted, counts.released)
+  await enter(trx, deps, after, counted, counts.released)
   return after
 }
 
-const toPostponed = ({ postponed = [], ...change }: Change): Postponed[] =>
+const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
   postponed.map(row => ({ ...row, ...fenceOf(change) }))
 
-const toRows = ({ results = [], ...change }: Change): Recorded[] =>
+const toRows = ({ results = [], ...change }: ItemUpdate): Recorded[] =>
   results.map(({ position, result }) => ({
-    ...{ position, result: JSON.stringify(result), class: classOf(result.verdict) },
+    ...{ position, result: JSON.stringify(result), class: toClass(result.verdict) },
     ...fenceOf(change),
   }))
 
 /** What comes too late, because others have the item by now, is written nowhere and counts nothing. */
-function fenceOf({ holder }: Pick<Change, 'holder'>): { fence?: Fence } {
+function fenceOf({ holder }: Pick<ItemUpdate, 'holder'>): { fence?: Fence } {
   if (holder === undefined) return { fence: { state: 'queued' } }
   return holder === null ? {} : { fence: { state: 'probing', holder } }
 }
@@ -126,7 +126,7 @@ function fenceOf({ holder }: Pick<Change, 'holder'>): { fence?: Fence } {
 /** What a list of an account has to do with it: history, credits, and who is told that it is finished. */
 async function enter(
   trx: Trx,
-  { books, random, baseUrl, database }: WriteParts,
+  { ledger, random, baseUrl, database }: WriteDeps,
   job: Job,
   counted: readonly Outcome[],
   released: number,
@@ -138,17 +138,17 @@ async function enter(
   const origin = { accountId, keyId, source: job.type, jobId: isSingle ? null : job.id }
   const credit = { period: job.credit_period, released }
   const sandbox = job.sandbox === 1
-  if (entries.length > 0) await books?.record(trx, { ...origin, ...credit, sandbox, entries })
+  if (entries.length > 0) await ledger?.record(trx, { ...origin, ...credit, sandbox, entries })
   if (job.finished_at === null) return
-  await releaseHold(trx, job)
+  await releaseReservation(trx, job)
   const last = isSingle ? counted.at(-1) : undefined
-  const told = last === undefined ? {} : { result: last.result }
-  await emitJobEvent(trx, job, { now: database.clock.now(), random, baseUrl, ...told })
+  const emitted = last === undefined ? {} : { result: last.result }
+  await emitJobEvent(trx, job, { now: database.clock.now(), random, baseUrl, ...emitted })
 }
 
 /** Ends a job that cannot be finished through a fault of ours, and tells its account; null: it had ended. */
-export function writeFailure(parts: WriteParts, jobId: string): Promise<Job | null> {
-  const { database, random, baseUrl } = parts
+export function writeFailure(deps: WriteDeps, jobId: string): Promise<Job | null> {
+  const { database, random, baseUrl } = deps
   const now = database.clock.now()
   return write(database, async trx => {
     if ((await openJobIn(trx, jobId)) === null) return null
@@ -162,7 +162,7 @@ export function writeFailure(parts: WriteParts, jobId: string): Promise<Job | nu
 function countsOf(outcomes: readonly Outcome[], held: number): Required<Counts> {
   const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0, released: 0 }
   for (const { copies, result } of outcomes) {
-    counts[classOf(result.verdict)] += copies
+    counts[toClass(result.verdict)] += copies
     if (isFailure(result.verdict)) counts.failed += copies
     if (!isFault(result.evidence.address)) counts.released++
   }

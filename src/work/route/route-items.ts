@@ -1,13 +1,13 @@
-import { breathe, type Clock } from '../../base/clock.ts'
+import { type Clock, yieldToEventLoop } from '../../base/clock.ts'
 import type { Priority } from '../../base/priority.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
 import type { Engine, RouteOptions } from '../../engine/engine.ts'
-import type { Prepared } from '../../engine/inquiry/prepare.ts'
-import { resultOfFailure } from '../../engine/result/conclude.ts'
+import type { PreparedAddress } from '../../engine/inquiry/prepare.ts'
+import { fromFailure } from '../../engine/result/conclude.ts'
 import type { Database } from '../../store/database.ts'
 import { type QueuedItem, queuedItems } from '../../store/job/items.ts'
-import type { List } from '../crew/lists.ts'
-import type { Recorder } from '../record/recorder.ts'
+import type { ActiveJob } from '../crew/lists.ts'
+import type { ResultWriter } from '../record/recorder.ts'
 
 /** Items read together, and how many may be under way at once, over all lists: many, as one silent name server holds its own for seconds. */
 const PAGE_MAX = 250
@@ -19,7 +19,7 @@ const ROUTED_MAX = 25
 
 export type RouteWork = {
   readonly database: Database
-  readonly recorder: Recorder
+  readonly recorder: ResultWriter
   /** No new item is looked at; what is under way is left. */
   readonly stopping: AbortSignal
   /** Lists that are being routed just now. */
@@ -27,16 +27,16 @@ export type RouteWork = {
   /** Requests that go first; null: there are none. */
   readonly priority: Pick<Priority, 'giveWay'> | null
   /** Called when an item of an operator is filed and durable. */
-  readonly onFiled: (list: List, operator: string) => Promise<void>
+  readonly onFiled: (list: ActiveJob, operator: string) => Promise<void>
 }
 
 /** First step of a job: decides what needs no mail server, and files the rest under its operators. */
-export async function routeItems(work: RouteWork, list: List): Promise<void> {
+export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void> {
   const { database, recorder, routing } = work
   const stopping = AbortSignal.any([work.stopping, list.over])
   const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
   const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
-  const giveWay = () => work.priority?.giveWay('route') ?? breathe()
+  const giveWay = () => work.priority?.giveWay('route') ?? yieldToEventLoop()
   const underWay = new Set<Promise<void>>()
   let onDone = () => {}
   let after = 0
@@ -77,7 +77,7 @@ type RowOptions = RouteOptions & { readonly signal: AbortSignal }
 /** Each item goes on as soon as its own route is there. */
 async function routeItem(
   { database, recorder, onFiled }: RouteWork,
-  list: List,
+  list: ActiveJob,
   { position, text, copies }: QueuedItem,
   options: RowOptions,
 ): Promise<void> {
@@ -87,7 +87,7 @@ async function routeItem(
   if ('result' in prepared) {
     return recorder.add(list.id, { results: [{ position, copies, result: prepared.result }] })
   }
-  const { operator, address, route, exchangers } = prepared.inquiry
+  const { operator, address, route, exchangers } = prepared.task
   const filed = {
     position,
     operator: operator.name,
@@ -105,11 +105,11 @@ async function prepare(
   clock: Clock,
   text: string,
   options: RowOptions,
-): Promise<Prepared> {
-  const begunAt = clock.ticks()
+): Promise<PreparedAddress> {
+  const startedAt = clock.monotonicNow()
   try {
     return await engine.routeOne(text, options)
   } catch (error) {
-    return { result: resultOfFailure(clock, { text, begunAt }, error) }
+    return { result: fromFailure(clock, { text, startedAt }, error) }
   }
 }

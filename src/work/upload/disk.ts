@@ -10,7 +10,7 @@ export type DiskStatus = {
 
 export type ReadDisk = () => Promise<DiskStatus>
 
-export type DiskParts = {
+export type DiskDeps = {
   readonly dataDir: string
   /** Free bytes below which the disk is low. */
   readonly minBytes: number
@@ -20,7 +20,7 @@ export type DiskParts = {
 }
 
 /** Reads the disk of the data directory each time that it is called; the log says when it becomes low, and when that is over. */
-export function diskReader({ dataDir, minBytes, freeBytes, log }: DiskParts): ReadDisk {
+export function diskReader({ dataDir, minBytes, freeBytes, log }: DiskDeps): ReadDisk {
   let wasLow = false
   return async () => {
     const free = await freeBytes(dataDir).catch(() => null)

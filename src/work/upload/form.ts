@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import { malformed, tooLarge, UploadFault } from './fault.ts'
 import { brokenOff, cutOff, type Incoming, limitedTo, storeBytes } from './store-bytes.ts'
 
@@ -101,7 +101,7 @@ class Form {
   }
 
   #field(name: string, value: string, isCut: boolean) {
-    if (isCut) this.#blame(`the field "${cleanText(name, 40)}" is too long`)
+    if (isCut) this.#blame(`the field "${sanitizeText(name, 40)}" is too long`)
     this.#fields.set(name, value)
   }
 
@@ -109,7 +109,7 @@ class Form {
     const { fileFields, fileBytesMax } = this.#rules
     if (!fileFields.includes(name)) {
       this.#blame(
-        `the file is in the field "${cleanText(name, 40)}"; it belongs in "${fileFields[0]}"`,
+        `the file is in the field "${sanitizeText(name, 40)}"; it belongs in "${fileFields[0]}"`,
       )
       return void part.resume()
     }

@@ -2,9 +2,9 @@ import type { Duplex } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls'
 import type { Caller, MailHost } from './host.ts'
-import { Mouth } from './mouth.ts'
+import { ReplyWriter } from './mouth.ts'
 import type { Rule } from './rule.ts'
-import { filledIn, Standing } from './standing.ts'
+import { filledIn, SessionState } from './standing.ts'
 
 /** What a line may hold at most (RFC 5321 §4.5.3.1.4 says 512; Postfix takes 2,048). */
 const LINE_MAX = 2_048
@@ -19,10 +19,10 @@ export type Line = Duplex & { resetAndDestroy(): unknown }
 export class Conversation {
   readonly #host: MailHost
   readonly #caller: Caller
-  readonly #standing: Standing
+  readonly #status: SessionState
   readonly #raw: Line
   #socket: Duplex
-  #mouth: Mouth
+  #writer: ReplyWriter
   #decoder = new StringDecoder('utf8')
   #unread = ''
   /** Whether the client sent more behind the command at hand. */
@@ -38,8 +38,8 @@ export class Conversation {
     this.#caller = caller
     this.#raw = socket
     this.#socket = socket
-    this.#mouth = new Mouth(socket, host.temper.dripMs)
-    this.#standing = new Standing(host, caller)
+    this.#writer = new ReplyWriter(socket, host.behavior.dripMs)
+    this.#status = new SessionState(host, caller)
     host.tally.pregreet += socket.readableLength
     this.#listen()
     this.#greet()
@@ -48,13 +48,13 @@ export class Conversation {
   /** Ends it at once. */
   destroy(): void {
     clearTimeout(this.#thinking)
-    this.#mouth.hush()
+    this.#writer.hush()
     this.#deaf = true
     this.#socket.destroy()
     this.#raw.destroy()
   }
 
-  readonly #onData = (bytes: Buffer) => this.#hear(bytes)
+  readonly #onData = (bytes: Buffer) => this.#handleLine(bytes)
   readonly #onEnd = () => this.#hangUp()
   readonly #onGone = () => this.destroy()
 
@@ -65,15 +65,15 @@ export class Conversation {
   }
 
   #greet(): void {
-    const rule = this.#host.rules.find('CONNECT', this.#standing)
+    const rule = this.#host.rules.find('CONNECT', this.#status)
     const reply = rule === undefined ? '220 {host} ESMTP' : rule.reply
     // RFC 5321 §3.1: who greets with 554 waits for QUIT and says 503 to all else.
-    if (reply?.startsWith('5') === true) this.#standing.stage = 'refused'
+    if (reply?.startsWith('5') === true) this.#status.stage = 'refused'
     this.#obey('CONNECT', rule, reply)
-    this.#mouth.flush()
+    this.#writer.flush()
   }
 
-  #hear(bytes: Buffer): void {
+  #handleLine(bytes: Buffer): void {
     if (!this.#greeted) this.#host.tally.pregreet += bytes.length
     if (this.#deaf) return
     this.#unread += this.#decoder.write(bytes)
@@ -97,53 +97,53 @@ export class Conversation {
       this.#unread = ''
       this.#badLine()
     }
-    this.#mouth.flush()
+    this.#writer.flush()
   }
 
   #badLine(): void {
     this.#host.tally.badLines += 1
-    this.#mouth.say('500 5.5.2 Error: line too long or not ended by CRLF')
+    this.#writer.say('500 5.5.2 Error: line too long or not ended by CRLF')
   }
 
   #command(line: string): void {
     const verb = verbOf(line)
     this.#host.tally.command(verb)
-    if (this.#spokenOutOfTurn(verb) && this.#host.temper.strict === true) {
-      this.#mouth.say('554 5.5.0 SMTP synchronization error')
+    if (this.#spokenOutOfTurn(verb) && this.#host.behavior.strict === true) {
+      this.#writer.say('554 5.5.0 SMTP synchronization error')
       this.#hangUp()
       return
     }
-    const fault = this.#standing.faultOf(verb, line)
+    const fault = this.#status.faultOf(verb, line)
     if (fault !== undefined) {
-      this.#mouth.say(fault)
+      this.#writer.say(fault)
       return
     }
-    const rule = this.#host.rules.find(verb, this.#standing)
+    const rule = this.#host.rules.find(verb, this.#status)
     const reply = rule === undefined ? this.#politeReply(verb) : rule.reply
-    if ((reply ?? rule?.raw)?.startsWith('2') === true) this.#standing.advance(verb)
+    if ((reply ?? rule?.raw)?.startsWith('2') === true) this.#status.advance(verb)
     this.#obey(verb, rule, reply)
   }
 
   #spokenOutOfTurn(verb: string): boolean {
-    const wrong = this.#more && (!this.#standing.pipelining || MUST_BE_LAST.has(verb))
+    const wrong = this.#more && (!this.#status.pipelining || MUST_BE_LAST.has(verb))
     if (wrong) this.#host.tally.outOfTurn += 1
     return wrong
   }
 
   #politeReply(verb: string): string {
     if (verb !== 'EHLO') return POLITE[verb] ?? '500 5.5.2 Error: command not recognized'
-    const starttls = this.#standing.mayEncrypt ? ['STARTTLS'] : []
+    const starttls = this.#status.mayEncrypt ? ['STARTTLS'] : []
     const lines = ['{host}', ...this.#host.extensions, ...starttls]
     return lines.map((line, at) => `250${at < lines.length - 1 ? '-' : ' '}${line}`).join('\n')
   }
 
   #obey(verb: string, rule: Rule | undefined, reply: string | undefined): void {
-    const waitMs = (rule?.afterMs ?? 0) + (this.#host.temper.replyMs ?? 0)
+    const waitMs = (rule?.afterMs ?? 0) + (this.#host.behavior.replyMs ?? 0)
     if (waitMs === 0) {
       this.#utter(verb, rule, reply)
       return
     }
-    this.#mouth.flush()
+    this.#writer.flush()
     this.#thinking = setTimeout(() => {
       this.#thinking = undefined
       this.#utter(verb, rule, reply)
@@ -152,14 +152,14 @@ export class Conversation {
   }
 
   #utter(verb: string, rule: Rule | undefined, reply: string | undefined): void {
-    if (rule?.raw !== undefined) this.#mouth.bytes(Buffer.from(rule.raw, 'latin1'))
-    if (reply !== undefined) this.#mouth.say(filledIn(reply, this.#standing))
+    if (rule?.raw !== undefined) this.#writer.bytes(Buffer.from(rule.raw, 'latin1'))
+    if (reply !== undefined) this.#writer.say(filledIn(reply, this.#status))
     if (verb === 'CONNECT') this.#greeted = (reply ?? rule?.raw) !== undefined
     if (rule?.endless !== undefined) {
       this.#deaf = true
-      this.#mouth.sayForEver(rule.endless)
+      this.#writer.sayForEver(rule.endless)
     } else if (rule?.end === 'hang') {
-      this.#mouth.flush()
+      this.#writer.flush()
       this.#deaf = true
     } else if (rule?.end === 'reset') {
       this.#deaf = true
@@ -168,7 +168,7 @@ export class Conversation {
       this.#encrypt(UNABLE_TO_ENCRYPT)
     } else if (rule?.end === 'close' || verb === 'QUIT' || reply?.startsWith('421') === true) {
       this.#hangUp()
-    } else if (verb === 'STARTTLS' && this.#standing.secure) {
+    } else if (verb === 'STARTTLS' && this.#status.secure) {
       this.#encrypt(this.#host.secureContext())
     }
   }
@@ -176,17 +176,17 @@ export class Conversation {
   #hangUp(): void {
     this.#deaf = true
     this.#caller.over()
-    this.#mouth.close()
+    this.#writer.close()
   }
 
   /** What was sent behind STARTTLS is thrown away: it may be an intruder's. */
   #encrypt(secureContext: SecureContext): void {
-    this.#mouth.flush()
+    this.#writer.flush()
     this.#unread = ''
     this.#decoder = new StringDecoder('utf8')
     this.#raw.off('data', this.#onData).off('end', this.#onEnd)
     this.#socket = new TLSSocket(this.#raw, { isServer: true, secureContext })
-    this.#mouth = new Mouth(this.#socket, this.#host.temper.dripMs)
+    this.#writer = new ReplyWriter(this.#socket, this.#host.behavior.dripMs)
     this.#listen()
   }
 }

@@ -1,22 +1,22 @@
 import type { Socket } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { systemClock } from '../../base/clock.ts'
-import type { Attendance } from '../attendance.ts'
+import type { SessionLog } from '../attendance.ts'
 import { Tally } from '../counters.ts'
 import type { HostPlan } from '../scenario/scenario.ts'
-import { FarSocket } from '../street/far-socket.ts'
+import { DelayedSocket } from '../street/far-socket.ts'
 import { selfSigned } from './certificate.ts'
 import { Conversation, type Line } from './conversation.ts'
 import { libraryEngine } from './library-engine.ts'
-import { type Moment, type RuleBook, ruleBook } from './rule.ts'
-import { EXTENSIONS, TEMPERS, type Temper } from './tempers.ts'
+import { createRuleSet, type Moment, type RuleSet } from './rule.ts'
+import { BEHAVIORS, type Behavior, EXTENSIONS } from './tempers.ts'
 
 /** What a host knows of the world around it. */
 export type Around = {
   readonly roundTripMs: number
-  readonly attendance: Attendance
+  readonly attendance: SessionLog
   /** Sessions by the domains that they asked about. */
-  readonly byDomain: Attendance
+  readonly byDomain: SessionLog
 }
 
 /** Who calls. */
@@ -36,23 +36,23 @@ export type Ending = { destroy(): void }
 /** A mail server that follows a table of rules, whoever speaks for it. */
 export class MailHost {
   readonly name: string
-  readonly temper: Temper
-  readonly rules: RuleBook
+  readonly behavior: Behavior
+  readonly rules: RuleSet
   readonly extensions: readonly string[]
   readonly tally = new Tally()
   readonly #converse: (line: Line, caller: Caller) => Ending
-  readonly #conversations = new Set<Ending>()
-  readonly #memory = new Map<string, { times: number; firstAt: number }>()
+  readonly #sessions = new Set<Ending>()
+  readonly #greylist = new Map<string, { times: number; firstAt: number }>()
   #connections = 0
   #certificate: { key: string; cert: string } | undefined
   #secureContext: SecureContext | undefined
 
   constructor(name: string, plan: HostPlan) {
     this.name = name
-    const temper = TEMPERS[plan.temper](plan)
-    this.temper = { ...temper, ...(plan.starttls !== undefined && { starttls: plan.starttls }) }
-    this.rules = ruleBook([...(plan.rules ?? []), ...(this.temper.rules ?? [])])
-    this.extensions = plan.extensions ?? this.temper.extensions ?? EXTENSIONS
+    const behavior = BEHAVIORS[plan.behavior](plan)
+    this.behavior = { ...behavior, ...(plan.starttls !== undefined && { starttls: plan.starttls }) }
+    this.rules = createRuleSet([...(plan.rules ?? []), ...(this.behavior.rules ?? [])])
+    this.extensions = plan.extensions ?? this.behavior.extensions ?? EXTENSIONS
     this.#converse =
       plan.engine === 'smtp-server'
         ? libraryEngine(this)
@@ -75,7 +75,7 @@ export class MailHost {
     }
     // The three-way handshake of a far connection: the loopback's own takes no time. The greeting
     // of a real one is read two round trips after dialling: SYN, SYN-ACK, ACK, greeting.
-    const line = new FarSocket(socket, world.roundTripMs)
+    const line = new DelayedSocket(socket, world.roundTripMs)
     setTimeout(() => this.#begin(line, caller), world.roundTripMs * 1.5)
   }
 
@@ -83,13 +83,13 @@ export class MailHost {
   #count(socket: Socket, client: string, world: Around): Pick<Caller, 'over' | 'asks'> {
     let counted = true
     const { attendance, byDomain } = world
-    const books = [this.tally.attendance, attendance]
+    const ledger = [this.tally.attendance, attendance]
     const domains = new Set<string>()
-    for (const book of books) book.opened(client)
+    for (const ruleSet of ledger) ruleSet.opened(client)
     const over = () => {
       if (!counted) return
       counted = false
-      for (const book of books) book.closed(client)
+      for (const ruleSet of ledger) ruleSet.closed(client)
       for (const domain of domains) byDomain.closed(domain)
     }
     const asks = (domain: string) => {
@@ -104,11 +104,11 @@ export class MailHost {
   /** How often, and how long ago first, this client asked for this recipient from this sender. */
   remember({ client, from, to }: Moment): { times: number; sinceMs: number } {
     const key = `${client} ${from} ${to}`
-    const now = systemClock.ticks()
-    const memory = this.#memory.get(key) ?? { times: 0, firstAt: now }
-    memory.times += 1
-    this.#memory.set(key, memory)
-    return { times: memory.times, sinceMs: now - memory.firstAt }
+    const now = systemClock.monotonicNow()
+    const seen = this.#greylist.get(key) ?? { times: 0, firstAt: now }
+    seen.times += 1
+    this.#greylist.set(key, seen)
+    return { times: seen.times, sinceMs: now - seen.firstAt }
   }
 
   secureContext(): SecureContext {
@@ -123,13 +123,13 @@ export class MailHost {
   }
 
   close(): void {
-    for (const conversation of this.#conversations) conversation.destroy()
+    for (const session of this.#sessions) session.destroy()
   }
 
   #begin(line: Line, caller: Caller): void {
     if (line.destroyed) return
-    const conversation = this.#converse(line, caller)
-    this.#conversations.add(conversation)
-    line.once('close', () => this.#conversations.delete(conversation))
+    const session = this.#converse(line, caller)
+    this.#sessions.add(session)
+    line.once('close', () => this.#sessions.delete(session))
   }
 }

@@ -4,7 +4,7 @@ import { EvError } from '../../base/error.ts'
 import type { Line } from './conversation.ts'
 import type { Caller, Ending, MailHost } from './host.ts'
 import type { Rule } from './rule.ts'
-import { filledIn, Standing } from './standing.ts'
+import { filledIn, SessionState } from './standing.ts'
 
 /**
  * Speaks for a host through nodemailer's smtp-server: an implementation that others wrote, and so a judge
@@ -12,7 +12,7 @@ import { filledIn, Standing } from './standing.ts'
  * 100 ms after the connection, and sends each reply by itself.
  */
 export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => Ending {
-  const standings = new Map<string, Standing>()
+  const standings = new Map<string, SessionState>()
   const callers = new Map<string, Caller>()
   const server = new SMTPServer({
     ...optionsFor(host),
@@ -21,22 +21,22 @@ export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => E
       if (verb === 'QUIT') callers.get(id)?.over()
     }),
     onConnect(session, done) {
-      const standing = known(standings, session.id)
-      decide(host, 'CONNECT', standing, done)
+      const status = known(standings, session.id)
+      decide(host, 'CONNECT', status, done)
     },
     onMailFrom({ address }, session, done) {
-      const standing = known(standings, session.id)
-      standing.from = address
-      standing.secure = session.secure
-      decide(host, 'MAIL', standing, error => {
-        if (!error) standing.advance('MAIL')
+      const status = known(standings, session.id)
+      status.from = address
+      status.secure = session.secure
+      decide(host, 'MAIL', status, error => {
+        if (!error) status.advance('MAIL')
         done(error)
       })
     },
     onRcptTo({ address }, session, done) {
-      const standing = known(standings, session.id)
-      standing.asked(address)
-      decide(host, 'RCPT', standing, done)
+      const status = known(standings, session.id)
+      status.asked(address)
+      decide(host, 'RCPT', status, done)
     },
     onSecure(_socket, _session, done) {
       host.tally.tlsSessions += 1
@@ -48,7 +48,7 @@ export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => E
   return (line, caller) => {
     const id = `${host.name}#${caller.connection}`
     callers.set(id, caller)
-    standings.set(id, new Standing(host, caller))
+    standings.set(id, new SessionState(host, caller))
     line.once('close', () => {
       callers.delete(id)
       standings.delete(id)
@@ -65,12 +65,12 @@ function optionsFor(host: MailHost): SMTPServerOptions {
   return {
     name: host.name,
     authOptional: true,
-    disabledCommands: host.temper.starttls === true ? ['AUTH'] : ['AUTH', 'STARTTLS'],
+    disabledCommands: host.behavior.starttls === true ? ['AUTH'] : ['AUTH', 'STARTTLS'],
     disableReverseLookup: true,
     hidePIPELINING: !offers('PIPELINING'),
     hideSMTPUTF8: !offers('SMTPUTF8'),
     maxAllowedUnauthenticatedCommands: false,
-    ...(host.temper.starttls === true ? host.certificate() : {}),
+    ...(host.behavior.starttls === true ? host.certificate() : {}),
   }
 }
 
@@ -87,28 +87,28 @@ function commandWatcher(
   return { level: quiet, trace: quiet, debug, info: quiet, warn: quiet, error: quiet, fatal: quiet }
 }
 
-function known(standings: ReadonlyMap<string, Standing>, id: string): Standing {
-  const standing = standings.get(id)
-  if (standing === undefined) throw new EvError('internal', `No session ${id} in the mail world`)
-  return standing
+function known(standings: ReadonlyMap<string, SessionState>, id: string): SessionState {
+  const status = standings.get(id)
+  if (status === undefined) throw new EvError('internal', `No session ${id} in the mail world`)
+  return status
 }
 
 function decide(
   host: MailHost,
   verb: string,
-  standing: Standing,
+  status: SessionState,
   done: (error?: Error | null) => void,
 ): void {
-  const rule = host.rules.find(verb, standing)
-  const waitMs = (rule?.afterMs ?? 0) + (host.temper.replyMs ?? 0)
-  const answer = () => done(refusal(rule, standing))
+  const rule = host.rules.find(verb, status)
+  const waitMs = (rule?.afterMs ?? 0) + (host.behavior.replyMs ?? 0)
+  const answer = () => done(refusal(rule, status))
   if (waitMs > 0) setTimeout(answer, waitMs)
   else answer()
 }
 
 /** A reply as the library takes it; null where the rule grants. `checkScenario` has seen to it that there is one. */
-function refusal(rule: Rule | undefined, standing: Standing): Error | null {
+function refusal(rule: Rule | undefined, status: SessionState): Error | null {
   if (rule?.reply === undefined || rule.reply.startsWith('2')) return null
   const responseCode = Number(rule.reply.slice(0, 3))
-  return Object.assign(new Error(filledIn(rule.reply.slice(4), standing)), { responseCode })
+  return Object.assign(new Error(filledIn(rule.reply.slice(4), status)), { responseCode })
 }

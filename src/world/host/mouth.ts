@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream'
 
 /** What a server says: gathered, then sent at once, or byte by byte where it drips. */
-export class Mouth {
+export class ReplyWriter {
   readonly #socket: Duplex
   readonly #dripMs: number | undefined
-  #unsaid = ''
+  #suppressed = ''
   #drops: Buffer = Buffer.alloc(0)
   #dripping: NodeJS.Timeout | undefined
   #last = false
@@ -16,14 +16,16 @@ export class Mouth {
 
   /** A whole reply, `\n` between its lines; sent by the next `flush`. */
   say(reply: string): void {
-    this.#unsaid += reply.includes('\n') ? `${reply.replaceAll('\n', '\r\n')}\r\n` : `${reply}\r\n`
+    this.#suppressed += reply.includes('\n')
+      ? `${reply.replaceAll('\n', '\r\n')}\r\n`
+      : `${reply}\r\n`
   }
 
   /** Sends what was said. */
   flush(): void {
-    if (this.#unsaid === '') return
-    const text = this.#unsaid
-    this.#unsaid = ''
+    if (this.#suppressed === '') return
+    const text = this.#suppressed
+    this.#suppressed = ''
     if (this.#dripMs === undefined) this.#write(text)
     else this.#drip(Buffer.from(text), this.#dripMs)
   }

@@ -75,14 +75,14 @@ export type Moment = {
 }
 
 /** Finds the first rule that holds. */
-export type RuleBook = {
+export type RuleSet = {
   find(verb: string, moment: Moment): Rule | undefined
   /** Whether some rule asks how often or how long ago. */
   readonly remembers: boolean
 }
 
 /** Makes a list of rules quick to ask: a benchmark asks 10,000 times in a fraction of a second. */
-export function ruleBook(rules: readonly Rule[]): RuleBook {
+export function createRuleSet(rules: readonly Rule[]): RuleSet {
   const pages = new Map<string, { rule: Rule; holds: (moment: Moment) => boolean }[]>()
   for (const rule of rules) {
     for (const verb of rule.on === 'ANY' ? COMMANDS : [rule.on]) {

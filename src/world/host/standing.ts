@@ -5,7 +5,7 @@ import type { Moment } from './rule.ts'
  * Where a conversation stands, and the grammar and order of commands that RFC 5321 §4.1 lays down
  * whatever a server thinks of its client.
  */
-export class Standing implements Moment {
+export class SessionState implements Moment {
   readonly client: string
   readonly connection: number
   from = ''
@@ -57,7 +57,7 @@ export class Standing implements Moment {
   }
 
   get mayEncrypt(): boolean {
-    return this.#host.temper.starttls === true && !this.secure
+    return this.#host.behavior.starttls === true && !this.secure
   }
 
   /** A command was granted: the conversation goes on from there. */
@@ -113,11 +113,11 @@ export class Standing implements Moment {
 }
 
 /** A reply with the names in it replaced by what they stand for. */
-export function filledIn(reply: string, standing: Standing): string {
+export function filledIn(reply: string, status: SessionState): string {
   if (!reply.includes('{')) return reply
   return reply.replace(
     /\{(to|from|host|client)\}/g,
-    (_, name: 'to' | 'from' | 'host' | 'client') => standing[name],
+    (_, name: 'to' | 'from' | 'host' | 'client') => status[name],
   )
 }
 

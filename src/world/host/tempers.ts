@@ -2,7 +2,7 @@ import type { HostPlan } from '../scenario/scenario.ts'
 import type { Rule } from './rule.ts'
 
 /** What a mail server is like: all that sets it apart from a plain one that takes everything. */
-export type Temper = {
+export type Behavior = {
   rules?: readonly Rule[]
   /** EHLO keywords instead of the usual ones. */
   extensions?: readonly string[]
@@ -19,7 +19,7 @@ export type Temper = {
 }
 
 /** Tempers by the word for them. Most know their mailboxes (`polite`) and have one oddity. */
-export const TEMPERS = {
+export const BEHAVIORS = {
   polite: plan => ({ rules: mailboxes(plan) }),
   'catch-all': () => ({}),
   'rejects-all': () => ({ rules: [{ on: 'RCPT', reply: UNKNOWN }] }),
@@ -63,9 +63,9 @@ export const TEMPERS = {
   early: () => ({ rules: [{ on: 'CONNECT', raw: EARLY, end: 'hang' }] }),
   garbage: () => ({ rules: [{ on: 'CONNECT', raw: GARBAGE, end: 'hang' }] }),
   endless: () => ({ rules: [{ on: 'EHLO', endless: '250-and one more' }] }),
-} satisfies Record<string, (plan: HostPlan) => Temper>
+} satisfies Record<string, (plan: HostPlan) => Behavior>
 
-export type TemperName = keyof typeof TEMPERS
+export type BehaviorName = keyof typeof BEHAVIORS
 
 /** What a mail server of today offers. */
 export const EXTENSIONS = [

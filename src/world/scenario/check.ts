@@ -1,7 +1,7 @@
 import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Rule } from '../host/rule.ts'
-import { TEMPERS, type Temper } from '../host/tempers.ts'
+import { BEHAVIORS, type Behavior } from '../host/tempers.ts'
 import { isLoopback } from '../street/street.ts'
 import type { HostPlan, Scenario } from './scenario.ts'
 import { SCENARIO } from './scenario-shape.ts'
@@ -17,7 +17,7 @@ export function checkScenario(given: unknown): Scenario {
     return scenario
   } catch (error) {
     if (!(error instanceof Misfit)) throw error
-    throw new EvError('bad_input', cleanText(error.message, SENTENCE_MAX))
+    throw new EvError('bad_input', sanitizeText(error.message, SENTENCE_MAX))
   }
 }
 
@@ -25,9 +25,9 @@ export function checkScenario(given: unknown): Scenario {
 const SENTENCE_MAX = 1_000
 
 function checkEngine(name: string, plan: HostPlan): void {
-  const temper: Temper = TEMPERS[plan.temper](plan)
-  const rules = [...(plan.rules ?? []), ...(temper.rules ?? [])]
-  const tricks = temper.dripMs !== undefined || temper.strict === true || rules.some(isTrick)
+  const behavior: Behavior = BEHAVIORS[plan.behavior](plan)
+  const rules = [...(plan.rules ?? []), ...(behavior.rules ?? [])]
+  const tricks = behavior.dripMs !== undefined || behavior.strict === true || rules.some(isTrick)
   if (plan.engine !== undefined && tricks) {
     throw new Misfit(
       `scenario.hosts[${JSON.stringify(name)}] has "engine": "smtp-server", which only gives replies; leave it out, or what is no reply.`,
@@ -43,9 +43,9 @@ const REFUSABLE: readonly string[] = ['CONNECT', 'MAIL', 'RCPT']
 
 /** Two servers cannot listen at one address; where nobody answers there may be many. */
 function checkAddresses(hosts: Readonly<Record<string, HostPlan>>): void {
-  const owners = new Map<string, { name: string; door: Temper['door'] }>()
+  const owners = new Map<string, { name: string; door: Behavior['door'] }>()
   for (const [name, plan] of Object.entries(hosts)) {
-    const { door }: Temper = TEMPERS[plan.temper](plan)
+    const { door }: Behavior = BEHAVIORS[plan.behavior](plan)
     for (const ip of [plan.ip ?? []].flat().filter(isLoopback)) {
       const owner = owners.get(ip)
       if (owner !== undefined && (door === undefined || door !== owner.door)) {

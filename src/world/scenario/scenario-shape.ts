@@ -1,7 +1,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { DAY } from '../../base/clock.ts'
 import { type Rule, VERBS } from '../host/rule.ts'
-import { TEMPERS } from '../host/tempers.ts'
+import { BEHAVIORS } from '../host/tempers.ts'
 import type { DnsTrouble, DomainPlan, HostPlan, Scenario } from './scenario.ts'
 import {
   flag,
@@ -68,7 +68,7 @@ const RULE = object<Rule>(
 const HOST = object<HostPlan>(
   {
     comment: text(),
-    temper: oneOf(Object.keys(TEMPERS)),
+    behavior: oneOf(Object.keys(BEHAVIORS)),
     ip: oneOrMore(text('an IP address such as 127.0.0.25', given => isIP(given) !== 0)),
     mailboxes: patterns,
     rules: list(rule, 'a list of rules: [{"on": …}]'),
@@ -79,7 +79,7 @@ const HOST = object<HostPlan>(
     max: whole(0, 1_000_000_000),
     engine: oneOf(['smtp-server']),
   },
-  ['temper'],
+  ['behavior'],
 )
 
 const TROUBLES: Readonly<Record<DnsTrouble, true>> = {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { EvError, messageOf } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
+import { sanitizeText } from '../../base/text.ts'
 import type { Rule } from '../host/rule.ts'
-import type { TemperName } from '../host/tempers.ts'
+import type { BehaviorName } from '../host/tempers.ts'
 import { checkScenario } from './check.ts'
 
 /** A small world of mail: its domains, its mail servers, and how far away it is. Plain data, so it may stand in a JSON file. */
@@ -46,7 +46,7 @@ export type DnsTrouble = 'nxdomain' | 'servfail' | 'refused' | 'silent' | 'garba
 export type HostPlan = {
   /** For people. */
   comment?: string
-  temper: TemperName
+  behavior: BehaviorName
   /** Addresses, IPv4 or IPv6; those that are not of the loopback are only told by DNS. None given: one of 127.0.0.0/8 is allotted. */
   ip?: string | readonly string[]
   /** Who lives there: local parts or whole addresses, `*` for any run of characters. Default: those of the scenario, else `user*`. */
@@ -76,7 +76,7 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new EvError('no_input', `Cannot read the scenario ${file}: ${messageOf(cause)}.`, {
+    throw new EvError('no_input', `Cannot read the scenario ${file}: ${errorMessage(cause)}.`, {
       cause,
     })
   }
@@ -86,7 +86,7 @@ function parse(file: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    const sentence = `The scenario ${file} is no JSON: ${cleanText(messageOf(cause))}.`
+    const sentence = `The scenario ${file} is no JSON: ${sanitizeText(errorMessage(cause))}.`
     throw new EvError('bad_input', sentence, { cause })
   }
 }

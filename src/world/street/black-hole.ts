@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { EvError } from '../../base/error.ts'
-import type { Pit } from './pit.ts'
+import type { Tarpit } from './pit.ts'
 
 /** Addresses where connections are neither taken nor refused, as behind a firewall that drops packets. */
 export type BlackHole = { readonly port: number; close(): Promise<void> }
@@ -12,20 +12,20 @@ export type BlackHole = { readonly port: number; close(): Promise<void> }
  * wait: Linux then drops what else comes. Throws what listening threw.
  */
 export async function digBlackHole(ips: readonly string[], wanted: number): Promise<BlackHole> {
-  const gate = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  const limit = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   // Beside this file: pit.ts in src, pit.js in dist.
-  const pit = new Worker(new URL(`./pit${import.meta.url.slice(-3)}`, import.meta.url), {
-    workerData: { ips, port: wanted, waiting: WAITING, gate } satisfies Pit,
+  const tarpit = new Worker(new URL(`./pit${import.meta.url.slice(-3)}`, import.meta.url), {
+    workerData: { ips, port: wanted, waiting: WAITING, limit } satisfies Tarpit,
   })
-  const [said] = await once(pit, 'message')
+  const [said] = await once(tarpit, 'message')
   if (typeof said !== 'number') throw Object.assign(new EvError('io', said.message), said)
   const fillers = await Promise.all(ips.flatMap(ip => [ip, ip].map(one => wait(one, said))))
   return {
     port: said,
     async close() {
-      const ended = once(pit, 'exit')
-      Atomics.store(gate, 0, 1)
-      Atomics.notify(gate, 0)
+      const ended = once(tarpit, 'exit')
+      Atomics.store(limit, 0, 1)
+      Atomics.notify(limit, 0)
       for (const socket of fillers) socket.destroy()
       await ended
     },

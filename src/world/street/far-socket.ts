@@ -8,7 +8,7 @@ const WINDOW_BYTES = 1 << 20
  * A socket whose other end is far away: bytes take half a round trip in each direction and keep
  * their order. One timer for each chunk.
  */
-export class FarSocket extends Duplex {
+export class DelayedSocket extends Duplex {
   readonly #near: Socket
   readonly #oneWayMs: number
   #underWay = 0

@@ -3,15 +3,15 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
 
 /** What the thread is told: where to listen, how many may wait, and what ends it. */
-export type Pit = {
+export type Tarpit = {
   readonly ips: readonly string[]
   readonly port: number
   readonly waiting: number
-  readonly gate: Int32Array
+  readonly limit: Int32Array
 }
 
 /** Listens everywhere, says at which port, and stands still: nobody takes what comes. */
-async function listen({ ips, port: wanted, waiting, gate }: Pit): Promise<void> {
+async function listen({ ips, port: wanted, waiting, limit }: Tarpit): Promise<void> {
   const servers: Server[] = []
   let port = wanted
   for (const host of ips) {
@@ -22,7 +22,7 @@ async function listen({ ips, port: wanted, waiting, gate }: Pit): Promise<void> 
     port = (server.address() as AddressInfo).port
   }
   parentPort?.postMessage(port)
-  Atomics.wait(gate, 0, 0)
+  Atomics.wait(limit, 0, 0)
   process.exit()
 }
 

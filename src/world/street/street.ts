@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, errorMessage } from '../../base/error.ts'
 import type { Around, MailHost } from '../host/host.ts'
 import type { HostPlan } from '../scenario/scenario.ts'
 import { type BlackHole, digBlackHole } from './black-hole.ts'
 
 /** All mail servers of the world, listening at one port. */
-export type Street = { readonly port: number; close(): Promise<void> }
+export type LoopbackNetwork = { readonly port: number; close(): Promise<void> }
 
 type Plan = {
   readonly hosts: readonly MailHost[]
@@ -19,18 +19,23 @@ type Plan = {
 const TRIES_MAX = 10
 
 /** Opens every door; port 0 takes one that is free at all addresses. */
-export async function openStreet(plan: Plan): Promise<Street> {
+export async function openLoopbackNetwork(plan: Plan): Promise<LoopbackNetwork> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await openDoors(plan)
+      return await openPorts(plan)
     } catch (cause) {
-      const mayTryAgain = plan.port === 0 && tries < TRIES_MAX && codeOf(cause) === 'EADDRINUSE'
-      if (!mayTryAgain) throw cannotListen(plan.port, cause)
+      const canRetry = plan.port === 0 && tries < TRIES_MAX && codeOf(cause) === 'EADDRINUSE'
+      if (!canRetry) throw cannotListen(plan.port, cause)
     }
   }
 }
 
-async function openDoors({ hosts, addresses, port: wanted, world }: Plan): Promise<Street> {
+async function openPorts({
+  hosts,
+  addresses,
+  port: wanted,
+  world,
+}: Plan): Promise<LoopbackNetwork> {
   const sockets = new Set<Socket>()
   const servers: Server[] = []
   let blackHole: BlackHole | undefined
@@ -43,7 +48,7 @@ async function openDoors({ hosts, addresses, port: wanted, world }: Plan): Promi
   const ipsOf = (host: MailHost) => (addresses.get(host.name) ?? []).filter(isLoopback)
   let port = wanted
   try {
-    for (const host of hosts.filter(({ temper }) => temper.door === undefined)) {
+    for (const host of hosts.filter(({ behavior }) => behavior.door === undefined)) {
       for (const ip of ipsOf(host)) {
         const server = await listen(ip, port, socket => {
           sockets.add(socket)
@@ -54,7 +59,7 @@ async function openDoors({ hosts, addresses, port: wanted, world }: Plan): Promi
         port = portOf(server)
       }
     }
-    const dropping = hosts.filter(({ temper }) => temper.door === 'dropped').flatMap(ipsOf)
+    const dropping = hosts.filter(({ behavior }) => behavior.door === 'dropped').flatMap(ipsOf)
     if (dropping.length > 0) {
       blackHole = await digBlackHole([...new Set(dropping)], port)
       port = blackHole.port
@@ -99,7 +104,7 @@ const codeOf = (error: unknown) =>
 
 /** Says why a server of the world cannot listen, and what to do. */
 export function cannotListen(port: number, cause: unknown): EvError {
-  const why = messageOf(cause)
+  const why = errorMessage(cause)
   const sentence =
     LISTEN_FAULTS[String(codeOf(cause))]?.(port, why) ?? `Cannot start the mail world: ${why}.`
   return new EvError('io', sentence, { cause })

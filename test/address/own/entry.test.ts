@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { type OwnList, readEntry } from '../../../src/address/own/entry.ts'
+import { type CustomListName, readEntry } from '../../../src/address/own/entry.ts'
 
-const LISTS: readonly OwnList[] = ['disposable', 'allow', 'blocked', 'spamTrap']
+const LISTS: readonly CustomListName[] = ['disposable', 'allow', 'blocked', 'spamTrap']
 
 describe.each(LISTS)('the list %s', list => {
   test.each([
@@ -34,13 +34,16 @@ describe.each(LISTS)('the list %s', list => {
 })
 
 describe('addresses', () => {
-  test.each<OwnList>(['blocked', 'spamTrap'])('stand on %s, by their canonical form', list => {
-    expect(readEntry(list, 'Ann@Firm.example')).toEqual({ key: 'ann@firm.example' })
-    expect(readEntry(list, 'a.n.n+x@googlemail.com')).toEqual({ key: 'ann@gmail.com' })
-    expect(readEntry(list, 'ann@grå.example')).toEqual({ key: 'ann@xn--gr-zia.example' })
-  })
+  test.each<CustomListName>(['blocked', 'spamTrap'])(
+    'stand on %s, by their canonical form',
+    list => {
+      expect(readEntry(list, 'Ann@Firm.example')).toEqual({ key: 'ann@firm.example' })
+      expect(readEntry(list, 'a.n.n+x@googlemail.com')).toEqual({ key: 'ann@gmail.com' })
+      expect(readEntry(list, 'ann@grå.example')).toEqual({ key: 'ann@xn--gr-zia.example' })
+    },
+  )
 
-  test.each<OwnList>(['disposable', 'allow'])('do not stand on %s', list => {
+  test.each<CustomListName>(['disposable', 'allow'])('do not stand on %s', list => {
     expect(readEntry(list, 'ann@firm.example')).toEqual({
       why: 'This is an address: leave out the @ and what stands before it.',
     })

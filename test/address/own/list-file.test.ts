@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { OwnList } from '../../../src/address/own/entry.ts'
+import type { CustomListName } from '../../../src/address/own/entry.ts'
 import { keysInFile } from '../../../src/address/own/list-file.ts'
 import { EvError } from '../../../src/base/error.ts'
 
@@ -13,7 +13,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-function keys(content: string | Uint8Array, list: OwnList = 'blocked'): string[] {
+function keys(content: string | Uint8Array, list: CustomListName = 'blocked'): string[] {
   const file = join(folder, 'own.txt')
   writeFileSync(file, content)
   return [...keysInFile(list, file)]

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { hasRealEnding, meantEnding } from '../../../src/address/typo/ending.ts'
+import { correctedTld, hasRegisteredTld } from '../../../src/address/typo/ending.ts'
 
 describe('meantEnding', () => {
   test.each([
@@ -27,12 +27,12 @@ describe('meantEnding', () => {
       ['corp', null],
     ],
   ])('for %s is %s', (ending, meant) => {
-    expect(meantEnding(ending ?? '', undefined)).toBe(meant)
+    expect(correctedTld(ending ?? '', undefined)).toBe(meant)
   })
 
   test('after a second level, a letter too many shows a country', () => {
-    expect(meantEnding('mxg', 'com')).toBe('mx')
-    expect(meantEnding('mxg', 'firm')).toBeNull()
+    expect(correctedTld('mxg', 'com')).toBe('mx')
+    expect(correctedTld('mxg', 'firm')).toBeNull()
   })
 })
 
@@ -44,9 +44,9 @@ describe('hasRealEnding', () => {
     'firm.xn--p1ai',
     'firm.cm',
     'firm.technology',
-  ])('%s has one', name => expect(hasRealEnding(name)).toBe(true))
+  ])('%s has one', name => expect(hasRegisteredTld(name)).toBe(true))
 
   test.each(['firm.con', 'firm.couk', 'firm.lan', 'firm.tld'])('%s has none', name =>
-    expect(hasRealEnding(name)).toBe(false),
+    expect(hasRegisteredTld(name)).toBe(false),
   )
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { slips } from '../../../src/address/typo/slip.ts'
+import { typoDistance } from '../../../src/address/typo/slip.ts'
 import { fc } from '../../support/property.ts'
 
 const label = fc.string({ unit: fc.constantFrom(...'abceghilmnot0'), minLength: 1, maxLength: 9 })
@@ -17,16 +17,16 @@ describe('slips', () => {
     ['fmail', 'gmail', 2, 'a wrong start'],
     ['yah0o', 'yahoo', 1, 'a digit that looks alike'],
   ])('%s for %s costs %d: %s', (typed, meant, cost) => {
-    expect(slips(typed, meant)).toBe(cost)
+    expect(typoDistance(typed, meant)).toBe(cost)
   })
 
   test('a limit changes no answer within it', () => {
     fc.assert(
       fc.property(label, label, (typed, meant) => {
-        const cost = slips(typed, meant)
+        const cost = typoDistance(typed, meant)
         for (const limit of [0.5, 1, 2, 3]) {
-          if (cost <= limit) expect(slips(typed, meant, limit)).toBe(cost)
-          else expect(slips(typed, meant, limit)).toBeGreaterThan(limit)
+          if (cost <= limit) expect(typoDistance(typed, meant, limit)).toBe(cost)
+          else expect(typoDistance(typed, meant, limit)).toBeGreaterThan(limit)
         }
       }),
     )

@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { periodStart } from '../../../src/account/plan.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
-import { holdCredits } from '../../../src/store/account/credits.ts'
+import { reserveCredits } from '../../../src/store/account/credits.ts'
 import { addHistory } from '../../../src/store/account/history.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { createJob, findJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
-import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
+import { acquireLock, SERVE_LOCK } from '../../../src/store/lock.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
 
 const ID = 'job_0123456789abcdef'
@@ -49,7 +49,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     expect(shown).toMatch(/state +stopped; the next “ev serve” goes on\n/)
     expect(shown).toMatch(/name +March list\n/)
     expect(shown).toMatch(/account +Ann\n/)
-    const lock = lockJob(join(home, 'data'), SERVE_LOCK)
+    const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
     expect(JSON.parse((await jobs(home, '--json')).stdout)).toMatchObject([{ state: 'queued' }])
     lock?.release()
     await database.close()
@@ -74,7 +74,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     })
     expect(await findJob(database, ID)).toMatchObject({ state: 'queued', held: 3 })
     await jobs(home, 'cancel', ID)
-    const lock = lockJob(join(home, 'data'), SERVE_LOCK)
+    const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
     expect((await jobs(home, 'resume', ID)).stdout).toMatch(
       /The service goes on with it within seconds/,
     )
@@ -82,7 +82,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await jobs(home, 'cancel', ID)
     const period = periodStart(systemClock.now())
     const taken = { accountId: 'acc_1', period, amount: 98, limit: null }
-    await write(database, trx => holdCredits(trx, taken))
+    await write(database, trx => reserveCredits(trx, taken))
     expect(await jobs(home, 'resume', ID)).toMatchObject({
       code: 64,
       stderr: expect.stringMatching(/needs 3 credits, and its account has 2 left today/),
@@ -93,7 +93,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
 
   test('and cancels it, and deletes it', async () => {
     const { home, database } = await homeWithJob()
-    const lock = lockJob(join(home, 'data'), SERVE_LOCK)
+    const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
     expect((await jobs(home, 'cancel', ID)).stdout).toMatch(
       /^Cancelled .*0 of 3 rows were done\. The service asks nothing more for it within seconds\./,
     )

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../../src/world/world.ts'
 import { emptyFolder, type Ran, runEv, startEv, towards } from '../../support/ev-process.ts'
 
 /** A folder with a list in it. */
@@ -34,9 +34,9 @@ function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
 
 // The runs of a test follow one another: a busy machine takes its time over them.
 describe.concurrent('a list at work', () => {
-  let world: World
+  let world: Simulator
   beforeAll(async () => {
-    world = await startWorld(SCENARIO)
+    world = await startSimulator(SCENARIO)
   })
   afterAll(() => world.close())
 
@@ -111,10 +111,10 @@ const SCENARIO: Scenario = {
     ...Object.fromEntries(
       ['kill', 'change', 'cancel', 'delete'].map(name => [
         `mx.${name}.test`,
-        { temper: 'polite' as const },
+        { behavior: 'polite' as const },
       ]),
     ),
-    'mx.grey.test': { temper: 'greylist', seconds: 300 },
+    'mx.grey.test': { behavior: 'greylist', seconds: 300 },
   },
 }
 
@@ -132,7 +132,7 @@ function far(domain: string, rows: number): string {
   return names.map(name => `${name}@${domain}\n`).join('')
 }
 
-async function asked(world: World, host: string, addresses: number): Promise<void> {
+async function asked(world: Simulator, host: string, addresses: number): Promise<void> {
   const known = () => world.counters().hosts[host]?.recipients.size ?? 0
   while (known() < addresses) await new Promise(resolve => setImmediate(resolve))
 }

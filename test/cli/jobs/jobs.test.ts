@@ -2,7 +2,7 @@ import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../../src/world/world.ts'
 import {
   emptyFolder,
   type Ran,
@@ -149,9 +149,9 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
 })
 
 describe.concurrent('a list at work', { timeout: 60_000 }, () => {
-  let world: World
+  let world: Simulator
   beforeAll(async () => {
-    world = await startWorld(SCENARIO)
+    world = await startSimulator(SCENARIO)
   })
   afterAll(() => world.close())
 
@@ -251,10 +251,10 @@ const SCENARIO: Scenario = {
     ...Object.fromEntries(
       ['kill', 'change', 'cancel', 'delete'].map(name => [
         `mx.${name}.test`,
-        { temper: 'polite' as const },
+        { behavior: 'polite' as const },
       ]),
     ),
-    'mx.grey.test': { temper: 'greylist', seconds: 300 },
+    'mx.grey.test': { behavior: 'greylist', seconds: 300 },
   },
 }
 
@@ -269,7 +269,7 @@ function far(domain: string, rows: number): string {
   return names.map(name => `${name}@${domain}\n`).join('')
 }
 
-async function asked(world: World, host: string, addresses: number): Promise<void> {
+async function asked(world: Simulator, host: string, addresses: number): Promise<void> {
   const known = () => world.counters().hosts[host]?.recipients.size ?? 0
   while (known() < addresses) await new Promise(resolve => setImmediate(resolve))
 }

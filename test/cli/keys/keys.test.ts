@@ -8,7 +8,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { hashOf } from '../../../src/account/key.ts'
+import { hashSecret } from '../../../src/account/key.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { expiryOf, graceOf } from '../../../src/cli/keys/times.ts'
 import { findKeyByHash } from '../../../src/store/account/keys.ts'
@@ -34,7 +34,7 @@ async function inDatabase<T>(home: string, work: (database: Database) => Promise
 }
 
 const opens = (home: string, text: string) =>
-  inDatabase(home, database => findKeyByHash(database, hashOf(text)))
+  inDatabase(home, database => findKeyByHash(database, hashSecret(text)))
 
 describe.concurrent('ev keys', { timeout: 60_000 }, () => {
   test('says how an account is made where there is none, and makes nothing', async () => {

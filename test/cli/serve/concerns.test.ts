@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createSeal } from '../../../src/base/seal.ts'
-import { warnOfConcerns } from '../../../src/cli/serve/concerns.ts'
+import { createSecretBox } from '../../../src/base/seal.ts'
+import { logStartupWarnings } from '../../../src/cli/serve/concerns.ts'
 import { mail } from '../../support/engine.ts'
 import { countedRandom } from '../../support/random.ts'
 import { createTestService } from '../../support/service.ts'
@@ -14,14 +14,14 @@ describe('at its start the service warns', () => {
     await request('/v1/keys', {
       ...{ body: { name: 'CI', scopes: ['jobs:read'] }, headers: { 'Idempotency-Key': 'one' } },
     })
-    await warnOfConcerns(service)
+    await logStartupWarnings(service)
     expect(warnings(lines)).toEqual([])
   })
 
   test('of accounts whose plan is gone: they are held to the least', async () => {
     const { service, lines, addAccount } = await createTestService()
     await addAccount('acc_2', 'team')
-    await warnOfConcerns(service)
+    await logStartupWarnings(service)
     expect(warnings(lines)).toEqual([
       {
         message: expect.stringMatching(/^there is no plan “team” any more: /),
@@ -38,7 +38,10 @@ describe('at its start the service warns', () => {
     const { service, lines, request } = await createTestService({ engine: { zone } })
     const headers = path === '/v1/keys' ? { 'Idempotency-Key': 'one' } : {}
     expect((await request(path, { body, headers })).status).toBe(201)
-    await warnOfConcerns({ ...service, seal: createSeal('another secret', countedRandom()) })
+    await logStartupWarnings({
+      ...service,
+      secretBox: createSecretBox('another secret', countedRandom()),
+    })
     expect(warnings(lines)).toMatchObject([
       { message: expect.stringMatching(/^the secret is not the one that was there before/) },
     ])

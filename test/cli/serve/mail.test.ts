@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { mailWayOf } from '../../../src/cli/serve/mail.ts'
+import { mailTransport } from '../../../src/cli/serve/mail.ts'
 import { toConfig } from '../../../src/config/config.ts'
 
 const wayBy = (flags: Record<string, string>) =>
-  mailWayOf(toConfig({ flags, environment: { HOME: '/home/ann' }, file: null }))
+  mailTransport(toConfig({ flags, environment: { HOME: '/home/ann' }, file: null }))
 
 const SERVER = { notifySmtp: 'smtp://mail.example' }
 const SENDER = { notifyFrom: 'ev@example.com' }

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { baseUrlOf, doorOf, placeOf } from '../../../src/cli/serve/door.ts'
+import { baseUrlOf, listenAddress, placeOf } from '../../../src/cli/serve/door.ts'
 import { toConfig } from '../../../src/config/config.ts'
 
 const config = (flags: Record<string, string> = {}) =>
@@ -11,7 +11,7 @@ describe('where ev serve may listen', () => {
   test.each(['127.0.0.1:8080', '127.1.2.3:1', 'localhost:8080', '[::1]:8080'])(
     'by plain HTTP on %s',
     listen => {
-      const { files, mayBePlain } = doorOf(config({ listen }))
+      const { files, mayBePlain } = listenAddress(config({ listen }))
       expect(files).toBeNull()
       const may = ['127.0.0.1', '::1', '192.0.2.1'].map(ip => mayBePlain(ip, null))
       expect(may).toEqual([true, true, false])
@@ -21,14 +21,14 @@ describe('where ev serve may listen', () => {
   test.each(['0.0.0.0:8080', '[::]:8080', '192.0.2.1:80', 'ev.example:80'])(
     'by TLS alone on %s, unless it is told otherwise',
     listen => {
-      expect(() => doorOf(config({ listen }))).toThrow(/does not speak plain HTTP/)
-      expect(doorOf(config({ listen, ...TLS })).files).toEqual({
+      expect(() => listenAddress(config({ listen }))).toThrow(/does not speak plain HTTP/)
+      expect(listenAddress(config({ listen, ...TLS })).files).toEqual({
         ...{ cert: 'cert.pem', key: 'key.pem' },
       })
-      expect(doorOf(config({ listen, insecureHttp: 'on' })).mayBePlain('192.0.2.9', 'http')).toBe(
-        true,
-      )
-      const { mayBePlain } = doorOf(config({ listen, trustProxy: '192.0.2.0/24' }))
+      expect(
+        listenAddress(config({ listen, insecureHttp: 'on' })).mayBePlain('192.0.2.9', 'http'),
+      ).toBe(true)
+      const { mayBePlain } = listenAddress(config({ listen, trustProxy: '192.0.2.0/24' }))
       const may = (proto: string | null) =>
         ['192.0.2.9', '127.0.0.1', '198.51.100.1'].map(ip => mayBePlain(ip, proto))
       expect(may(null)).toEqual([true, true, false])
@@ -39,8 +39,8 @@ describe('where ev serve may listen', () => {
   )
 
   test('a certificate and its key are given together', () => {
-    expect(() => doorOf(config({ tlsCert: 'cert.pem' }))).toThrow(/--tls-key is not/)
-    expect(() => doorOf(config({ tlsKey: 'key.pem' }))).toThrow(/--tls-cert is not/)
+    expect(() => listenAddress(config({ tlsCert: 'cert.pem' }))).toThrow(/--tls-key is not/)
+    expect(() => listenAddress(config({ tlsKey: 'key.pem' }))).toThrow(/--tls-cert is not/)
   })
 })
 
@@ -51,6 +51,6 @@ test.each([
   [{ baseUrl: 'https://ev.example/' }, 8080, 'http://127.0.0.1:8080', 'https://ev.example'],
 ])('%j listens on a place, and is found at an address', (flags, port, place, baseUrl) => {
   const given = config(flags as Record<string, string>)
-  expect(placeOf(doorOf(given), port)).toBe(place)
-  expect(baseUrlOf(given, doorOf(given), port)).toBe(baseUrl)
+  expect(placeOf(listenAddress(given), port)).toBe(place)
+  expect(baseUrlOf(given, listenAddress(given), port)).toBe(baseUrl)
 })

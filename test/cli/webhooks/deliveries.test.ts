@@ -3,7 +3,7 @@ import { DAY, HOUR, systemClock } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { recordAttempts } from '../../../src/store/event/deliveries.ts'
 import { updateWebhook } from '../../../src/store/event/webhooks.ts'
-import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
+import { acquireLock, SERVE_LOCK } from '../../../src/store/lock.ts'
 import { ev, homeWith, inDatabase, read } from '../../support/cli-webhooks.ts'
 import {
   addDelivery,
@@ -76,7 +76,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     const log = async () => (await ev(home, 'webhooks', 'deliveries', 'wh_a')).stdout
     await ev(home, 'webhooks', 'retry', 'dlv_bad')
     expect(await log()).toContain(`No “ev serve” is at work in ${home}/data: what waits is sent by`)
-    const lock = lockJob(`${home}/data`, SERVE_LOCK)
+    const lock = acquireLock(`${home}/data`, SERVE_LOCK)
     expect(await log()).not.toContain('No “ev serve”')
     lock?.release()
     await ev(home, 'webhooks', 'disable', 'wh_a')
@@ -160,7 +160,7 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
 
   test('knows whether a service is at work that sends it', async () => {
     const home = await homeWithLog()
-    const lock = lockJob(`${home}/data`, SERVE_LOCK)
+    const lock = acquireLock(`${home}/data`, SERVE_LOCK)
     const { stdout } = await ev(home, 'webhooks', 'retry', 'dlv_bad')
     lock?.release()
     expect(stdout).toBe(

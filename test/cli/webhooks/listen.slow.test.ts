@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { systemRandom } from '../../../src/base/random.ts'
-import { createSeal } from '../../../src/base/seal.ts'
+import { createSecretBox } from '../../../src/base/seal.ts'
 import { eventBody } from '../../../src/hook/event.ts'
 import { signedHeaders } from '../../../src/hook/signature.ts'
-import { addressJudge } from '../../../src/smtp/public-address.ts'
+import { createIpPolicy } from '../../../src/smtp/public-address.ts'
 import { listWebhooks, type Webhook } from '../../../src/store/event/webhooks.ts'
 import { httpsPost } from '../../../src/work/post/https-post.ts'
-import type { Post } from '../../../src/work/post/post.ts'
+import type { WebhookTransport } from '../../../src/work/post/post.ts'
 import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
 import { emptyFolder, type Running, startEv } from '../../support/ev-process.ts'
 import { startService } from '../../support/service-process.ts'
@@ -39,8 +39,8 @@ async function listenerIn(
 }
 
 /** Sends as the service does that was started as the listener says. */
-function poster(): Post {
-  const mayDial = addressJudge(['127.0.0.1'])
+function poster(): WebhookTransport {
+  const mayDial = createIpPolicy(['127.0.0.1'])
   const post = httpsPost({ clock: systemClock, resolver: zone(), mayDial })
   onTestFinished(() => post.close())
   return post
@@ -60,8 +60,11 @@ const webhooksIn = (home: string): Promise<Webhook[]> =>
   inDatabase(home, database => listWebhooks(database, 'acc_a'))
 
 async function secretIn(home: string): Promise<string> {
-  const seal = createSeal(readFileSync(join(home, 'data/secret'), 'utf8').trim(), systemRandom)
-  return seal.open((await webhooksIn(home))[0]?.secret ?? '')
+  const secretBox = createSecretBox(
+    readFileSync(join(home, 'data/secret'), 'utf8').trim(),
+    systemRandom,
+  )
+  return secretBox.open((await webhooksIn(home))[0]?.secret ?? '')
 }
 
 describe('ev webhooks listen', () => {

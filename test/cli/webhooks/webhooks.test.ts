@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { systemRandom } from '../../../src/base/random.ts'
-import { createSeal } from '../../../src/base/seal.ts'
+import { createSecretBox } from '../../../src/base/seal.ts'
 import { verifyWebhook } from '../../../src/client/hook/signature.ts'
 import { WEBHOOKS_MAX } from '../../../src/hook/endpoint.ts'
 import { findWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
-import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
+import { acquireLock, SERVE_LOCK } from '../../../src/store/lock.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
 import { ev, HERE, homeWith, inDatabase, read } from '../../support/cli-webhooks.ts'
 import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
@@ -21,8 +21,11 @@ const kept = (home: string, id: string): Promise<Webhook | null> =>
 
 /** The secret by which a home's service signs. */
 async function opened(home: string, id: string): Promise<string> {
-  const seal = createSeal(readFileSync(join(home, 'data/secret'), 'utf8').trim(), systemRandom)
-  return seal.open((await kept(home, id))?.secret ?? '')
+  const secretBox = createSecretBox(
+    readFileSync(join(home, 'data/secret'), 'utf8').trim(),
+    systemRandom,
+  )
+  return secretBox.open((await kept(home, id))?.secret ?? '')
 }
 
 describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
@@ -165,7 +168,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
   test('makes no secret beside that of a service at work, which could not sign with it', async () => {
     const home = await homeWith('acc_a')
     const elsewhere = { EV_SECRET: 'of-the-unit-0123456789' }
-    const atWork = lockJob(join(home, 'data'), SERVE_LOCK)
+    const atWork = acquireLock(join(home, 'data'), SERVE_LOCK)
     for (const args of [CREATE, ['webhooks', 'listen', '--port', '0']]) {
       const { code, stdout, stderr } = await runEv([...args, '--data-dir', 'data'], { home })
       expect([code, stdout]).toEqual([78, ''])

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
-import { joinCluster } from '../../../src/store/cluster/members.ts'
+import { register } from '../../../src/store/cluster/members.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { createJob, type NewJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
-import { startWorld } from '../../../src/world/world.ts'
+import { startSimulator } from '../../../src/world/world.ts'
 import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
 
 const TIMEOUT = { timeout: 120_000 }
@@ -62,7 +62,7 @@ describe('on a PostgreSQL database', () => {
       const [stopped] = JSON.parse(await said(at, 'jobs', '--json', ...DATA))
       expect(stopped).toMatchObject({ job_id: 'job_service1', state: 'stopped', list: 'March' })
       await at.inside(database =>
-        joinCluster(database, {
+        register(database, {
           id: 'mem_a',
           role: 'worker',
           name: 'a',
@@ -154,7 +154,7 @@ describe('on a PostgreSQL database', () => {
       value: expect.stringMatching(/^postgres:\/\/…@127\.0\.0\.1:/),
       from: 'EV_DATABASE',
     })
-    const world = await startWorld({ domains: {}, hosts: {} })
+    const world = await startSimulator({ domains: {}, hosts: {} })
     onTestFinished(() => world.close())
     const way = ['--dns', world.dnsAddress, '--ask', '127.0.0.1', '--smtp-port', '1', ...DATA]
     const { stdout, stderr } = await at.run(['doctor', '--json', ...way])

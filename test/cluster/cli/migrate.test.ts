@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { systemRandom } from '../../../src/base/random.ts'
-import { createSeal } from '../../../src/base/seal.ts'
+import { createSecretBox } from '../../../src/base/seal.ts'
 import { createAccount, listAccounts } from '../../../src/store/account/accounts.ts'
-import { agreedOn } from '../../../src/store/cluster/settings.ts'
+import { getSetting } from '../../../src/store/cluster/settings.ts'
 import { openDatabase, write } from '../../../src/store/database.ts'
 import { listWebhooks } from '../../../src/store/event/webhooks.ts'
-import { listLock, lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
-import { markOf, readSecret } from '../../../src/store/secret.ts'
+import { acquireLock, jobLockName, SERVE_LOCK } from '../../../src/store/lock.ts'
+import { fingerprint, readSecret } from '../../../src/store/secret.ts'
 import { createUncheckedWebhook } from '../../../src/webhooks/endpoints.ts'
 import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
 
@@ -23,8 +23,8 @@ async function filled(at: Cluster): Promise<{ dataDir: string; secret: string }>
   const account = { id: 'acc_a', name: 'Shop', plan: 'free', now: systemClock.now() }
   await write(file, trx => createAccount(trx, account))
   const wish = { url: 'https://hook.example/', events: [], active: true, description: null }
-  const seal = createSeal(secret, systemRandom)
-  const services = { database: file, clock: systemClock, random: systemRandom, seal }
+  const secretBox = createSecretBox(secret, systemRandom)
+  const services = { database: file, clock: systemClock, random: systemRandom, secretBox }
   await createUncheckedWebhook(services, { ...wish, accountId: 'acc_a' })
   await file.close()
   return { dataDir, secret }
@@ -50,7 +50,7 @@ test('a data directory is copied with all that it has, and stays as it is', TIME
 
   const [webhook] = await at.inside(database => listWebhooks(database, 'acc_a'))
   expect(webhook).toMatchObject({ url: 'https://hook.example/' })
-  expect(await at.inside(database => agreedOn(database, 'secret-mark'))).toBe(markOf(secret))
+  expect(await at.inside(database => getSetting(database, 'secret-mark'))).toBe(fingerprint(secret))
   // Whoever comes with another secret is refused from the first start on.
   expect((await at.serve('other').ended).code).toBe(78)
   const serving = at.serve('data', [], OWN)
@@ -94,10 +94,10 @@ test('a data directory that somebody works on is refused', TIMEOUT, async () => 
   const { dataDir } = await filled(at)
   const locks = [
     [SERVE_LOCK, '“ev serve”'],
-    [listLock('a'), '“ev bulk”'],
+    [jobLockName('a'), '“ev bulk”'],
   ] as const
   for (const [name, who] of locks) {
-    const lock = lockJob(dataDir, name)
+    const lock = acquireLock(dataDir, name)
     const { code, stderr } = await at.run(ARGS, OWN)
     expect(code).toBe(74)
     expect(stderr).toMatch(new RegExp(`^ev: An ${who} is at work in data, .*Stop it first`))

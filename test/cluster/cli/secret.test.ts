@@ -4,14 +4,14 @@ import { expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { type Log, silentLog } from '../../../src/base/log.ts'
 import { systemRandom } from '../../../src/base/random.ts'
-import { createSeal } from '../../../src/base/seal.ts'
+import { createSecretBox } from '../../../src/base/seal.ts'
 import { agreeOnSecret, compareSecret } from '../../../src/cli/cluster/secret.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
-import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts'
+import { deregister, register } from '../../../src/store/cluster/members.ts'
 import { serverNow } from '../../../src/store/cluster/server-time.ts'
-import { agreedOn, settleOn } from '../../../src/store/cluster/settings.ts'
+import { ensureSetting, getSetting } from '../../../src/store/cluster/settings.ts'
 import { type Database, write } from '../../../src/store/database.ts'
-import { markOf } from '../../../src/store/secret.ts'
+import { fingerprint } from '../../../src/store/secret.ts'
 import { createUncheckedWebhook } from '../../../src/webhooks/endpoints.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
 
@@ -21,14 +21,14 @@ const place = (secret: string | null = null) => ({
 const [OURS, OTHER] = ['a'.repeat(32), 'b'.repeat(32)]
 
 /** A service began with our secret, some time ago, and is at work no more. */
-async function begun(): Promise<Database> {
+async function started(): Promise<Database> {
   const database = await tempDatabase()
   await agreeOnSecret({ random: systemRandom }, database, place(OURS), silentLog)
-  await settleOn(database, 'secret-begun-at', '0')
+  await ensureSetting(database, 'secret-begun-at', '0')
   return database
 }
 
-const heldIn = (database: Database) => agreedOn(database, 'secret-mark')
+const heldIn = (database: Database) => getSetting(database, 'secret-mark')
 
 test('the secret of the first service holds, also where it makes one in its data directory', async () => {
   const database = await tempDatabase()
@@ -56,8 +56,8 @@ test('of services that begin at once with different secrets one begins', async (
 })
 
 test('whoever has none makes none where one holds; a worker does without', async () => {
-  const database = await begun()
-  await settleOn(database, 'secret-begun-at', `${Number.MAX_SAFE_INTEGER}`)
+  const database = await started()
+  await ensureSetting(database, 'secret-begun-at', `${Number.MAX_SAFE_INTEGER}`)
   const without = place()
   await expect(
     agreeOnSecret({ random: systemRandom }, database, without, silentLog),
@@ -71,19 +71,19 @@ test('whoever has none makes none where one holds; a worker does without', async
 })
 
 test('one that nobody needs any more is replaced by a service, and by no other command', async () => {
-  const database = await begun()
+  const database = await started()
   await expect(
     agreeOnSecret({ random: systemRandom }, database, place(OTHER), null),
   ).rejects.toThrow(/is not that of/)
   const lines: string[] = []
   const log: Log = { ...silentLog, warn: message => void lines.push(message) }
   await agreeOnSecret({ random: systemRandom }, database, place(OTHER), log)
-  expect(await heldIn(database)).toBe(markOf(OTHER))
+  expect(await heldIn(database)).toBe(fingerprint(OTHER))
   expect(lines).toMatchObject([expect.stringContaining('is another than before')])
 })
 
 test('of services that replace one at once one does', async () => {
-  const database = await begun()
+  const database = await started()
   const all = await Promise.allSettled(
     Array.from({ length: 5 }, () =>
       agreeOnSecret({ random: systemRandom }, database, place(), silentLog),
@@ -93,24 +93,24 @@ test('of services that replace one at once one does', async () => {
 })
 
 test('one that a webhook needs, or somebody at work, or who has just begun, is not replaced', async () => {
-  const database = await begun()
+  const database = await started()
   const refused = () =>
     expect(
       agreeOnSecret({ random: systemRandom }, database, place(OTHER), silentLog),
     ).rejects.toThrow(/is not that of/)
 
   const member = { role: 'serve' as const, name: 'a', version: '1', egresses: [] }
-  await joinCluster(database, { ...member, id: 'mem_a' })
+  await register(database, { ...member, id: 'mem_a' })
   await refused()
-  await leaveCluster(database, 'mem_a')
+  await deregister(database, 'mem_a')
 
   const now = database.clock.now()
   const account = { id: 'acc_a', name: 'Shop', plan: 'free', now }
   await write(database, trx => createAccount(trx, account))
   const wish = { url: 'https://hook.example/', events: [], active: true, description: null }
-  const seal = createSeal(OURS, systemRandom)
+  const secretBox = createSecretBox(OURS, systemRandom)
   const { webhook } = await createUncheckedWebhook(
-    { database, clock: database.clock, random: systemRandom, seal },
+    { database, clock: database.clock, random: systemRandom, secretBox },
     {
       ...wish,
       accountId: 'acc_a',
@@ -120,9 +120,9 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   await database.db.deleteFrom('webhook').where('id', '=', webhook.id).execute()
 
   const at = await serverNow(database)
-  await settleOn(database, 'secret-begun-at', `${at - MINUTE / 2}`)
+  await ensureSetting(database, 'secret-begun-at', `${at - MINUTE / 2}`)
   await refused()
-  await settleOn(database, 'secret-begun-at', `${at - 2 * MINUTE}`)
+  await ensureSetting(database, 'secret-begun-at', `${at - 2 * MINUTE}`)
   await agreeOnSecret({ random: systemRandom }, database, place(OTHER), silentLog)
-  expect(await heldIn(database)).toBe(markOf(OTHER))
+  expect(await heldIn(database)).toBe(fingerprint(OTHER))
 })

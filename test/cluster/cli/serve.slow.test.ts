@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { listAccounts } from '../../../src/store/account/accounts.ts'
 import { listKeys } from '../../../src/store/account/keys.ts'
-import { agreedOn } from '../../../src/store/cluster/settings.ts'
+import { getSetting } from '../../../src/store/cluster/settings.ts'
 import { type RunningCli, withRelativePaths } from '../../support/cli.ts'
 import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
 
@@ -50,7 +50,7 @@ test('two services share a database, but no data directory', async () => {
 test('an address that was given holds for all; else it is that of the service which began last', async () => {
   const { serve, inside } = await cluster()
   const held = (name: 'base-url' | 'base-url-by-itself') =>
-    inside(database => agreedOn(database, name))
+    inside(database => getSetting(database, name))
   const plain = serve('one')
   await plain.printed('All paths:', 'stderr')
   const place = /"baseUrl":"([^"]+)"/.exec(await stop(plain))?.[1]

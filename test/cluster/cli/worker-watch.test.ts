@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { settleOn } from '../../../src/store/cluster/settings.ts'
+import { ensureSetting } from '../../../src/store/cluster/settings.ts'
 import { cluster } from '../../support/cluster-cli.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { waitUntil } from '../../support/wait.ts'
@@ -18,7 +18,7 @@ const watchUrl = (stderr: string) => /health and metrics on (\S+?)"/.exec(stderr
 
 test('a worker answers health and metrics on a port of their own, and nothing else', async () => {
   const { worker, inside } = await cluster()
-  await inside(database => settleOn(database, 'base-url', 'https://ev.example.com'))
+  await inside(database => ensureSetting(database, 'base-url', 'https://ev.example.com'))
   const running = worker(LISTEN, { EV_METRICS_TOKEN: 'a-token-of-16-or-more' })
   await running.printed('"at work"', 'stderr')
   const ask = (path: string, headers = {}) => fetch(watchUrl(running.stderr) + path, { headers })
@@ -60,7 +60,7 @@ test('a worker that waits for the first service lives, and is not ready', async 
 
 test('a worker whose database is away is not ready until it is back', async () => {
   const { worker, inside, url } = await cluster()
-  await inside(database => settleOn(database, 'base-url', 'https://ev.example.com'))
+  await inside(database => ensureSetting(database, 'base-url', 'https://ev.example.com'))
   const proxy = await cutProxy(url)
   onTestFinished(() => proxy.close())
   const running = worker(LISTEN, { EV_DATABASE: proxy.url })
@@ -78,7 +78,7 @@ test('a worker whose database is away is not ready until it is back', async () =
 
 test('without --metrics-listen a worker opens no port', async () => {
   const { worker, inside } = await cluster()
-  await inside(database => settleOn(database, 'base-url', 'https://ev.example.com'))
+  await inside(database => ensureSetting(database, 'base-url', 'https://ev.example.com'))
   const running = worker(['--log-format', 'json'])
   await running.printed('"at work"', 'stderr')
   expect(watchUrl(running.stderr)).toBe('')

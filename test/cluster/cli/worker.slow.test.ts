@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { liveMembers } from '../../../src/store/cluster/members.ts'
-import { agreeOn, settleOn } from '../../../src/store/cluster/settings.ts'
-import { markOf } from '../../../src/store/secret.ts'
+import { ensureSetting, setIfAbsent } from '../../../src/store/cluster/settings.ts'
+import { fingerprint } from '../../../src/store/secret.ts'
 import { emptyFolder, runEv, withRelativePaths } from '../../support/cli.ts'
 import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
 import { ask } from '../../support/postgres-server.ts'
@@ -10,7 +10,7 @@ const BASE_URL = 'https://ev.example.com'
 
 test('a worker says who it is, works beside others, and ends when told, with 0', async () => {
   const { worker, inside } = await cluster()
-  await inside(database => settleOn(database, 'base-url', BASE_URL))
+  await inside(database => ensureSetting(database, 'base-url', BASE_URL))
   const args = ['--egress', 'north', '--concurrency', '7', '--log', 'debug']
   const { signal, ended, printed } = worker(args)
   await printed('"at work"', 'stderr')
@@ -36,7 +36,7 @@ test('a worker that is first waits for a service, and ends when told meanwhile',
   const { worker, inside } = await cluster()
   const first = worker()
   await first.printed('waiting for the first one', 'stderr')
-  await inside(database => settleOn(database, 'base-url-by-itself', 'http://127.0.0.1:8080'))
+  await inside(database => ensureSetting(database, 'base-url-by-itself', 'http://127.0.0.1:8080'))
   await first.printed('"at work"', 'stderr')
   first.signal('SIGINT')
   expect((await first.ended).code).toBe(0)
@@ -63,8 +63,8 @@ test('who may not make the schema of the queue is told what right is missing', a
 test('a worker with another secret is refused; one that has none needs none', async () => {
   const { worker, inside } = await cluster()
   await inside(async database => {
-    await agreeOn(database, 'secret-mark', markOf(SECRET))
-    await agreeOn(database, 'base-url', BASE_URL)
+    await setIfAbsent(database, 'secret-mark', fingerprint(SECRET))
+    await setIfAbsent(database, 'base-url', BASE_URL)
   })
   const other = await worker([], { EV_SECRET: 'b'.repeat(32) }).ended
   expect(other.code).toBe(78)

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { breathe, systemClock } from '../../../src/base/clock.ts'
+import { systemClock, yieldToEventLoop } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { systemRandom } from '../../../src/base/random.ts'
-import { createSeal } from '../../../src/base/seal.ts'
+import { createSecretBox } from '../../../src/base/seal.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { emit } from '../../../src/store/event/events.ts'
@@ -15,17 +15,17 @@ import { openPost, openReceiver } from '../../support/https-post.ts'
 import { emptyPostgres, loseHeartbeat, openQueue } from '../../support/pg-queue.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-const seal = createSeal('a secret of tests', systemRandom)
+const secretBox = createSecretBox('a secret of tests', systemRandom)
 
 /** What one `ev serve` carries events with; ended with the test. */
 async function carrier(url: string) {
   const [clock, log] = [systemClock, silentLog]
   const database = await openDatabase(url, clock)
   const queue = await openQueue(url)
-  const post = openPost({ clock })
+  const transport = openPost({ clock })
   const { deliveries: timings } = FAST_TIMINGS
-  const parts = { database, queue, post, seal, clock, log, version: '1.2.3', timings }
-  const deliveries = startDeliveries(parts)
+  const deps = { database, queue, transport, secretBox, clock, log, version: '1.2.3', timings }
+  const deliveries = startDeliveries(deps)
   onTestFinished(async () => {
     await deliveries.stop()
     await database.close()
@@ -42,7 +42,10 @@ function addWebhooks(database: Database, count: number, origin: string): Promise
       await createWebhook(trx, {
         ...{ id: `wh_${n}`, accountId: 'acc_1', url: `${origin}/wh_${n}`, active: true },
         ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
-        ...{ secret: seal.seal('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'), secretHint: 'LaSw' },
+        ...{
+          secret: secretBox.secretBox('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
+          secretHint: 'LaSw',
+        },
       })
     }
   })
@@ -67,7 +70,7 @@ test('two servers carry each event to each webhook once, with no more requests a
       atOnce.set(path, (atOnce.get(path) ?? 0) + 1)
       mostAtOnce = Math.max(mostAtOnce, atOnce.get(path) ?? 0)
       // Long enough for more to come at once, if more could.
-      await breathe()
+      await yieldToEventLoop()
       atOnce.set(path, (atOnce.get(path) ?? 0) - 1)
       return 200
     },

@@ -16,7 +16,7 @@ import { goodBody } from './bodies.ts'
 
 /** Jobs, a webhook with a delivery, and a second key: gives a path with their IDs. */
 async function furnish({ database, service }: ClusterService) {
-  const { clock, random, seal } = service
+  const { clock, random, secretBox } = service
   const now = clock.now()
   await addKey(database, { id: 'key_2' })
   await seedJob(database, { id: 'job_done', texts: MIXED })
@@ -25,7 +25,10 @@ async function furnish({ database, service }: ClusterService) {
     await createWebhook(trx, {
       ...{ id: 'wh_a', accountId: 'acc_1', url: 'https://hook.test/ev', active: true },
       ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
-      ...{ secret: seal.seal('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'), secretHint: 'LaSw' },
+      ...{
+        secret: secretBox.secretBox('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
+        secretHint: 'LaSw',
+      },
     })
     await emit(trx, {
       ...{ accountId: 'acc_1', kind: 'quota.warning', data: {}, sandbox: false, now, random },

@@ -102,7 +102,7 @@ describe('an address whose commit failed', () => {
     const { proxy, one, other, key } = await pair('free')
     const free = PLANS.find(({ name }) => name === 'free') as Plan
     // Somebody else waits for an answer meanwhile.
-    await one.service.books.hold('acc_1', free, 1)
+    await one.service.ledger.reservation('acc_1', free, 1)
     const ask = (to: ClusterService) =>
       to.request('/v1/verify/single', {
         ...{ key, body: { email: 'ann@a.test' } },
@@ -111,7 +111,7 @@ describe('an address whose commit failed', () => {
     const cut = proxy[when](/replay/)
     expect((await ask(one)).status).toBe(503)
     await cut
-    await one.service.books.flushed()
+    await one.service.ledger.flushed()
     const credit = () =>
       other.database.db.selectFrom('credit').select(['used', 'held']).executeTakeFirst()
     return { credit, again: () => ask(other) }

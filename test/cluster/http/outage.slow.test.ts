@@ -4,7 +4,7 @@ import { startPostgres } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 /** Longer than a connection is waited for: no client should wait longer for an answer. */
-const PATIENCE_MS = 6_000
+const TIMEOUT_MS = 6_000
 
 test('a restart under load is answered by 503 alone, in time, and then all is as before', async () => {
   const postgres = await startPostgres()
@@ -14,26 +14,26 @@ test('a restart under load is answered by 503 alone, in time, and then all is as
   })
   const key = await account(one.database)
   const statuses = new Map<number, number>()
-  let isOver = false
+  let isDone = false
   let longestMs = 0
   const client = async () => {
-    while (!isOver) {
-      const begun = performance.now()
+    while (!isDone) {
+      const started = performance.now()
       const { status } = await one.request('/v1/verify/single', {
         key,
         body: { email: 'ann@a.test' },
       })
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
-      longestMs = Math.max(longestMs, performance.now() - begun)
+      longestMs = Math.max(longestMs, performance.now() - started)
     }
   }
   const clients = Array.from({ length: 8 }, client)
   for (let n = 0; n < 3; n++) await postgres.restart()
-  isOver = true
+  isDone = true
   await Promise.all(clients)
   expect([...statuses.keys()].filter(status => ![200, 429, 503].includes(status))).toEqual([])
   expect(statuses.get(503)).toBeGreaterThan(0)
-  expect(longestMs).toBeLessThan(PATIENCE_MS)
+  expect(longestMs).toBeLessThan(TIMEOUT_MS)
   // The pool may wait two seconds before it tries again.
   await waitUntil(async () => (await one.request('/v1/jobs', { key })).status === 200)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { PLANS, type Plan } from '../../../src/account/plan.ts'
 import { type Clock, SECOND, systemClock } from '../../../src/base/clock.ts'
-import { joinCluster } from '../../../src/store/cluster/members.ts'
+import { register } from '../../../src/store/cluster/members.ts'
 import { write } from '../../../src/store/database.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
@@ -144,7 +144,7 @@ test('metrics of each server tell how many members there are, by what they do', 
     ['b', 'serve'],
     ['c', 'worker'],
   ] as const) {
-    await joinCluster(one.database, { id, role, name: id, version: '1.2.3', egresses: ['default'] })
+    await register(one.database, { id, role, name: id, version: '1.2.3', egresses: ['default'] })
   }
   const text = await (await other.request('/metrics', { ip: '127.0.0.1' })).text()
   expect(text).toContain('ev_members{role="serve"} 2')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { DomainRefusals } from '../../../src/probe/lane/domain-refusals.ts'
+import { DomainBlocks } from '../../../src/probe/lane/domain-refusals.ts'
 import { DestinationLimits } from '../../../src/probe/pace/destination-limits.ts'
 import {
   never,
@@ -22,7 +22,7 @@ const limitsOf = ({ paces }: Process) =>
   })
 
 const request = (key: string) => ({
-  ...{ key, single: false, signal: never, patienceMs: 0, mayReturn: false },
+  ...{ key, single: false, signal: never, timeoutMs: 0, mayReturn: false },
 })
 
 async function permitAt(limits: DestinationLimits, operator: string) {
@@ -80,7 +80,7 @@ test('the egresses of several processes share the limit of an operator that nobo
 test('that a domain refuses an egress is known to all, until it answers', async () => {
   const [one, other] = await processes(2)
   const refusalsOf = ({ paces }: Process, egress: string) =>
-    new DomainRefusals({ clock: systemClock, egress, row: ROW, share: paces })
+    new DomainBlocks({ clock: systemClock, egress, row: ROW, share: paces })
   const [mine, theirs] = [refusalsOf(one, 'a'), refusalsOf(other, 'a')]
   expect([1, 2, 3].map(() => mine.refused('tenant.test', REFUSAL))).toEqual([false, false, true])
   await waitUntil(() => theirs.find('tenant.test') !== null)

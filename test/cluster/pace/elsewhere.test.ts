@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import { refusalsElsewhere } from '../../../src/dashboard/health/elsewhere.ts'
-import type { Fleet } from '../../../src/probe/egress/fleet.ts'
+import { blocksElsewhere } from '../../../src/dashboard/health/elsewhere.ts'
+import type { EgressPool } from '../../../src/probe/egress/fleet.ts'
 import { processes, REFUSAL, storedOf } from '../../support/cluster-rate-state.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 test('refusals of egresses of other processes are told with what was said, until somebody is let in', async () => {
   const [one, worker] = await processes(2)
   const seenBy = (...names: string[]) => {
-    const fleet = { names } as Pick<Fleet, 'names'> as Fleet
-    return refusalsElsewhere(one.database, { fleet, titleOf: operator => `Mail of ${operator}` })
+    const egressPool = { names } as Pick<EgressPool, 'names'> as EgressPool
+    return blocksElsewhere(one.database, { egressPool, titleOf: operator => `Mail of ${operator}` })
   }
   const pace = worker.pace('mx.test', {}, 'oslo')
   pace.refused(REFUSAL)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Pace } from '../../../src/probe/pace.ts'
+import type { RateController } from '../../../src/probe/pace.ts'
 import { never, pause, permitOf, processes } from '../../support/cluster-rate-state.ts'
 
 /** Who holds connections, told by nobody but those who hold them. */
@@ -8,7 +8,7 @@ function ledger() {
   return {
     most: 0,
     times: [] as number[],
-    async hold(pace: Pace, ms: number) {
+    async hold(pace: RateController, ms: number) {
       const permit = await permitOf(pace.start(0, never))
       this.times.push(performance.now())
       this.most = Math.max(this.most, ++held)
@@ -38,14 +38,14 @@ test('eight processes that want all they can get hold no more connections than t
 test('the rate and its burst hold over all processes', async () => {
   const four = await processes(4)
   const book = ledger()
-  const begun = performance.now()
+  const started = performance.now()
   await Promise.all(
     four.map(async one => {
       const pace = one.pace('mx.test', { sessionsMax: 3, sessionsPerSecond: 100 })
       for (let n = 0; n < 15; n++) await book.hold(pace, 0)
     }),
   )
-  const tookMs = performance.now() - begun
+  const tookMs = performance.now() - started
   expect(book.times.length).toBe(60)
   expect(60).toBeLessThanOrEqual(3 + (100 * tookMs) / 1_000)
 })

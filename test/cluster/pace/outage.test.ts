@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
-import { isOfStorage } from '../../../src/store/database.ts'
+import { isStorageError } from '../../../src/store/database.ts'
 import {
   never,
   permitOf,
@@ -33,7 +33,7 @@ test('while the database is away no list opens a connection, and whoever waits f
     isIn = true
   })
   const fault = await pace.start(0, never, true).catch((error: unknown) => error)
-  expect(isOfStorage(fault)).toBe(true)
+  expect(isStorageError(fault)).toBe(true)
   // What ends meanwhile is told later.
   held.release()
   await near.looked(8)
@@ -69,7 +69,7 @@ test('wherever the line is cut, nothing stays held that nobody holds, and nothin
         isCut = true
       })
       const start = await pace.start(0, never, true).catch(error => {
-        expect(isOfStorage(error)).toBe(true)
+        expect(isStorageError(error)).toBe(true)
         lost++
         return null
       })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { newState } from '../../../src/probe/pace/rules.ts'
-import { changePaces } from '../../../src/store/cluster/pace/rows.ts'
+import { writeRates } from '../../../src/store/cluster/pace/rows.ts'
 import { serverNow } from '../../../src/store/cluster/server-time.ts'
 import {
   never,
@@ -99,18 +99,18 @@ test('somebody who waits for an answer goes before the lists of other processes'
   const [lists, other] = await processes(2)
   const row = { sessionsMax: 1, sessionsPerSecond: 100 }
   const busy = lists.pace('mx.test', row)
-  let isOver = false
+  let isDone = false
   const hands = [1, 2, 3].map(async () => {
-    while (!isOver) {
+    while (!isDone) {
       const permit = await permitOf(busy.start(0, never))
       // A list leaves its connection when somebody waits for one.
-      await waitUntil(() => busy.isWanted || isOver)
+      await waitUntil(() => busy.isRequested || isDone)
       permit.release()
     }
   })
   await waitUntil(() => busy.status('mx.test').sessions === 1)
   const permit = await permitOf(other.pace('mx.test', row).start(0, never, true))
-  isOver = true
+  isDone = true
   permit.release()
   await Promise.all(hands)
 })
@@ -128,7 +128,7 @@ test('a permit is written for a member alone: one that was buried in this moment
   const [one] = await processes(1)
   const write = (member: string) => {
     const stored = { state: newState(ROW), held: { [member]: 1 }, waiting: {} }
-    return changePaces(one.database, [
+    return writeRates(one.database, [
       { operator: 'mx.test', egress: 'a', version: 0, stored, member },
     ])
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
-import { forgetPaces } from '../../../src/store/cluster/pace/rows.ts'
+import { deleteRates } from '../../../src/store/cluster/pace/rows.ts'
 import {
   never,
   permitOf,
@@ -55,7 +55,7 @@ test('a process that starts later knows what is refused', async () => {
   const [one] = await processes(1)
   one.pace().refused(REFUSAL)
   one.pace().turnedAway(7)
-  await waitUntil(async () => (await storedOf(one))?.state.refusal?.turnedAway === 7)
+  await waitUntil(async () => (await storedOf(one))?.state.refusal?.onSkipped === 7)
   const [later] = await processes(1, one.url, 'later')
   await waitUntil(() => later.paces.refusal({ operator: 'mx.test', egress: 'a' }) !== null)
 })
@@ -117,12 +117,12 @@ test('an operator that nobody asked for two hours begins anew', async () => {
   const [one] = await processes(1)
   one.pace().throttled(null)
   await waitUntil(async () => (await storedOf(one)) !== null)
-  await forgetPaces(one.database)
+  await deleteRates(one.database)
   expect(await storedOf(one)).not.toBeNull()
   await one.database.db
     .updateTable('pace')
     .set(eb => ({ changed_at: eb('changed_at', '-', 2 * HOUR + MINUTE) }))
     .execute()
-  await forgetPaces(one.database)
+  await deleteRates(one.database)
   expect(await storedOf(one)).toBeNull()
 })

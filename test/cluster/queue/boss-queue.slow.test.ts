@@ -47,7 +47,7 @@ describe('the queue on PostgreSQL', () => {
     // A put alone wakes the worker, and it finds what is due now.
     for (const key of ['new', 'operator7.example#0', `operator${MANY - 1}.example#0`]) {
       await queue.put('k', key)
-      await desk.begun(key)
+      await desk.started(key)
       desk.end(key, 'done')
     }
     // They wait in the process that was told of them.
@@ -90,7 +90,7 @@ describe('the queue on PostgreSQL', () => {
     await one.close()
     const desk = new Desk()
     other.work('l', desk.handler, { concurrency: 1 })
-    await desk.begun('next')
+    await desk.started('next')
     desk.endAll()
   })
 
@@ -100,13 +100,13 @@ describe('the queue on PostgreSQL', () => {
     await one.put('probe/a', 'x')
     const desk = new Desk()
     const worker = other.work('probe/a', desk.handler, { concurrency: 1 })
-    await desk.begun('x')
+    await desk.started('x')
     desk.end('x', { dueAt: Date.now() })
-    await desk.begun('x', 2)
+    await desk.started('x', 2)
     desk.end('x', { dueAt: Date.now() })
     await worker.stop()
     one.work('probe/a', desk.handler, { concurrency: 1 })
-    await desk.begun('x', 3)
+    await desk.started('x', 3)
     desk.endAll()
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
-import { breathe, SECOND, systemClock } from '../../../src/base/clock.ts'
+import { SECOND, systemClock, yieldToEventLoop } from '../../../src/base/clock.ts'
 import { type Log, silentLog } from '../../../src/base/log.ts'
-import { isOfStorage } from '../../../src/store/database.ts'
+import { isStorageError } from '../../../src/store/database.ts'
 import { Desk } from '../../queue/conformance.ts'
 import { shiftedClock } from '../../support/clock.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
@@ -31,7 +31,7 @@ describe('the queue while PostgreSQL is away', () => {
     const { url, proxy, queue } = await cuttable(log)
     const done: string[] = []
     const handler = async (key: string) => {
-      await breathe()
+      await yieldToEventLoop()
       done.push(key)
       return 'done' as const
     }
@@ -102,7 +102,7 @@ describe('the queue while PostgreSQL is away', () => {
       return faults.length > 3
     })
     proxy.accept()
-    expect(faults.filter(error => !isOfStorage(error))).toEqual([])
+    expect(faults.filter(error => !isStorageError(error))).toEqual([])
     await waitUntil(() =>
       queue.put('k', 'after').then(
         () => true,
@@ -130,7 +130,7 @@ describe('the queue while PostgreSQL is away', () => {
           () => false,
         ),
       )
-      await desk.begun(`key${round}`)
+      await desk.started(`key${round}`)
       desk.end(`key${round}`, 'done')
     }
     await waitUntil(async () => (await entriesIn(url)).length === 0)
@@ -143,16 +143,16 @@ describe('the queue while PostgreSQL is away', () => {
     const desk = new Desk()
     other.work('k', desk.handler, { concurrency: 5 })
     await one.put('k', 'before')
-    await desk.begun('before')
+    await desk.started('before')
     await ask(
       url,
       `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and query like 'listen %'`,
     )
     await one.put('k', 'meanwhile')
-    await desk.begun('meanwhile')
+    await desk.started('meanwhile')
     await one.put('k', 'after')
-    await desk.begun('after')
+    await desk.started('after')
     desk.endAll()
   })
 
@@ -181,6 +181,6 @@ describe('the queue while PostgreSQL is away', () => {
     await expect(openQueue(gone)).rejects.toMatchObject({ code: '3D000' })
     const closed = 'postgres://ev@127.0.0.1:1/ev'
     const fault = await openQueue(closed).catch((error: unknown) => error)
-    expect(isOfStorage(fault)).toBe(true)
+    expect(isStorageError(fault)).toBe(true)
   })
 })

@@ -63,7 +63,7 @@ describe('processes that share a queue on PostgreSQL', () => {
     stalled.child.kill('SIGSTOP')
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 1 })
-    await desk.begun('a')
+    await desk.started('a')
     stalled.child.kill('SIGCONT')
     await waitUntil(() => stalled.lost.length > 0)
     await waitUntil(async () => (await ledgerOf(url)).every(({ open }) => !open))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { breathe, systemClock } from '../../../src/base/clock.ts'
+import { systemClock, yieldToEventLoop } from '../../../src/base/clock.ts'
 import type { Queue } from '../../../src/queue/queue.ts'
 import { Desk } from '../../queue/conformance.ts'
 import { stallingClock } from '../../support/clock.ts'
@@ -74,7 +74,7 @@ describe('queues that share a PostgreSQL', () => {
     next.work('k', desk.handler, { concurrency: 1 })
     clock.stall()
     await loseHeartbeat(url, 'a')
-    await desk.begun('a')
+    await desk.started('a')
     clock.resume()
     await waitUntil(() => lost.length === 1)
     end.resolve()
@@ -92,11 +92,11 @@ describe('queues that share a PostgreSQL', () => {
     const desk = new Desk()
     other.work('k', desk.handler, { concurrency: 20 })
     await one.put('k', 'first')
-    await desk.begun('first')
+    await desk.started('first')
     for (let n = 0; n < 5; n++) {
       await one.put('k', `later${n}`, Date.now() + 3_600_000)
       await one.putAll('k', [`new${n}`, `later${n}`])
-      await Promise.all([desk.begun(`new${n}`), desk.begun(`later${n}`)])
+      await Promise.all([desk.started(`new${n}`), desk.started(`later${n}`)])
     }
     expect(desk.order).toHaveLength(11)
     desk.endAll()
@@ -106,27 +106,27 @@ describe('queues that share a PostgreSQL', () => {
     const url = await emptyPostgres()
     const [one, other] = [await openQueue(url), await openQueue(url)]
     const puts: Promise<void>[] = []
-    let [begun, filed] = [0, 0]
+    let [started, filed] = [0, 0]
     const handler = async () => {
-      const turns = begun++ % 20
+      const turns = started++ % 20
       filed = 0
       const file = async () => {
-        for (let turn = 0; turn < begun % 7; turn++) await breathe()
+        for (let turn = 0; turn < started % 7; turn++) await yieldToEventLoop()
         filed++
         await other.put('k', 'a')
       }
-      if (begun <= ROUNDS) puts.push(file())
-      for (let turn = 0; turn < turns; turn++) await breathe()
+      if (started <= ROUNDS) puts.push(file())
+      for (let turn = 0; turn < turns; turn++) await yieldToEventLoop()
       return 'done' as const
     }
     const recheck = async () => (filed > 0 ? ({ dueAt: Date.now() } as const) : 'done')
     one.work('k', handler, { concurrency: 3, recheck })
     await one.put('k', 'a')
-    await waitUntil(() => begun > ROUNDS)
+    await waitUntil(() => started > ROUNDS)
     await Promise.all(puts)
     await waitUntil(async () => (await entriesIn(url)).length === 0)
     // What was accepted right after the end may be found by the recheck as well.
-    expect(begun).toBeLessThanOrEqual(2 * ROUNDS)
+    expect(started).toBeLessThanOrEqual(2 * ROUNDS)
   })
 
   test('many may start at once, each with the kinds of all', async () => {

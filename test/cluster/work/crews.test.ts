@@ -104,7 +104,7 @@ describe('one that the others took for dead', () => {
 
 describe('a job that another process ends', () => {
   test('is asked about no more, and whoever waits for it hears of that', async () => {
-    const crew = { ...FAST_TIMINGS.crew, drainMs: 50 }
+    const crew = { ...FAST_TIMINGS.worker, drainMs: 50 }
     const timings = { ...FAST_TIMINGS, crew }
     const home = await cluster({ domains: 1, script: { greeting: null }, timings })
     const { worker } = await home.join({ greetingTimeoutMs: '60000' })

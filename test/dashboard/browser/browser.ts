@@ -5,9 +5,9 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import {
+  type SimulatorProcess,
   startScenarioProcess,
-  startWorldProcess,
-  type WorldProcess,
+  startSimulatorProcess,
 } from '../../../src/world/world-process.ts'
 import { emptyFolder, towards } from '../../support/ev-process.ts'
 import { type ServiceProcess, startService } from '../../support/service-process.ts'
@@ -62,12 +62,12 @@ export type StageOptions = {
 export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   const home = emptyFolder()
   let browser: Browser
-  let world: WorldProcess
+  let world: SimulatorProcess
   let service: ServiceProcess
 
   beforeAll(async () => {
     world = await (scenario === undefined
-      ? startWorldProcess(EXAMPLE)
+      ? startSimulatorProcess(EXAMPLE)
       : startScenarioProcess(scenario))
     service = await startService(home, [...towards(world), '--limits', 'off', ...args])
     browser = await startChromium()

@@ -16,7 +16,7 @@ export const EVIL_EXAMPLE: Scenario = {
   hosts: {
     ...EXAMPLE.hosts,
     'mx.evil.test': {
-      temper: 'polite',
+      behavior: 'polite',
       rules: [{ on: 'RCPT', to: '*', reply: `550 5.1.1 ${EVIL}<script>alert(2)</script>` }],
     },
   },

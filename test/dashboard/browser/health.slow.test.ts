@@ -11,8 +11,8 @@ const set = stage({
       'evil.test': { mx: [[10, 'mx.evil.test']] },
     },
     hosts: {
-      'mx.polite.test': { temper: 'polite' },
-      'mx.evil.test': { temper: 'polite', rules: [{ on: 'CONNECT', reply: REFUSAL }] },
+      'mx.polite.test': { behavior: 'polite' },
+      'mx.evil.test': { behavior: 'polite', rules: [{ on: 'CONNECT', reply: REFUSAL }] },
     },
   },
 })

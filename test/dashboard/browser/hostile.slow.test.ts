@@ -21,7 +21,7 @@ const set = stage({
     },
     hosts: {
       'mx.evil.test': {
-        temper: 'polite',
+        behavior: 'polite',
         rules: [
           { on: 'CONNECT', reply: `220 mx.evil.test ${EVIL}` },
           { on: 'EHLO', raw: `250-mx.evil.test ${EVIL}\r\n250-X-${EVIL}\r\n250 PIPELINING\r\n` },

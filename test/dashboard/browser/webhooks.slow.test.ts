@@ -16,7 +16,7 @@ const set = stage({
       'polite.test': { mx: [[10, 'mx.polite.test']] },
       'hook.example': { a: ['127.0.0.1'] },
     },
-    hosts: { 'mx.polite.test': { temper: 'polite' } },
+    hosts: { 'mx.polite.test': { behavior: 'polite' } },
   },
 })
 writeFileSync(join(set.home, 'ca.pem'), testAuthority().cert)

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { silentLog } from '../../../src/base/log.ts'
 import { toConfig } from '../../../src/config/config.ts'
 import { createHealth } from '../../../src/dashboard/health/create-health.ts'
-import { wireDoctor } from '../../../src/wire-doctor.ts'
+import { composeDoctor } from '../../../src/wire-doctor.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
 import { createTestEngine } from '../../support/engine.ts'
@@ -33,13 +33,13 @@ async function surgery() {
   let opened = 0
   let closed = 0
   const health = createHealth({
-    ...{ clock, log: silentLog, database, fleet: engine.fleet, smtpPort: 25 },
+    ...{ clock, log: silentLog, database, egressPool: engine.egressPool, smtpPort: 25 },
     titleOf: name => name,
     worker: { status: () => ({ jobs: 1, waiting: 2, running: 3 }) },
     deliveries: { status: () => ({ underWay: 4, delivered: 0, retried: 0, failed: 0 }) },
     doctor() {
       opened++
-      const world = wireDoctor(config, { databaseUrl, exchangers: ['mx.test'] }, doors)
+      const world = composeDoctor(config, { databaseUrl, exchangers: ['mx.test'] }, doors)
       return { ...world, close: () => void closed++ }
     },
     memoryBytes: () => 5,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
-import { createExaminer } from '../../../src/dashboard/health/examiner.ts'
+import { createDoctorCache } from '../../../src/dashboard/health/examiner.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
 import { fakeClock } from '../../support/clock.ts'
 
@@ -44,7 +44,7 @@ function practice() {
     if (error !== null) throw error
   }
   const log = { ...silentLog, error: (message: string) => void complaints.push(message) }
-  const examiner = createExaminer({ clock, log, examine })
+  const examiner = createDoctorCache({ clock, log, examine })
   const words = () => examiner.look().checks.map(({ says }) => says)
   /** The visit under way. */
   const visit = () => visits.at(-1) as (typeof visits)[number]

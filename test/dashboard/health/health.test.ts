@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import type { Examination, HealthSource } from '../../../src/dashboard/health/source.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
-import type { RefusedWhy } from '../../../src/smtp/answer.ts'
+import type { BlockedReason } from '../../../src/smtp/answer.ts'
 import { updateAccount } from '../../../src/store/account/accounts.ts'
 import { write } from '../../../src/store/database.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
@@ -19,9 +19,9 @@ const FOUND: Examination = {
 
 /** The dashboard, signed in to the account of whoever runs the service. */
 async function operatorHouse(health: Partial<HealthSource> = {}) {
-  const house = await createTestDashboard({ health })
-  await write(house.database, trx => updateAccount(trx, 'acc_1', { operator: 1 }))
-  return house
+  const services = await createTestDashboard({ health })
+  await write(services.database, trx => updateAccount(trx, 'acc_1', { operator: 1 }))
+  return services
 }
 
 /** The text of a page, without its markup. */
@@ -37,18 +37,18 @@ const words = async (health: Partial<HealthSource>, path = '/doctor') =>
 describe('health', () => {
   test('is for whoever runs the service; others are told so, whatever they ask of it', async () => {
     const asked: string[] = []
-    const house = await createTestDashboard({
+    const services = await createTestDashboard({
       health: { examineAgain: () => void asked.push('again'), trouble: () => html`All is lost.` },
     })
     for (const path of ['/doctor', '/doctor/standing', '/doctor/findings']) {
-      const { status, text } = await house.get(path)
+      const { status, text } = await services.get(path)
       expect([path, status]).toEqual([path, 403])
       expect(text).toContain('is not marked as theirs')
     }
-    expect((await house.post('/doctor/examine')).status).toBe(403)
+    expect((await services.post('/doctor/examine')).status).toBe(403)
     expect(asked).toEqual([])
-    expect((await house.get('/sessions')).text).not.toContain('All is lost.')
-    expect((await house.get('/sessions')).text).not.toContain('href="/doctor"')
+    expect((await services.get('/sessions')).text).not.toContain('All is lost.')
+    expect((await services.get('/sessions')).text).not.toContain('href="/doctor"')
   })
 
   test('shows the members of a cluster, and of none where there is none', async () => {
@@ -100,8 +100,8 @@ describe('health', () => {
   })
 
   test('tells trouble on every page', async () => {
-    const house = await operatorHouse({ trouble: () => html`Outlook.com refuses us.` })
-    expect((await house.get('/sessions')).text).toContain('Outlook.com refuses us.')
+    const services = await operatorHouse({ trouble: () => html`Outlook.com refuses us.` })
+    expect((await services.get('/sessions')).text).toContain('Outlook.com refuses us.')
   })
 })
 
@@ -128,13 +128,13 @@ describe('the findings', () => {
 
   test('ask for themselves anew as long as the doctor is at it, and no longer', async () => {
     const state = { found: { ...FOUND, isRunning: true } }
-    const house = await operatorHouse({ examine: () => state.found })
+    const services = await operatorHouse({ examine: () => state.found })
     const asksAnew = /<section id="findings" hx-get="\/doctor\/findings" hx-trigger="every 1s"/
     for (const path of ['/doctor', '/doctor/findings']) {
-      expect((await house.get(path)).text).toMatch(asksAnew)
+      expect((await services.get(path)).text).toMatch(asksAnew)
     }
     state.found = FOUND
-    const { text } = await house.get('/doctor/findings')
+    const { text } = await services.get('/doctor/findings')
     expect(text).not.toMatch(asksAnew)
     expect(text).not.toContain('<html')
   })
@@ -146,18 +146,18 @@ describe('the findings', () => {
 
   test('are looked for again by a button, which says when it is too soon', async () => {
     const state = { asked: 0, isRunning: true }
-    const house = await operatorHouse({
+    const services = await operatorHouse({
       examine: () => ({ ...FOUND, isRunning: state.isRunning }),
       examineAgain: () => void state.asked++,
     })
-    const sent = await house.post('/doctor/examine')
+    const sent = await services.post('/doctor/examine')
     expect([sent.status, sent.headers.get('Location')]).toEqual([303, '/doctor'])
-    expect((await house.get('/doctor')).text).toContain('The machine is being examined.')
+    expect((await services.get('/doctor')).text).toContain('The machine is being examined.')
     state.isRunning = false
-    await house.post('/doctor/examine')
-    expect((await house.get('/doctor')).text).toContain('less than a minute ago')
+    await services.post('/doctor/examine')
+    expect((await services.get('/doctor')).text).toContain('less than a minute ago')
     expect(state.asked).toBe(2)
-    expect((await house.post('/doctor/examine', { _csrf: 'wrong' })).status).toBe(403)
+    expect((await services.post('/doctor/examine', { _csrf: 'wrong' })).status).toBe(403)
     expect(state.asked).toBe(2)
   })
 })
@@ -184,10 +184,10 @@ describe('the operators', () => {
     const refusal = refusalWith('Listed, see https://lists.example/lookup?q=192.0.2.9.', {
       turnedAway: 1_200,
     })
-    const house = await operatorHouse({
+    const services = await operatorHouse({
       operators: () => operatorsOf([operatorStatus({ title: 'Outlook.com', refusal })]),
     })
-    const { text } = await house.get('/doctor/standing')
+    const { text } = await services.get('/doctor/standing')
     expect(wordsOf(text)).toContain(
       'Outlook.com refuses our address since 2026-06-01 12:00:00 UTC: “550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.”. It is on a list',
     )
@@ -198,14 +198,14 @@ describe('the operators', () => {
       'href="https://lists.example/lookup?q=192.0.2.9" rel="noopener noreferrer nofollow"',
     )
     expect(text).toContain('href="#check-blocklists"')
-    await house.clock.advance(31 * MINUTE)
-    expect(wordsOf((await house.get('/doctor/standing')).text)).toContain(
+    await services.clock.advance(31 * MINUTE)
+    expect(wordsOf((await services.get('/doctor/standing')).text)).toContain(
       'the next one shows whether it takes us again',
     )
   })
 
   test('are told what to do by the kind of their refusal', async () => {
-    const told = async (why: RefusedWhy) => {
+    const told = async (why: BlockedReason) => {
       const { answer } = refusalWith('no')
       const refusal = refusalWith('no', { answer: { ...answer, why } as typeof answer })
       return words({ operators: () => operatorsOf([operatorStatus({ refusal })]) })
@@ -250,11 +250,11 @@ describe('what a mail server says', () => {
     const one = operatorStatus({
       ...{ title: EVIL, operator: '"><img src=x>', refusal: refusalWith(EVIL) },
     })
-    const house = await operatorHouse({
+    const services = await operatorHouse({
       ...{ operators: () => operatorsOf([one]), trouble: () => html`${EVIL}` },
       examine: () => ({ ...FOUND, checks: [check] }),
     })
-    const { text } = await house.get('/doctor')
+    const { text } = await services.get('/doctor')
     expect(text).toContain('&lt;img src=x onerror=alert(1)&gt;')
     expect(text).not.toMatch(/<img|<script>/)
   })
@@ -268,8 +268,10 @@ describe('what a mail server says', () => {
   test('makes a link of a web address only, and of none that is long or leads nowhere', async () => {
     const linked = async (reply: string) => {
       const one = operatorStatus({ refusal: refusalWith(reply) })
-      const house = await operatorHouse({ operators: () => operatorsOf([one]) })
-      return /It names <a [^>]*href="([^"]*)"/.exec((await house.get('/doctor')).text)?.[1] ?? null
+      const services = await operatorHouse({ operators: () => operatorsOf([one]) })
+      return (
+        /It names <a [^>]*href="([^"]*)"/.exec((await services.get('/doctor')).text)?.[1] ?? null
+      )
     }
     expect(await linked('see HTTPS://Lists.example/a?b=c&d=e, or mail us')).toBe(
       'https://lists.example/a?b=c&amp;d=e',

@@ -1,17 +1,17 @@
 import type { OperatorStatus, OperatorsStatus } from '../../../src/dashboard/health/source.ts'
-import type { Refusal } from '../../../src/probe/pace-status.ts'
+import type { Block } from '../../../src/probe/pace-status.ts'
 
 /** An operator that is asked as usual, but for what is said of it. */
 export const operatorStatus = (o: Partial<OperatorStatus> = {}): OperatorStatus => ({
   ...{ operator: 'mx.test', title: 'mx.test', egress: 'default', othersAsk: false },
   ...{ sessions: 0, sessionsAllowed: 2, sessionsMax: 2 },
   ...{ sessionsPerSecond: 1, sessionsPerSecondMax: 1 },
-  ...{ heard: 0, unknownStreakMax: 20, pause: null, refusal: null },
+  ...{ recent: 0, unknownStreakMax: 20, pause: null, refusal: null },
   ...o,
 })
 
 /** A refusal with this reply. */
-export const refusalWith = (text: string, o: Partial<Refusal> = {}): Refusal => ({
+export const refusalWith = (text: string, o: Partial<Block> = {}): Block => ({
   ...{ since: Date.UTC(2026, 5, 1, 12), until: Date.UTC(2026, 5, 1, 12, 30), turnedAway: 0 },
   answer: {
     ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },

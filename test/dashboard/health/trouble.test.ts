@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import type { OperatorsStatus } from '../../../src/dashboard/health/source.ts'
-import { createTrouble } from '../../../src/dashboard/health/trouble.ts'
+import { createAlerts } from '../../../src/dashboard/health/trouble.ts'
 import type { Html } from '../../../src/dashboard/page/html.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
@@ -13,7 +13,7 @@ function troubled(status: OperatorsStatus) {
   const clock = fakeClock()
   let looks = 0
   const now = { status }
-  const trouble = createTrouble(() => {
+  const trouble = createAlerts(() => {
     looks++
     return now.status
   }, clock)

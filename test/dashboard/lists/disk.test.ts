@@ -5,7 +5,7 @@ const SENTENCE =
   'The disk of the service is almost full: new lists are refused until there is room. Everything else works.'
 
 const onDisk = (isLow: boolean) =>
-  listsHouse({ parts: { disk: async () => ({ freeBytes: 3e6, isLow }) } })
+  listsHouse({ deps: { disk: async () => ({ freeBytes: 3e6, isLow }) } })
 
 describe('a low disk', () => {
   test('is told where lists are looked at and sent, and nowhere else', async () => {

@@ -15,11 +15,11 @@ type House = Awaited<ReturnType<typeof listsHouse>>
 
 /** The page of a list with these rows. */
 async function listHouse(seed: Partial<Parameters<typeof seedJob>[1]> = {}) {
-  const house = await listsHouse()
-  await seedJob(house.database, { texts: MIXED, name: 'March', ...seed })
+  const services = await listsHouse()
+  await seedJob(services.database, { texts: MIXED, name: 'March', ...seed })
   const state = async () =>
-    (await house.database.db.selectFrom('job').select('state').executeTakeFirst())?.state
-  return { ...house, state, page: (query = '') => house.get(`/lists/job_a${query}`) }
+    (await services.database.db.selectFrom('job').select('state').executeTakeFirst())?.state
+  return { ...services, state, page: (query = '') => services.get(`/lists/job_a${query}`) }
 }
 
 /** The numbers of the rows that a page shows. */
@@ -93,16 +93,16 @@ describe('the page of a list', () => {
   })
 
   test('is not there for another account, nor is anything of it', async () => {
-    const house = await listHouse()
-    await house.asAnother()
+    const services = await listHouse()
+    await services.asAnother()
     for (const path of ['', '/charts', '/events', '/download']) {
-      const { status, text } = await house.get(`/lists/job_a${path}`)
+      const { status, text } = await services.get(`/lists/job_a${path}`)
       expect([path, status, text.includes('a.example')]).toEqual([path, 404, false])
     }
     for (const path of ['cancel', 'resume', 'delete']) {
-      expect([path, (await house.post(`/lists/job_a/${path}`)).status]).toEqual([path, 404])
+      expect([path, (await services.post(`/lists/job_a/${path}`)).status]).toEqual([path, 404])
     }
-    expect(await house.state()).toBe('completed')
+    expect(await services.state()).toBe('completed')
   })
 })
 
@@ -205,8 +205,8 @@ describe('the rows of a list', () => {
 
 describe('what can be done with a list', () => {
   test('it is cancelled, resumed and deleted', async () => {
-    const house = await listHouse({ done: 2 })
-    const { post, get, state, worker } = house
+    const services = await listHouse({ done: 2 })
+    const { post, get, state, worker } = services
     expect((await post('/lists/job_a/cancel')).headers.get('Location')).toBe('/lists/job_a')
     expect([await state(), worker]).toMatchObject(['cancelled', { dropped: ['job_a'] }])
     expect((await get('/lists/job_a')).text).toContain('The list is cancelled.')
@@ -236,15 +236,15 @@ describe('what can be done with a list', () => {
   })
 
   test('nothing without the token, or by a key that may only look', async () => {
-    const house = await listHouse()
+    const services = await listHouse()
     for (const path of ['cancel', 'resume', 'delete']) {
-      const { status } = await house.post(`/lists/job_a/${path}`, { _csrf: 'wrong' })
+      const { status } = await services.post(`/lists/job_a/${path}`, { _csrf: 'wrong' })
       expect([path, status]).toEqual([path, 403])
     }
-    await house.as('jobs:read')
-    expect((await house.page()).text).not.toContain('/lists/job_a/delete')
-    expect((await house.post('/lists/job_a/delete')).status).toBe(403)
-    expect(await house.state()).toBe('completed')
+    await services.as('jobs:read')
+    expect((await services.page()).text).not.toContain('/lists/job_a/delete')
+    expect((await services.post('/lists/job_a/delete')).status).toBe(403)
+    expect(await services.state()).toBe('completed')
   })
 })
 

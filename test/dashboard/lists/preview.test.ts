@@ -22,8 +22,8 @@ const onceIn = (text: string) => /name="_once" value="([^"]+)"/.exec(text)?.[1] 
 
 describe('looking at a list', () => {
   test('shows it as it was read, and leaves nothing of it', async () => {
-    const house = await listsHouse({ plan: 'free' })
-    const { status, text } = await house.look(LIST)
+    const services = await listsHouse({ plan: 'free' })
+    const { status, text } = await services.look(LIST)
     expect(status).toBe(200)
     expect(
       [
@@ -43,8 +43,8 @@ describe('looking at a list', () => {
     expect(chosen(text)).toEqual({ column: '2', header: 'true' })
     expect(text).toContain(START)
     expect(text).not.toContain('<html')
-    expect(await house.jobs()).toEqual([])
-    expect(house.left()).toEqual([])
+    expect(await services.jobs()).toEqual([])
+    expect(services.left()).toEqual([])
   })
 
   test('reads it anew with another column, and with a first row that is like the others', async () => {
@@ -70,15 +70,15 @@ describe('looking at a list', () => {
   })
 
   test('says that it needs more credits than are left, and offers no start', async () => {
-    const house = await listsHouse({ plan: 'free' })
+    const services = await listsHouse({ plan: 'free' })
     const many = Array.from({ length: 101 }, (_, n) => `user${n}@a.test\n`).join('')
-    const { text } = await house.look(many)
+    const { text } = await services.look(many)
     expect(text).toContain('This list needs 101 credits, and 100 are left today: 1 too few')
     expect(text).not.toContain(START)
-    const forced = await house.start(many, { fields: { column: '1', header: 'false' } })
+    const forced = await services.start(many, { fields: { column: '1', header: 'false' } })
     expect([forced.status, forced.headers.get('HX-Retarget')]).toEqual([429, '#sending'])
     expect(forced.text).toContain('role="alert"')
-    expect(await house.jobs()).toEqual([])
+    expect(await services.jobs()).toEqual([])
   })
 
   test('says of what is no list that it is none, beside the form', async () => {
@@ -118,9 +118,9 @@ describe('starting a list', () => {
   const fields = { column: '2', header: 'true' }
 
   test('makes a job of it, to which the page then goes', async () => {
-    const house = await listsHouse({ plan: 'free' })
-    const { status, headers } = await house.start(LIST, { fields: { ...fields, name: 'March' } })
-    const [job] = await house.jobs()
+    const services = await listsHouse({ plan: 'free' })
+    const { status, headers } = await services.start(LIST, { fields: { ...fields, name: 'March' } })
+    const [job] = await services.jobs()
     expect([status, headers.get('HX-Redirect')]).toEqual([204, `/lists/${job?.id}`])
     expect(job).toMatchObject({
       name: 'March',
@@ -129,25 +129,25 @@ describe('starting a list', () => {
       total: 4,
       sandbox: 0,
     })
-    expect(house.worker).toMatchObject({ taken: [job?.id] })
-    expect(house.left()).toEqual([])
+    expect(services.worker).toMatchObject({ taken: [job?.id] })
+    expect(services.left()).toEqual([])
   })
 
   test('in the sandbox makes a simulated one', async () => {
-    const house = await listsHouse()
-    await house.start(LIST, { fields: { ...fields, sandbox: 'on' } })
-    expect(await house.jobs()).toMatchObject([{ sandbox: 1 }])
+    const services = await listsHouse()
+    await services.start(LIST, { fields: { ...fields, sandbox: 'on' } })
+    expect(await services.jobs()).toMatchObject([{ sandbox: 1 }])
   })
 
   test('of one preview twice, at the same time or later, makes one job', async () => {
-    const house = await listsHouse()
-    const once = { ...fields, _once: onceIn((await house.look(LIST)).text) }
+    const services = await listsHouse()
+    const once = { ...fields, _once: onceIn((await services.look(LIST)).text) }
     const both = await Promise.all([
-      house.start(LIST, { fields: once }),
-      house.start(LIST, { fields: once }),
+      services.start(LIST, { fields: once }),
+      services.start(LIST, { fields: once }),
     ])
-    const later = await house.start(LIST, { fields: once })
-    const [job, ...more] = await house.jobs()
+    const later = await services.start(LIST, { fields: once })
+    const [job, ...more] = await services.jobs()
     expect([later.headers.get('HX-Redirect'), more]).toEqual([`/lists/${job?.id}`, []])
     const places = both.map(({ headers }) => headers.get('HX-Redirect'))
     expect(places).toContain(`/lists/${job?.id}`)
@@ -157,33 +157,33 @@ describe('starting a list', () => {
   })
 
   test('of another preview makes another job', async () => {
-    const house = await listsHouse()
+    const services = await listsHouse()
     for (const _ of ['one', 'another']) {
-      const _once = onceIn((await house.look(LIST)).text)
-      expect((await house.start(LIST, { fields: { ...fields, _once } })).status).toBe(204)
+      const _once = onceIn((await services.look(LIST)).text)
+      expect((await services.start(LIST, { fields: { ...fields, _once } })).status).toBe(204)
     }
-    expect(await house.jobs()).toHaveLength(2)
+    expect(await services.jobs()).toHaveLength(2)
   })
 
   test('of what was started and then changed is refused once, with another number for the form', async () => {
-    const house = await listsHouse()
-    const _once = onceIn((await house.look(LIST)).text)
-    await house.start(LIST, { fields: { ...fields, _once } })
+    const services = await listsHouse()
+    const _once = onceIn((await services.look(LIST)).text)
+    await services.start(LIST, { fields: { ...fields, _once } })
     const changed = { ...fields, name: 'Other' }
-    const refused = await house.start(LIST, { fields: { ...changed, _once } })
+    const refused = await services.start(LIST, { fields: { ...changed, _once } })
     expect(refused.status).toBe(422)
     expect(refused.text).toContain('hx-swap-oob="innerHTML:#once"')
     const again = { ...changed, _once: onceIn(refused.text) }
-    expect((await house.start(LIST, { fields: again })).status).toBe(204)
+    expect((await services.start(LIST, { fields: again })).status).toBe(204)
   })
 
   test('is done though the browser goes away, as it does at a double click', async () => {
-    const house = await listsHouse()
+    const services = await listsHouse()
     const leaving = new AbortController()
-    const sent = house.send(LIST, { fields, signal: leaving.signal })
+    const sent = services.send(LIST, { fields, signal: leaving.signal })
     leaving.abort()
     const { status, headers } = await sent
-    const [job] = await house.jobs()
+    const [job] = await services.jobs()
     expect([status, headers.get('Location')]).toEqual([303, `/lists/${job?.id}`])
   })
 })

@@ -17,22 +17,22 @@ type Sending = {
 
 /** The dashboard, and how lists are sent to it. */
 export async function listsHouse(options: Parameters<typeof createTestDashboard>[0] = {}) {
-  const house = await createTestDashboard(options)
+  const services = await createTestDashboard(options)
 
   /** Sends a form as the page does without scripts. */
   async function sendForm(
-    parts: Parameters<typeof form>[0],
+    deps: Parameters<typeof form>[0],
     { path = '/lists/new', ...o }: Sending & { readonly path?: string } = {},
   ): Promise<Response> {
     const headers = { 'Content-Type': FORM, ...o.headers }
-    const body = form(parts) as Uint8Array<ArrayBuffer>
+    const body = form(deps) as Uint8Array<ArrayBuffer>
     const { signal = null } = o
-    return house.fetch(path, { method: 'POST', headers, body, signal })
+    return services.fetch(path, { method: 'POST', headers, body, signal })
   }
 
   /** Starts a list, as the form does without scripts. */
   async function send(list: string, { fields, fileName = 'list.csv', ...o }: Sending = {}) {
-    const all = { _csrf: await house.csrf(), ...fields }
+    const all = { _csrf: await services.csrf(), ...fields }
     return sendForm([...Object.entries(all), ['file', { file: list, name: fileName }]], o)
   }
 
@@ -40,37 +40,37 @@ export async function listsHouse(options: Parameters<typeof createTestDashboard>
   async function ask(path: string, list: string, o: Sending = {}) {
     const { fields = {}, fileName = 'list.csv', ...rest } = o
     const headers = {
-      ...{ 'HX-Request': 'true', 'X-CSRF-Token': await house.csrf() },
+      ...{ 'HX-Request': 'true', 'X-CSRF-Token': await services.csrf() },
       ...o.headers,
     }
-    const parts = [['file', { file: list, name: fileName }] as const, ...Object.entries(fields)]
-    const answer = await sendForm(parts, { ...rest, path, headers })
+    const deps = [['file', { file: list, name: fileName }] as const, ...Object.entries(fields)]
+    const answer = await sendForm(deps, { ...rest, path, headers })
     return { status: answer.status, headers: answer.headers, text: await answer.text() }
   }
 
   return {
-    ...house,
+    ...services,
     sendForm,
     send,
     look: (list: string, o?: Sending) => ask('/lists/new?dry_run=true', list, o),
     start: (list: string, o?: Sending) => ask('/lists/new', list, o),
-    jobs: () => house.database.db.selectFrom('job').selectAll().execute(),
+    jobs: () => services.database.db.selectFrom('job').selectAll().execute(),
     /** Signs in to another account, whose browser this is from now on. */
     async asAnother(): Promise<void> {
-      await house.addAccount('acc_2')
-      const key = await house.addKey({ accountId: 'acc_2' })
-      house.cookies.clear()
-      await house.signIn(key)
+      await services.addAccount('acc_2')
+      const key = await services.addKey({ accountId: 'acc_2' })
+      services.cookies.clear()
+      await services.signIn(key)
     },
     /** Signs in with a key that may do only this. */
-    async as(...scopes: NonNullable<Parameters<typeof house.addKey>[0]>['scopes'] & object) {
-      const key = await house.addKey({ scopes: ['dashboard', ...scopes] })
-      house.cookies.clear()
-      await house.signIn(key)
+    async as(...scopes: NonNullable<Parameters<typeof services.addKey>[0]>['scopes'] & object) {
+      const key = await services.addKey({ scopes: ['dashboard', ...scopes] })
+      services.cookies.clear()
+      await services.signIn(key)
     },
     /** Files of lists that are being sent. */
     left(): string[] {
-      const folder = join(house.service.settings.dataDir, 'uploads')
+      const folder = join(services.service.settings.dataDir, 'uploads')
       return existsSync(folder) ? readdirSync(folder) : []
     },
   }

@@ -26,10 +26,10 @@ describe('bars', () => {
   test('are as long as their numbers, the longest fills the line', async () => {
     const text = String(
       await bars('By reason', [
-        { label: 'one', parts: [{ value: 4, kind: 'deliverable' }] },
+        { label: 'one', segments: [{ value: 4, kind: 'deliverable' }] },
         {
           label: '<b>two</b>',
-          parts: [
+          segments: [
             { value: 1, kind: 'risky' },
             { value: 1, kind: 'unknown' },
           ],
@@ -44,7 +44,7 @@ describe('bars', () => {
 
   test('of nothing have no length', async () => {
     const text = String(
-      await bars('By reason', [{ label: 'a', parts: [{ value: 0, kind: 'risky' }] }]),
+      await bars('By reason', [{ label: 'a', segments: [{ value: 0, kind: 'risky' }] }]),
     )
     expect(text).toContain('width="0.00"')
   })

@@ -5,9 +5,9 @@ import { seedJob } from '../../support/job-rows.ts'
 
 /** A list that is watched by a page. */
 async function watching() {
-  const house = await createTestDashboard()
-  await seedJob(house.database, { texts: ['valid@a.example', 'valid@b.example'], done: 1 })
-  const answer = await house.fetch('/lists/job_a/events')
+  const services = await createTestDashboard()
+  await seedJob(services.database, { texts: ['valid@a.example', 'valid@b.example'], done: 1 })
+  const answer = await services.fetch('/lists/job_a/events')
   const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
   /** What comes next, while time passes; null: it is over. */
   const next = async () => {
@@ -15,32 +15,32 @@ async function watching() {
       ({ value }) => (value === undefined ? null : new TextDecoder().decode(value)),
       () => null,
     )
-    return house.settled(coming)
+    return services.settled(coming)
   }
   await next()
   expect(await next()).toContain('event: progress')
-  return { house, reader, next }
+  return { services, reader, next }
 }
 
 describe('a list that is watched', () => {
   test('is watched for as long as the session lasts', async () => {
-    const { house, next, reader } = await watching()
-    const before = house.clock.now()
-    while (house.clock.now() - before < MINUTE) expect(await next()).not.toBeNull()
+    const { services, next, reader } = await watching()
+    const before = services.clock.now()
+    while (services.clock.now() - before < MINUTE) expect(await next()).not.toBeNull()
     await reader.cancel()
   })
 
   test('is seen no more once the session was ended elsewhere, or its key was revoked', async () => {
     for (const end of [
-      async (house: House) => void (await house.post('/sign-out')),
-      async (house: House) =>
-        void (await house.request('/v1/keys/key_1?force=true', { method: 'DELETE' })),
+      async (services: House) => void (await services.post('/sign-out')),
+      async (services: House) =>
+        void (await services.request('/v1/keys/key_1?force=true', { method: 'DELETE' })),
     ]) {
-      const { house, next } = await watching()
-      await end(house)
-      const before = house.clock.now()
-      while ((await next()) !== null) expect(house.clock.now() - before).toBeLessThan(MINUTE)
-      expect(house.clock.now() - before).toBeLessThanOrEqual(15 * SECOND)
+      const { services, next } = await watching()
+      await end(services)
+      const before = services.clock.now()
+      while ((await next()) !== null) expect(services.clock.now() - before).toBeLessThan(MINUTE)
+      expect(services.clock.now() - before).toBeLessThanOrEqual(15 * SECOND)
     }
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { periodStart } from '../../../src/account/plan.ts'
 import { DAY } from '../../../src/base/clock.ts'
-import { holdCredits, settleCredits } from '../../../src/store/account/credits.ts'
+import { reserveCredits, settleCredits } from '../../../src/store/account/credits.ts'
 import { countUsage } from '../../../src/store/account/usage.ts'
 import { write } from '../../../src/store/database.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
@@ -105,7 +105,7 @@ describe('usage', () => {
     const home = await used([], { plan: 'free' })
     const account = { accountId: 'acc_1', period: periodStart(home.clock.now()) }
     await write(home.database, async trx => {
-      await holdCredits(trx, { ...account, amount: 90, limit: 100 })
+      await reserveCredits(trx, { ...account, amount: 90, limit: 100 })
       await settleCredits(trx, { ...account, released: 5, used: 5 })
     })
     const { text } = await home.get('/usage')

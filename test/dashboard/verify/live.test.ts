@@ -5,13 +5,13 @@ import { toRecipients } from '../../support/engine.ts'
 type Change = { readonly html?: string; readonly line?: string; readonly over?: string }
 
 async function stepsOf(
-  house: Awaited<ReturnType<typeof createTestDashboard>>,
+  services: Awaited<ReturnType<typeof createTestDashboard>>,
   fields: Record<string, string>,
 ): Promise<Change[]> {
-  const body = new URLSearchParams({ _csrf: await house.csrf(), ...fields })
-  const answer = await house.fetch('/verify/steps', { method: 'POST', body })
+  const body = new URLSearchParams({ _csrf: await services.csrf(), ...fields })
+  const answer = await services.fetch('/verify/steps', { method: 'POST', body })
   expect(answer.headers.get('Content-Type')).toContain('application/x-ndjson')
-  const text = await house.settled(answer.text())
+  const text = await services.settled(answer.text())
   expect(text.endsWith('\n')).toBe(true)
   return text
     .trimEnd()
@@ -43,36 +43,36 @@ describe('the steps as they happen', () => {
   })
 
   test('end as the page without scripts does', async () => {
-    const house = await createTestDashboard()
-    const changes = await stepsOf(house, { email: 'nobody@a.test', again: 'on' })
-    const { text } = await house.post('/verify', { email: 'nobody@a.test', again: 'on' })
+    const services = await createTestDashboard()
+    const changes = await stepsOf(services, { email: 'nobody@a.test', again: 'on' })
+    const { text } = await services.post('/verify', { email: 'nobody@a.test', again: 'on' })
     const last = changes.findLast(({ html }) => html?.includes('id="step-domain"'))?.html ?? 'none'
     expect(text).toContain(last)
   })
 
   test('of an API that says no are its sentence', async () => {
-    const house = await createTestDashboard({ plan: 'free' })
-    for (let n = 0; n < 11; n++) await house.post('/verify', { email: 'ann@a.test' })
-    const changes = await stepsOf(house, { email: 'ann@a.test' })
+    const services = await createTestDashboard({ plan: 'free' })
+    for (let n = 0; n < 11; n++) await services.post('/verify', { email: 'ann@a.test' })
+    const changes = await stepsOf(services, { email: 'ann@a.test' })
     expect(changes.at(-1)?.over).toMatch(/limit/i)
     expect(changes.at(-2)?.html).toContain('role="alert"')
   })
 
   test('hold markup of ours alone, and of lines the text', async () => {
     const evil = '<img src=x onerror=alert(1)>'
-    const house = await createTestDashboard({
+    const services = await createTestDashboard({
       engine: { script: toRecipients(() => `550 5.1.1 ${evil} is unknown`) },
     })
-    const changes = await stepsOf(house, { email: `"${evil}"@a.test` })
+    const changes = await stepsOf(services, { email: `"${evil}"@a.test` })
     expect(changes.map(({ html = '' }) => html).join('')).not.toContain('<img')
     expect(changes.some(({ line }) => line?.startsWith(`S: 550 5.1.1 ${evil}`))).toBe(true)
   })
 
   test('are refused to a form that is not of this session', async () => {
-    const house = await createTestDashboard()
+    const services = await createTestDashboard()
     const body = new URLSearchParams({ _csrf: 'wrong', email: 'ann@a.test' })
-    const answer = await house.fetch('/verify/steps', { method: 'POST', body })
+    const answer = await services.fetch('/verify/steps', { method: 'POST', body })
     expect(answer.status).toBe(403)
-    expect(house.mx.sessions).toHaveLength(0)
+    expect(services.mx.sessions).toHaveLength(0)
   })
 })

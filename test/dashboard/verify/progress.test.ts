@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { VerifyStep } from '../../../src/client/types.ts'
-import { after, begun, isOver } from '../../../src/dashboard/verify/progress.ts'
-import { NO_WISH } from '../../../src/dashboard/verify/wish.ts'
+import { after, isDone, started } from '../../../src/dashboard/verify/progress.ts'
+import { EMPTY_FORM } from '../../../src/dashboard/verify/wish.ts'
 
 const told = (...steps: readonly VerifyStep[]) =>
-  steps.reduce((so, data) => after(so, { event: 'step', data }), begun(NO_WISH))
+  steps.reduce((so, data) => after(so, { event: 'step', data }), started(EMPTY_FORM))
 
 const call = (host: string, ok: boolean) =>
   ({
@@ -26,12 +26,14 @@ test('lines are kept in their order', () => {
 })
 
 test('a step that a newer API tells changes nothing', () => {
-  expect(told({ step: 'weather', text: 'Rain.' } as unknown as VerifyStep)).toEqual(begun(NO_WISH))
+  expect(told({ step: 'weather', text: 'Rain.' } as unknown as VerifyStep)).toEqual(
+    started(EMPTY_FORM),
+  )
 })
 
 test('it is over with a result or an error, and not before', () => {
   const open = told({ step: 'syntax', ok: true, address: null, did_you_mean: null, text: 'Fine.' })
-  expect(isOver(open)).toBe(false)
+  expect(isDone(open)).toBe(false)
   const error = { success: false, error: 'No.', code: 'server_error', request_id: '' } as const
-  expect(isOver(after(open, { event: 'error', data: error }))).toBe(true)
+  expect(isDone(after(open, { event: 'error', data: error }))).toBe(true)
 })

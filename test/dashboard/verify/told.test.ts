@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import type { Api } from '../../../src/dashboard/api.ts'
 import { changesBody } from '../../../src/dashboard/verify/live.ts'
-import { askAndTell, type Told } from '../../../src/dashboard/verify/told.ts'
-import { NO_WISH } from '../../../src/dashboard/verify/wish.ts'
+import { type VerifyEvents, verifyWithEvents } from '../../../src/dashboard/verify/told.ts'
+import { EMPTY_FORM } from '../../../src/dashboard/verify/wish.ts'
 
-async function toldBy(answer: () => Promise<Response>): Promise<Told[]> {
+async function toldBy(answer: () => Promise<Response>): Promise<VerifyEvents[]> {
   const api: Api = { fetch: answer, ask: () => Promise.reject(new Error('is not asked')) }
-  const told: Told[] = []
-  for await (const one of askAndTell(api, NO_WISH)) told.push(one)
+  const told: VerifyEvents[] = []
+  for await (const one of verifyWithEvents(api, EMPTY_FORM)) told.push(one)
   return told
 }
 
@@ -66,7 +66,7 @@ test('who leaves ends the question of the API at once, and is told nothing more'
     fetch: async () => new Response(source),
     ask: () => Promise.reject(new Error('is not asked')),
   }
-  const telling = askAndTell(api, NO_WISH, gone.signal)
+  const telling = verifyWithEvents(api, EMPTY_FORM, gone.signal)
   expect((await telling.next()).value).toMatchObject({ event: 'step' })
   const next = telling.next()
   gone.abort()

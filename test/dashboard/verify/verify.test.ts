@@ -27,8 +27,8 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('tells each step of an address that is there, what it means and what to do', async () => {
-    const house = await createTestDashboard()
-    const { status, text } = await house.post('/verify', { email: ' ann@a.test ' })
+    const services = await createTestDashboard()
+    const { status, text } = await services.post('/verify', { email: ' ann@a.test ' })
     expect(status).toBe(200)
     expect(ROWS.map(row => stateOf(text, row))).toEqual(['ok', 'ok', 'ok', 'ok', 'ok'])
     expect(rowOf(text, 'syntax')).toContain('The syntax is fine.')
@@ -45,16 +45,16 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('tells of a mailbox that is not there what the server said', async () => {
-    const house = await createTestDashboard()
-    const { text } = await house.post('/verify', { email: 'nobody@a.test' })
+    const services = await createTestDashboard()
+    const { text } = await services.post('/verify', { email: 'nobody@a.test' })
     expect(stateOf(text, 'verdict')).toBe('bad')
     expect(rowOf(text, 'verdict')).toContain('The reply: 550 5.1.1 No such user')
     expect(rowOf(text, 'verdict')).toContain('rejected_email')
   })
 
   test('tells of a text that is no address where it is wrong, and what was meant', async () => {
-    const house = await createTestDashboard()
-    const { status, text } = await house.post('/verify', { email: 'ann@gmail' })
+    const services = await createTestDashboard()
+    const { status, text } = await services.post('/verify', { email: 'ann@gmail' })
     expect(status).toBe(200)
     expect(ROWS.map(row => stateOf(text, row))).toEqual(['bad', null, null, null, 'bad'])
     expect(rowOf(text, 'domain')).toContain('It was not looked up.')
@@ -64,30 +64,30 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('an answer from memory says so, and is asked again where that is ticked', async () => {
-    const house = await createTestDashboard()
-    await house.post('/verify', { email: 'ann@a.test' })
-    const known = (await house.post('/verify', { email: 'ann@a.test' })).text
+    const services = await createTestDashboard()
+    await services.post('/verify', { email: 'ann@a.test' })
+    const known = (await services.post('/verify', { email: 'ann@a.test' })).text
     expect(rowOf(known, 'servers')).toContain('its answer still counts')
     expect(rowOf(known, 'dialogue')).toContain('Nothing had to be said.')
     expect(rowOf(known, 'verdict')).toContain('from memory')
-    expect(house.mx.sessions).toHaveLength(1)
-    const again = (await house.post('/verify', { email: 'ann@a.test', again: 'on' })).text
+    expect(services.mx.sessions).toHaveLength(1)
+    const again = (await services.post('/verify', { email: 'ann@a.test', again: 'on' })).text
     expect(rowOf(again, 'verdict')).toContain('asked now')
-    expect(house.mx.sessions).toHaveLength(2)
+    expect(services.mx.sessions).toHaveLength(2)
   })
 
   test('the sandbox asks nobody, costs nothing and says that it simulates', async () => {
-    const house = await createTestDashboard()
-    const { text } = await house.post('/verify', { email: 'greylisted@a.test', sandbox: 'on' })
+    const services = await createTestDashboard()
+    const { text } = await services.post('/verify', { email: 'greylisted@a.test', sandbox: 'on' })
     expect(rowOf(text, 'verdict')).toContain('greylisted simulated')
     expect(rowOf(text, 'domain')).toContain('Simulated: a.test has one mail server')
-    expect(house.mx.sessions).toHaveLength(0)
+    expect(services.mx.sessions).toHaveLength(0)
     expect(text).toMatch(/id="sandbox" name="sandbox" checked/)
   })
 
   test('an error that the sandbox simulates is told as one', async () => {
-    const house = await createTestDashboard()
-    const simulated = await house.post('/verify', { email: 'error-auth@a.test', sandbox: 'on' })
+    const services = await createTestDashboard()
+    const simulated = await services.post('/verify', { email: 'error-auth@a.test', sandbox: 'on' })
     expect(simulated.status).toBe(401)
     expect(rowOf(simulated.text, 'verdict')).toContain(
       'the sandbox simulates an error: programs are answered 401 with “authentication_error”',
@@ -95,9 +95,9 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('a limit of the API is told as its sentence, with its status, and the address stays', async () => {
-    const house = await createTestDashboard({ plan: 'free' })
+    const services = await createTestDashboard({ plan: 'free' })
     const asked = []
-    for (let n = 0; n < 12; n++) asked.push(await house.post('/verify', { email: 'ann@a.test' }))
+    for (let n = 0; n < 12; n++) asked.push(await services.post('/verify', { email: 'ann@a.test' }))
     const last = asked.at(-1)
     expect(last?.status).toBe(429)
     expect(rowOf(last?.text ?? '', 'verdict')).toMatch(/limit/i)
@@ -105,42 +105,42 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('an address and a reply with markup in them are text', async () => {
-    const house = await createTestDashboard({
+    const services = await createTestDashboard({
       engine: { script: toRecipients(() => `550 5.1.1 ${EVIL} is unknown`) },
     })
     for (const email of [`"${EVIL}"@a.test`, EVIL, `ann@${EVIL}`, 'bob@a.test']) {
-      const { text } = await house.post('/verify', { email })
+      const { text } = await services.post('/verify', { email })
       expect(text).not.toContain('<img')
       expect(text).toContain('&lt;img src=x onerror=alert(1)&gt;')
     }
-    const { text } = await house.get(`/verify?email=${encodeURIComponent(`"><script>${EVIL}`)}`)
+    const { text } = await services.get(`/verify?email=${encodeURIComponent(`"><script>${EVIL}`)}`)
     expect(text).toContain('value="&quot;&gt;&lt;script&gt;')
   })
 
   test('who was verified of late is listed, to be verified again', async () => {
-    const house = await createTestDashboard()
-    expect((await house.get('/verify')).text).toContain('Nothing yet')
-    await house.post('/verify', { email: 'ann@a.test' })
-    await house.books.stop()
-    const { text } = await house.get('/verify/recent')
+    const services = await createTestDashboard()
+    expect((await services.get('/verify')).text).toContain('Nothing yet')
+    await services.post('/verify', { email: 'ann@a.test' })
+    await services.ledger.stop()
+    const { text } = await services.get('/verify/recent')
     expect(text).toMatch(/^\s*<section id="recent"/)
     expect(text).toMatch(/<td class="long">ann@a\.test<\/td>.*deliverable.*accepted email/s)
     expect(text).toContain('<input type="hidden" name="email" value="ann@a.test"')
   })
 
   test('a key that may not verify, or not see the history, is told so or spared it', async () => {
-    const house = await createTestDashboard()
-    await house.signIn(await house.addKey({ scopes: ['dashboard'], name: 'narrow' }))
-    const page = (await house.get('/verify')).text
+    const services = await createTestDashboard()
+    await services.signIn(await services.addKey({ scopes: ['dashboard'], name: 'narrow' }))
+    const page = (await services.get('/verify')).text
     expect(page).toContain('The key “narrow” lacks the scope verify:single')
     expect(page).not.toContain('id="wish"')
-    await house.signIn(await house.addKey({ scopes: ['dashboard', 'verify:single'] }))
-    const blind = await house.get('/verify')
+    await services.signIn(await services.addKey({ scopes: ['dashboard', 'verify:single'] }))
+    const blind = await services.get('/verify')
     expect([blind.status, blind.text.includes('id="recent"')]).toEqual([200, false])
   })
 
   test('each reason that the sandbox knows is shown with its meaning', async () => {
-    const house = await createTestDashboard()
+    const services = await createTestDashboard()
     for (const [email, reason] of [
       ['role@a.test', 'role_account'],
       ['mailbox-full@a.test', 'mailbox_full'],
@@ -148,7 +148,7 @@ describe('the page of a verification, without scripts', () => {
       ['timeout@a.test', 'timeout'],
     ] as const) {
       expect(REASONS).toContain(reason)
-      const { text } = await house.post('/verify', { email, sandbox: 'on' })
+      const { text } = await services.post('/verify', { email, sandbox: 'on' })
       expect(rowOf(text, 'verdict')).toContain(reason)
     }
   })

@@ -6,7 +6,7 @@ import { fakePost } from '../../support/webhook-transport.ts'
 export async function endpoint(change: object = {}) {
   const receiver = fakePost()
   const engine = { zone: { 'app.test': { A: ['8.8.8.8'] } } }
-  const home = await createTestDashboard({ engine, parts: { post: receiver } })
+  const home = await createTestDashboard({ engine, deps: { transport: receiver } })
   /** Registers one more. */
   const another = async (change: object = {}): Promise<Created> => {
     const body = { url: 'https://app.test/hook', events: ['batch.completed'], ...change }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ownAddresses } from '../../../src/doctor/way/own-address.ts'
-import type { Visit } from '../../../src/doctor/way/visit.ts'
+import type { HandshakeResult } from '../../../src/doctor/way/visit.ts'
 import { greeted, refused, unreached, visited } from './visits.ts'
 
 const OURS = {
@@ -10,7 +10,7 @@ const OURS = {
   isPublic: (ip: string) => !ip.startsWith('10.'),
 }
 const told = (...lines: string[]) => lines.map((line, i) => visited(`mx${i}.test`, greeted(line)))
-const find = (visits: readonly Visit[], ours: Partial<typeof OURS> | object = {}) =>
+const find = (visits: readonly HandshakeResult[], ours: Partial<typeof OURS> | object = {}) =>
   ownAddresses(visits, { ...OURS, ...ours })
 
 describe('our address', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { portFinding } from '../../../src/doctor/way/port.ts'
-import type { Outcome, Visit } from '../../../src/doctor/way/visit.ts'
+import type { HandshakeResult, Outcome } from '../../../src/doctor/way/visit.ts'
 import { greeted, refused, unreached, visited } from './visits.ts'
 
 const find = (outcomes: readonly Outcome[], proxied = false) =>
@@ -32,7 +32,7 @@ describe('the way to mail servers', () => {
   })
 
   test('counts a server once, by the better of its two addresses', () => {
-    const visits: Visit[] = [
+    const visits: HandshakeResult[] = [
       visited('mx.test', unreached('ENETUNREACH'), { ip: '2001:db8::25' }),
       visited('mx.test', greeted()),
     ]

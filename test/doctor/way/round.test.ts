@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { callAtAll } from '../../../src/doctor/way/round.ts'
+import { probeAll } from '../../../src/doctor/way/round.ts'
 import type { Dial } from '../../../src/smtp/dial.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { HANG_UP, type MxScript, refused, scriptedMx, silentDial } from '../../support/mx.ts'
@@ -16,7 +16,7 @@ function begin(dial: Dial, hosts: readonly string[], sourceAddress: string | nul
   const world = { clock, dial, resolver: zone(NAMES), helo: 'probe.test', smtpPort: 25 }
   const isPublic = (ip: string) => !ip.startsWith('10.')
   const signal = new AbortController().signal
-  const visits = callAtAll({ ...world, isPublic, sourceAddress }, hosts, signal)
+  const visits = probeAll({ ...world, isPublic, sourceAddress }, hosts, signal)
   const told = () =>
     visits.then(all => all.map(({ host, ip, outcome }) => [host, ip, outcome.kind]))
   return { clock, visits, told }

@@ -1,8 +1,12 @@
-import type { Outcome, Visit } from '../../../src/doctor/way/visit.ts'
+import type { HandshakeResult, Outcome } from '../../../src/doctor/way/visit.ts'
 import type { Reply } from '../../../src/smtp/reply.ts'
 
 /** A visit of which only this matters. */
-export const visited = (host: string, outcome: Outcome, more: Partial<Visit> = {}): Visit => ({
+export const visited = (
+  host: string,
+  outcome: Outcome,
+  more: Partial<HandshakeResult> = {},
+): HandshakeResult => ({
   host,
   ip: '192.0.2.25',
   outcome,

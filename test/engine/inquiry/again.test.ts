@@ -2,31 +2,41 @@ import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/address/address.ts'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
 import {
-  askAgain,
-  askAgainAfter,
-  insteadOf,
+  alternativeEgress,
+  nextRetry,
+  retryAfter,
   retryAfterSeconds,
 } from '../../../src/engine/inquiry/again.ts'
-import { evidenceOf, resultOf } from '../../../src/engine/result/result.ts'
-import type { Answer } from '../../../src/smtp/answer.ts'
+import { toEvidence, toResult } from '../../../src/engine/result/result.ts'
+import type { RecipientOutcome } from '../../../src/smtp/answer.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const REPLY = { code: 450, enhanced: null, text: 'later' }
-const deferred = (why: 'greylist' | 'rate' | 'busy', retryAfterMs: number | null): Answer => ({
+const deferred = (
+  why: 'greylist' | 'rate' | 'busy',
+  retryAfterMs: number | null,
+): RecipientOutcome => ({
   ...{ kind: 'deferred', why, retryAfterMs, stage: 'rcpt', reply: REPLY },
 })
-const result = (answer: Answer | null, catchAll: boolean | null = null) => {
+const result = (answer: RecipientOutcome | null, catchAll: boolean | null = null) => {
   const address = parseAddress('ann@a.test')
-  return resultOf(fakeClock(), 'ann@a.test', 0, evidenceOf({ address, answer, catchAll }))
+  return toResult(fakeClock(), 'ann@a.test', 0, toEvidence({ address, answer, catchAll }))
 }
-const ACCEPTED: Answer = { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }
+const ACCEPTED: RecipientOutcome = {
+  kind: 'accepted',
+  why: 'recipient',
+  stage: 'rcpt',
+  reply: REPLY,
+}
 const FIRST = { count: 1, waitedMs: 0 }
-const heard = (answer: Answer | null, asked = true) => ({
+const heard = (answer: RecipientOutcome | null, asked = true) => ({
   ...{ result: result(answer), asked, egress: 'a' },
 })
 
 describe('an item of a list is asked again', () => {
-  test.each<[string, Answer, boolean, { count: number; waitedMs: number }, number | null]>([
+  test.each<
+    [string, RecipientOutcome, boolean, { count: number; waitedMs: number }, number | null]
+  >([
     ['after five minutes', deferred('greylist', null), true, FIRST, 5 * MINUTE],
     ['after what the server names', deferred('greylist', 90_000), true, FIRST, 90_000],
     ['after trouble of theirs', deferred('busy', null), true, FIRST, 5 * MINUTE],
@@ -49,15 +59,15 @@ describe('an item of a list is asked again', () => {
       null,
     ],
   ])('%s', (_, answer, asked, tries, waitMs) => {
-    expect(askAgainAfter({ result: result(answer), asked }, tries, null)).toBe(waitMs)
+    expect(retryAfter({ result: result(answer), asked }, tries, null)).toBe(waitMs)
   })
 
   test('after the time of the settings, whatever the server names', () => {
-    expect(askAgainAfter(heard(deferred('greylist', 90_000)), FIRST, 4_000)).toBe(4_000)
-    expect(askAgainAfter(heard(deferred('greylist', null)), FIRST, 0)).toBe(0)
+    expect(retryAfter(heard(deferred('greylist', 90_000)), FIRST, 4_000)).toBe(4_000)
+    expect(retryAfter(heard(deferred('greylist', null)), FIRST, 0)).toBe(0)
   })
 
-  test.each<[string, Answer | null]>([
+  test.each<[string, RecipientOutcome | null]>([
     ['nobody was asked', null],
     [
       'accepted without knowing',
@@ -67,25 +77,25 @@ describe('an item of a list is asked again', () => {
     ['refused us', { kind: 'refused-us', why: 'blocklist', stage: 'rcpt', reply: REPLY }],
     ['silent', { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' }],
   ])('never when it was %s', (_, answer) => {
-    expect(askAgainAfter({ result: result(answer), asked: true }, FIRST, null)).toBeNull()
+    expect(retryAfter({ result: result(answer), asked: true }, FIRST, null)).toBeNull()
     expect(retryAfterSeconds(result(answer))).toBeNull()
   })
 })
 
-const refused = (why: 'blocklist' | 'tls' | 'sender'): Answer => ({
+const refused = (why: 'blocklist' | 'tls' | 'sender'): RecipientOutcome => ({
   ...{ kind: 'refused-us', why, stage: 'rcpt', reply: REPLY },
 })
 const silent = (
   why: 'connect' | 'dns' | 'timeout' | 'no-address',
   stage: 'connect' | 'rcpt',
-): Answer => ({
+): RecipientOutcome => ({
   ...{ kind: 'silent', why, stage, detail: '' },
 })
 
 describe('another egress asks', () => {
-  const willing = () => ['a', 'b', 'c']
+  const available = () => ['a', 'b', 'c']
 
-  test.each<[string, Answer, string | null]>([
+  test.each<[string, RecipientOutcome, string | null]>([
     ['a refusal of us', refused('blocklist'), 'b'],
     ['a refusal of our sender, which may be another there', refused('sender'), 'b'],
     ['not a demand for TLS', refused('tls'), null],
@@ -96,18 +106,18 @@ describe('another egress asks', () => {
     ['not a greylist', deferred('greylist', null), null],
     ['not a wish to be asked slowly', deferred('rate', null), null],
   ])('after %s', (_, answer, next) => {
-    expect(insteadOf(['a'], answer, willing)).toBe(next)
+    expect(alternativeEgress(['a'], answer, available)).toBe(next)
   })
 
   test('each once, and only those that may', () => {
-    expect(insteadOf(['a', 'b'], refused('blocklist'), willing)).toBe('c')
-    expect(insteadOf(['a', 'b', 'c'], refused('blocklist'), willing)).toBeNull()
-    expect(insteadOf(['a'], refused('blocklist'), () => ['c', 'b'])).toBe('c')
-    expect(insteadOf(['a'], refused('blocklist'), () => [])).toBeNull()
+    expect(alternativeEgress(['a', 'b'], refused('blocklist'), available)).toBe('c')
+    expect(alternativeEgress(['a', 'b', 'c'], refused('blocklist'), available)).toBeNull()
+    expect(alternativeEgress(['a'], refused('blocklist'), () => ['c', 'b'])).toBe('c')
+    expect(alternativeEgress(['a'], refused('blocklist'), () => [])).toBeNull()
   })
 
   test('about a host that was not reached once and no more', () => {
-    expect(insteadOf(['a', 'b'], silent('connect', 'connect'), willing)).toBeNull()
+    expect(alternativeEgress(['a', 'b'], silent('connect', 'connect'), available)).toBeNull()
   })
 })
 
@@ -116,19 +126,19 @@ describe('an item of a list', () => {
   const PAST = { tries: 2, waitedMs: 0, egress: null, refusedBy: [] }
   const TERMS = {
     ...{ wait: true, greylistDelayMs: null },
-    ...{ willing: () => ['a', 'b'], doubtMs: (): number | null => null },
-    dnsDoubtMs: (): number | null => null,
+    ...{ available: () => ['a', 'b'], uncertainForMs: (): number | null => null },
+    dnsUncertainForMs: (): number | null => null,
     refusedForMs: () => 0,
   }
   test('that was turned away goes to another egress at once, and begins anew there', () => {
     const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'], accepted: null }
-    expect(askAgain(heard(refused('blocklist')), PAST, TERMS)).toEqual(anew)
-    expect(askAgain(heard(refused('blocklist')), PAST, { ...TERMS, wait: false })).toEqual(anew)
+    expect(nextRetry(heard(refused('blocklist')), PAST, TERMS)).toEqual(anew)
+    expect(nextRetry(heard(refused('blocklist')), PAST, { ...TERMS, wait: false })).toEqual(anew)
   })
 
   test('that every egress was turned away for is done with', () => {
     const past = { ...PAST, egress: 'a', refusedBy: ['b'] }
-    expect(askAgain(heard(refused('blocklist')), past, TERMS)).toBeNull()
+    expect(nextRetry(heard(refused('blocklist')), past, TERMS)).toBeNull()
   })
 
   test('that was asked in vain stays with the egress that did', () => {
@@ -136,95 +146,95 @@ describe('an item of a list', () => {
     const again = {
       ...{ delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'], accepted: null },
     }
-    expect(askAgain(heard(deferred('greylist', null)), past, TERMS)).toEqual(again)
-    expect(askAgain(heard(deferred('greylist', null)), past, { ...TERMS, wait: false })).toBeNull()
+    expect(nextRetry(heard(deferred('greylist', null)), past, TERMS)).toEqual(again)
+    expect(nextRetry(heard(deferred('greylist', null)), past, { ...TERMS, wait: false })).toBeNull()
   })
 
   test('that waits for a pause to end, unasked, is with whom it was', () => {
     const pause = heard(deferred('rate', MINUTE), false)
     const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [], accepted: null }
-    expect(askAgain(pause, PAST, TERMS)).toEqual(again)
-    expect(askAgain(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
+    expect(nextRetry(pause, PAST, TERMS)).toEqual(again)
+    expect(nextRetry(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
   })
 
   test('that nobody asked about, as others were refused, waits until the refusal is believed no more', () => {
     const unasked = heard(refused('sender'), false)
-    const terms = { ...TERMS, willing: () => [], refusedForMs: () => 20 * MINUTE }
+    const terms = { ...TERMS, available: () => [], refusedForMs: () => 20 * MINUTE }
     const again = { delayMs: 20 * MINUTE, tries: 2, egress: null, refusedBy: [], accepted: null }
-    expect(askAgain(unasked, PAST, terms)).toEqual(again)
-    expect(askAgain(unasked, { ...PAST, egress: 'a' }, terms)).toEqual({ ...again, egress: 'a' })
+    expect(nextRetry(unasked, PAST, terms)).toEqual(again)
+    expect(nextRetry(unasked, { ...PAST, egress: 'a' }, terms)).toEqual({ ...again, egress: 'a' })
     // Whoever was turned away before may have it again.
-    expect(askAgain(unasked, { ...PAST, egress: 'b', refusedBy: ['a'] }, terms)).toEqual(again)
-    expect(askAgain(unasked, PAST, { ...terms, wait: false })).toBeNull()
-    expect(askAgain(unasked, { ...PAST, waitedMs: 4 * 60 * MINUTE }, terms)).toBeNull()
-    expect(askAgain(heard(refused('sender')), PAST, terms)).toBeNull()
+    expect(nextRetry(unasked, { ...PAST, egress: 'b', refusedBy: ['a'] }, terms)).toEqual(again)
+    expect(nextRetry(unasked, PAST, { ...terms, wait: false })).toBeNull()
+    expect(nextRetry(unasked, { ...PAST, waitedMs: 4 * 60 * MINUTE }, terms)).toBeNull()
+    expect(nextRetry(heard(refused('sender')), PAST, terms)).toBeNull()
   })
 
   test('whose exchangers were not reached waits until it is known whether anybody can be', () => {
     const unreached = heard(silent('connect', 'connect'))
     const past = { ...PAST, egress: 'a', refusedBy: ['b'] }
-    const doubtful = { ...TERMS, doubtMs: () => 7_000 }
+    const doubtful = { ...TERMS, uncertainForMs: () => 7_000 }
     // Not a try: nobody was asked.
-    expect(askAgain(unreached, past, doubtful)).toEqual({
+    expect(nextRetry(unreached, past, doubtful)).toEqual({
       ...{ delayMs: 7_000, tries: 2, egress: 'a', refusedBy: ['b'], accepted: null },
     })
-    expect(askAgain(unreached, past, TERMS)).toBeNull()
-    expect(askAgain(unreached, past, { ...doubtful, wait: false })).toBeNull()
-    expect(askAgain(heard(silent('no-address', 'connect')), past, doubtful)).toBeNull()
-    expect(askAgain(heard(silent('timeout', 'rcpt')), past, doubtful)).toBeNull()
+    expect(nextRetry(unreached, past, TERMS)).toBeNull()
+    expect(nextRetry(unreached, past, { ...doubtful, wait: false })).toBeNull()
+    expect(nextRetry(heard(silent('no-address', 'connect')), past, doubtful)).toBeNull()
+    expect(nextRetry(heard(silent('timeout', 'rcpt')), past, doubtful)).toBeNull()
   })
 
   test('whose exchangers could not be looked up waits for the next check of a DNS server that fails it, for ten minutes', () => {
     const unresolved = heard(silent('dns', 'connect'), false)
-    const doubtful = { ...TERMS, dnsDoubtMs: () => 7_000 }
-    expect(askAgain(unresolved, PAST, doubtful)).toEqual({
+    const doubtful = { ...TERMS, dnsUncertainForMs: () => 7_000 }
+    expect(nextRetry(unresolved, PAST, doubtful)).toEqual({
       ...{ delayMs: 7_000, tries: 2, egress: null, refusedBy: [], accepted: null },
     })
-    expect(askAgain(unresolved, PAST, TERMS)).toBeNull()
-    expect(askAgain(unresolved, PAST, { ...doubtful, wait: false })).toBeNull()
-    expect(askAgain(unresolved, { ...PAST, waitedMs: 10 * MINUTE }, doubtful)).toBeNull()
+    expect(nextRetry(unresolved, PAST, TERMS)).toBeNull()
+    expect(nextRetry(unresolved, PAST, { ...doubtful, wait: false })).toBeNull()
+    expect(nextRetry(unresolved, { ...PAST, waitedMs: 10 * MINUTE }, doubtful)).toBeNull()
   })
 
   test('that was answered, or never asked, is done with', () => {
     const known = { ...heard(null), result: result(ACCEPTED, false) }
-    expect(askAgain(known, PAST, TERMS)).toBeNull()
-    expect(askAgain(heard(null), PAST, TERMS)).toBeNull()
+    expect(nextRetry(known, PAST, TERMS)).toBeNull()
+    expect(nextRetry(heard(null), PAST, TERMS)).toBeNull()
   })
 
   test('that was accepted while its domain stayed untested keeps the acceptance for the retry', () => {
     const untested = heard(ACCEPTED)
-    const again = askAgain(untested, { ...PAST, tries: 0 }, TERMS)
+    const again = nextRetry(untested, { ...PAST, tries: 0 }, TERMS)
     expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 1, egress: 'a' })
     expect(again?.accepted).toMatchObject({ answer: ACCEPTED, at: untested.result.checkedAt })
-    expect(askAgain(untested, PAST, { ...TERMS, wait: false })).toBeNull()
+    expect(nextRetry(untested, PAST, { ...TERMS, wait: false })).toBeNull()
   })
 
   test('is tested four times at most, so that one accepted by the last try is tested once more', () => {
-    expect(askAgain(heard(ACCEPTED), { ...PAST, tries: 2 }, TERMS)).toMatchObject({ tries: 3 })
-    expect(askAgain(heard(ACCEPTED), { ...PAST, tries: 3 }, TERMS)).toBeNull()
-    expect(askAgain(heard(ACCEPTED), { ...PAST, waitedMs: 4 * HOUR }, TERMS)).toBeNull()
+    expect(nextRetry(heard(ACCEPTED), { ...PAST, tries: 2 }, TERMS)).toMatchObject({ tries: 3 })
+    expect(nextRetry(heard(ACCEPTED), { ...PAST, tries: 3 }, TERMS)).toBeNull()
+    expect(nextRetry(heard(ACCEPTED), { ...PAST, waitedMs: 4 * HOUR }, TERMS)).toBeNull()
   })
 
   test('that waits for its test unasked is free for another egress', () => {
-    const again = askAgain(heard(ACCEPTED, false), { ...PAST, egress: 'a' }, TERMS)
+    const again = nextRetry(heard(ACCEPTED, false), { ...PAST, egress: 'a' }, TERMS)
     expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 2, egress: null })
   })
 
   test('that only a backup accepted which takes every name is asked three times', () => {
     const outcome = { ...heard(null), result: result(ACCEPTED, true), isBackupOnly: true }
-    const again = askAgain(outcome, { ...PAST, tries: 0 }, TERMS)
+    const again = nextRetry(outcome, { ...PAST, tries: 0 }, TERMS)
     expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 1, accepted: null })
-    expect(askAgain(outcome, PAST, TERMS)).toBeNull()
-    expect(askAgain({ ...outcome, isBackupOnly: false }, FIRST_PAST, TERMS)).toBeNull()
+    expect(nextRetry(outcome, PAST, TERMS)).toBeNull()
+    expect(nextRetry({ ...outcome, isBackupOnly: false }, FIRST_PAST, TERMS)).toBeNull()
   })
 
   test('that came from the memory is done with', () => {
     const remembered = { ...heard(ACCEPTED), result: { ...result(ACCEPTED), cached: true } }
-    expect(askAgain(remembered, PAST, TERMS)).toBeNull()
+    expect(nextRetry(remembered, PAST, TERMS)).toBeNull()
   })
 })
 
-test.each<[Answer, number | null]>([
+test.each<[RecipientOutcome, number | null]>([
   [deferred('greylist', null), 300],
   [deferred('greylist', 1), 1],
   [deferred('busy', 90_500), 91],

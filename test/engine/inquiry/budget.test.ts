@@ -16,8 +16,8 @@ const farHouse = (options: Parameters<typeof createTestEngine>[0] = {}) =>
     engine: { deadlineMs: 60_000, ...options.engine },
   })
 
-async function roundTrips(house: ReturnType<typeof farHouse>, address: string) {
-  const { tookMs, verdict } = await house.verify(address)
+async function roundTrips(services: ReturnType<typeof farHouse>, address: string) {
+  const { tookMs, verdict } = await services.verify(address)
   return { trips: tookMs / ROUND_TRIP_MS, reason: verdict.reason }
 }
 

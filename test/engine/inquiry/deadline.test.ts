@@ -28,11 +28,11 @@ describe('a single verification ends within its deadline', () => {
     ],
   ])('%s: %s', async (_, reason, options) => {
     const { engine, clock, settled } = createTestEngine(options)
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const result = await settled(engine.verify('ann@a.test'))
     expect(result.verdict).toMatchObject({ reason, risk: 'unknown' })
-    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
-    expect(clock.ticks() - begunAt).toBeGreaterThan(1_000)
+    expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(DEADLINE_MS)
+    expect(clock.monotonicNow() - startedAt).toBeGreaterThan(1_000)
     expect(result.tookMs).toBeLessThanOrEqual(DEADLINE_MS)
   })
 
@@ -46,13 +46,13 @@ describe('a single verification ends within its deadline', () => {
       answer: () => null,
     }
     const { engine, clock, settled } = createTestEngine({ script })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const verifying = engine.verify('ann@a.test')
     await drainEventLoop()
     await clock.advance(DEADLINE_MS - 500)
     greet()
     const { verdict } = await settled(verifying)
-    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+    expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(DEADLINE_MS)
     expect(verdict.risk).toBe('unknown')
   })
 
@@ -66,10 +66,10 @@ describe('a single verification ends within its deadline', () => {
       clock.after(1_000, () => drip(session))
       return null
     }
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const { verdict } = await settled(engine.verify('ann@a.test'))
     expect(verdict.reason).toBe('timeout')
-    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+    expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(DEADLINE_MS)
   })
 
   test('many exchangers, each of them silent', async () => {
@@ -79,10 +79,10 @@ describe('a single verification ends within its deadline', () => {
       ...Object.fromEntries(hosts.map((host, i) => [host, { A: [`192.0.2.${i + 1}`] }])),
     }
     const { engine, clock, settled } = createTestEngine({ zone, script: { greeting: null } })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const { verdict } = await settled(engine.verify('ann@a.test'))
     expect(verdict.reason).toBe('timeout')
-    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+    expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(DEADLINE_MS)
   })
 
   test('what the DNS took is part of it', async () => {
@@ -95,11 +95,11 @@ describe('a single verification ends within its deadline', () => {
         },
       }),
     })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const { verdict, evidence } = await settled(engine.verify('ann@a.test'))
     expect(verdict.reason).toBe('timeout')
     expect(evidence.timings.dnsMs).toBe(8_000)
-    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+    expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(DEADLINE_MS)
   })
 
   test('another one when it is set', async () => {
@@ -107,9 +107,9 @@ describe('a single verification ends within its deadline', () => {
       script: { greeting: null },
       engine: { deadlineMs: 1_500 },
     })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     await settled(engine.verify('ann@a.test'))
-    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(1_500)
+    expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(1_500)
   })
 })
 
@@ -120,12 +120,12 @@ test('a list waits for the DNS of one address a minute at most, be its resolver 
         name === 'silent.test' ? new Promise(() => {}) : zone.resolve(name, type),
     }),
   })
-  const begunAt = clock.ticks()
+  const startedAt = clock.monotonicNow()
   expect(reasonsOf(await many(['ann@silent.test', 'ann@a.test']))).toEqual([
     'ann@a.test accepted_email',
     'ann@silent.test dns_error',
   ])
-  expect(clock.ticks() - begunAt).toBeLessThanOrEqual(60_000)
+  expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(60_000)
 })
 
 describe('what was learned before the time ran out is kept', () => {
@@ -153,20 +153,20 @@ test.each([
   const script: NonNullable<MxScript['answer']> = (line, session) =>
     line === 'QUIT' ? toQuit(session) : answer(line, session)
   const { engine, clock, mx } = createTestEngine({ script })
-  const begunAt = clock.ticks()
+  const startedAt = clock.monotonicNow()
   const verifying = engine.verify('ann@a.test')
   await drainEventLoop()
   await clock.advance(waitMs)
   expect((await verifying).verdict.reason).toBe('accepted_email')
-  expect(clock.ticks() - begunAt).toBe(waitMs)
-  let isOver = false
+  expect(clock.monotonicNow() - startedAt).toBe(waitMs)
+  let isDone = false
   void engine.close().then(() => {
-    isOver = true
+    isDone = true
   })
   await clock.advance(1_999 - waitMs)
-  expect(isOver).toBe(false)
+  expect(isDone).toBe(false)
   await clock.advance(1)
-  expect(isOver).toBe(true)
+  expect(isDone).toBe(true)
   expect(mx.sessions[0]?.closed).toBe(true)
 })
 

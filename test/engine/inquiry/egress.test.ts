@@ -35,7 +35,7 @@ const refusesFor = (...locals: readonly string[]) =>
 describe('one address', () => {
   test('is asked by the egress of its operator, and the evidence tells which', async () => {
     const { engine, verify, dials } = twoEgresses({ a: friendly, b: friendly })
-    expect(engine.fleet.inOrder('a.test')).toEqual(['a', 'b'])
+    expect(engine.egressPool.ranked('a.test')).toEqual(['a', 'b'])
     expect((await verify('ann@a.test')).evidence.egress).toBe('a')
     expect((await verify('ann@b.test')).evidence.egress).toBe('b')
     expect([dials.a.length, dials.b.length]).toEqual([1, 1])
@@ -47,11 +47,11 @@ describe('one address', () => {
     ['for this recipient', refusesFor('ann')],
   ])('that one egress is refused %s is asked by another', async (_, script) => {
     const { verify, dials, clock } = twoEgresses({ a: script, b: friendly })
-    const before = clock.ticks()
+    const before = clock.monotonicNow()
     const { verdict, evidence } = await verify('ann@a.test')
     expect([verdict.reason, evidence.egress]).toEqual(['accepted_email', 'b'])
     expect([dials.a.length, dials.b.length]).toEqual([1, 1])
-    expect(clock.ticks() - before).toBeLessThan(SECOND)
+    expect(clock.monotonicNow() - before).toBeLessThan(SECOND)
   })
 
   test('keeps the egress in what is remembered of it', async () => {
@@ -89,10 +89,10 @@ describe('one address', () => {
 
   test('has one deadline for all: what a server said stands where time ran out for the other', async () => {
     const { verify, clock } = twoEgresses({ a: BLOCKS_US, b: { greeting: null } })
-    const before = clock.ticks()
+    const before = clock.monotonicNow()
     const { verdict, evidence } = await verify('ann@a.test')
     expect([verdict.reason, evidence.egress]).toEqual(['probe_blocked', 'a'])
-    expect(clock.ticks() - before).toBeLessThanOrEqual(10 * SECOND)
+    expect(clock.monotonicNow() - before).toBeLessThanOrEqual(10 * SECOND)
   })
 
   test('that nobody answered in time tells of the egress that asked, not of one that did not', async () => {
@@ -285,9 +285,9 @@ describe('an egress', () => {
     const { engine } = twoEgresses({ a: friendly, b: friendly })
     const prepared = await engine.routeOne('ann@a.test')
     if ('result' in prepared) throw new Error('no inquiry')
-    const { inquiry } = prepared
+    const { task } = prepared
     const { signal } = new AbortController()
-    const asking = engine.probe(inquiry.operator, [inquiry], {
+    const asking = engine.probe(task.operator, [task], {
       ...{ egress: 'c', signal, onResult: () => {} },
     })
     await expect(asking).rejects.toThrow('There is no egress "c", only a, b.')
@@ -296,9 +296,9 @@ describe('an egress', () => {
   test('has a pace of its own', async () => {
     const { engine, verify } = twoEgresses({ a: BLOCKS_US, b: friendly })
     await verify('ann@a.test')
-    expect(engine.pace('a.test', 'a').isRefused).toBe(true)
-    expect(engine.pace('a.test', 'b').isRefused).toBe(false)
-    expect(engine.pace('a.test')).toBe(engine.pace('a.test', 'b'))
+    expect(engine.rateController('a.test', 'a').isRefused).toBe(true)
+    expect(engine.rateController('a.test', 'b').isRefused).toBe(false)
+    expect(engine.rateController('a.test')).toBe(engine.rateController('a.test', 'b'))
     expect(engine.egresses).toEqual(['a', 'b'])
   })
 })

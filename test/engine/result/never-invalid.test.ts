@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { classOf } from '../../../src/verdict/verdict.ts'
+import { toClass } from '../../../src/verdict/verdict.ts'
 import { createTestEngine } from '../../support/engine.ts'
 import { HANG_UP, type MxSession } from '../../support/mx.ts'
 import { fc, runs } from '../../support/property.ts'
@@ -81,7 +81,7 @@ test('trouble of ours is never "invalid", whatever it is and wherever it comes',
       const sound = { [domain]: exchanger(domain), [`mx.${domain}`]: { A: ['192.0.2.1'] } }
       for (const [name, entry] of Object.entries(dns?.(domain) ?? sound)) zone.set(name, entry)
       const { verdict } = await verify(`ann@${domain}`)
-      expect(classOf(verdict), verdict.reason).toBe('unknown')
+      expect(toClass(verdict), verdict.reason).toBe('unknown')
       expect(verdict.valid).toBe(false)
       expect(verdict.reason).not.toBe('unexpected_error')
     }),

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import type { Domain } from '../../../src/address/domain.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
-import type { Operator } from '../../../src/dns/operator.ts'
+import type { MxOperator } from '../../../src/dns/operator.ts'
 import type { Route } from '../../../src/dns/route.ts'
-import { callText, recalledText, routeText } from '../../../src/engine/step/step-text.ts'
+import { cachedText, callText, routeText } from '../../../src/engine/step/step-text.ts'
 import type { ServerCall } from '../../../src/probe/lane/listener.ts'
-import { silent } from '../../../src/probe/lane/outcome.ts'
+import { noResponse } from '../../../src/probe/lane/outcome.ts'
 
 const domain: Domain = { ascii: 'a.test', unicode: 'a.test', kind: 'name' }
-const google: Operator = { name: 'google', title: 'Google', truth: 'tells' }
-const own: Operator = { name: 'a.test', title: 'a.test', truth: 'tells' }
+const google: MxOperator = { name: 'google', title: 'Google', truth: 'tells' }
+const own: MxOperator = { name: 'a.test', title: 'a.test', truth: 'tells' }
 const hosts = ['mx1.a.test', 'mx2.a.test'].map((host, at) => ({ preference: at, host }))
 
-test.each<[Route, Operator | null, string]>([
+test.each<[Route, MxOperator | null, string]>([
   [{ kind: 'mx', hosts }, google, 'a.test has 2 mail servers; Google runs them.'],
   [
     { kind: 'mx', hosts: hosts.slice(0, 1) },
@@ -53,17 +53,20 @@ describe('a call is a sentence', () => {
   test.each<[Partial<ServerCall>, string]>([
     [{}, 'mx.a.test answers on port 25, at 192.0.2.1.'],
     [
-      { answer: silent('connect', 'connect', 'no answer within 10 s') },
+      { answer: noResponse('connect', 'connect', 'no answer within 10 s') },
       'mx.a.test does not answer on port 25: no answer within 10 s.',
     ],
-    [{ answer: silent('no-address', 'connect', '') }, 'mx.a.test has no address.'],
-    [{ answer: silent('dns', 'connect', '') }, 'The address of mx.a.test could not be looked up.'],
+    [{ answer: noResponse('no-address', 'connect', '') }, 'mx.a.test has no address.'],
     [
-      { ip: '10.0.0.1', answer: silent('not-public', 'connect', '') },
+      { answer: noResponse('dns', 'connect', '') },
+      'The address of mx.a.test could not be looked up.',
+    ],
+    [
+      { ip: '10.0.0.1', answer: noResponse('not-public', 'connect', '') },
       'mx.a.test is at 10.0.0.1, which is not on the public internet, so it was not called.',
     ],
     [
-      { answer: silent('garbage', 'greeting', '') },
+      { answer: noResponse('garbage', 'greeting', '') },
       'There was no conversation with mx.a.test. The mail server answered something that is no answer. Nothing is known of the mailbox.',
     ],
     [
@@ -71,11 +74,11 @@ describe('a call is a sentence', () => {
       'mx.a.test will not speak with us. The server refused our address, not yours: it is on the list of Spamhaus or has a poor name. Have it delisted or verify from another address.',
     ],
     [
-      { dialled: false, answer: silent('connect', 'connect', 'not asked') },
+      { dialled: false, answer: noResponse('connect', 'connect', 'not asked') },
       'mx.a.test was not called. No mail server could be reached. Try again later, and check that port 25 is open here.',
     ],
     [
-      { host: null, ip: null, dialled: false, answer: silent('timeout', 'connect', '') },
+      { host: null, ip: null, dialled: false, answer: noResponse('timeout', 'connect', '') },
       'The mail server was not called. The mail server did not answer in time. Try again later.',
     ],
   ])('%j', (more, text) => {
@@ -93,5 +96,5 @@ test.each([
   [48 * HOUR, '2 days ago'],
   [6 * DAY, '6 days ago'],
 ])('an answer of %i ms is told with its age', (ageMs, ago) => {
-  expect(recalledText(ageMs)).toBe(`The mail server was asked ${ago}, and its answer still counts.`)
+  expect(cachedText(ageMs)).toBe(`The mail server was asked ${ago}, and its answer still counts.`)
 })

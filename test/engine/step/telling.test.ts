@@ -5,7 +5,7 @@ import { refused, silentFrom } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-function house(options: Parameters<typeof createTestEngine>[0] = {}) {
+function services(options: Parameters<typeof createTestEngine>[0] = {}) {
   const home = createTestEngine(options)
   const steps: Step[] = []
   const onStep = (step: Step) => void steps.push(step)
@@ -21,7 +21,7 @@ function house(options: Parameters<typeof createTestEngine>[0] = {}) {
 
 describe('the steps of a verification', () => {
   test('are told as they happen: the address, its route, the server, and each line', async () => {
-    const { listen, steps, of } = house()
+    const { listen, steps, of } = services()
     await listen('ann@a.test')
     expect(steps.slice(0, 4)).toEqual([
       {
@@ -54,7 +54,7 @@ describe('the steps of a verification', () => {
   })
 
   test('come before the result, not with it', async () => {
-    const { engine, onStep, kinds, settled } = house({
+    const { engine, onStep, kinds, settled } = services({
       script: silentFrom('RCPT'),
     })
     const asked = engine.verify('ann@a.test', { onStep })
@@ -64,7 +64,7 @@ describe('the steps of a verification', () => {
   })
 
   test('end with the result, which comes with the reply to QUIT', async () => {
-    const { engine, onStep, of, steps, settled } = house()
+    const { engine, onStep, of, steps, settled } = services()
     await settled(engine.verify('ann@a.test', { onStep }))
     const told = steps.length
     await engine.close()
@@ -73,7 +73,7 @@ describe('the steps of a verification', () => {
   })
 
   test('do not keep the dialogue in the result, nor does a kept one take them away', async () => {
-    const { listen, of } = house()
+    const { listen, of } = services()
     expect((await listen('ann@a.test')).evidence.dialogue).toBeNull()
     const { evidence } = await listen('bob@a.test', { include: ['dialogue'] })
     expect(evidence.dialogue?.[0]).toBe('* connected to mx.a.test [192.0.2.1]')
@@ -83,7 +83,7 @@ describe('the steps of a verification', () => {
 
   test('end where nobody need be asked', async () => {
     const disposable = { lists: { disposable: ['a.test'], blocked: ['b.test'] } }
-    const { listen, kinds } = house({ engine: disposable })
+    const { listen, kinds } = services({ engine: disposable })
     await listen('ann@a.test')
     expect(kinds()).toEqual(['syntax', 'domain'])
     await listen('ann@b.test')
@@ -91,7 +91,7 @@ describe('the steps of a verification', () => {
   })
 
   test('of a text that is no address say what is wrong with it, and what was meant', async () => {
-    const { listen, steps } = house()
+    const { listen, steps } = services()
     await listen('ann@gmail')
     expect(steps).toEqual([
       {
@@ -102,35 +102,35 @@ describe('the steps of a verification', () => {
   })
 
   test('tell a listed slip at once, a guess not before its domain was looked for', async () => {
-    const { listen, steps } = house()
+    const { listen, steps } = services()
     await listen('ann@gamil.com')
     expect(steps[0]).toMatchObject({ ok: true, suggestion: 'ann@gmail.com' })
-    const guessed = house()
+    const guessed = services()
     expect((await guessed.listen('ann@gomail.com')).evidence.suggestion).toBe('ann@gmail.com')
     expect(guessed.steps[0]).toMatchObject({ ok: true, suggestion: null })
   })
 
-  test.each<[string, Parameters<typeof house>[0], object]>([
+  test.each<[string, Parameters<typeof services>[0], object]>([
     ['no domain', { zone: { 'a.test': 'no-name' } }, { ok: false, route: 'no-domain' }],
     ['a null MX', { zone: { 'a.test': { MX: [[0, '']] } } }, { ok: false, route: 'null-mx' }],
     ['no mail', { zone: { 'a.test': {} } }, { ok: false, route: 'no-mail' }],
     ['a broken DNS', { zone: { 'a.test': 'server' } }, { ok: null, route: 'unknown' }],
   ])('say where no mail goes: %s', async (_, options, facts) => {
-    const { listen, steps, kinds } = house(options)
+    const { listen, steps, kinds } = services(options)
     await listen('ann@a.test')
     expect(kinds()).toEqual(['syntax', 'domain'])
     expect(steps[1]).toMatchObject({ ...facts, hosts: [], operator: null })
   })
 
   test('name the domain itself where it is its own mail server', async () => {
-    const { listen, steps } = house({ zone: { 'a.test': { A: ['192.0.2.1'] } } })
+    const { listen, steps } = services({ zone: { 'a.test': { A: ['192.0.2.1'] } } })
     await listen('ann@a.test')
     const hosts = [{ preference: 0, host: 'a.test' }]
     expect(steps[1]).toMatchObject({ ok: true, route: 'implicit', hosts })
   })
 
   test('tell of each server that does not answer, until one does', async () => {
-    const { listen, of } = house({
+    const { listen, of } = services({
       zone: {
         'a.test': {
           MX: [
@@ -158,7 +158,7 @@ describe('the steps of a verification', () => {
   })
 
   test('tell when nobody is called, as it is known what would come of it', async () => {
-    const { listen, of } = house({
+    const { listen, of } = services({
       script: {
         connect: to => {
           throw refused(to)
@@ -176,7 +176,7 @@ describe('the steps of a verification', () => {
       [evil, ...Array(110).fill('x'), 'end'].map(
         (line, at) => `${code}${at < 111 ? '-' : ' '}${line}`,
       )
-    const { listen, of } = house({
+    const { listen, of } = services({
       script: {
         greeting: flood(220).join('\n'),
         answer: line => (line.startsWith('EHLO') ? flood(250).join('\n') : undefined),
@@ -191,7 +191,7 @@ describe('the steps of a verification', () => {
 
   test('go on with the next egress, where the first is refused', async () => {
     const mx = mxByEgress({ a: BLOCKS_US, b: () => undefined })
-    const { listen, of } = house({ engine: { egresses: mx.egresses, dial: mx.dial } })
+    const { listen, of } = services({ engine: { egresses: mx.egresses, dial: mx.dial } })
     expect((await listen('ann@a.test')).evidence.egress).toBe('b')
     expect(of('server').map(({ ok }) => ok)).toEqual([true, false, true])
     expect(of('server')[1]?.text).toMatch(/^mx\.a\.test will not speak with us\. /)
@@ -200,7 +200,7 @@ describe('the steps of a verification', () => {
 
 describe('a remembered answer', () => {
   test('serves who listens too, and says how old it is', async () => {
-    const { verify, listen, clock, steps, kinds, mx } = house()
+    const { verify, listen, clock, steps, kinds, mx } = services()
     const { checkedAt } = await verify('ann@a.test')
     const lines = mx.lines().length
     await clock.advance(3 * 3_600_000)
@@ -215,7 +215,7 @@ describe('a remembered answer', () => {
   })
 
   test('is asked again behind the back of who listens when it is old', async () => {
-    const { verify, listen, clock, kinds, mx, settled } = house()
+    const { verify, listen, clock, kinds, mx, settled } = services()
     await verify('ann@a.test')
     await clock.advance(25 * 3_600_000)
     const lines = mx.lines().length
@@ -226,7 +226,7 @@ describe('a remembered answer', () => {
   })
 
   test('is told where the DNS fails', async () => {
-    const { verify, listen, kinds, steps, clock, zone } = house()
+    const { verify, listen, kinds, steps, clock, zone } = services()
     await verify('ann@a.test')
     zone.set('a.test', 'server')
     await clock.advance(2 * 3_600_000)
@@ -236,7 +236,7 @@ describe('a remembered answer', () => {
   })
 
   test('does not serve who wants it refreshed', async () => {
-    const { verify, listen, kinds } = house()
+    const { verify, listen, kinds } = services()
     await verify('ann@a.test')
     await listen('ann@a.test', { forceRefresh: true })
     expect(kinds()).toEqual(['syntax', 'domain', 'server', 'line'])
@@ -245,7 +245,7 @@ describe('a remembered answer', () => {
 
 describe('who listens', () => {
   test('asks anew beside a question in flight; who does not listen shares it', async () => {
-    const { engine, onStep, kinds, recipients, settled } = house()
+    const { engine, onStep, kinds, recipients, settled } = services()
     const asked = [{}, { onStep }, {}].map(options => engine.verify('ann@a.test', options))
     const results = await settled(Promise.all(asked))
     expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(3).fill('accepted_email'))
@@ -263,7 +263,7 @@ describe('who listens', () => {
     ['rejects', () => Promise.reject(new Error('I am deaf'))],
   ])('and %s harms nobody, is complained of once and told no more', async (_, fail) => {
     let told = 0
-    const { verify, complaints } = house()
+    const { verify, complaints } = services()
     const onStep = () => {
       told++
       return fail() as undefined
@@ -275,7 +275,7 @@ describe('who listens', () => {
 
   test('and leaves is told nothing more', async () => {
     const late = Promise.withResolvers<string>()
-    const { engine, onStep, steps, mx, settled } = house({
+    const { engine, onStep, steps, mx, settled } = services({
       script: line => (line.startsWith('MAIL') ? late.promise : undefined),
     })
     const leaving = new AbortController()

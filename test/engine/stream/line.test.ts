@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'vitest'
 import { isFault, parseAddress } from '../../../src/address/address.ts'
-import { Line, type Waiting } from '../../../src/engine/stream/line.ts'
+import { OperatorQueue, type PendingAddress } from '../../../src/engine/stream/line.ts'
 import { ROW } from '../../support/prober.ts'
 
 const OPERATOR = { name: 'op', title: 'op', truth: 'tells' } as const
 
-function waiting(text: string, egress: string | null = null): Waiting {
+function waiting(text: string, egress: string | null = null): PendingAddress {
   const address = parseAddress(text)
   if (isFault(address)) throw new Error(`${text} is no address`)
-  const inquiry = { text, address } as Waiting['inquiry']
-  return { inquiry, egress, since: 0, tries: 0, refusedBy: [] }
+  const task = { text, address } as PendingAddress['task']
+  return { task, egress, since: 0, tries: 0, refusedBy: [] }
 }
 
-function line(...all: readonly Waiting[]): Line {
-  const line = new Line(OPERATOR, ROW)
+function line(...all: readonly PendingAddress[]): OperatorQueue {
+  const line = new OperatorQueue(OPERATOR, ROW)
   for (const one of all) line.add(one)
   return line
 }
 
-const textsOf = (taken: readonly Waiting[]) => taken.map(({ inquiry }) => inquiry.text)
+const textsOf = (taken: readonly PendingAddress[]) => taken.map(({ task }) => task.text)
 
 describe('a line', () => {
   test('gives the domain that waits longest first, and fills up with the next', () => {
@@ -56,13 +56,13 @@ describe('a line', () => {
 
   test('is over when nobody waits and nobody walks', () => {
     const own = line(waiting('1@a.test', 'x'))
-    expect(own.isOver).toBe(false)
+    expect(own.isDone).toBe(false)
     own.count('x', 1)
     own.take('x', 1, true)
-    expect([own.isEmpty, own.isOver, own.walkers('x'), own.walkers('y')]).toEqual([
+    expect([own.isEmpty, own.isDone, own.workers('x'), own.workers('y')]).toEqual([
       ...[true, false, 1, 0],
     ])
     own.count('x', -1)
-    expect(own.isOver).toBe(true)
+    expect(own.isDone).toBe(true)
   })
 })

@@ -142,10 +142,10 @@ describe('nobody waits for another', () => {
         answer: knows('ann'),
       },
     })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const iterator = engine.verifyMany(['ann@silent.test', 'ann@a.test'])[Symbol.asyncIterator]()
     expect((await settled(iterator.next())).value).toMatchObject({ email: 'ann@a.test' })
-    expect(clock.ticks() - begunAt).toBeLessThan(1_000)
+    expect(clock.monotonicNow() - startedAt).toBeLessThan(1_000)
     expect((await settled(iterator.next())).value).toMatchObject({
       email: 'ann@silent.test',
       verdict: { reason: 'timeout' },

@@ -23,7 +23,7 @@ function tenants(refuses: (to: string, atMs: number) => boolean, reply = POLICY)
     engine: { sessionsPerOperator: 1 },
     script: toRecipients(to => {
       if (isUnguessable(to)) return UNKNOWN
-      return refuses(to, home.clock.ticks()) ? reply : undefined
+      return refuses(to, home.clock.monotonicNow()) ? reply : undefined
     }),
   })
   return home
@@ -43,7 +43,7 @@ test('one that refuses us mutes itself alone: all addresses of the 39 others are
   ]
   expect(count(ofRefusing, 'probe_blocked')).toBe(6)
   expect(count(ofOthers, 'accepted_email')).toBe(78)
-  expect(home.engine.pace('microsoft-365').isRefused).toBe(false)
+  expect(home.engine.rateController('microsoft-365').isRefused).toBe(false)
   // Three in a row are enough to know.
   expect(home.recipients().filter(isOf(REFUSING))).toHaveLength(3)
 })
@@ -53,7 +53,7 @@ test('what nobody was asked about meanwhile is asked before the list ends', asyn
   const results = await home.many([...users(10, REFUSING), ...users(1, OTHERS[0])])
   expect(count(results, 'probe_blocked')).toBe(3)
   expect(count(results, 'accepted_email')).toBe(8)
-  expect(home.clock.ticks()).toBeLessThan(HOUR)
+  expect(home.clock.monotonicNow()).toBeLessThan(HOUR)
 })
 
 test('several that refuse us for what we are mute the operator, and the rest is asked later', async () => {
@@ -68,18 +68,18 @@ test('a list that does not wait ends at once, with what the tenant said', async 
   const home = tenants(isOf(REFUSING))
   const results = await home.many(users(10, REFUSING), { wait: false })
   expect(count(results, 'probe_blocked')).toBe(10)
-  expect(home.clock.ticks()).toBeLessThan(MINUTE)
+  expect(home.clock.monotonicNow()).toBeLessThan(MINUTE)
   expect(results.map(({ evidence }) => evidence.answer?.kind)).toEqual(Array(10).fill('refused-us'))
 })
 
 test('what waits for the end of a refusal leaves room for the rest of a long list', async () => {
   const home = tenants(isOf(REFUSING))
   const texts = [...users(50, REFUSING), ...OTHERS.flatMap(name => users(1, name))]
-  const begunAt = home.clock.ticks()
+  const startedAt = home.clock.monotonicNow()
   let othersAt = 0
   const run = (async () => {
     for await (const { email } of home.engine.verifyMany(texts, { windowMax: 20 })) {
-      if (!email.endsWith(`@${REFUSING}`)) othersAt = home.clock.ticks() - begunAt
+      if (!email.endsWith(`@${REFUSING}`)) othersAt = home.clock.monotonicNow() - startedAt
     }
   })()
   await home.settled(run)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { periodStart } from '../../../src/account/plan.ts'
 import { DAY, HOUR } from '../../../src/base/clock.ts'
-import { holdCredits, settleCredits } from '../../../src/store/account/credits.ts'
+import { reserveCredits, settleCredits } from '../../../src/store/account/credits.ts'
 import { addHistory, type Verification } from '../../../src/store/account/history.ts'
 import { countUsage } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
@@ -141,7 +141,7 @@ describe('credits', () => {
     const period = periodStart(database.clock.now())
     await write(database, async trx => {
       const account = { accountId: 'acc_1', period }
-      await holdCredits(trx, { ...account, amount: 15, limit: 100 })
+      await reserveCredits(trx, { ...account, amount: 15, limit: 100 })
       await settleCredits(trx, { ...account, released: 5, used: 5 })
     })
     expect(await json('/v1/credits')).toEqual({

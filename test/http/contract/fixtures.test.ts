@@ -265,7 +265,7 @@ test('the history is told in pages', async () => {
   const home = await apiHouse()
   for (const email of ['user2@example.com', 'anna@example.com']) {
     await home.ask('/v1/verify/single', { body: { email } })
-    await home.books.flushed()
+    await home.ledger.flushed()
     await home.clock.advance(1_000)
   }
   compare('history.json', await home.ask('/v1/history?limit=1'))

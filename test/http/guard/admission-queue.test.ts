@@ -1,14 +1,14 @@
 import { EventEmitter } from 'node:events'
 import type { Context } from 'hono'
 import { expect, test } from 'vitest'
-import { breathe, type Clock } from '../../../src/base/clock.ts'
+import { type Clock, yieldToEventLoop } from '../../../src/base/clock.ts'
 import type { Env } from '../../../src/http/context.ts'
 import { AdmissionQueue } from '../../../src/http/guard/admission-queue.ts'
 
 /** A queue, and what asks mail servers until `release`. */
 function queueOf() {
   const time = { ms: 0 }
-  const clock: Clock = { now: () => time.ms, ticks: () => time.ms, after: () => () => {} }
+  const clock: Clock = { now: () => time.ms, monotonicNow: () => time.ms, after: () => () => {} }
   const queue = new AdmissionQueue(clock)
   const started: number[] = []
   const { promise, resolve: release } = Promise.withResolvers<void>()
@@ -27,7 +27,7 @@ test('without a crowd verifications start at once up to a number, and then some 
   const { started, enterAll, release } = queueOf()
   const all = enterAll(200)
   const atOnce = started.length
-  await breathe()
+  await yieldToEventLoop()
   const next = started.length
   release()
   await Promise.all(all)
@@ -42,7 +42,7 @@ test('while clients connect in each turn, one starts in ten milliseconds', async
   const crowd = async () => {
     for (let turn = 0; turn < 100; turn++) {
       queue.noteRequest({})
-      await breathe()
+      await yieldToEventLoop()
     }
     return [...started]
   }
@@ -75,7 +75,7 @@ test('after a turn that took long, one starts', async () => {
   const all = enterAll(200)
   const atOnce = started.length
   time.ms += 21
-  await breathe()
+  await yieldToEventLoop()
   const next = started.length
   release()
   await Promise.all(all)

@@ -280,7 +280,7 @@ describe('lists give way', () => {
           return c.json({})
         },
       },
-      { parts: { priority: new Priority(fakeClock()) } },
+      { deps: { priority: new Priority(fakeClock()) } },
     )
     await h.ask()
     await h.request('/v1/room?broken', { body: {} })
@@ -290,7 +290,7 @@ describe('lists give way', () => {
   test('to none that has ended', async () => {
     const clock = fakeClock()
     const priority = new Priority(clock)
-    const h = await guarded({ counts: 'single' }, { parts: { priority } })
+    const h = await guarded({ counts: 'single' }, { deps: { priority } })
     await Promise.all([h.ask(), h.ask(), h.request('/v1/room', { body: '{' })])
     await clock.advance(SECOND)
     expect(priority.hasRequests).toBe(false)

@@ -3,8 +3,8 @@ import type { Context } from 'hono'
 import { describe, expect, test } from 'vitest'
 import { DAY } from '../../../src/base/clock.ts'
 import type { Env } from '../../../src/http/context.ts'
-import { commit } from '../../../src/http/guard/commit.ts'
-import { idempotent, recognise } from '../../../src/http/guard/idempotent.ts'
+import { commitResponse } from '../../../src/http/guard/commit.ts'
+import { findStoredResponse, idempotent } from '../../../src/http/guard/idempotent.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
 import { deleteReplaysBefore } from '../../../src/store/care/expiry.ts'
 import { write } from '../../../src/store/database.ts'
@@ -16,7 +16,7 @@ async function making(o: { fails?: () => boolean } = {}) {
   const h = await createTestService()
   let made = 0
   const handler = (c: Context<Env>) =>
-    commit(c, h.service, async trx => {
+    commitResponse(c, h.service, async trx => {
       const id = `made_${++made}`
       await createAccount(trx, { id, name: 'x', plan: 'free', now: 0 })
       if (o.fails?.()) throw new Error('broken')
@@ -176,9 +176,9 @@ test('a stream is known again by what was in it', async () => {
       .update(await c.req.text())
       .digest()
     const key = c.get('replay')?.key
-    const known = key === undefined ? null : await recognise(c, h.service, { key, body })
+    const known = key === undefined ? null : await findStoredResponse(c, h.service, { key, body })
     if (known !== null) return known
-    return commit(c, h.service, async () => ({ status: 200, body: { made: ++made } }))
+    return commitResponse(c, h.service, async () => ({ status: 200, body: { made: ++made } }))
   }
   const middleware = [idempotent(h.service, { fingerprintLater: true })]
   addGuardedRoute(h, '/v1/file', { body: 'stream', handler, middleware })

@@ -49,15 +49,15 @@ describe('what an operation does not know', () => {
   )
 
   test.each([
-    ['before', (parts: FormParts) => parts],
-    ['behind', (parts: FormParts) => parts.toReversed()],
+    ['before', (deps: FormParts) => deps],
+    ['behind', (deps: FormParts) => deps.toReversed()],
   ])('POST /v1/verify/file refuses as a field %s the file', async (_, ordered) => {
     const { send, job, left } = await fileHouse()
-    const parts = ordered([
+    const deps = ordered([
       ['no_such_name', '1'],
       ['file', { file: 'email\na@a.test\n' }],
     ])
-    expect(await sentenceOf(await send(form(parts)))).toEqual([
+    expect(await sentenceOf(await send(form(deps)))).toEqual([
       ...[400, 'invalid_request'],
       expect.stringMatching(/^"no_such_name" is not a known field\. The form takes file, column, /),
     ])

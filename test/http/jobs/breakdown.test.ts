@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/store/database.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { recordResults } from '../../../src/store/job/items.ts'
-import { STRETCH_ROWS } from '../../../src/store/looking.ts'
+import { CHUNK_ROWS } from '../../../src/store/looking.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -74,7 +74,7 @@ describe('the breakdown of a job', () => {
     const [one, two] = await Promise.all([json(BREAKDOWN), json(BREAKDOWN)])
     expect(one).toEqual(two)
     expect(one.data).toMatchObject({ done: 2_500 })
-    expect(counted).toBe(2_500 / STRETCH_ROWS)
+    expect(counted).toBe(2_500 / CHUNK_ROWS)
   })
 
   test('of a job that is deleted meanwhile is none', async () => {

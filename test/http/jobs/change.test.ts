@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { periodStart } from '../../../src/account/plan.ts'
-import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
+import { readCredit, reserveCredits } from '../../../src/store/account/credits.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { findJob } from '../../../src/store/job/jobs.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
@@ -12,7 +12,7 @@ const DELETE = { method: 'DELETE' }
 describe('cancelling a job', () => {
   test('ends it for good, tells the worker, and answers with the job', async () => {
     const worker = idleWorker()
-    const { database, request } = await createTestService({ parts: { worker } })
+    const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     const response = await request('/v1/jobs/job_a/cancel', POST)
     expect(response.status).toBe(200)
@@ -39,7 +39,7 @@ describe('cancelling a job', () => {
 
   test('a second time tells it as it is', async () => {
     const worker = idleWorker()
-    const { database, request } = await createTestService({ parts: { worker } })
+    const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 0 })
     const first = await (await request('/v1/jobs/job_a/cancel', POST)).json()
     const again = await request('/v1/jobs/job_a/cancel', POST)
@@ -72,11 +72,11 @@ describe('deleting a job', () => {
   })
 
   test('removes what the history has of it, and nothing else; statistics stay', async () => {
-    const { database, json, request, books, clock, settled } = await createTestService()
+    const { database, json, request, ledger, clock, settled } = await createTestService()
     const before = await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })
     await clock.advance(5)
     const { job_id } = await json('/v1/verify/bulk', { body: { emails: ['bob@a.test', 'x'] } })
-    await settled(books.flushed())
+    await settled(ledger.flushed())
     const [stats, history] = [await json('/v1/stats'), await emailsOf(json)]
     expect(history.toSorted()).toEqual(['ann@a.test', 'bob@a.test', 'x'])
     expect((await request(`/v1/jobs/${job_id}`, DELETE)).status).toBe(204)
@@ -88,7 +88,7 @@ describe('deleting a job', () => {
 
   test('that is under way cancels it first', async () => {
     const worker = idleWorker()
-    const { database, request } = await createTestService({ parts: { worker } })
+    const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     const period = periodStart(database.clock.now())
     await holdFor(database, period, 4)
@@ -162,6 +162,6 @@ type Page = { items: { job_id: string }[]; next_cursor: string | null; has_more:
 /** Sets credits aside for the job, as its submission does. */
 const holdFor = (database: Database, period: number, amount: number) =>
   write(database, async trx => {
-    await holdCredits(trx, { accountId: 'acc_1', period, amount, limit: null })
+    await reserveCredits(trx, { accountId: 'acc_1', period, amount, limit: null })
     await trx.updateTable('job').set({ held: amount, credit_period: period }).execute()
   })

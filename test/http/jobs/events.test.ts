@@ -27,7 +27,7 @@ describe('the events of a job', () => {
       ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
       'x-accel-buffering': 'no',
     })
-    const { told, isOver } = follow(response)
+    const { told, isDone } = follow(response)
     await clock.advance(0)
     expect(told).toEqual([
       {
@@ -43,7 +43,7 @@ describe('the events of a job', () => {
     await giveResults(database, 'job_a', 4, 2)
     await clock.advance(2 * SECOND)
     expect(told.at(-1)).toMatchObject({ event: 'progress', data: { processed_emails: 4 } })
-    expect(isOver()).toBe(false)
+    expect(isDone()).toBe(false)
     await giveResults(database, 'job_a', 6, 4)
     await clock.advance(2 * SECOND)
     expect(told.at(-1)).toMatchObject({
@@ -54,7 +54,7 @@ describe('the events of a job', () => {
         classes: { deliverable: 1, risky: 2, undeliverable: 1, unknown: 2 },
       },
     })
-    expect(isOver()).toBe(true)
+    expect(isDone()).toBe(true)
     expect(told.filter(({ event }) => event === 'end')).toHaveLength(1)
   })
 
@@ -108,24 +108,24 @@ describe('the events of a job', () => {
     for (const end of [cancelJob, deleteJob]) {
       const { database, request, clock } = await createTestService()
       await seedJob(database, { texts: MIXED, done: 2 })
-      const { told, isOver } = follow(await request(EVENTS))
+      const { told, isDone } = follow(await request(EVENTS))
       await clock.advance(0)
       await end(database, 'job_a')
       await clock.advance(2 * SECOND)
       expect(told.at(-1)).toMatchObject({ event: 'end', data: { status: 'cancelled' } })
-      expect(isOver()).toBe(true)
+      expect(isDone()).toBe(true)
     }
   })
 
   test('end at once when the service stops, without saying that the job did', async () => {
     const { service, database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
-    const { told, isOver } = follow(await request(EVENTS))
+    const { told, isDone } = follow(await request(EVENTS))
     // The use of the key is written down meanwhile.
     await clock.advance(60 * SECOND + 100)
     endStreams(service)
     await drainEventLoop()
-    expect(isOver()).toBe(true)
+    expect(isDone()).toBe(true)
     expect(told.map(({ event }) => event)).toEqual(['progress', 'progress'])
     expect(clock.pending).toBe(0)
     expect(await (await request(EVENTS)).text()).toBe('retry: 3000\n\n')
@@ -196,7 +196,7 @@ describe('the places of streams', () => {
 describe('the pace of a job', () => {
   test('is that of the last ten seconds', () => {
     let at = 0
-    const progress = createProgress({ ticks: () => at })
+    const progress = createProgress({ monotonicNow: () => at })
     const look = (seconds: number, done: number) => {
       at = seconds * SECOND
       const { rate_per_second, seconds_left } = progress({ ...JOB, done })
@@ -221,7 +221,7 @@ type Told = { event: string; data: Record<string, unknown> }
 /** Reads a stream; what it tells stands in `told` as it comes. */
 function follow(response: Response) {
   const told: Told[] = []
-  let isOver = false
+  let isDone = false
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
   const read = async () => {
     for (;;) {
@@ -231,10 +231,10 @@ function follow(response: Response) {
         /^event: (.*)\ndata: (.*)\n\n$/.exec(new TextDecoder().decode(value)) ?? []
       if (event !== undefined && data !== undefined) told.push({ event, data: JSON.parse(data) })
     }
-    isOver = true
+    isDone = true
   }
   void read()
-  return { told, isOver: () => isOver, leave: () => reader.cancel() }
+  return { told, isDone: () => isDone, leave: () => reader.cancel() }
 }
 
 /** A service whose worker says that something was committed when it is told to. */

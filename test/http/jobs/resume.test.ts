@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { periodStart } from '../../../src/account/plan.ts'
 import { DAY } from '../../../src/base/clock.ts'
-import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
+import { readCredit, reserveCredits } from '../../../src/store/account/credits.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { failJob } from '../../../src/store/job/course.ts'
 import { readJob } from '../../../src/store/job/jobs.ts'
@@ -15,7 +15,7 @@ const RESUME = '/v1/jobs/job_a/resume'
 describe('resuming a job', () => {
   test('that was cancelled lets it go on, tells the worker, and answers with the job', async () => {
     const worker = idleWorker()
-    const { database, request, json } = await createTestService({ parts: { worker } })
+    const { database, request, json } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
     const response = await request(RESUME, POST)
@@ -54,7 +54,7 @@ describe('resuming a job', () => {
     ['completed', 6],
   ])('that is %s is refused', async (state, done) => {
     const worker = idleWorker()
-    const { database, request } = await createTestService({ parts: { worker } })
+    const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done })
     const response = await request(RESUME, POST)
     expect(response.status).toBe(409)
@@ -76,7 +76,7 @@ describe('resuming a job', () => {
 
   test('is done once for an Idempotency-Key, whose answer is given again', async () => {
     const worker = idleWorker()
-    const { database, request } = await createTestService({ parts: { worker } })
+    const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
     const ask = () => request(RESUME, { ...POST, headers: { 'Idempotency-Key': 'once' } })
@@ -114,7 +114,7 @@ describe('the credits of a job that is resumed', () => {
 
   test('that are not there leave it as it is, and say how many it needs', async () => {
     const worker = idleWorker()
-    const { database, request, json } = await createTestService({ plan: 'free', parts: { worker } })
+    const { database, request, json } = await createTestService({ plan: 'free', deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
     await setAside(database, 97)
@@ -151,5 +151,5 @@ const creditOf = (database: Database) =>
 const setAside = (database: Database, amount: number) =>
   write(database, trx => {
     const period = periodStart(database.clock.now())
-    return holdCredits(trx, { accountId: 'acc_1', period, amount, limit: null })
+    return reserveCredits(trx, { accountId: 'acc_1', period, amount, limit: null })
   })

@@ -8,7 +8,7 @@ import { drainEventLoop } from '../../support/wait.ts'
 const SANDBOX = { 'X-EV-Sandbox': 'true' }
 
 test('what is simulated goes after a day with its history, and what is live stays for its time', async () => {
-  const { request, json, database, clock, log, books } = await house()
+  const { request, json, database, clock, log, ledger } = await services()
   const ids: string[] = []
   for (const headers of [SANDBOX, {}]) {
     const body = { emails: ['valid@a.test', 'invalid@a.test'] }
@@ -17,7 +17,7 @@ test('what is simulated goes after a day with its history, and what is live stay
     ids.push(String(job_id))
     await json('/v1/verify/single', { body: { email: 'ann@a.test' }, headers })
   }
-  await books.flushed()
+  await ledger.flushed()
   const janitor = startJanitor({
     ...{ database, clock, log, dataDir: '/nowhere' },
     ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
@@ -47,7 +47,7 @@ test('what is simulated goes after a day with its history, and what is live stay
   await janitor.stop()
 })
 
-async function house() {
+async function services() {
   const home = await createTestService()
   return { ...home, log: home.service.log }
 }

@@ -205,7 +205,7 @@ describe('waiting for a job', () => {
   test('ends with the next change that is seen', async () => {
     const committed = Promise.withResolvers<null>()
     const worker = { ...idleWorker(), changed: () => committed.promise }
-    const { database, request } = await createTestService({ parts: { worker } })
+    const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 0 })
     const response = request('/v1/jobs/job_a?wait=30')
     expect(await isSettled(response)).toBe(false)
@@ -305,7 +305,7 @@ describe('what a job waits for', () => {
     const { engine } = service
     await seedFiledJob(database, 'job_a', ['slow', 'slow', 'slow', 'grey', 'grey', 'quick'])
     await startJob(database, 'job_a')
-    engine.pace('slow', engine.egresses[0] as string).throttled(10 * MINUTE)
+    engine.rateController('slow', engine.egresses[0] as string).throttled(10 * MINUTE)
     const greylisted = database.db.updateTable('item').set({ due_at: clock.now() + HOUR })
     await greylisted.where('operator', '=', 'grey').execute()
     expect(await json('/v1/jobs/job_a')).toMatchObject({
@@ -354,7 +354,7 @@ describe('what a job waits for', () => {
     const { engine } = service
     await seedFiledJob(database, 'job_a', ['slow'])
     await startJob(database, 'job_a')
-    engine.pace('slow', engine.egresses[0] as string).refused(REFUSAL)
+    engine.rateController('slow', engine.egresses[0] as string).refused(REFUSAL)
     const { waiting_for } = await json('/v1/jobs/job_a')
     expect(waiting_for).toMatchObject([{ operator: 'slow', emails: 1, reason: 'refused' }])
   })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { periodEnd, periodStart } from '../../../src/account/plan.ts'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
 import { bareHeaders } from '../../../src/http/edge.ts'
-import { holdCredits, settleCredits } from '../../../src/store/account/credits.ts'
+import { reserveCredits, settleCredits } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
 import { openLimits } from '../../../src/store/limit/file-limits.ts'
 import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
@@ -181,7 +181,7 @@ describe('the credits of the day', () => {
   test('are shown when they are nearest to their end, one less for a verification', async () => {
     const { single, read, database, clock } = await limited({ plan: 'free' })
     const period = periodStart(clock.now())
-    await holdCredits(database.db, { ...HUNDRED, period, amount: 90 })
+    await reserveCredits(database.db, { ...HUNDRED, period, amount: 90 })
     expect(limitOf(await single())).toEqual({
       limit: 100,
       remaining: 9,
@@ -213,7 +213,7 @@ describe('the credits of the day', () => {
   test('hold even where nothing else does', async () => {
     const h = await limited({ plan: 'free', settings: { limits: false } })
     const period = periodStart(h.clock.now())
-    await holdCredits(h.database.db, { ...HUNDRED, period, amount: 100 })
+    await reserveCredits(h.database.db, { ...HUNDRED, period, amount: 100 })
     expect((await h.single()).status).toBe(429)
   })
 })
@@ -223,6 +223,6 @@ test('a restart forgets nothing', async () => {
   expect(await admitted(h.list, 7)).toBe(7)
   const file = join(h.service.settings.dataDir, 'limits.sqlite')
   const limits = openLimits(file, h.service)
-  const after = await limited({ parts: { limits, clock: h.clock } })
+  const after = await limited({ deps: { limits, clock: h.clock } })
   expect(await admitted(after.list, 10)).toBe(3)
 })

@@ -39,10 +39,10 @@ test('one that asks nothing is closed after a second', async () => {
 })
 
 test('what a crowd is refused costs the app nothing, and its connection goes on', async () => {
-  let isCrowded = true
+  let isBusy = true
   const server = await openHttpServer({
     crowdFault: () =>
-      isCrowded ? new ApiError('service_unavailable', 'Too many', { retryAfterS: 1 }) : null,
+      isBusy ? new ApiError('service_unavailable', 'Too many', { retryAfterS: 1 }) : null,
   })
   const socket = await server.open()
   socket.write(OK)
@@ -52,7 +52,7 @@ test('what a crowd is refused costs the app nothing, and its connection goes on'
     headers: { 'retry-after': '1' },
   })
   expect(server.asked).toEqual([])
-  isCrowded = false
+  isBusy = false
   socket.write(OK)
   const [served] = await once(socket, 'data')
   expect(parseAnswer(String(served))).toMatchObject({ status: 200 })

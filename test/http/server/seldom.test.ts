@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { seldom } from '../../../src/http/server/seldom.ts'
+import { throttled } from '../../../src/http/server/seldom.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 test('of what comes often the first is told at once, and the others are counted for the next time', async () => {
   const clock = fakeClock()
   const told: number[] = []
-  const note = seldom(clock, 1_000, count => told.push(count))
+  const note = throttled(clock, 1_000, count => told.push(count))
   for (let n = 0; n < 500; n++) note()
   expect(told).toEqual([1])
   await clock.advance(999)

@@ -20,12 +20,12 @@ const requestOf = (method: string, path: string, headers: readonly string[]) =>
 /** Sends one byte after the other until the server closes the connection, and gives its answer. */
 async function trickle(socket: Socket, bytes: string): Promise<string> {
   const received = text(socket)
-  let isOver = false
+  let isDone = false
   received.finally(() => {
-    isOver = true
+    isDone = true
   })
   for (const byte of bytes) {
-    if (isOver) break
+    if (isDone) break
     socket.write(byte)
     await wait(5)
   }

@@ -95,10 +95,10 @@ describe('TLS', () => {
 })
 
 describe('the files of a certificate', () => {
-  function files(parts: { cert?: string; key?: string } = {}) {
+  function files(deps: { cert?: string; key?: string } = {}) {
     const folder = mkdtempSync(join(tmpdir(), 'ev-cert-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
-    const whole = { ...serverCertificate(), ...parts }
+    const whole = { ...serverCertificate(), ...deps }
     const named = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
     writeFileSync(named.cert, whole.cert)
     writeFileSync(named.key, whole.key)
@@ -122,8 +122,8 @@ describe('the files of a certificate', () => {
     ['no certificate', { cert: 'hello' }, /cert\.pem holds no certificate in PEM form.*BEGIN/],
     ['no key', { key: 'hello' }, /key\.pem holds no private key that can be read.*password/],
     ['the key of another', { key: selfSigned(NAME).key }, /is not that of the certificate/],
-  ])('that hold %s are refused with a sentence', (_, parts, says) => {
-    const refused = fault(() => readCertificate(files(parts)))
+  ])('that hold %s are refused with a sentence', (_, deps, says) => {
+    const refused = fault(() => readCertificate(files(deps)))
     expect(refused).toMatch(says)
     expect(refused).toMatch(/^bad_config: /)
   })

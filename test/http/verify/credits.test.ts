@@ -23,7 +23,7 @@ async function free(used: number, options: Parameters<typeof createTestService>[
       .execute(),
   )
   const credit = async () => {
-    await home.settled(home.books.flushed())
+    await home.settled(home.ledger.flushed())
     const { used: now, held } = await readCredit(home.database, 'acc_1', PERIOD)
     return { used: now, held }
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { estimatedTime } from '../../../src/http/verify/estimate.ts'
 import { SCORES } from '../../../src/http/verify/score.ts'
-import { OPINIONS, REASONS } from '../../../src/verdict/reason.ts'
+import { REASONS, VERDICT_BY_REASON } from '../../../src/verdict/reason.ts'
 import { seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -52,7 +52,9 @@ describe('the estimated time', () => {
 
   test('counts a pause that the operator wants', async () => {
     const { service, estimate } = await houseOf()
-    service.engine.pace('a.test', service.engine.egresses[0] as string).throttled(10 * MINUTE)
+    service.engine
+      .rateController('a.test', service.engine.egresses[0] as string)
+      .throttled(10 * MINUTE)
     expect(await estimate({ 'a.test': 2 })).toBe('11 minutes')
   })
 
@@ -82,7 +84,7 @@ const usersAt = (domain: string, count: number) =>
 describe('the score', () => {
   test('of what takes no mail is 0, and of what is fine the highest', () => {
     for (const reason of REASONS) {
-      const { valid, risk } = OPINIONS[reason]
+      const { valid, risk } = VERDICT_BY_REASON[reason]
       if (!valid && risk !== 'unknown') expect(SCORES[reason]).toBe(0)
       else expect(SCORES[reason]).toBeGreaterThan(0)
       expect(SCORES[reason]).toBeLessThanOrEqual(SCORES.accepted_email)
@@ -91,9 +93,9 @@ describe('the score', () => {
 
   test('goes down as the risk goes up', () => {
     const of = (risk: string) =>
-      REASONS.filter(reason => OPINIONS[reason].risk === risk && OPINIONS[reason].valid).map(
-        reason => SCORES[reason],
-      )
+      REASONS.filter(
+        reason => VERDICT_BY_REASON[reason].risk === risk && VERDICT_BY_REASON[reason].valid,
+      ).map(reason => SCORES[reason])
     expect(Math.max(...of('high'))).toBeLessThan(Math.min(...of('medium')))
     expect(Math.max(...of('medium'))).toBeLessThan(Math.min(...of('low')))
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { stateOf } from '../../../src/http/state.ts'
-import { holdCredits } from '../../../src/store/account/credits.ts'
+import { reserveCredits } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
 import { silentFrom } from '../../support/mx.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
@@ -35,7 +35,7 @@ function eventsIn(text: string): Told[] {
     })
 }
 
-async function house(options: Parameters<typeof createTestService>[0] = {}) {
+async function services(options: Parameters<typeof createTestService>[0] = {}) {
   const home = await createTestService(options)
   const ask = (body: object, { headers, ...more }: RequestOptions = {}) =>
     home.request(PATH, { body, headers: { ...EVENTS, ...headers }, ...more })
@@ -59,7 +59,7 @@ const steps = (events: readonly Told[]) =>
 
 describe('POST /v1/verify/single with Accept: text/event-stream', () => {
   test('tells each step and then the result, with all that stands behind it', async () => {
-    const { ask, settled } = await house()
+    const { ask, settled } = await services()
     const response = await ask({ email: 'ann@a.test' })
     expect(response.status).toBe(200)
     expect(response.headers.get('Content-Type')).toBe('text/event-stream')
@@ -103,7 +103,7 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
   })
 
   test('ends with what include=flags,evidence answers', async () => {
-    const { follow, json } = await house()
+    const { follow, json } = await services()
     const told = last(await follow({ email: 'info@a.test' }))?.data
     const body = { email: 'info@a.test', force_refresh: true }
     expect(told).toEqual(await json(`${PATH}?include=flags,evidence`, { body }))
@@ -111,8 +111,8 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
 
   test('tells a step as soon as it has happened', async () => {
     const silent = { script: silentFrom('RCPT') }
-    const { ask, clock, settled } = await house({ engine: silent })
-    const begunAt = clock.ticks()
+    const { ask, clock, settled } = await services({ engine: silent })
+    const startedAt = clock.monotonicNow()
     const response = await ask({ email: 'ann@a.test' })
     const pieces = response.body?.pipeThrough(new TextDecoderStream()).values()
     const nextPiece = async () => (await pieces?.next())?.value ?? ''
@@ -120,11 +120,11 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
     while (!text.includes('RCPT TO')) text += await nextPiece()
     while (!text.includes('event: result')) text += await settled(nextPiece())
     expect(text.indexOf('RCPT TO')).toBeLessThan(text.indexOf('event: result'))
-    expect(clock.ticks() - begunAt).toBeGreaterThan(5_000)
+    expect(clock.monotonicNow() - startedAt).toBeGreaterThan(5_000)
   })
 
   test('takes what is no address as a result, with what was perhaps meant', async () => {
-    const { follow, history, books, mx } = await house({ plan: 'free' })
+    const { follow, history, ledger, mx } = await services({ plan: 'free' })
     const events = await follow({ email: 'ann@gmail' })
     expect(steps(events)).toEqual(['syntax', 'result'])
     expect(events[0]?.data).toMatchObject({ ok: false, did_you_mean: 'ann@gmail.com' })
@@ -133,12 +133,12 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
       did_you_mean: 'ann@gmail.com',
     })
     expect(mx.lines()).toEqual([])
-    await books.flushed()
+    await ledger.flushed()
     expect(await history()).toHaveLength(1)
   })
 
   test('tells a known answer as that; force_refresh asks anew, check_smtp: false asks nobody', async () => {
-    const { follow } = await house()
+    const { follow } = await services()
     await follow({ email: 'ann@a.test' })
     const known = await follow({ email: 'ann@a.test' })
     expect(steps(known)).toEqual(['syntax', 'domain', 'cached', 'result'])
@@ -151,7 +151,7 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
   })
 
   test('is another answer only to who asks for it', async () => {
-    const { request, settled } = await house()
+    const { request, settled } = await services()
     for (const Accept of ['*/*', 'application/json', 'text/html']) {
       const response = await settled(
         request(PATH, { body: { email: 'ann@a.test' }, headers: { Accept } }),
@@ -183,7 +183,7 @@ describe('who is refused is told by an error, not by an event', () => {
       /no Idempotency-Key is taken: leave it out/,
     ],
   ])('%s', async (_, body, options, status, code, error) => {
-    const { ask, mx } = await house()
+    const { ask, mx } = await services()
     const response = await ask(body, options)
     expect(response.status).toBe(status)
     expect(await response.json()).toMatchObject({ code, error: expect.stringMatching(error) })
@@ -191,7 +191,7 @@ describe('who is refused is told by an error, not by an event', () => {
   })
 
   test('whose key is limited', async () => {
-    const { ask, addKey, settled } = await house()
+    const { ask, addKey, settled } = await services()
     const key = await addKey({ rateLimitPerMinute: 1 })
     await settled((await ask({ email: 'ann@a.test' }, { key })).text())
     const refused = await ask({ email: 'ann@a.test' }, { key })
@@ -200,10 +200,10 @@ describe('who is refused is told by an error, not by an event', () => {
   })
 
   test('whose last credit is set aside for another', async () => {
-    const { ask, database, settled } = await house({ plan: 'free' })
+    const { ask, database, settled } = await services({ plan: 'free' })
     const period = Date.parse('2026-06-01T00:00:00Z')
     await write(database, trx =>
-      holdCredits(trx, { accountId: 'acc_1', period, limit: 100, amount: 99 }),
+      reserveCredits(trx, { accountId: 'acc_1', period, limit: 100, amount: 99 }),
     )
     const asked = ['ann', 'bob'].map(local => ask({ email: `${local}@a.test` }))
     const [first, second] = await settled(Promise.all(asked))
@@ -213,20 +213,20 @@ describe('who is refused is told by an error, not by an event', () => {
   })
 })
 
-describe('the books of a verification that is watched', () => {
-  const used = async ({ json }: Awaited<ReturnType<typeof house>>) =>
+describe('the ledger of a verification that is watched', () => {
+  const used = async ({ json }: Awaited<ReturnType<typeof services>>) =>
     (await json('/v1/credits')).data as { credits_consumed: number; credits_held: number }
 
   test('have its result once, and its credit', async () => {
-    const home = await house({ plan: 'free' })
+    const home = await services({ plan: 'free' })
     await home.follow({ email: 'ann@a.test' })
-    await home.books.flushed()
+    await home.ledger.flushed()
     expect(await home.history()).toMatchObject([{ source: 'single', sandbox: 0 }])
     expect(await used(home)).toMatchObject({ credits_consumed: 1, credits_held: 0 })
   })
 
   test('give back what was set aside when its client goes away, and the question goes on', async () => {
-    const home = await house({ plan: 'free', engine: { script: silentFrom('RCPT') } })
+    const home = await services({ plan: 'free', engine: { script: silentFrom('RCPT') } })
     const response = await home.ask({ email: 'ann@a.test' })
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     await reader.read()
@@ -235,7 +235,7 @@ describe('the books of a verification that is watched', () => {
     await reader.cancel()
     await drainEventLoop()
     expect(stateOf(home.service).verifying).toBe(0)
-    await home.books.flushed()
+    await home.ledger.flushed()
     expect(await home.history()).toEqual([])
     expect(await used(home)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
     expect(home.mx.lines()).toContain('RCPT TO:<ann@a.test>')
@@ -247,7 +247,7 @@ describe('the books of a verification that is watched', () => {
   })
 
   test('give it back too when something fails inside, of which the client is told by an event', async () => {
-    const home = await house({ plan: 'free' })
+    const home = await services({ plan: 'free' })
     home.service.engine.verify = () => Promise.reject(new Error('a bug'))
     const events = await home.follow({ email: 'ann@a.test' })
     expect(events).toEqual([
@@ -267,7 +267,7 @@ describe('the books of a verification that is watched', () => {
         fields: expect.objectContaining({ code: 'server_error', stack: expect.any(String) }),
       }),
     )
-    await home.books.flushed()
+    await home.ledger.flushed()
     expect(await used(home)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
     expect(stateOf(home.service).verifying).toBe(0)
   })
@@ -277,18 +277,18 @@ describe('in the sandbox', () => {
   const headers = { 'X-EV-Sandbox': 'true' }
 
   test('the steps are those of the simulated result, and nobody is asked', async () => {
-    const { follow, zone, mx, history, books } = await house()
+    const { follow, zone, mx, history, ledger } = await services()
     const events = await follow({ email: 'catchall@example.com' }, { headers })
     expect(steps(events)).toEqual(['syntax', 'domain', 'server', 'line', 'result'])
     expect(events[1]?.data.text).toBe('Simulated: example.com has one mail server, mx.example.com.')
     expect(last(events)?.data).toMatchObject({ reason: 'catch_all', sandbox: true })
     expect([zone.asked, mx.dialled]).toEqual([[], []])
-    await books.flushed()
+    await ledger.flushed()
     expect(await history()).toMatchObject([{ sandbox: 1 }])
   })
 
   test('a simulated error is that error', async () => {
-    const { ask } = await house()
+    const { ask } = await services()
     const response = await ask({ email: 'error-timeout@example.com' }, { headers })
     expect(response.status).toBe(504)
     expect(await response.json()).toEqual({ error: 'timeout', message: 'Simulated timeout' })

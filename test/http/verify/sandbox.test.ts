@@ -4,7 +4,7 @@ import { createTestService, type RequestOptions } from '../../support/service.ts
 import { drainEventLoop } from '../../support/wait.ts'
 
 /** A service whose engine would be noticed, and requests to its sandbox. */
-async function house() {
+async function services() {
   const home = await createTestService()
   const request = (path: string, o: RequestOptions = {}) =>
     home.request(path, { ...o, headers: { 'X-EV-Sandbox': 'true', ...o.headers } })
@@ -25,7 +25,7 @@ describe('the sandbox of POST /v1/verify', () => {
   ])(
     '%s@… is %s with a score of %d',
     async (prefix, status, score, reason, valid, deliverable, risk) => {
-      const { verify, isUntouched } = await house()
+      const { verify, isUntouched } = await services()
       for (const local of [prefix, `${prefix}-test`, prefix.toUpperCase()]) {
         expect(await verify(`${local}@example.com`)).toMatchObject({
           ...{ status, score, reason, valid, deliverable, risk_level: risk, sandbox: true },
@@ -36,7 +36,7 @@ describe('the sandbox of POST /v1/verify', () => {
   )
 
   test('answers the union of the single result and the fields of the sandbox', async () => {
-    const { verify } = await house()
+    const { verify } = await services()
     const email = 'disposable-test@example.com'
     expect(await verify(email)).toEqual({
       email,
@@ -63,7 +63,7 @@ describe('the sandbox of POST /v1/verify', () => {
   })
 
   test('any other address gets a realistic result, the same each time', async () => {
-    const { verify } = await house()
+    const { verify } = await services()
     const statuses = new Set<unknown>()
     for (let n = 0; n < 40; n++) {
       const result = await verify(`person${n}@example.com`)
@@ -77,7 +77,7 @@ describe('the sandbox of POST /v1/verify', () => {
     ['timeout', 'timeout'],
     ['greylisted', 'greylisted'],
   ])('has no fourth status: %s@… is risky, and its class is unknown', async (prefix, reason) => {
-    const { verify } = await house()
+    const { verify } = await services()
     expect(await verify(`${prefix}@example.com`)).toMatchObject({
       ...{ status: 'risky', score: 40, class: 'unknown', risk_level: 'unknown', reason },
     })
@@ -86,7 +86,7 @@ describe('the sandbox of POST /v1/verify', () => {
   test.each(['', '?include=flags', '?include=evidence', '?include=flags,evidence'])(
     'has the same fields live: %j',
     async query => {
-      const { verify, json } = await house()
+      const { verify, json } = await services()
       for (const email of ['ann@a.test', 'zoe@a.test', 'valid@a.test', 'timeout@gone.test']) {
         const simulated = await verify(email, `/v1/verify${query}`)
         const live = await json(`/v1/verify${query}`, { body: { email } })
@@ -97,7 +97,7 @@ describe('the sandbox of POST /v1/verify', () => {
   )
 
   test('a text that is no address is refused as it is outside', async () => {
-    const { request } = await house()
+    const { request } = await services()
     const response = await request('/v1/verify', { body: { email: 'valid' } })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code: 'invalid_email' })
@@ -148,7 +148,7 @@ describe('POST /v1/verify outside the sandbox', () => {
 
 describe('the sandbox of POST /v1/verify/single', () => {
   test('answers the single result, marked', async () => {
-    const { verify } = await house()
+    const { verify } = await services()
     const result = await verify('valid@example.com', '/v1/verify/single')
     expect(result).toMatchObject({ reason: 'accepted_email', sandbox: true })
     expect(Object.keys(result)).toEqual([
@@ -158,7 +158,7 @@ describe('the sandbox of POST /v1/verify/single', () => {
   })
 
   test('needs a key as everywhere', async () => {
-    const { request } = await house()
+    const { request } = await services()
     const response = await request('/v1/verify/single', {
       key: null,
       body: { email: 'valid@a.test' },
@@ -167,9 +167,9 @@ describe('the sandbox of POST /v1/verify/single', () => {
   })
 
   test('is written into the history of the sandbox, and counts nowhere', async () => {
-    const { verify, settled, books, database } = await house()
+    const { verify, settled, ledger, database } = await services()
     await verify('valid@example.com', '/v1/verify/single')
-    await settled(books.flushed())
+    await settled(ledger.flushed())
     const rows = await database.db.selectFrom('verification').selectAll().execute()
     expect(rows).toEqual([
       expect.objectContaining({ email: 'valid@example.com', sandbox: 1, source: 'single' }),
@@ -185,7 +185,7 @@ describe.each(['/v1/verify', '/v1/verify/single'])('errors that %s simulates', p
     ['error-timeout', 504, { error: 'timeout', message: 'Simulated timeout' }],
     ['error-server', 500, { error: 'server_error', message: expect.any(String) }],
   ])('%s@… is %d with its own body and the headers of limits', async (prefix, status, body) => {
-    const { request, isUntouched, lines } = await house()
+    const { request, isUntouched, lines } = await services()
     const response = await request(path, { body: { email: `${prefix}@example.com` } })
     expect(response.status).toBe(status)
     expect(await response.json()).toEqual(body)
@@ -209,7 +209,7 @@ describe('X-EV-Sandbox-Delay', () => {
   const body = { email: 'valid@example.com' }
 
   test('holds the answer as long as it says', async () => {
-    const { request, clock } = await house()
+    const { request, clock } = await services()
     let isThere = false
     const asked = request('/v1/verify', { body, headers: { 'X-EV-Sandbox-Delay': '3000' } })
     void asked.then(() => {
@@ -224,7 +224,7 @@ describe('X-EV-Sandbox-Delay', () => {
   })
 
   test.each(['30001', '-1', '1.5', 'long', ''])('of %j is refused', async delay => {
-    const { request } = await house()
+    const { request } = await services()
     const response = await request('/v1/verify', { body, headers: { 'X-EV-Sandbox-Delay': delay } })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
@@ -243,7 +243,7 @@ describe('X-EV-Sandbox-Delay', () => {
 
 describe('lists in the sandbox', () => {
   test('a short one is answered at once, row by row, its errors as results', async () => {
-    const { request, isUntouched } = await house()
+    const { request, isUntouched } = await services()
     const emails = ['valid@a.test', 'invalid@a.test', 'error-server@a.test', 'error-auth@a.test']
     const response = await request('/v1/verify/bulk', { body: { emails } })
     expect(response.status).toBe(200)
@@ -256,7 +256,7 @@ describe('lists in the sandbox', () => {
   })
 
   test('a longer one, a batch and a single without waiting become jobs of the sandbox', async () => {
-    const { request, database, worker } = await house()
+    const { request, database, worker } = await services()
     const emails = Array.from({ length: 11 }, (_, n) => `valid${n}@a.test`)
     const asked: [string, object][] = [
       ['/v1/verify/bulk', { emails }],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { stateOf } from '../../../src/http/state.ts'
-import { watchApp } from '../../../src/http/watch/watch-app.ts'
+import { monitoringApp } from '../../../src/http/watch/watch-app.ts'
 import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -61,7 +61,7 @@ describe('metrics', () => {
       h.settled(h.request('/v1/verify/single', { body: { email: 'ann@a.test' }, headers }))
     await verify()
     await verify({ 'X-EV-Sandbox': 'true' })
-    await h.settled(h.books.flushed())
+    await h.settled(h.ledger.flushed())
     const text = await (await h.request('/metrics', LOCAL)).text()
     expect(text).toContain('ev_jobs 1')
     expect(text).toContain('ev_queue_entries{state="waiting"} 0')
@@ -74,7 +74,7 @@ describe('metrics', () => {
 
   test('tell of requests to webhooks, and of what is still to arrive', async () => {
     const status = () => ({ underWay: 3, delivered: 40, retried: 5, failed: 6 })
-    const h = await createTestService({ parts: { deliveries: { wake: () => {}, status } } })
+    const h = await createTestService({ deps: { deliveries: { wake: () => {}, status } } })
     const row = { event_id: 'evt_1', webhook_id: 'wh_1', kind: 'quota.warning', attempt: 0 }
     const states = ['pending', 'retry_scheduled', 'delivered', 'failed'] as const
     await h.database.db
@@ -99,7 +99,7 @@ describe('metrics', () => {
 
   test('are had with health on a port of their own, and nothing else there', async () => {
     const { service } = await createTestService()
-    const app = watchApp(service, stateOf(service).metrics)
+    const app = monitoringApp(service, stateOf(service).metrics)
     const local = { incoming: { socket: { remoteAddress: '127.0.0.1' } } }
     for (const path of ['/livez', '/readyz', '/health', '/metrics']) {
       expect([path, (await app.request(path, {}, local)).status]).toEqual([path, 200])

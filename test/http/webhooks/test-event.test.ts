@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { DAY } from '../../../src/base/clock.ts'
-import { createSeal } from '../../../src/base/seal.ts'
+import { createSecretBox } from '../../../src/base/seal.ts'
 import { codeOf } from '../../support/guarded-route.ts'
 import { countedRandom } from '../../support/random.ts'
 import { waitUntil } from '../../support/wait.ts'
@@ -132,9 +132,9 @@ describe('a test event', () => {
   })
 
   test('cannot be signed with a secret that cannot be read, and says so', async () => {
-    const seal = createSeal('another secret', countedRandom())
+    const secretBox = createSecretBox('another secret', countedRandom())
     const home = await endpoint()
-    const row = { secret: seal.seal('whsec_AAAA') }
+    const row = { secret: secretBox.secretBox('whsec_AAAA') }
     await home.database.db.updateTable('webhook').set(row).execute()
     const { data } = await home.json(`${home.path}/test`, POST)
     expect(data).toMatchObject({ status: 'failed', error: expect.stringMatching(/secret/) })

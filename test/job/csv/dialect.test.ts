@@ -232,7 +232,7 @@ test('whatever bytes come, a list is read to its end or refused as bad input', a
   )
   const input = fc.oneof(
     fc.uint8Array({ maxLength: 300 }),
-    fc.array(pieces, { maxLength: 60 }).map(parts => Uint8Array.from(bytes(parts.join('')))),
+    fc.array(pieces, { maxLength: 60 }).map(deps => Uint8Array.from(bytes(deps.join('')))),
   )
   const ends = { read: 0, refused: 0 }
   await fc.assert(

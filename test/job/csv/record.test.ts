@@ -187,7 +187,7 @@ test('well-formed text is read as csv-parse reads it', () => {
   const line = fc.array(fc.oneof(quoted, plain), { minLength: 2, maxLength: 4 })
   fc.assert(
     fc.property(fc.array(line, { minLength: 1, maxLength: 6 }), lines => {
-      const text = lines.map(parts => parts.join(',')).join('\n')
+      const text = lines.map(deps => deps.join(',')).join('\n')
       const theirs = parse(text, { relax_column_count: true, record_delimiter: '\n' })
       expect(cells(text)).toEqual(theirs)
     }),

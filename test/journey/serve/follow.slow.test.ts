@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient, EvConnectionError, type JobProgress } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../../src/world/world.ts'
 import { emptyFolder, towards } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 
@@ -10,13 +10,13 @@ import { type CliService, startService } from '../../support/cli-service.ts'
 const ROWS = 4_000
 const DOMAINS = Array.from({ length: 20 }, (_, n) => `d${n}.test`)
 
-let world: World
+let world: Simulator
 let service: CliService
 let key: string
 const home = emptyFolder()
 
 beforeAll(async () => {
-  world = await startWorld(SCENARIO)
+  world = await startSimulator(SCENARIO)
   service = await startService(home, towards(world))
   key = service.key
 })
@@ -29,7 +29,7 @@ afterAll(async () => {
 const SCENARIO: Scenario = {
   mailboxes: ['user*'],
   domains: Object.fromEntries(DOMAINS.map(name => [name, { mx: [[10, `mx.${name}`]] }])),
-  hosts: Object.fromEntries(DOMAINS.map(name => [`mx.${name}`, { temper: 'slow', ms: 20 }])),
+  hosts: Object.fromEntries(DOMAINS.map(name => [`mx.${name}`, { behavior: 'slow', ms: 20 }])),
 }
 
 const client = () => new EvClient({ apiKey: key, baseUrl: service.url })

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startScenarioProcess, type WorldProcess } from '../../../src/world/world-process.ts'
+import { type SimulatorProcess, startScenarioProcess } from '../../../src/world/world-process.ts'
 import { bareApi, templatesOf } from '../../http/contract/document.ts'
 import { schemaChecks } from '../../http/contract/schemas.ts'
 import { emptyFolder, towards } from '../../support/ev-process.ts'
@@ -14,7 +14,7 @@ import { type ServiceProcess, startService } from '../../support/service-process
 const ROOT = join(import.meta.dirname, '../../..')
 const hasCurl = spawnSync('curl', ['--version']).status === 0
 
-let world: WorldProcess
+let world: SimulatorProcess
 let service: ServiceProcess
 const home = emptyFolder()
 
@@ -31,7 +31,7 @@ afterAll(async () => {
 const SCENARIO: Scenario = {
   mailboxes: ['user'],
   domains: { 'example.com': { mx: [[10, 'mx.example.com']], a: ['127.20.0.9'] } },
-  hosts: { 'mx.example.com': { temper: 'polite' } },
+  hosts: { 'mx.example.com': { behavior: 'polite' } },
 }
 
 describe.skipIf(!hasCurl)('the README', () => {

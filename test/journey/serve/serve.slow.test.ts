@@ -92,9 +92,9 @@ describe('the sandbox', () => {
   test('answers within 50 ms where the machine has time', async () => {
     const tookMs: number[] = []
     for (let n = 0; n < 30; n++) {
-      const begunAt = performance.now()
+      const startedAt = performance.now()
       await client({ sandbox: true }).verify(`valid${n}@example.com`)
-      tookMs.push(performance.now() - begunAt)
+      tookMs.push(performance.now() - startedAt)
     }
     // The fastest: others may work on this machine at the same time.
     expect(Math.min(...tookMs)).toBeLessThan(50)

@@ -4,13 +4,13 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { type ClientOptions, EvClient } from '../../../src/client/client.ts'
 import { selfSigned } from '../../../src/world/host/certificate.ts'
-import { type Scenario, startWorld, type World } from '../../../src/world/world.ts'
+import { type Scenario, type Simulator, startSimulator } from '../../../src/world/world.ts'
 import { emptyFolder, towards } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 
 // A service over TLS with a mail world in place of the internet, started once for a test file.
 
-export let world: World
+export let world: Simulator
 export let service: CliService
 export const home = emptyFolder()
 let key: string
@@ -19,7 +19,7 @@ let key: string
 export function useService(): void {
   let before: string[] = []
   beforeAll(async () => {
-    world = await startWorld(SCENARIO)
+    world = await startSimulator(SCENARIO)
     const certificate = selfSigned('localhost')
     for (const part of ['cert', 'key'] as const) writeFileSync(join(home, part), certificate[part])
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(CONFIG))
@@ -98,15 +98,15 @@ const SCENARIO: Scenario = {
     ].map(mx),
   ),
   hosts: {
-    'mx.polite.test': { temper: 'polite' },
-    'mx.everything.test': { temper: 'catch-all' },
-    'mx.blocked.test': { temper: 'blocks-us' },
-    'mx.slow.test': { temper: 'slow', ms: 100 },
-    'mx.later.test': { temper: 'greylist', seconds: 3_600 },
+    'mx.polite.test': { behavior: 'polite' },
+    'mx.everything.test': { behavior: 'catch-all' },
+    'mx.blocked.test': { behavior: 'blocks-us' },
+    'mx.slow.test': { behavior: 'slow', ms: 100 },
+    'mx.later.test': { behavior: 'greylist', seconds: 3_600 },
     ...Object.fromEntries(
       domainsOfList.map((name, n) => [
         `mx.${name}`,
-        { temper: isOpen(n) ? 'catch-all' : 'polite' },
+        { behavior: isOpen(n) ? 'catch-all' : 'polite' },
       ]),
     ),
   },

@@ -13,7 +13,7 @@ import {
   type WebhookEvent,
 } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../../src/world/world.ts'
 import { emptyFolder, runEv, towards } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 import {
@@ -25,7 +25,7 @@ import {
 
 // Events as they leave the service and come in at a real receiver, whose name the DNS of the mail world knows.
 
-let world: World
+let world: Simulator
 let service: CliService
 let receiver: Receiver
 const home = emptyFolder()
@@ -34,7 +34,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   writeFileSync(join(home, 'ev.config.json'), JSON.stringify(CONFIG))
   writeFileSync(join(home, 'ca.pem'), receiver.ca)
-  world = await startWorld(SCENARIO)
+  world = await startSimulator(SCENARIO)
   const receivers = ['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem']
   service = await startService(home, [...towards(world), '--plan', 'team', ...receivers])
 })
@@ -69,7 +69,7 @@ const SCENARIO: Scenario = {
     'hook.example': { a: ['127.0.0.1'] },
     'inside.example': { a: ['10.0.0.7'] },
   },
-  hosts: { 'mx.polite.test': { temper: 'polite' } },
+  hosts: { 'mx.polite.test': { behavior: 'polite' } },
 }
 
 const FEW_CREDITS = 20

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BLOCKLISTS } from '../../../src/doctor/identity/blocklist-table.ts'
 import type { DomainPlan } from '../../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../../src/world/world.ts'
 import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
 
 // `ev doctor` as people start it, in worlds where all is well and where hardly anything is.
@@ -25,15 +25,15 @@ const tells = {
   reply: '250-{host} at your service, [{client}]\n250 PIPELINING',
 } as const
 
-let world: World
+let world: Simulator
 beforeAll(async () => {
-  world = await startWorld({
+  world = await startSimulator({
     domains: DOMAINS,
     hosts: {
-      'mx.one.test': { temper: 'polite', rules: [tells] },
-      'mx.two.test': { temper: 'polite', rules: [tells] },
-      'mx.hostile.test': { temper: 'blocks-us' },
-      'mx.dead.test': { temper: 'dead' },
+      'mx.one.test': { behavior: 'polite', rules: [tells] },
+      'mx.two.test': { behavior: 'polite', rules: [tells] },
+      'mx.hostile.test': { behavior: 'blocks-us' },
+      'mx.dead.test': { behavior: 'dead' },
     },
   })
 })

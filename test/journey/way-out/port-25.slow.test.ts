@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { WELL_KNOWN_EXCHANGERS } from '../../../src/probe/egress/knock.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/probe/egress/knock.ts'
 import type { DomainPlan } from '../../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../../src/world/world.ts'
 import { rowsIn } from '../../support/csv.ts'
 import { emptyFolder, type Ran, startEv, towards } from '../../support/ev-process.ts'
 import { type DroppingHost, startDroppingHost } from './dropping-host.ts'
@@ -17,12 +17,12 @@ const HINT = 'No mail server could be reached on port'
 const REJECTING = '127.99.0.2'
 
 let dropping: DroppingHost
-let dropped: World
-let rejected: World
+let dropped: Simulator
+let rejected: Simulator
 beforeAll(async () => {
   dropping = await startDroppingHost()
-  dropped = await startWorld(everybodyAt(dropping.ip))
-  rejected = await startWorld(everybodyAt(REJECTING))
+  dropped = await startSimulator(everybodyAt(dropping.ip))
+  rejected = await startSimulator(everybodyAt(REJECTING))
 })
 afterAll(async () => {
   dropping.close()
@@ -36,40 +36,40 @@ function everybodyAt(ip: string) {
     domains[`a${i}.test`] = { mx: [[10, `mx${i}.test`]] }
     domains[`mx${i}.test`] = { a: [ip] }
   }
-  for (const host of WELL_KNOWN_EXCHANGERS) domains[host] = { a: [ip] }
-  return { domains, hosts: { 'mx.open.test': { temper: 'polite' } } } as const
+  for (const host of REFERENCE_MX_HOSTS) domains[host] = { a: [ip] }
+  return { domains, hosts: { 'mx.open.test': { behavior: 'polite' } } } as const
 }
 
 /** All exchangers are at one address here, whose limit is not what is tested. */
-const settings = ({ dnsAddress }: World) => [
+const settings = ({ dnsAddress }: Simulator) => [
   ...towards({ dnsAddress, smtpPort: dropping.port }),
   ...['--sessions-per-operator', '200'],
 ]
 
 /** Runs a list of so many domains, and tells how long it took to the notice and to the end, in ms. */
-async function bulk(world: World, { length = COUNT, flags = [] as string[] } = {}) {
+async function bulk(world: Simulator, { length = COUNT, flags = [] as string[] } = {}) {
   const home = emptyFolder()
   const rows = Array.from({ length }, (_, i) => `ann@a${i}.test`)
   writeFileSync(join(home, 'list.csv'), `email\n${rows.join('\n')}\n`)
-  const begunAt = performance.now()
+  const startedAt = performance.now()
   const files = ['list.csv', '-o', 'out.csv', '--data-dir', 'data']
   const args = ['bulk', ...files, ...settings(world), ...flags]
   const { child, ended } = startEv(args, { home })
   let noticeMs = Number.POSITIVE_INFINITY
   child.stderr?.on('data', (text: string) => {
-    if (text.includes(NOTICE)) noticeMs = Math.min(noticeMs, performance.now() - begunAt)
+    if (text.includes(NOTICE)) noticeMs = Math.min(noticeMs, performance.now() - startedAt)
   })
   const ran = await ended
   return {
     ...ran,
     noticeMs,
-    endMs: performance.now() - begunAt,
+    endMs: performance.now() - startedAt,
     rows: rowsIn(join(home, 'out.csv')),
   }
 }
 
 /** Exchangers whose addresses were looked up: no others were dialled. */
-const called = (world: World) =>
+const called = (world: Simulator) =>
   [...world.counters().dns.questions.keys()].filter(question => /^mx\d+\.test A$/.test(question))
 
 const count = ({ stderr }: Ran, text: string) => stderr.split(text).length - 1
@@ -111,7 +111,7 @@ describe('a list of a thousand domains', () => {
 
 test('a list that ends before anything is sure gives a hint', async () => {
   // Where the well-known exchangers are not to be found, a few hosts are no proof.
-  const world = await startWorld({
+  const world = await startSimulator({
     domains: { 'a0.test': { mx: [[10, 'mx0.test']] }, 'mx0.test': { a: [REJECTING] } },
     hosts: {},
   })
@@ -122,7 +122,7 @@ test('a list that ends before anything is sure gives a hint', async () => {
 })
 
 describe.concurrent('ev verify', () => {
-  const verify = (world: World, ...args: string[]) =>
+  const verify = (world: Simulator, ...args: string[]) =>
     startEv(['verify', ...args, ...settings(world)], { home: emptyFolder() }).ended
 
   test('of several addresses says it once, and does not wait for each', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { type Log, silentLog } from '../../../src/base/log.ts'
-import { WELL_KNOWN_EXCHANGERS } from '../../../src/probe/egress/knock.ts'
-import type { Question } from '../../../src/probe/plan.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/probe/egress/knock.ts'
+import type { ProbeTarget } from '../../../src/probe/plan.ts'
 import type { Dial, Target } from '../../../src/smtp/dial.ts'
 import { refused } from '../../support/mx.ts'
 import { ask, createTestProber, nameOf, TIMEOUTS } from '../../support/prober.ts'
@@ -19,18 +19,17 @@ const EXCHANGERS: Record<string, ZoneEntry> = Object.fromEntries(
   HOSTS.map((host, i) => [host, { A: [`192.0.2.${i}`] }]),
 )
 const WELL_KNOWN: Record<string, ZoneEntry> = Object.fromEntries(
-  WELL_KNOWN_EXCHANGERS.map((host, i) => [host, { A: [`198.51.100.${i + 1}`] }]),
+  REFERENCE_MX_HOSTS.map((host, i) => [host, { A: [`198.51.100.${i + 1}`] }]),
 )
-const isWellKnown = ({ host }: Target) =>
-  (WELL_KNOWN_EXCHANGERS as readonly string[]).includes(host)
+const isWellKnown = ({ host }: Target) => (REFERENCE_MX_HOSTS as readonly string[]).includes(host)
 
 /** Each domain has exchangers of its own. */
-const question = (number: number): Question => ask(`ann@a${number}.test`, [`mx${number}.test`])
+const question = (number: number): ProbeTarget => ask(`ann@a${number}.test`, [`mx${number}.test`])
 const questions = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => question(from + i))
 
 /** A house whose street can be changed: what becomes of each dial, and of the well-known exchangers. */
-function street(
+function network(
   fate: (to: Target) => Fate,
   options: { wellKnown?: Fate | 'unheard-of'; zone?: Record<string, ZoneEntry> } = {},
 ) {
@@ -64,8 +63,8 @@ function street(
     }),
   })
   /** One walk for each question, all at the same time. */
-  const together = (all: readonly Question[], single = false) =>
-    all.map(one => home.begin([one], { patienceMs: MINUTE, single }))
+  const together = (all: readonly ProbeTarget[], single = false) =>
+    all.map(one => home.begin([one], { timeoutMs: MINUTE, single }))
   return {
     ...home,
     lot,
@@ -102,7 +101,7 @@ const NOTICE = /^No mail server can be reached on port 25 from here.*ev doctor/
 
 describe('a street where nobody answers', () => {
   test('is closed after seven seconds: dials under way end, and nobody else is dialled', async () => {
-    const { together, pass, dials, knocks, notices, begin, clock } = street(allSilent)
+    const { together, pass, dials, knocks, notices, begin, clock } = network(allSilent)
     const first = together(questions(0, 200))
     await pass(3 * SECOND - 1)
     expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 200, knocks: 0 })
@@ -127,7 +126,7 @@ describe('a street where nobody answers', () => {
   })
 
   test('is closed for a single address as for a list, whichever dial it is under way', async () => {
-    const { together, pass, begin, zone } = street(allSilent)
+    const { together, pass, begin, zone } = network(allSilent)
     const [single] = together([ask('ann@a0.test', ['mx0.test', 'mx9.test'])], true)
     const list = begin([question(1)])
     await pass(3 * SECOND)
@@ -137,14 +136,14 @@ describe('a street where nobody answers', () => {
       expect(walk?.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
     }
     expect(zone.asked).not.toContain('A mx9.test')
-    const alone = street(allSilent)
+    const alone = network(allSilent)
     const second = alone.begin([question(0)])
     await alone.pass(TIMEOUTS.connectMs + 7 * SECOND)
     expect(second.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
   })
 
   test('is closed for one who waits for a single address too, who hears it at once', async () => {
-    const { together, pass, single, dials } = street(allSilent)
+    const { together, pass, single, dials } = network(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND)
     const { told } = await single(question(2))
@@ -155,7 +154,7 @@ describe('a street where nobody answers', () => {
   })
 
   test('is open again with the first that opens, half a minute later; that is said, and all goes on', async () => {
-    const { together, pass, lot, begin, dials, knocks, notices } = street(allSilent)
+    const { together, pass, lot, begin, dials, knocks, notices } = network(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND)
     lot.fate = () => 'opens'
@@ -172,7 +171,7 @@ describe('a street where nobody answers', () => {
   })
 
   test('is open again when a well-known exchanger opens, though the one asked for is down', async () => {
-    const { together, pass, lot, begin, notices } = street(allSilent)
+    const { together, pass, lot, begin, notices } = network(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND + CLOSED_MS)
     lot.wellKnown = 'opens'
@@ -184,7 +183,7 @@ describe('a street where nobody answers', () => {
   })
 
   test('is tried again by one dial each half minute, and not complained of twice', async () => {
-    const { together, pass, dials, knocks, notices } = street(allSilent)
+    const { together, pass, dials, knocks, notices } = network(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND + CLOSED_MS)
     const again = together(questions(2, 50))
@@ -201,7 +200,7 @@ describe('a street where nobody answers', () => {
   })
 
   test('may be full of refusals instead: a firewall that rejects', async () => {
-    const { single, together, pass, notices } = street(allRefused, { wellKnown: 'refused' })
+    const { single, together, pass, notices } = network(allRefused, { wellKnown: 'refused' })
     await single(question(0))
     expect(notices).toEqual([])
     together([question(1)])
@@ -210,7 +209,7 @@ describe('a street where nobody answers', () => {
   })
 
   test('beyond which nobody knows the well-known exchangers is closed after five sets of exchangers', async () => {
-    const { together, pass, notices } = street(allSilent, { wellKnown: 'unheard-of' })
+    const { together, pass, notices } = network(allSilent, { wellKnown: 'unheard-of' })
     together(questions(0, 4))
     await pass(9 * SECOND)
     expect(notices).toEqual([])
@@ -223,8 +222,8 @@ describe('a street where nobody answers', () => {
   })
 
   test('counts the well-known exchangers only where two of them have a public address', async () => {
-    const [first = '', second = ''] = WELL_KNOWN_EXCHANGERS
-    const one = street(allSilent, {
+    const [first = '', second = ''] = REFERENCE_MX_HOSTS
+    const one = network(allSilent, {
       wellKnown: 'unheard-of',
       zone: { [first]: { A: ['198.51.100.1'] }, [second]: { A: ['127.0.0.1'] } },
     })
@@ -238,7 +237,7 @@ describe('a street where nobody answers', () => {
 
 describe('a street where somebody answers', () => {
   test('needs no question for an hour, whoever else is down', async () => {
-    const { begin, together, pass, lot, knocks } = street(() => 'opens')
+    const { begin, together, pass, lot, knocks } = network(() => 'opens')
     await begin([question(0)]).end()
     lot.fate = allSilent
     const down = together(questions(1, 20))
@@ -254,7 +253,7 @@ describe('a street where somebody answers', () => {
   })
 
   test('makes forget who was down before', async () => {
-    const { together, begin, pass, lot, knocks } = street(allSilent)
+    const { together, begin, pass, lot, knocks } = network(allSilent)
     together([question(0)])
     await pass(9 * SECOND)
     lot.fate = () => 'opens'
@@ -267,7 +266,7 @@ describe('a street where somebody answers', () => {
   })
 
   test('while the well-known exchangers are tried is not closed', async () => {
-    const { together, pass, lot, notices } = street(allSilent)
+    const { together, pass, lot, notices } = network(allSilent)
     together(questions(0, 3))
     await pass(5 * SECOND)
     lot.fate = () => 'opens'
@@ -278,7 +277,7 @@ describe('a street where somebody answers', () => {
   })
 
   test('may be a well-known exchanger: then the others are down each for itself, after its whole time', async () => {
-    const { together, pass, knocks, notices, mx } = street(allSilent, { wellKnown: 'opens' })
+    const { together, pass, knocks, notices, mx } = network(allSilent, { wellKnown: 'opens' })
     const walks = together(questions(0, 3))
     await pass(3 * SECOND)
     expect(knocks()).toBe(5)
@@ -298,9 +297,9 @@ describe('a street where somebody answers', () => {
   })
 
   test('is asked at one address of each family', async () => {
-    const [first = '', second = ''] = WELL_KNOWN_EXCHANGERS
+    const [first = '', second = ''] = REFERENCE_MX_HOSTS
     const both = { A: ['198.51.100.1', '198.51.100.2'], AAAA: ['2001:db8::1', '2001:db8::2'] }
-    const { together, pass, knocks, notices } = street(
+    const { together, pass, knocks, notices } = network(
       ({ ip }) => (ip === '2001:db8::1' ? 'opens' : 'silent'),
       { wellKnown: 'unheard-of', zone: { [first]: both, [second]: both } },
     )
@@ -312,7 +311,7 @@ describe('a street where somebody answers', () => {
   })
 
   test('is enough: the others of the well-known ones are given up', async () => {
-    const { together, pass, knocks, hanging } = street(
+    const { together, pass, knocks, hanging } = network(
       ({ ip }) => (ip === '198.51.100.1' ? 'opens' : 'silent'),
       { wellKnown: 'unheard-of', zone: WELL_KNOWN },
     )
@@ -324,26 +323,26 @@ describe('a street where somebody answers', () => {
 
 describe('whether the way is closed for more than a moment', () => {
   test('is not known before it was closed twice', async () => {
-    const { together, pass, prober } = street(allSilent)
+    const { together, pass, prober } = network(allSilent)
     together(questions(0, 2))
     await pass(3 * SECOND - 1)
-    expect(prober.doubtMs).toBeNull()
+    expect(prober.uncertainForMs).toBeNull()
     await pass(1)
-    expect(prober.doubtMs).toBe(2 * SECOND)
+    expect(prober.uncertainForMs).toBe(2 * SECOND)
     await pass(4 * SECOND)
-    expect(prober.doubtMs).toBe(CLOSED_MS)
+    expect(prober.uncertainForMs).toBe(CLOSED_MS)
     await pass(CLOSED_MS)
     // Somebody has to try.
-    expect(prober.doubtMs).toBeNull()
+    expect(prober.uncertainForMs).toBeNull()
     together([question(2)])
     await pass(0)
-    expect(prober.doubtMs).toBe(2 * SECOND)
+    expect(prober.uncertainForMs).toBe(2 * SECOND)
     await pass(4 * SECOND)
-    expect(prober.doubtMs).toBeNull()
+    expect(prober.uncertainForMs).toBeNull()
   })
 
   test('is known when it opens; then those who seemed down are asked again', async () => {
-    const { together, pass, prober, lot, begin } = street(allRefused)
+    const { together, pass, prober, lot, begin } = network(allRefused)
     const [first] = together(questions(0, 1))
     await pass(5 * SECOND)
     expect(first?.only()).toMatchObject({ answer: { why: 'connect' } })
@@ -351,31 +350,31 @@ describe('whether the way is closed for more than a moment', () => {
     await pass(CLOSED_MS)
     const walk = await begin([question(1)]).end()
     expect(walk.answers()).toEqual(['ann@a1.test rejected/no-mailbox'])
-    expect(prober.doubtMs).toBeNull()
+    expect(prober.uncertainForMs).toBeNull()
     const again = await begin([question(0)]).end()
     expect(again.answers()).toEqual(['ann@a0.test rejected/no-mailbox'])
   })
 
   test('is not waited for where it cannot be found out', async () => {
-    const { together, pass, prober } = street(allSilent, { wellKnown: 'unheard-of' })
+    const { together, pass, prober } = network(allSilent, { wellKnown: 'unheard-of' })
     together(questions(0, 2))
     await pass(3 * SECOND)
-    expect(prober.doubtMs).toBe(2 * SECOND)
+    expect(prober.uncertainForMs).toBe(2 * SECOND)
     await pass(3 * SECOND)
-    expect(prober.doubtMs).toBeNull()
+    expect(prober.uncertainForMs).toBeNull()
   })
 })
 
 describe('what tells nothing of the way out', () => {
   test('one call at a domain, however many addresses of it refuse us', async () => {
     const zone = { 'mx0.test': { A: Array.from({ length: 5 }, (_, i) => `192.0.2.${i}`) } }
-    const { single, dials, knocks } = street(allRefused, { zone })
+    const { single, dials, knocks } = network(allRefused, { zone })
     await single(question(0))
     expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 5, knocks: 0 })
   })
 
   test('a dial that we end ourselves before it had its time', async () => {
-    const { together, pass, knocks } = street(allSilent)
+    const { together, pass, knocks } = network(allSilent)
     const walks = together(questions(0, 20))
     await pass(3 * SECOND - 1)
     for (const walk of walks) walk.abort()
@@ -384,7 +383,7 @@ describe('what tells nothing of the way out', () => {
   })
 
   test('but a dial that had its time counts, whoever ends it', async () => {
-    const { together, pass, knocks } = street(allSilent)
+    const { together, pass, knocks } = network(allSilent)
     const walks = together(questions(0, 2))
     await pass(3 * SECOND)
     for (const walk of walks) walk.abort()
@@ -393,7 +392,7 @@ describe('what tells nothing of the way out', () => {
 })
 
 test('who leaves does not wait for the well-known exchangers', async () => {
-  const { begin, clock, knocks, notices, prober, pass } = street(allRefused)
+  const { begin, clock, knocks, notices, prober, pass } = network(allRefused)
   await begin(questions(0, 2)).end()
   expect({ knocks: knocks(), pending: clock.pending }).toEqual({ knocks: 5, pending: 1 })
   await prober.close()
@@ -405,7 +404,7 @@ test('who leaves does not wait for the well-known exchangers', async () => {
 
 describe('since when nobody can be reached', () => {
   test('is told from the moment on at which the way closed, until it opens', async () => {
-    const { together, pass, prober, clock, lot, begin } = street(allSilent)
+    const { together, pass, prober, clock, lot, begin } = network(allSilent)
     expect(prober.closedSince).toBeNull()
     together(questions(0, 2))
     await pass(7 * SECOND)

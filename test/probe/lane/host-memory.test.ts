@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
-import { HostMemory } from '../../../src/probe/lane/host-memory.ts'
-import { silent } from '../../../src/probe/lane/outcome.ts'
+import { HostHealth } from '../../../src/probe/lane/host-memory.ts'
+import { noResponse } from '../../../src/probe/lane/outcome.ts'
 import { fakeClock } from '../../support/clock.ts'
 
-const REFUSED = silent('connect', 'connect', 'ECONNREFUSED')
-const TIMEOUT = silent('timeout', 'greeting', 'no greeting')
+const REFUSED = noResponse('connect', 'connect', 'ECONNREFUSED')
+const TIMEOUT = noResponse('timeout', 'greeting', 'no greeting')
 
 function memory() {
   const clock = fakeClock()
-  return { clock, hosts: new HostMemory(clock) }
+  return { clock, hosts: new HostHealth(clock) }
 }
 
 describe('exchangers', () => {
   test('are down after two failures, and the last one is what is told', () => {
     const { hosts } = memory()
     hosts.failed('mx.test', REFUSED)
-    expect(hosts.downAnswer('mx.test')).toBeNull()
+    expect(hosts.cachedFailure('mx.test')).toBeNull()
     hosts.failed('mx.test', TIMEOUT)
-    expect(hosts.downAnswer('mx.test')).toEqual(TIMEOUT)
-    expect(hosts.downAnswer('other.test')).toBeNull()
+    expect(hosts.cachedFailure('mx.test')).toEqual(TIMEOUT)
+    expect(hosts.cachedFailure('other.test')).toBeNull()
   })
 
   test('are up again after a minute, and then two more failures are needed', async () => {
@@ -28,11 +28,11 @@ describe('exchangers', () => {
     await clock.advance(MINUTE / 2)
     hosts.failed('mx.test', REFUSED)
     await clock.advance(MINUTE - 1)
-    expect(hosts.downAnswer('mx.test')).toEqual(REFUSED)
+    expect(hosts.cachedFailure('mx.test')).toEqual(REFUSED)
     await clock.advance(2)
-    expect(hosts.downAnswer('mx.test')).toBeNull()
+    expect(hosts.cachedFailure('mx.test')).toBeNull()
     hosts.failed('mx.test', REFUSED)
-    expect(hosts.downAnswer('mx.test')).toBeNull()
+    expect(hosts.cachedFailure('mx.test')).toBeNull()
   })
 
   test('are up again when it was no fault of theirs', () => {
@@ -40,15 +40,15 @@ describe('exchangers', () => {
     hosts.failed('mx.test', REFUSED)
     hosts.failed('mx.test', REFUSED)
     hosts.forgive()
-    expect(hosts.downAnswer('mx.test')).toBeNull()
+    expect(hosts.cachedFailure('mx.test')).toBeNull()
   })
 
   test('reached in between are not down', () => {
     const { hosts } = memory()
     hosts.failed('mx.test', REFUSED)
-    hosts.reached('mx.test')
+    hosts.markReachable('mx.test')
     hosts.failed('mx.test', REFUSED)
-    expect(hosts.downAnswer('mx.test')).toBeNull()
+    expect(hosts.cachedFailure('mx.test')).toBeNull()
   })
 })
 
@@ -56,33 +56,35 @@ describe('TLS', () => {
   test('is wanted by policy where nothing is known', () => {
     const { hosts } = memory()
     expect(
-      ['always', 'demanded', 'never'].map(policy => hosts.wantsTls('mx.test', policy as 'always')),
+      ['always', 'demanded', 'never'].map(policy =>
+        hosts.requiresTls('mx.test', policy as 'always'),
+      ),
     ).toEqual([true, false, false])
   })
 
   test('demanded is wanted for an hour, but never against the policy', async () => {
     const { hosts, clock } = memory()
     hosts.demandsTls('mx.test')
-    expect(hosts.wantsTls('mx.test', 'demanded')).toBe(true)
-    expect(hosts.wantsTls('mx.test', 'never')).toBe(false)
-    expect(hosts.wantsTls('other.test', 'demanded')).toBe(false)
+    expect(hosts.requiresTls('mx.test', 'demanded')).toBe(true)
+    expect(hosts.requiresTls('mx.test', 'never')).toBe(false)
+    expect(hosts.requiresTls('other.test', 'demanded')).toBe(false)
     await clock.advance(HOUR + 1)
-    expect(hosts.wantsTls('mx.test', 'demanded')).toBe(false)
+    expect(hosts.requiresTls('mx.test', 'demanded')).toBe(false)
   })
 
   test('that fails is left out for an hour', async () => {
     const { hosts, clock } = memory()
     expect(hosts.tlsFailed('mx.test')).toBe(true)
-    expect(hosts.wantsTls('mx.test', 'always')).toBe(false)
+    expect(hosts.requiresTls('mx.test', 'always')).toBe(false)
     await clock.advance(HOUR + 1)
-    expect(hosts.wantsTls('mx.test', 'always')).toBe(true)
+    expect(hosts.requiresTls('mx.test', 'always')).toBe(true)
   })
 
   test('that fails where it is demanded cannot be left out', () => {
     const { hosts } = memory()
     hosts.demandsTls('mx.test')
     expect(hosts.tlsFailed('mx.test')).toBe(false)
-    expect(hosts.wantsTls('mx.test', 'demanded')).toBe(true)
+    expect(hosts.requiresTls('mx.test', 'demanded')).toBe(true)
   })
 })
 

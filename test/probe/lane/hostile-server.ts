@@ -22,7 +22,7 @@ export class Dice {
     return Math.floor(this.roll() * limit)
   }
 
-  chance(share: number): boolean {
+  entropy(share: number): boolean {
     return this.roll() < share
   }
 
@@ -37,7 +37,7 @@ export function steppedClock() {
   let timers: { dueAt: number; callback: () => void }[] = []
   return {
     now: () => ticks,
-    ticks: () => ticks,
+    monotonicNow: () => ticks,
     after(delayMs: number, callback: () => void) {
       const timer = { dueAt: ticks + Math.max(0, delayMs), callback }
       timers.push(timer)
@@ -87,7 +87,7 @@ export class HostileServer extends EventEmitter implements Trace {
     this.#malice = dice.one([0, 0.02, 0.1, 0.3])
     // As a socket does, it waits until somebody listens.
     this.once('newListener', () =>
-      this.#say(dice.chance(0.95) ? '220 mx.test ESMTP\r\n' : this.#anyReply()),
+      this.#say(dice.entropy(0.95) ? '220 mx.test ESMTP\r\n' : this.#anyReply()),
     )
   }
 
@@ -105,7 +105,7 @@ export class HostileServer extends EventEmitter implements Trace {
     for (const line of lines) {
       this.lines.push(line)
       this.#say(this.#replyTo(line))
-      if (line === 'QUIT' && this.#dice.chance(0.9)) this.#later(() => this.destroy())
+      if (line === 'QUIT' && this.#dice.entropy(0.9)) this.#later(() => this.destroy())
     }
     return true
   }
@@ -125,26 +125,26 @@ export class HostileServer extends EventEmitter implements Trace {
 
   #replyTo(line: string): string {
     const dice = this.#dice
-    const honest = !dice.chance(this.#malice)
-    if (!honest && dice.chance(0.5)) return this.#anyReply()
+    const honest = !dice.entropy(this.#malice)
+    if (!honest && dice.entropy(0.5)) return this.#anyReply()
     if (/^(EHLO|HELO)/.test(line)) return this.#hello()
     if (line.startsWith('STARTTLS'))
       return dice.one(['220 go on\r\n', '454 4.7.0 no\r\n', '220 a\r\n250 b\r\n'])
     if (line.startsWith('RCPT')) return dice.one(RCPT_REPLIES)
-    return dice.chance(0.93) ? '250 2.0.0 Ok\r\n' : dice.one(RCPT_REPLIES)
+    return dice.entropy(0.93) ? '250 2.0.0 Ok\r\n' : dice.one(RCPT_REPLIES)
   }
 
   #hello(): string {
     const offers = ['PIPELINING', 'STARTTLS', 'SMTPUTF8', 'SIZE 1000'].filter(() =>
-      this.#dice.chance(0.6),
+      this.#dice.entropy(0.6),
     )
     return `${['250-mx.test', ...offers.map(offer => `250-${offer}`)].join('\r\n')}\r\n250 HELP\r\n`
   }
 
   #anyReply(): string {
     const dice = this.#dice
-    if (dice.chance(0.3)) return dice.one(NONSENSE)
-    const code = dice.chance(0.2)
+    if (dice.entropy(0.3)) return dice.one(NONSENSE)
+    const code = dice.entropy(0.2)
       ? dice.below(1_100)
       : dice.one([220, 250, 251, 354, 421, 450, 452, 500, 550, 554])
     const lines = Array.from({ length: 1 + dice.below(3) }, () => dice.one(TEXTS))
@@ -156,8 +156,8 @@ export class HostileServer extends EventEmitter implements Trace {
   /** Hands over a reply, or what malice makes of it. */
   #say(text: string): void {
     const dice = this.#dice
-    if (!dice.chance(this.#malice)) {
-      this.#emit(text, dice.chance(0.02) ? dice.below(5_000) : 0)
+    if (!dice.entropy(this.#malice)) {
+      this.#emit(text, dice.entropy(0.02) ? dice.below(5_000) : 0)
       return
     }
     const trick = dice.below(12)

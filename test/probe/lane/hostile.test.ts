@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { isFault, parseAddress } from '../../../src/address/address.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import type { Resolver } from '../../../src/dns/resolver.ts'
-import type { Probed } from '../../../src/probe/lane/lane.ts'
-import { Places } from '../../../src/probe/places.ts'
-import type { Question } from '../../../src/probe/plan.ts'
-import { Prober } from '../../../src/probe/probe.ts'
+import type { ProbeResult } from '../../../src/probe/lane/lane.ts'
+import { ConnectionSemaphore } from '../../../src/probe/places.ts'
+import type { ProbeTarget } from '../../../src/probe/plan.ts'
+import { EgressProber } from '../../../src/probe/probe.ts'
 import { ROW, TIMEOUTS } from '../../support/prober.ts'
 import { runs } from '../../support/property.ts'
 import { countedRandom } from '../../support/random.ts'
@@ -37,13 +37,13 @@ function place() {
   let walk = newWalk(0)
   const dial = {
     connect: async () => {
-      if (walk.dice.chance(0.05)) throw new Error('ECONNREFUSED')
+      if (walk.dice.entropy(0.05)) throw new Error('ECONNREFUSED')
       const server = new HostileServer(new Dice(walk.dice.below(2 ** 32)), clock)
       walk.traces.push(server)
       return server.asSocket()
     },
     secure: async () => {
-      if (walk.dice.chance(0.3)) throw new Error('handshake failure')
+      if (walk.dice.entropy(0.3)) throw new Error('handshake failure')
       const server = walk.traces.at(-1) as HostileServer
       server.beginTls()
       return server.asSocket()
@@ -58,12 +58,12 @@ function place() {
     isPublic: () => true,
     smtpPort: 25,
     timeouts: TIMEOUTS,
-    places: new Places(200),
+    connectionSlots: new ConnectionSemaphore(200),
     get startTls() {
       return walk.startTls
     },
   }
-  const prober = new Prober(world, () => walk.row)
+  const prober = new EgressProber(world, () => walk.row)
   return {
     clock,
     /** Begins the walk of a seed; the one before must have ended. */
@@ -72,14 +72,14 @@ function place() {
       const { dice, told, questions } = walk
       const mine = walk
       const abort = new AbortController()
-      if (dice.chance(0.05)) clock.after(dice.below(60_000), () => abort.abort())
+      if (dice.entropy(0.05)) clock.after(dice.below(60_000), () => abort.abort())
       prober
         .probe({ name: `op${seed}.test`, title: '', truth: 'tells' }, questions, {
           signal: abort.signal,
           drain: abort.signal,
-          single: dice.chance(0.4),
-          patienceMs: 2_000,
-          dialogue: dice.chance(0.1),
+          single: dice.entropy(0.4),
+          timeoutMs: 2_000,
+          dialogue: dice.entropy(0.1),
           onProbed: (question, probed) => told.push({ question, probed }),
         })
         .catch(error => {
@@ -106,7 +106,7 @@ function newWalk(seed: number) {
       { preference: 20, host: `mx2.${seed}.test` },
     ],
   } as const
-  const known = dice.chance(0.1) ? dice.chance(0.5) : null
+  const known = dice.entropy(0.1) ? dice.entropy(0.5) : null
   return {
     seed,
     dice,
@@ -117,13 +117,13 @@ function newWalk(seed: number) {
       recipientsPerSession: dice.one([1, 3, 20]),
       unknownStreakMax: dice.one([1, 3, 20]),
     },
-    questions: LOCALS.filter(() => dice.chance(0.5)).map(start => {
+    questions: LOCALS.filter(() => dice.entropy(0.5)).map(start => {
       const address = parseAddress(`${start}${seed}.test`)
       if (isFault(address)) throw new Error(start)
-      return { address, route, catchAll: known, accepted: null } as Question
+      return { address, route, catchAll: known, accepted: null } as ProbeTarget
     }),
     traces: [] as HostileServer[],
-    told: [] as { question: Question; probed: Probed }[],
+    told: [] as { question: ProbeTarget; probed: ProbeResult }[],
     finished: false,
     failed: null as unknown,
     steps: 0,
@@ -211,10 +211,10 @@ describe('hostile reply streams', () => {
     const note = (error: unknown) => unhandled.push(error)
     process.on('unhandledRejection', note)
     const count: Record<string, number> = {}
-    const places = Array.from({ length: TOGETHER }, place)
+    const connectionSlots = Array.from({ length: TOGETHER }, place)
     let streams = 0
     for (let seed = 1; streams < STREAMS; seed += TOGETHER) {
-      const walks = places.map((place, i) => ({ place, walk: place.begin(seed + i) }))
+      const walks = connectionSlots.map((place, i) => ({ place, walk: place.begin(seed + i) }))
       for (let open = walks; open.length > 0; open = open.filter(({ walk }) => !walk.finished)) {
         await setImmediate()
         for (const { place, walk } of open) {
@@ -234,7 +234,7 @@ describe('hostile reply streams', () => {
       }
     }
     // What servers still wanted to say, and our own timers if one was left.
-    for (const { clock } of places) while (clock.step());
+    for (const { clock } of connectionSlots) while (clock.step());
     await setImmediate()
     process.off('unhandledRejection', note)
     expect(unhandled).toEqual([])

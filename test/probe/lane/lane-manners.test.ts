@@ -65,8 +65,8 @@ describe('a refusal of us', () => {
     await home.clock.advance(5 * MINUTE)
     said = LISTED
     await home.run(['ann@a.test'])
-    home.prober.pace('mx.test').throttled(null)
-    expect(home.prober.pace('mx.test').readyInMs).toBe(10 * MINUTE)
+    home.prober.rateController('mx.test').throttled(null)
+    expect(home.prober.rateController('mx.test').readyInMs).toBe(10 * MINUTE)
   })
 
   test('at three recipients in a row is the domain’s: each is answered once, and nobody else there is asked', async () => {
@@ -97,7 +97,7 @@ describe('a refusal of us', () => {
     const walk = await home.run(domains)
     expect(home.recipients()).toEqual(domains.slice(0, 3))
     expect(walk.told.map(({ probed }) => probed.asked)).toEqual([true, true, true, false])
-    expect(home.prober.pace('mx.test').isRefused).toBe(true)
+    expect(home.prober.rateController('mx.test').isRefused).toBe(true)
   })
 
   test('at several domains with one that answers in between is not the operator’s', async () => {
@@ -107,7 +107,7 @@ describe('a refusal of us', () => {
     const domains = ['b.test', 'c.test', 'd.test', 'e.test', 'f.test'].map(name => `ann@${name}`)
     await home.run(domains)
     expect(home.recipients()).toEqual(domains)
-    expect(home.prober.pace('mx.test').isRefused).toBe(false)
+    expect(home.prober.rateController('mx.test').isRefused).toBe(false)
   })
 
   test('by policy counts for the operator once three domains have refused three recipients each', async () => {
@@ -115,15 +115,15 @@ describe('a refusal of us', () => {
     const home = createTestProber(toRecipients(() => policy))
     const domains = ['b.test', 'c.test', 'd.test', 'e.test']
     await home.run(domains.flatMap(domain => people(2, domain)))
-    expect(home.prober.pace('mx.test').isRefused).toBe(false)
+    expect(home.prober.rateController('mx.test').isRefused).toBe(false)
     await home.run(domains.flatMap(domain => people(1, domain)))
-    expect(home.prober.pace('mx.test').isRefused).toBe(true)
+    expect(home.prober.rateController('mx.test').isRefused).toBe(true)
   })
 
   test('that is a demand for a log-in is never the operator’s', async () => {
     const home = createTestProber(toRecipients(() => '530 5.7.0 Authentication required'))
     for (const domain of ['b.test', 'c.test', 'd.test']) await home.run(people(4, domain))
-    expect(home.prober.pace('mx.test').isRefused).toBe(false)
+    expect(home.prober.rateController('mx.test').isRefused).toBe(false)
     expect((await home.run(['zoe@b.test'])).only().asked).toBe(false)
     expect((await home.run(['zoe@e.test'])).only().asked).toBe(true)
   })
@@ -203,7 +203,7 @@ describe('unknown users in a row', () => {
 
   test('bring a pause, after which the next are asked', async () => {
     const home = createTestProber(knows(), { row })
-    await home.run(people(5), { patienceMs: MINUTE })
+    await home.run(people(5), { timeoutMs: MINUTE })
     expect(home.mx.dialled).toHaveLength(2)
     expect(home.recipients()).toEqual(people(5))
   })
@@ -219,7 +219,7 @@ describe('unknown users in a row', () => {
     const home = createTestProber(knows('real@a.test'), { row })
     const pauseAfter = async (emails: readonly string[]) => {
       await home.run(emails.map(email => ask(email, ['mx.test'], false)))
-      const pauseMs = home.prober.pace('mx.test').readyInMs
+      const pauseMs = home.prober.rateController('mx.test').readyInMs
       await home.clock.advance(pauseMs)
       return Math.round(pauseMs / SECOND)
     }
@@ -292,7 +292,7 @@ describe('exchangers that are down', () => {
 
   test('are not up by what was told without asking them', async () => {
     const home = createTestProber(down)
-    const pace = home.prober.pace('mx.test')
+    const pace = home.prober.rateController('mx.test')
     await home.single('ann@a.test')
     pace.refused({
       kind: 'refused-us',

@@ -154,7 +154,7 @@ describe('TLS that a server demands', () => {
     expect(walk.answers()).toEqual(each(people(2), 'refused-us/tls'))
     expect(home.mx.secured).toEqual([])
     // The demand is the host's: others of the operator are still asked.
-    expect(home.prober.pace('mx.test').tryStart()).toHaveProperty('permit')
+    expect(home.prober.rateController('mx.test').tryStart()).toHaveProperty('permit')
   })
 
   test('and that fails is a refusal of us, not an answer', async () => {
@@ -268,7 +268,7 @@ describe('the end of our time', () => {
   test('by abort in a pause ends the wait', async () => {
     const home = createTestProber({ greeting: '421 4.7.0 You talk too fast' })
     await home.run(['ann@a.test'])
-    const walk = home.begin(['zoe@a.test'], { patienceMs: 60 * MINUTE })
+    const walk = home.begin(['zoe@a.test'], { timeoutMs: 60 * MINUTE })
     await drainEventLoop()
     expect(walk.finished).toBe(false)
     walk.abort()
@@ -334,7 +334,7 @@ describe('a fault of ours', () => {
     expect(home.mx.lines()).toEqual([])
     expect(home.mx.sessions[0]?.closed).toBe(true)
     await home.clock.advance(10_000)
-    expect(other.prober.pace('mx.test').tryStart()).toHaveProperty('permit')
+    expect(other.prober.rateController('mx.test').tryStart()).toHaveProperty('permit')
   })
 })
 

@@ -316,7 +316,7 @@ describe('a host that takes one transaction a connection', () => {
         'p02@a.test rejected/no-mailbox',
       ])
       expect(home.mx.dialled).toHaveLength(3)
-      expect(home.prober.pace('mx.test').tryStart()).toHaveProperty('permit')
+      expect(home.prober.rateController('mx.test').tryStart()).toHaveProperty('permit')
     },
   )
 })

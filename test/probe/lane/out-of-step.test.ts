@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/base/clock.ts'
-import type { Probed } from '../../../src/probe/lane/lane.ts'
+import type { ProbeResult } from '../../../src/probe/lane/lane.ts'
 import { HANG_UP, type MxSays, type MxScript } from '../../support/mx.ts'
 import { createTestProber, each, LOCK_STEP, people, sorted } from '../../support/prober.ts'
 import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
@@ -30,7 +30,7 @@ function createFaultyProber(options: Omit<FaultyServerOptions, 'exists'>) {
   return { ...createTestProber({}, { dial: () => servers.dial }), ...servers }
 }
 
-type Told = readonly { readonly email: string; readonly probed: Probed }[]
+type Told = readonly { readonly email: string; readonly probed: ProbeResult }[]
 
 /** Those of whom it is told that they exist, or not, where the contrary is true. */
 const wrong = (told: Told) =>
@@ -114,7 +114,7 @@ describe('a host whose replies were out of step', () => {
       faultOf: () => ({ kind: 'doubled', at: 3 }),
     })
     await home.single(known)
-    expect(home.prober.catchAll.recall('a.test')).toBeNull()
+    expect(home.prober.catchAll.get('a.test')).toBeNull()
   })
 
   test('has the dialogue of the second connection told, and why it is in lock-step', async () => {

@@ -58,7 +58,7 @@ describe('the catch-all question', () => {
       const walk = await home.begin(['ann@a.test'], { single }).end()
       expect(walk.only()).toMatchObject({ catchAll, answer: { kind: 'accepted' } })
       // What is no evidence is not remembered.
-      expect(home.prober.catchAll.recall('a.test')).toBe(catchAll)
+      expect(home.prober.catchAll.get('a.test')).toBe(catchAll)
     }
   })
 
@@ -115,7 +115,7 @@ describe('the catch-all question', () => {
   ])('told by another connection counts when that is known to be %s', async (_, inStep, asked) => {
     const home = createTestProber(knows('p00'))
     const other = Promise.withResolvers<boolean>()
-    home.prober.catchAll.claim('a.test')?.settle(false, other.promise)
+    home.prober.catchAll.lock('a.test')?.resolve(false, other.promise)
     const walk = home.begin(people(2))
     await drainEventLoop()
     expect(walk.answers()).toEqual(['p01@a.test rejected/no-mailbox'])
@@ -130,7 +130,7 @@ describe('the catch-all question', () => {
 
   test('is asked by a single question itself while that is not known', async () => {
     const home = createTestProber(knows('p00'))
-    home.prober.catchAll.claim('a.test')?.settle(true, new Promise(() => {}))
+    home.prober.catchAll.lock('a.test')?.resolve(true, new Promise(() => {}))
     expect((await home.single('p00@a.test')).only().catchAll).toBe(false)
     expect(randoms(home)).toHaveLength(1)
   })
@@ -173,7 +173,7 @@ describe('the catch-all question', () => {
     )
     const walk = await home.single('ann@a.test')
     expect(walk.only()).toMatchObject({ catchAll: null, answer: { kind: 'rejected' } })
-    expect(home.prober.catchAll.recall('a.test')).toBeNull()
+    expect(home.prober.catchAll.get('a.test')).toBeNull()
   })
 
   test('is not asked again with a single recipient of a domain that is known', async () => {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { Question } from '../../../src/probe/plan.ts'
+import type { ProbeTarget } from '../../../src/probe/plan.ts'
 import { ask, createTestProber, people, ROW } from '../../support/prober.ts'
 import { isUnguessable, toRecipients } from '../../support/recipients.ts'
 
 const REPLY = { code: 250, enhanced: '2.1.5', text: 'Ok' }
 
 /** Recipients that the server accepted before, while their domain stayed untested. */
-const accepted = (emails: readonly string[]): Question[] =>
+const accepted = (emails: readonly string[]): ProbeTarget[] =>
   emails.map(email => ({
     ...ask(email),
     accepted: {
@@ -45,7 +45,7 @@ describe('recipients that were accepted before their domain was tested', () => {
 
   test('need no connection where the domain was tested meanwhile', async () => {
     const home = createTestProber(() => undefined)
-    home.prober.catchAll.remember('a.test', false)
+    home.prober.catchAll.set('a.test', false)
     const walk = await home.run(accepted(people(2)))
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual([false, false])
     expect(walk.told.map(({ probed }) => probed.asked)).toEqual([false, false])
@@ -56,7 +56,7 @@ describe('recipients that were accepted before their domain was tested', () => {
     const home = createTestProber(
       toRecipients(to => (isUnguessable(to) || to === 'p00@a.test' ? '550 5.1.1 No' : undefined)),
     )
-    const [first, ...others] = accepted(people(3)) as [Question, ...Question[]]
+    const [first, ...others] = accepted(people(3)) as [ProbeTarget, ...ProbeTarget[]]
     const walk = await home.run([first, 'new@a.test', ...others])
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(4).fill(false))
     const recipients = home.recipients()
@@ -93,7 +93,7 @@ describe('recipients that were accepted before their domain was tested', () => {
 
   test('stay accepted, unasked, while the operator wants a pause', async () => {
     const home = createTestProber(() => undefined)
-    home.prober.pace('mx.test').throttled(null)
+    home.prober.rateController('mx.test').throttled(null)
     const walk = await home.run(accepted(people(2)))
     expect(walk.told.map(({ probed }) => probed.asked)).toEqual([false, false])
     expect(walk.told.map(({ probed }) => probed.answer.kind)).toEqual(['accepted', 'accepted'])
@@ -103,7 +103,7 @@ describe('recipients that were accepted before their domain was tested', () => {
   test('are no way around a pause: 421 to the random recipient slows the operator down', async () => {
     const home = createTestProber(toRandom('421 4.7.0 Slow down'))
     await home.run(accepted(people(2)))
-    expect(home.prober.pace('mx.test').readyInMs).toBeGreaterThan(ROW.sessionsPerSecond)
+    expect(home.prober.rateController('mx.test').readyInMs).toBeGreaterThan(ROW.sessionsPerSecond)
     expect(home.mx.dialled).toHaveLength(1)
   })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
-import { Pace, type PaceRow, type Start } from '../../../src/probe/pace.ts'
+import { type AcquireResult, RateController, type RateLimits } from '../../../src/probe/pace.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { REFUSAL, ROW } from '../../support/prober.ts'
 import { fakePaceShare } from '../../support/shared-rate-state.ts'
@@ -8,18 +8,18 @@ import { fakePaceShare } from '../../support/shared-rate-state.ts'
 const never = new AbortController().signal
 const KEY = { operator: 'mx.test', egress: 'a' }
 /** Two processes that go by one pace. */
-function two(row: Partial<PaceRow> = {}) {
+function two(row: Partial<RateLimits> = {}) {
   const clock = fakeClock()
   const share = fakePaceShare(clock)
   const whole = { ...ROW, sessionsMax: 1, ...row }
-  const paces = [1, 2].map(() => new Pace(whole, clock, share.open(KEY, whole)))
-  const [one, other] = paces as [Pace, Pace]
+  const paces = [1, 2].map(() => new RateController(whole, clock, share.open(KEY, whole)))
+  const [one, other] = paces as [RateController, RateController]
   return { clock, share, one, other }
 }
 
 /** What a start comes to, once it does. */
-function seen(start: Promise<Start>) {
-  const told: { start: Start | null; fault: unknown } = { start: null, fault: null }
+function seen(start: Promise<AcquireResult>) {
+  const told: { start: AcquireResult | null; fault: unknown } = { start: null, fault: null }
   start.then(
     start => {
       told.start = start
@@ -31,7 +31,7 @@ function seen(start: Promise<Start>) {
   return told
 }
 
-const release = (start: Start | null) => {
+const release = (start: AcquireResult | null) => {
   if (start === null || !('permit' in start)) throw new Error(`no permit: ${JSON.stringify(start)}`)
   start.permit.release()
 }
@@ -84,7 +84,7 @@ test('a list waits while nobody can say whether it may, and asks each second', a
   const list = seen(one.start(0, never))
   await clock.advance(10 * SECOND)
   expect(list).toEqual({ start: null, fault: null })
-  expect(share.begun).toBe(11)
+  expect(share.started).toBe(11)
   share.fault = null
   await clock.advance(SECOND)
   release(list.start)

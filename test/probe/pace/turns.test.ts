@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
-import type { PaceRow } from '../../../src/probe/pace.ts'
-import { Pace } from '../../../src/probe/pace.ts'
+import type { RateLimits } from '../../../src/probe/pace.ts'
+import { RateController } from '../../../src/probe/pace.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { ROW } from '../../support/prober.ts'
 import { drainEventLoop } from '../../support/wait.ts'
@@ -9,9 +9,9 @@ import { drainEventLoop } from '../../support/wait.ts'
 const never = new AbortController().signal
 
 /** A pace, and the order in which those who wait are let in; each leaves again at once. */
-function queue(row: Partial<PaceRow>) {
+function queue(row: Partial<RateLimits>) {
   const clock = fakeClock()
-  const pace = new Pace({ ...ROW, sessionsMax: 1, sessionsPerSecond: 1, ...row }, clock)
+  const pace = new RateController({ ...ROW, sessionsMax: 1, sessionsPerSecond: 1, ...row }, clock)
   const order: string[] = []
   const wait = async (name: string, single: boolean, signal = never) => {
     const start = await pace.start(0, signal, single)
@@ -46,11 +46,11 @@ describe('where lists and single questions wait for one operator', () => {
   test('one that gives up keeps nobody waiting', async () => {
     const { clock, order, wait } = queue({})
     void wait('before', false)
-    const patience = new AbortController()
-    void wait('single', true, patience.signal)
+    const timeout = new AbortController()
+    void wait('single', true, timeout.signal)
     void wait('list', false)
     await drainEventLoop()
-    patience.abort()
+    timeout.abort()
     for (let s = 0; s < 3; s++) await clock.advance(SECOND)
     expect(order).toEqual(['before', 'list'])
   })
@@ -59,13 +59,13 @@ describe('where lists and single questions wait for one operator', () => {
     const { clock, pace } = queue({ sessionsMax: 2, sessionsPerSecond: 1_000 })
     const permits = [pace.tryStart(), pace.tryStart()]
     void pace.start(0, never, false)
-    expect(pace.isWanted).toBe(false)
+    expect(pace.isRequested).toBe(false)
     const single = pace.start(0, never, true)
-    expect(pace.isWanted).toBe(true)
+    expect(pace.isRequested).toBe(true)
     const [permit] = permits
     if (permit !== undefined && 'permit' in permit) permit.permit.release()
     await clock.advance(10)
     expect(await single).toHaveProperty('permit')
-    expect(pace.isWanted).toBe(false)
+    expect(pace.isRequested).toBe(false)
   })
 })

@@ -1,14 +1,23 @@
 import { describe, expect, test } from 'vitest'
 import {
-  holdCredits,
   readCredit,
-  releaseHold,
-  releaseLostHolds,
+  releaseOrphanedReservations,
+  releaseReservation,
+  reserveCredits,
   settleCredits,
 } from '../../../src/store/account/credits.ts'
-import { lockAccounts, releaseHolds, takeHold } from '../../../src/store/cluster/holds.ts'
-import { joinCluster } from '../../../src/store/cluster/members.ts'
-import { type Database, write, writeBeside, writeLoosely } from '../../../src/store/database.ts'
+import {
+  consumeReservation,
+  lockAccounts,
+  releaseReservations,
+} from '../../../src/store/cluster/holds.ts'
+import { register } from '../../../src/store/cluster/members.ts'
+import {
+  type Database,
+  write,
+  writeAsyncCommit,
+  writeConcurrent,
+} from '../../../src/store/database.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { addJob, onPostgres, tempDatabase } from '../../support/database.ts'
 import { fc, runs } from '../../support/property.ts'
@@ -17,7 +26,7 @@ import { twoServers } from '../../support/two-servers.ts'
 const OF = { accountId: 'acc_a', period: 86_400_000 }
 
 const hold = (database: Database, amount: number, limit: number | null, of = OF) =>
-  write(database, trx => holdCredits(trx, { ...of, amount, limit }))
+  write(database, trx => reserveCredits(trx, { ...of, amount, limit }))
 const settle = (database: Database, released: number, used: number, of = OF) =>
   write(database, trx => settleCredits(trx, { ...of, released, used }))
 const read = (database: Database, of = OF) => readCredit(database, of.accountId, of.period)
@@ -71,7 +80,7 @@ describe('credits', () => {
   test('that were counted as lost are not given back twice', async () => {
     const database = await tempDatabase()
     await hold(database, 1, 10)
-    await write(database, releaseLostHolds)
+    await write(database, releaseOrphanedReservations)
     expect(await settle(database, 1, 1)).toMatchObject({ used: 1, held: 0 })
   })
 })
@@ -89,7 +98,8 @@ describe('what a job holds', () => {
     const database = await tempDatabase()
     await holdingJob(database, 'job_a', 5)
     await hold(database, 1, null)
-    for (let n = 0; n < 2; n++) await write(database, trx => releaseHold(trx, { id: 'job_a' }))
+    for (let n = 0; n < 2; n++)
+      await write(database, trx => releaseReservation(trx, { id: 'job_a' }))
     expect(await read(database)).toMatchObject({ used: 0, held: 1 })
   })
 
@@ -104,7 +114,7 @@ describe('what a job holds', () => {
       .set({ state: 'completed', finished_at: 1 })
       .where('id', '=', 'job_b')
       .execute()
-    await write(database, releaseLostHolds)
+    await write(database, releaseOrphanedReservations)
     expect(await read(database)).toMatchObject({ held: 5 })
     expect(await read(database, { ...OF, period: 0 })).toMatchObject({ held: 0 })
   })
@@ -137,7 +147,7 @@ test('whatever happens in whatever order, no more is used and held than there is
           expect(await hold(database, one.amount, limit, of)).toBe(fits)
           if (fits) open.push(one.amount)
         } else if (one.kind === 'crash') {
-          await write(database, releaseLostHolds)
+          await write(database, releaseOrphanedReservations)
           open = []
         } else {
           const amount = open.shift() ?? 0
@@ -162,7 +172,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     member: string | null,
     amount: number,
     limit: number | null,
-  ) => writeLoosely(database, db => holdCredits(db, { ...OF, amount, limit, member }))
+  ) => writeAsyncCommit(database, db => reserveCredits(db, { ...OF, amount, limit, member }))
 
   const holdsOf = async ({ db }: Database) =>
     (await db.selectFrom('hold').selectAll().orderBy('member_id').execute()).map(
@@ -170,10 +180,10 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     )
 
   const join = (database: Database, id: string) =>
-    joinCluster(database, { id, role: 'serve', name: id, version: '1', egresses: [] })
+    register(database, { id, role: 'serve', name: id, version: '1', egresses: [] })
 
   const take = (database: Database, member: string | null, amount: number) =>
-    write(database, trx => takeHold(trx, { ...OF, member, amount }))
+    write(database, trx => consumeReservation(trx, { ...OF, member, amount }))
 
   test('of which forty are left go to forty of sixty-four who want one at once, on two servers', async () => {
     const { a, b } = await twoServers()
@@ -209,7 +219,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
       ['mem_b', 4],
     ])
     await settle(a, 1, 0)
-    await write(a, trx => releaseHolds(trx, ['mem_a']))
+    await write(a, trx => releaseReservations(trx, ['mem_a']))
     expect(await read(a)).toMatchObject({ held: 4 })
     expect(await take(a, 'mem_a', 2)).toBe(0)
     expect(await take(a, 'mem_b', 9)).toBe(4)
@@ -225,7 +235,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     await holdFor(a, 'mem_gone', 3, 100)
     await holdFor(a, null, 4, 100)
     expect(await read(a)).toMatchObject({ held: 14 })
-    await write(b, releaseLostHolds)
+    await write(b, releaseOrphanedReservations)
     expect(await read(a)).toMatchObject({ held: 7 })
     expect(await holdsOf(a)).toEqual([['mem_a', 2]])
   })
@@ -235,7 +245,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     await join(a, 'mem_a')
     await hold(a, 5, null)
     const held = Array.from({ length: 60 }, () => holdFor(a, 'mem_a', 1, null))
-    const starts = Array.from({ length: 5 }, () => write(b, releaseLostHolds))
+    const starts = Array.from({ length: 5 }, () => write(b, releaseOrphanedReservations))
     await Promise.all([...held, ...starts])
     expect(await holdsOf(a)).toEqual([['mem_a', 60]])
     expect(await read(a)).toMatchObject({ held: 60 })
@@ -246,7 +256,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     for (const id of ['acc_a', 'acc_b', 'acc_c']) await addAccount(a, id)
     const ids = ['acc_a', 'acc_b', 'acc_c']
     const run = (database: Database, order: readonly string[]) =>
-      writeBeside(database, async trx => {
+      writeConcurrent(database, async trx => {
         await lockAccounts(trx, order)
         for (const accountId of order) {
           await settleCredits(trx, { ...OF, accountId, released: 0, used: 1 })

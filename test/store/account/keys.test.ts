@@ -8,7 +8,7 @@ import {
   listAccounts,
   updateAccount,
 } from '../../../src/store/account/accounts.ts'
-import { recallKey } from '../../../src/store/account/key-cache.ts'
+import { getCachedKey } from '../../../src/store/account/key-cache.ts'
 import {
   findKey,
   findKeyByHash,
@@ -23,7 +23,7 @@ import { addAccount, addKey } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
 
-async function house() {
+async function services() {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await addAccount(database)
@@ -81,7 +81,7 @@ describe('accounts', () => {
 
 describe('a key', () => {
   test('is found by the hash of its text, with its account', async () => {
-    const { database, key, secret } = await house()
+    const { database, key, secret } = await services()
     const found = await findKeyByHash(database, secret.hash)
     expect(found).toEqual({
       key,
@@ -93,7 +93,7 @@ describe('a key', () => {
   })
 
   test('keeps its text nowhere', async () => {
-    const { database, secret } = await house()
+    const { database, secret } = await services()
     const rows = [
       await database.db.selectFrom('api_key').selectAll().execute(),
       await database.db.selectFrom('key_secret').selectAll().execute(),
@@ -103,7 +103,7 @@ describe('a key', () => {
   })
 
   test('opens nothing once it is revoked, is listed no more, and cannot be revoked again', async () => {
-    const { database, secret } = await house()
+    const { database, secret } = await services()
     expect(await revoke(database)).toBe(true)
     expect(await findKeyByHash(database, secret.hash)).toBeNull()
     expect(await listKeys(database, 'acc_a')).toEqual([])
@@ -113,7 +113,7 @@ describe('a key', () => {
   })
 
   test("of one account cannot be seen, changed, rotated or revoked by another's", async () => {
-    const { database, key, secret } = await house()
+    const { database, key, secret } = await services()
     await addAccount(database, 'acc_b')
     expect(await listKeys(database, 'acc_b')).toEqual([])
     expect(await findKey(database.db, 'acc_b', 'key_a')).toBeNull()
@@ -127,7 +127,7 @@ describe('a key', () => {
   })
 
   test('takes what is changed and keeps the rest', async () => {
-    const { database, key } = await house()
+    const { database, key } = await services()
     const patch = { name: 'Shop', allowedIps: ['192.0.2.0/24'], rateLimitPerMinute: 30 }
     const changed = await write(database, trx => updateKey(trx, 'acc_a', 'key_a', patch))
     expect(changed).toEqual({ ...key, ...patch })
@@ -135,7 +135,7 @@ describe('a key', () => {
   })
 
   test('is noted as used, never as used earlier than it was', async () => {
-    const { database } = await house()
+    const { database } = await services()
     await touchKeys(database, new Map([['key_a', 20]]))
     await touchKeys(database, new Map([['key_a', 10]]))
     expect(await findKey(database.db, 'acc_a', 'key_a')).toMatchObject({ lastUsedAt: 20 })
@@ -144,7 +144,7 @@ describe('a key', () => {
 
 describe('a key that is rotated', () => {
   test('has two texts during its grace, and shows the newest', async () => {
-    const { clock, database, secret: old } = await house()
+    const { clock, database, secret: old } = await services()
     const { key, secret } = await rotate(database, 5_000)
     expect(key).toMatchObject({ id: 'key_a', hint: secret.hint })
     expect(await listKeys(database, 'acc_a')).toEqual([key])
@@ -154,13 +154,13 @@ describe('a key that is rotated', () => {
   })
 
   test('has one text where there is no grace', async () => {
-    const { database, secret: old } = await house()
+    const { database, secret: old } = await services()
     await rotate(database, 0)
     expect(await findKeyByHash(database, old.hash)).toBeNull()
   })
 
   test('again keeps to the grace that was promised, and lets none grow longer', async () => {
-    const { clock, database, secret: first } = await house()
+    const { clock, database, secret: first } = await services()
     const { secret: second } = await rotate(database, 1_000)
     const firstEnd = clock.now() + 1_000
     await clock.advance(500)
@@ -180,31 +180,31 @@ describe('a key that is rotated', () => {
 
 describe('the memory of keys', () => {
   test('does not ask the database again within a second', async () => {
-    const { clock, database, secret } = await house()
-    const first = await recallKey(database, secret.hash)
+    const { clock, database, secret } = await services()
+    const first = await getCachedKey(database, secret.hash)
     await clock.advance(999)
-    expect(await recallKey(database, secret.hash)).toBe(first)
+    expect(await getCachedKey(database, secret.hash)).toBe(first)
     await clock.advance(1)
-    expect(await recallKey(database, secret.hash)).not.toBe(first)
-    expect(await recallKey(database, secret.hash)).toEqual(first)
+    expect(await getCachedKey(database, secret.hash)).not.toBe(first)
+    expect(await getCachedKey(database, secret.hash)).toEqual(first)
   })
 
   test.each<[string, (database: Database) => Promise<unknown>]>([
     ['revoked', database => revoke(database)],
     ['rotated without grace', database => rotate(database, 0)],
   ])('forgets at once a key that this process %s', async (_, change) => {
-    const { database, secret } = await house()
-    expect(await recallKey(database, secret.hash)).not.toBeNull()
+    const { database, secret } = await services()
+    expect(await getCachedKey(database, secret.hash)).not.toBeNull()
     await change(database)
-    expect(await recallKey(database, secret.hash)).toBeNull()
+    expect(await getCachedKey(database, secret.hash)).toBeNull()
   })
 
   test('forgets it also when it was being read while it was revoked', async () => {
-    const { database, secret } = await house()
-    const reading = recallKey(database, secret.hash)
+    const { database, secret } = await services()
+    const reading = getCachedKey(database, secret.hash)
     await revoke(database)
     await reading
-    expect(await recallKey(database, secret.hash)).toBeNull()
+    expect(await getCachedKey(database, secret.hash)).toBeNull()
   })
 
   test('notices within a second what another process revoked', async () => {
@@ -216,18 +216,18 @@ describe('the memory of keys', () => {
     ]
     await addAccount(ours)
     const { secret } = await addKey(ours)
-    expect(await recallKey(ours, secret.hash)).not.toBeNull()
+    expect(await getCachedKey(ours, secret.hash)).not.toBeNull()
     // As another process would: its changes are not counted here.
     await theirs.db.updateTable('api_key').set({ revoked_at: 1 }).execute()
     await clock.advance(1_000)
-    expect(await recallKey(ours, secret.hash)).toBeNull()
+    expect(await getCachedKey(ours, secret.hash)).toBeNull()
   })
 
   test('knows a new key at once, though it was asked for it before', async () => {
-    const { database } = await house()
+    const { database } = await services()
     const { text: _, ...secret } = newSecret(systemRandom, 'live')
-    expect(await recallKey(database, secret.hash)).toBeNull()
+    expect(await getCachedKey(database, secret.hash)).toBeNull()
     await addKey(database, { id: 'key_b', secret })
-    expect(await recallKey(database, secret.hash)).toMatchObject({ key: { id: 'key_b' } })
+    expect(await getCachedKey(database, secret.hash)).toMatchObject({ key: { id: 'key_b' } })
   })
 })

@@ -20,7 +20,7 @@ import { fakeClock } from '../../support/clock.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
 
-async function house() {
+async function services() {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await addAccount(database)
@@ -44,7 +44,7 @@ const rotation = (now: number) => ({ secret: newSecret(systemRandom, 'live'), gr
 
 describe('a session', () => {
   test('is found by the hash of its token, with its key and its account', async () => {
-    const { signIn, find } = await house()
+    const { signIn, find } = await services()
     const session = await signIn('1')
     expect(await find('1')).toEqual({
       session,
@@ -55,7 +55,7 @@ describe('a session', () => {
   })
 
   test('ends after a week, however often it is seen', async () => {
-    const { clock, database, signIn, find } = await house()
+    const { clock, database, signIn, find } = await services()
     await signIn('1')
     const end = clock.now() + SESSION_MAX_MS
     while (clock.now() + 6 * HOUR < end) {
@@ -69,7 +69,7 @@ describe('a session', () => {
   })
 
   test('ends where nobody saw it for a night', async () => {
-    const { clock, database, signIn, find, listed } = await house()
+    const { clock, database, signIn, find, listed } = await services()
     await signIn('1')
     await clock.advance(MINUTE)
     await write(database, trx => touchSession(trx, 'ses_1', clock.now()))
@@ -80,7 +80,7 @@ describe('a session', () => {
   })
 
   test('lasts no longer than the text of the key with which it was opened', async () => {
-    const { clock, signIn, find } = await house()
+    const { clock, signIn, find } = await services()
     await signIn('1', { secretExpiresAt: clock.now() + HOUR })
     await clock.advance(HOUR - 1)
     expect(await find('1')).not.toBeNull()
@@ -89,7 +89,7 @@ describe('a session', () => {
   })
 
   test('ends sooner where the text with which it was opened does, though it asks for that', async () => {
-    const { clock, database, signIn, find } = await house()
+    const { clock, database, signIn, find } = await services()
     await signIn('1', { secretExpiresAt: clock.now() + HOUR })
     await signIn('2')
     const secret = newSecret(systemRandom, 'live')
@@ -102,7 +102,7 @@ describe('a session', () => {
   })
 
   test('is over with its key, when that expires', async () => {
-    const { clock, database, signIn, find, listed } = await house()
+    const { clock, database, signIn, find, listed } = await services()
     await signIn('1')
     const expiresAt = clock.now() + HOUR
     await write(database, trx => updateKey(trx, 'acc_a', 'key_a', { expiresAt }))
@@ -113,7 +113,7 @@ describe('a session', () => {
   })
 
   test('is seen at the latest of the times that are noted', async () => {
-    const { clock, database, signIn, find } = await house()
+    const { clock, database, signIn, find } = await services()
     const { lastSeenAt } = await signIn('1')
     await write(database, trx => touchSession(trx, 'ses_1', lastSeenAt + 5))
     await write(database, trx => touchSession(trx, 'ses_1', lastSeenAt + 3))
@@ -122,7 +122,7 @@ describe('a session', () => {
   })
 
   test('leaves nothing behind when it is over: the janitor takes it, step by step', async () => {
-    const { clock, database, signIn } = await house()
+    const { clock, database, signIn } = await services()
     await signIn('idle')
     await signIn('short', { secretExpiresAt: clock.now() + 1 })
     await clock.advance(SESSION_IDLE_MS - 1)
@@ -139,7 +139,7 @@ describe('a session', () => {
 
 describe('the sessions of an account', () => {
   test('are listed by when they were seen, with the names of their keys and without their secrets', async () => {
-    const { clock, database, signIn } = await house()
+    const { clock, database, signIn } = await services()
     await addAccount(database, 'acc_b')
     await addKey(database, { id: 'key_c', accountId: 'acc_b' })
     await signIn('1')
@@ -155,7 +155,7 @@ describe('the sessions of an account', () => {
   })
 
   test('are ended one by one, by nobody but their account', async () => {
-    const { database, signIn, find, listed } = await house()
+    const { database, signIn, find, listed } = await services()
     await signIn('1')
     await signIn('2')
     const end = (account: string) => write(database, trx => endSession(trx, account, 'ses_1'))
@@ -165,7 +165,7 @@ describe('the sessions of an account', () => {
   })
 
   test('that came with one key are ended together, but for one', async () => {
-    const { database, signIn, listed } = await house()
+    const { database, signIn, listed } = await services()
     for (const id of ['1', '2', '3']) await signIn(id)
     await signIn('4', { keyId: 'key_b' })
     expect(await write(database, trx => endSessionsOfKey(trx, 'key_a', 'ses_2'))).toBe(2)
@@ -175,7 +175,7 @@ describe('the sessions of an account', () => {
   })
 
   test('that came with one key are so many at most, and whoever was seen longest ago goes', async () => {
-    const { clock, database, signIn, find } = await house()
+    const { clock, database, signIn, find } = await services()
     await signIn('other', { keyId: 'key_b' })
     for (let n = 0; n < SESSIONS_MAX; n++) {
       await signIn(`${n}`)
@@ -190,7 +190,7 @@ describe('the sessions of an account', () => {
 
 describe('a key', () => {
   test('that is revoked takes its sessions along, and no others', async () => {
-    const { clock, database, signIn, find, listed } = await house()
+    const { clock, database, signIn, find, listed } = await services()
     await signIn('1')
     await signIn('2', { keyId: 'key_b' })
     await write(database, trx => revokeKey(trx, 'acc_a', 'key_a', clock.now()))
@@ -201,7 +201,7 @@ describe('a key', () => {
   })
 
   test('of another account is not revoked, and keeps its sessions', async () => {
-    const { clock, database, signIn, listed } = await house()
+    const { clock, database, signIn, listed } = await services()
     await signIn('1')
     await write(database, trx => revokeKey(trx, 'acc_b', 'key_a', clock.now()))
     await write(database, trx => rotateKey(trx, 'acc_b', 'key_a', rotation(clock.now())))
@@ -209,7 +209,7 @@ describe('a key', () => {
   })
 
   test('that is rotated signs out whoever came with it, but for the session that asks', async () => {
-    const { clock, database, signIn, listed } = await house()
+    const { clock, database, signIn, listed } = await services()
     for (const id of ['1', '2']) await signIn(id)
     await signIn('3', { keyId: 'key_b' })
     const keepSession = 'ses_2'
@@ -222,7 +222,7 @@ describe('a key', () => {
   })
 
   test('that may no longer sign in signs out whoever came with it, and they stay out', async () => {
-    const { database, signIn, listed } = await house()
+    const { database, signIn, listed } = await services()
     await signIn('1')
     const change = (patch: Parameters<typeof updateKey>[3]) =>
       write(database, trx => updateKey(trx, 'acc_a', 'key_a', patch))
@@ -235,7 +235,7 @@ describe('a key', () => {
   })
 
   test('whose change fails keeps its sessions', async () => {
-    const { clock, database, signIn, listed } = await house()
+    const { clock, database, signIn, listed } = await services()
     await signIn('1')
     const failing = write(database, async trx => {
       await revokeKey(trx, 'acc_a', 'key_a', clock.now())
@@ -247,7 +247,7 @@ describe('a key', () => {
 })
 
 test.skipIf(onPostgres)('sessions are looked up by their indexes', async () => {
-  const { database, signIn } = await house()
+  const { database, signIn } = await services()
   await signIn('1')
   const plan = await plansOf(database, async db => {
     await findSession(db, 'hash of 1', 0)

@@ -12,7 +12,7 @@ import { resultOf } from '../../support/result.ts'
 
 const OWNER = { accountId: 'acc_a', keyId: 'key_a', type: 'batch', name: null } as const
 
-async function house() {
+async function services() {
   const database = await tempDatabase()
   await addAccount(database, 'acc_a')
   await addAccount(database, 'acc_b')
@@ -21,7 +21,7 @@ async function house() {
 }
 
 test('rows count from when their list is queued until it is deleted, simulated ones too', async () => {
-  const { database, load } = await house()
+  const { database, load } = await services()
   await seedJob(database, { ...OWNER, id: 'job_a', texts: ['a@a.test', 'b@a.test'], done: 0 })
   await seedJob(database, { ...OWNER, id: 'job_b', texts: ['c@a.test'], sandbox: true })
   await seedJob(database, { ...OWNER, id: 'job_c', texts: ['d@a.test'], accountId: 'acc_b' })
@@ -34,7 +34,7 @@ test('rows count from when their list is queued until it is deleted, simulated o
 })
 
 test('a list that never came to be queued was never counted', async () => {
-  const { database, load } = await house()
+  const { database, load } = await services()
   await createJob(database, {
     id: 'job_a',
     sourceKey: 'a',
@@ -51,7 +51,7 @@ test('a list that never came to be queued was never counted', async () => {
 })
 
 test('single verifications are rows and no lists; a list that is answered at once is stored too', async () => {
-  const { database, load } = await house()
+  const { database, load } = await services()
   await seedJob(database, { ...OWNER, id: 'ver_a', type: 'single', texts: ['a@a.test'], done: 0 })
   const job = { id: 'job_b', sourceKey: 'b', source: '{}', owner: { ...OWNER, sandbox: true } }
   const result = resultOf('accepted_email')
@@ -61,7 +61,7 @@ test('single verifications are rows and no lists; a list that is answered at onc
 })
 
 test('lists of the command line count for nobody', async () => {
-  const { database, load } = await house()
+  const { database, load } = await services()
   await addJob(database, ['a@a.test'], 'job_a')
   await deleteJob(database, 'job_a')
   expect(await load()).toEqual({ storedRows: 0, openLists: 0 })

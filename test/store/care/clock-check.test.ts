@@ -5,7 +5,7 @@ import { ClockCheck } from '../../../src/store/care/clock-check.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 
-async function house() {
+async function services() {
   const clock = fakeClock(Date.now())
   const database = await tempDatabase({ clock })
   const warnings: string[] = []
@@ -27,7 +27,7 @@ async function hours(check: ClockCheck, clock: ReturnType<typeof fakeClock>, cou
 
 describe('the clock', () => {
   test('is trusted as it runs on, after a sleep of hours, and when it is set back and right again', async () => {
-    const { clock, start, warnings } = await house()
+    const { clock, start, warnings } = await services()
     const check = start()
     expect(await check.isTrusted()).toBe(true)
     expect(await hours(check, clock, 3)).toEqual([true, true, true])
@@ -39,7 +39,7 @@ describe('the clock', () => {
   })
 
   test.skipIf(onPostgres)('that jumps ahead is not trusted for a day', async () => {
-    const { clock, start, warnings } = await house()
+    const { clock, start, warnings } = await services()
     const check = start()
     await check.isTrusted()
     clock.jump(40 * DAY)
@@ -52,7 +52,7 @@ describe('the clock', () => {
   test.skipIf(onPostgres)(
     'that is ahead at the start, and put right, is trusted then',
     async () => {
-      const { clock, start } = await house()
+      const { clock, start } = await services()
       await start().isTrusted()
       clock.jump(365 * DAY)
       const check = start()
@@ -63,7 +63,7 @@ describe('the clock', () => {
   )
 
   test.skipIf(onPostgres)('that jumps again begins its day anew', async () => {
-    const { clock, start, warnings } = await house()
+    const { clock, start, warnings } = await services()
     const check = start()
     await check.isTrusted()
     clock.jump(40 * DAY)
@@ -77,7 +77,7 @@ describe('the clock', () => {
   test.runIf(onPostgres)(
     'is trusted where the database server agrees, and not where it does not',
     async () => {
-      const { clock, database, start } = await house()
+      const { clock, database, start } = await services()
       clock.jump(-40 * DAY)
       await start().isTrusted()
       clock.jump(40 * DAY)

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { COPIED, type CopyProgress, copyDatabase } from '../../../src/store/care/copy.ts'
-import { type Database, isOfStorage, openDatabase, write } from '../../../src/store/database.ts'
+import { type Database, isStorageError, openDatabase, write } from '../../../src/store/database.ts'
 import { createJob, type NewJob } from '../../../src/store/job/jobs.ts'
 import { addItems } from '../../../src/store/job/loading.ts'
 import { addAccount } from '../../support/account-rows.ts'
@@ -270,7 +270,7 @@ describe.runIf(onPostgres)('a copy that ends half way', () => {
       if (table === 'verification') proxy.reset()
     }
     const fault: unknown = await copyDatabase(from, to, cut).catch(error => error)
-    expect(isOfStorage(fault), String(fault)).toBe(true)
+    expect(isStorageError(fault), String(fault)).toBe(true)
     expect(await countAll(to)).toBe(0)
     await addList(from, ['a@x.test'], 'job_b')
     await copyDatabase(from, to)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import {
   deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
   deleteStrandedUntil,
-  deleteStrayEventsBefore,
   deleteWebhooksUntil,
   type Expiry,
   forgetSecretsUntil,
@@ -144,7 +144,7 @@ describe('an event without a delivery', () => {
     await addEvent(database, 'evt_old', 9)
     await addEvent(database, 'evt_young', 10)
     await addDelivery(database, 'dlv_a', { at: 1 })
-    expect(await run(database, deleteStrayEventsBefore, 10)).toBe(1)
+    expect(await run(database, deleteOrphanedEventsBefore, 10)).toBe(1)
     expect((await kept(database)).events).toEqual(['evt_a', 'evt_young'])
   })
 
@@ -153,8 +153,8 @@ describe('an event without a delivery', () => {
     await addDelivery(database, 'dlv_a', { at: 1 })
     await addDelivery(database, 'dlv_b', { at: 2 })
     await addEvent(database, 'evt_x', 3)
-    expect(await run(database, deleteStrayEventsBefore, 10, 2)).toBe(0)
-    expect(await run(database, deleteStrayEventsBefore, 10, 3)).toBe(1)
+    expect(await run(database, deleteOrphanedEventsBefore, 10, 2)).toBe(0)
+    expect(await run(database, deleteOrphanedEventsBefore, 10, 3)).toBe(1)
   })
 })
 

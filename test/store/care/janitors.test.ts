@@ -2,16 +2,16 @@ import { describe, expect, test } from 'vitest'
 import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
   deleteReplaysBefore,
   deleteSessionsUntil,
   deleteStrandedUntil,
-  deleteStrayEventsBefore,
   deleteWebhooksUntil,
   type Expiry,
   forgetAnswersBefore,
   forgetSecretsUntil,
 } from '../../../src/store/care/expiry.ts'
-import { type Database, type Trx, write, writeBeside } from '../../../src/store/database.ts'
+import { type Database, type Trx, write, writeConcurrent } from '../../../src/store/database.ts'
 import { recordAttempts } from '../../../src/store/event/deliveries.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
@@ -27,7 +27,7 @@ const EXPIRIES: readonly Expiry[] = [
   deleteDeliveriesUntil,
   deleteStrandedUntil,
   deleteWebhooksUntil,
-  deleteStrayEventsBefore,
+  deleteOrphanedEventsBefore,
   forgetSecretsUntil,
   deleteCreditsBefore,
   forgetAnswersBefore,
@@ -86,7 +86,7 @@ async function cleanUp(database: Database): Promise<number> {
   let all = 0
   for (const expiry of EXPIRIES) {
     for (let removed = 7; removed === 7; all += removed) {
-      removed = await writeBeside(database, trx => expiry(trx, 100, 7))
+      removed = await writeConcurrent(database, trx => expiry(trx, 100, 7))
     }
   }
   return all
@@ -152,9 +152,9 @@ describe.runIf(onPostgres)('a deleted webhook', () => {
     await write(database, trx =>
       enterFailure(trx, { webhookId: 'wh_a', accountId: 'acc_a', events: 1, error: null, now: 1 }),
     )
-    const expire = () => writeBeside(database, trx => deleteWebhooksUntil(trx, 100, 9))
+    const expire = () => writeConcurrent(database, trx => deleteWebhooksUntil(trx, 100, 9))
     const o = { accountId: 'acc_a', kind: 'batch.completed', data: {}, sandbox: false } as const
-    await writeBeside(database, async trx => {
+    await writeConcurrent(database, async trx => {
       await emit(trx, { ...o, now: 5, random: countedRandom() })
       await write(database, other => deleteWebhook(other, 'acc_a', 'wh_a', 10))
       expect(await expire()).toBe(0)

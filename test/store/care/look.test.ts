@@ -2,10 +2,10 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { lookAtDatabase } from '../../../src/store/care/look.ts'
+import { inspectDatabase } from '../../../src/store/care/look.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
 
-const look = (file: string) => lookAtDatabase(`sqlite:${file}`)
+const look = (file: string) => inspectDatabase(`sqlite:${file}`)
 
 function written(...statements: string[]): string {
   const file = join(tempFolder(), 'ev.sqlite')

@@ -5,7 +5,7 @@ import {
   countAnswersUntil,
   countBefore,
   countSpentDeliveries,
-  eraseTraces,
+  erasePersonalData,
   NO_TRACES,
   tracesOf,
 } from '../../../src/store/care/purge.ts'
@@ -82,7 +82,7 @@ test('what is erased leaves the job its counts, and each row its place and class
   await writtenJob(database, ['ben@example.com', 'ann@example.com', 'ann@example.com'])
   await addAnswer(database, 'ann@example.com')
   const before = await readJob(database, 'job_a')
-  await eraseTraces(database, await tracesOf(database, ANN))
+  await erasePersonalData(database, await tracesOf(database, ANN))
   expect(await tracesOf(database, ANN)).toEqual(NO_TRACES)
   expect(await readJob(database, 'job_a')).toEqual(before)
   const rows = await database.db.selectFrom('item').selectAll().orderBy('position').execute()
@@ -152,7 +152,7 @@ describe('what the service keeps of an address', () => {
     const database = await tempDatabase()
     await serviceKeeps(database, 'ann@example.com', 1)
     await serviceKeeps(database, 'ben@example.com', 2)
-    await eraseTraces(database, await tracesOf(database, ANN))
+    await erasePersonalData(database, await tracesOf(database, ANN))
     expect(await tracesOf(database, ANN)).toEqual(NO_TRACES)
     const { db } = database
     const rows = await db.selectFrom('verification').selectAll().orderBy('id').execute()
@@ -231,7 +231,7 @@ describe('the file', () => {
     expect(found(file, 'user2999@somewhere', 'ann@example')).toEqual([true, true])
     await secureDelete(database)
     await deleteJob(database, 'big')
-    await eraseTraces(database, await tracesOf(database, ANN))
+    await erasePersonalData(database, await tracesOf(database, ANN))
     expect(await compact(database)).toBe(true)
     expect(found(file, 'somewhere', 'ann@example', 'ben@example')).toEqual([false, false, true])
     expect(statSync(file).size).toBeLessThan(size / 2)

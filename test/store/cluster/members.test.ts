@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
+import { readCredit, reserveCredits } from '../../../src/store/account/credits.ts'
 import {
-  beat,
-  buryDead,
-  clampMembers,
-  joinCluster,
-  leaveCluster,
+  deregister,
+  expireMembers,
+  fixFutureHeartbeats,
+  heartbeat,
   liveMembers,
-  returnOrphans,
+  register,
+  releaseOrphanedClaims,
 } from '../../../src/store/cluster/members.ts'
 import { serverNow } from '../../../src/store/cluster/server-time.ts'
 import type { Database } from '../../../src/store/database.ts'
@@ -16,7 +16,7 @@ import { addJob, fileAll, onPostgres, tempDatabase } from '../../support/databas
 import { twoServers } from '../../support/two-servers.ts'
 
 const join = (database: Database, id: string, egresses: string[] = []) =>
-  joinCluster(database, { id, role: 'worker', name: `host ${id}`, version: '1.2', egresses })
+  register(database, { id, role: 'worker', name: `host ${id}`, version: '1.2', egresses })
 
 /** As if it had last been heard of so long ago. */
 async function silence(database: Database, id: string, ms: number): Promise<void> {
@@ -31,7 +31,7 @@ const bury = async (
 ) => {
   const now = await serverNow(database)
   const own = { by, since: now - (facts.touchMs ?? 60_000), heardAt: now - (facts.heardMs ?? 0) }
-  return buryDead(database, { ...own, deadMs: 10_000, freshMs: 5_000 })
+  return expireMembers(database, { ...own, deadMs: 10_000, freshMs: 5_000 })
 }
 
 const idsOf = async (database: Database) => (await liveMembers(database)).map(({ id }) => id)
@@ -66,9 +66,9 @@ describe('a member', () => {
     const database = await tempDatabase()
     const at = await join(database, 'mem_a')
     await silence(database, 'mem_a', 9_000)
-    expect(await beat(database, 'mem_a')).toBeGreaterThanOrEqual(at)
+    expect(await heartbeat(database, 'mem_a')).toBeGreaterThanOrEqual(at)
     expect((await liveMembers(database))[0]?.quietMs).toBeLessThan(5_000)
-    expect(await beat(database, 'mem_b')).toBeNull()
+    expect(await heartbeat(database, 'mem_b')).toBeNull()
   })
 
   test('that is not heard of for too long is buried by another, once', async () => {
@@ -79,7 +79,7 @@ describe('a member', () => {
     const buried = await Promise.all([bury(database), bury(database, 'mem_d'), bury(database)])
     expect(buried.flat()).toEqual(['mem_b'])
     expect((await idsOf(database)).toSorted()).toEqual(['mem_a', 'mem_c', 'mem_d'])
-    expect(await beat(database, 'mem_b')).toBeNull()
+    expect(await heartbeat(database, 'mem_b')).toBeNull()
   })
 
   test('does not bury itself, and buries nobody unless it is and was heard of itself', async () => {
@@ -92,7 +92,7 @@ describe('a member', () => {
     await silence(database, 'mem_a', 6_000)
     expect(await bury(database)).toEqual([])
     expect(await bury(database, 'mem_gone')).toEqual([])
-    await beat(database, 'mem_a')
+    await heartbeat(database, 'mem_a')
     // A beat that came in, whose answer it has not heard: it may have been the first after a gap.
     expect(await bury(database, 'mem_a', { heardMs: 3_000 })).toEqual([])
     expect(await bury(database)).toEqual(['mem_b'])
@@ -102,7 +102,7 @@ describe('a member', () => {
     const database = await tempDatabase()
     await join(database, 'mem_a')
     await silence(database, 'mem_a', -3_600_000)
-    await clampMembers(database)
+    await fixFutureHeartbeats(database)
     const quietMs = (await liveMembers(database))[0]?.quietMs ?? -1
     expect(quietMs).toBeGreaterThanOrEqual(0)
     expect(quietMs).toBeLessThan(5_000)
@@ -132,7 +132,7 @@ describe('what a member had in hand', () => {
         ['mem_b', 4],
       ] as const) {
         const held = { ...OF, amount, limit: 100, member }
-        expect(await holdCredits(database.db, held)).toBe(true)
+        expect(await reserveCredits(database.db, held)).toBe(true)
       }
     }
     return { database, held: async () => (await readCredit(database, 'acc_a', OF.period)).held }
@@ -155,7 +155,7 @@ describe('what a member had in hand', () => {
 
   test('goes back at once when it leaves; to leave again takes nothing from others', async () => {
     const { database, held } = await busy()
-    for (let n = 0; n < 2; n++) await leaveCluster(database, 'mem_b')
+    for (let n = 0; n < 2; n++) await deregister(database, 'mem_b')
     expect(await itemsOf(database)).toEqual(LEFT)
     expect(await held()).toBe(onPostgres ? 2 : 0)
     expect(await idsOf(database)).toEqual(['mem_a'])
@@ -164,19 +164,19 @@ describe('what a member had in hand', () => {
   test('goes back too where it came in after the burial', async () => {
     const { database, held } = await busy()
     await database.db.deleteFrom('member').where('id', '=', 'mem_b').execute()
-    expect(await returnOrphans(database)).toEqual(['mem_b'])
+    expect(await releaseOrphanedClaims(database)).toEqual(['mem_b'])
     expect(await itemsOf(database)).toEqual(LEFT)
     expect(await held()).toBe(onPostgres ? 2 : 0)
-    expect(await returnOrphans(database)).toEqual([])
+    expect(await releaseOrphanedClaims(database)).toEqual([])
   })
 
   test.runIf(onPostgres)('goes back too where it was credits alone', async () => {
     const database = await tempDatabase()
     await join(database, 'mem_a')
     for (const member of ['mem_a', 'mem_b']) {
-      await holdCredits(database.db, { ...OF, amount: 2, limit: 100, member })
+      await reserveCredits(database.db, { ...OF, amount: 2, limit: 100, member })
     }
-    expect(await returnOrphans(database)).toEqual(['mem_b'])
+    expect(await releaseOrphanedClaims(database)).toEqual(['mem_b'])
     expect((await readCredit(database, 'acc_a', OF.period)).held).toBe(2)
   })
 
@@ -212,7 +212,7 @@ test.runIf(onPostgres)(
       ...jobs.map(jobId => claimAll(b, jobId, 'mem_c').then(() => [])),
     ])
     expect(buried.flat()).toEqual(['mem_c'])
-    await returnOrphans(b)
+    await releaseOrphanedClaims(b)
     const claimed = await Promise.all(jobs.map(jobId => claimAll(a, jobId, 'mem_a')))
     expect(claimed).toEqual([50, 50, 50, 50])
   },

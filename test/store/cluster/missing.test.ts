@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import {
-  isOurRound,
-  overdueBound,
-  overdueOperators,
-  unroutedJobs,
+  isOwnRound,
+  jobsWithoutTask,
+  operatorsWithoutTask,
+  overduePinnedItems,
 } from '../../../src/store/cluster/missing.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
@@ -60,16 +60,16 @@ describe('jobs that need an entry to be routed', () => {
     await fileAll(database, 'job_part')
     await setItem(database, 'job_part', 2, { state: 'queued' })
     await cancelJob(database, 'job_over')
-    expect((await unroutedJobs(database)).toSorted()).toEqual(['job_new', 'job_part'])
+    expect((await jobsWithoutTask(database)).toSorted()).toEqual(['job_new', 'job_part'])
   })
 
   test('are also those that nobody began', async () => {
     const database = await tempDatabase()
     await addJob(database, 'job_1', ['ann@a'])
     await fileAll(database, 'job_1')
-    expect(await unroutedJobs(database)).toEqual([])
+    expect(await jobsWithoutTask(database)).toEqual([])
     await database.db.updateTable('job').set({ state: 'queued' }).execute()
-    expect(await unroutedJobs(database)).toEqual(['job_1'])
+    expect(await jobsWithoutTask(database)).toEqual(['job_1'])
   })
 })
 
@@ -89,7 +89,7 @@ describe('operators that need an entry to be asked', () => {
     await setItem(database, 'job_1', 4, { state: 'probing' })
     await setItem(database, 'job_1', 5, { due_at: dueBefore + 1 })
     const page = { after: BEGINNING, max: 100, dueBefore }
-    expect(await overdueOperators(database, page)).toEqual({
+    expect(await operatorsWithoutTask(database, page)).toEqual({
       operators: ['a', 'e', 'g'],
       next: null,
     })
@@ -105,7 +105,7 @@ describe('operators that need an entry to be asked', () => {
     const found: string[][] = []
     for (let after: typeof BEGINNING | null = BEGINNING; after !== null; ) {
       const page = { after, max: 3, dueBefore: clock.now() }
-      const { operators, next } = await overdueOperators(database, page)
+      const { operators, next } = await operatorsWithoutTask(database, page)
       found.push([...operators])
       after = next
     }
@@ -128,16 +128,16 @@ test('items of an egress are told by job, operator and egress, when they have be
   await setItem(database, 'job_1', 3, { egress: 'y', due_at: clock.now() + 1 })
   await setItem(database, 'job_over', 1, { egress: 'x' })
   await cancelJob(database, 'job_over')
-  expect(await overdueBound(database, clock.now())).toEqual([
+  expect(await overduePinnedItems(database, clock.now())).toEqual([
     { jobId: 'job_1', operator: 'a', egress: 'x' },
   ])
-  expect(await overdueBound(database, clock.now() + 1)).toHaveLength(2)
+  expect(await overduePinnedItems(database, clock.now() + 1)).toHaveLength(2)
 })
 
 test('of all that ask at once one has the round, and the next one only after a while', async () => {
   const database = await tempDatabase()
-  const asked = await Promise.all([0, 1, 2].map(() => isOurRound(database, 60_000)))
+  const asked = await Promise.all([0, 1, 2].map(() => isOwnRound(database, 60_000)))
   expect(asked.filter(isOurs => isOurs)).toHaveLength(1)
-  expect(await isOurRound(database, 60_000)).toBe(false)
-  expect(await isOurRound(database, 0)).toBe(true)
+  expect(await isOwnRound(database, 60_000)).toBe(false)
+  expect(await isOwnRound(database, 0)).toBe(true)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { giveBack, itemsHeldBy } from '../../../src/store/cluster/held-items.ts'
-import { joinCluster } from '../../../src/store/cluster/members.ts'
-import { beginJob, jobsAmong, openAmong } from '../../../src/store/cluster/shared-jobs.ts'
+import { itemsOf, releaseItems } from '../../../src/store/cluster/held-items.ts'
+import { register } from '../../../src/store/cluster/members.ts'
+import { beginJob, jobsAmong, openJobsAmong } from '../../../src/store/cluster/shared-jobs.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
@@ -52,11 +52,11 @@ test('many jobs are looked at in one go: those that are worked on, or all that a
   await cancelJob(database, 'job_2')
   await addJob(database, ['ann@a'], 'job_alone')
   const ids = ['job_1', 'job_2', 'job_alone', 'job_absent']
-  expect((await openAmong(database, ids)).map(({ id }) => id)).toEqual(['job_1'])
+  expect((await openJobsAmong(database, ids)).map(({ id }) => id)).toEqual(['job_1'])
   expect((await jobsAmong(database, ids)).map(({ id }) => id).toSorted()).toEqual([
     ...['job_1', 'job_2', 'job_alone'],
   ])
-  expect(await openAmong(database, [])).toEqual([])
+  expect(await openJobsAmong(database, [])).toEqual([])
 })
 
 test('what a member holds is given back as far as it holds it still', async () => {
@@ -65,16 +65,16 @@ test('what a member holds is given back as far as it holds it still', async () =
   await addJob(database, texts, 'job_1')
   await fileAll(database, 'job_1')
   const me = { role: 'worker' as const, name: 'host:1', version: '0', egresses: ['default'] }
-  for (const id of ['mem_1', 'mem_2']) await joinCluster(database, { ...me, id })
+  for (const id of ['mem_1', 'mem_2']) await register(database, { ...me, id })
   const share = { jobId: 'job_1', operator: 'op', egress: 'default', now: database.clock.now() }
   await claimItems(database, { ...share, max: 2, holder: 'mem_1' })
   await claimItems(database, { ...share, max: 1, holder: 'mem_2' })
-  const held = await itemsHeldBy(database, 'mem_1')
+  const held = await itemsOf(database, 'mem_1')
   expect(held.toSorted((a, b) => a.position - b.position)).toEqual([
     { jobId: 'job_1', position: 1 },
     { jobId: 'job_1', position: 2 },
   ])
-  await giveBack(database, 'mem_1', [
+  await releaseItems(database, 'mem_1', [
     { jobId: 'job_1', position: 2 },
     { jobId: 'job_1', position: 3 },
   ])

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { breathe } from '../../../src/base/clock.ts'
+import { yieldToEventLoop } from '../../../src/base/clock.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import {
   countOpenDeliveries,
@@ -235,7 +235,7 @@ test('many are recovered in steps, between which others are heard', async () => 
   )
   let turns = 0
   const recovering = write(database, async trx => {
-    void breathe().then(() => turns++)
+    void yieldToEventLoop().then(() => turns++)
     return recoverDeliveries(trx, 'wh_a', { since: 101, now: 500 })
   })
   expect(await recovering).toBe(2_400)

@@ -8,7 +8,7 @@ import {
 import { tempDatabase } from '../../support/database.ts'
 import { addDelivery, deliveryRow } from '../../support/webhook-rows.ts'
 
-async function house(): Promise<Database> {
+async function services(): Promise<Database> {
   const database = await tempDatabase()
   await addDelivery(database, 'dlv_b', { at: 20, state: 'failed' })
   await addDelivery(database, 'dlv_d', { at: 30, state: 'delivered', kind: 'quota.warning' })
@@ -25,14 +25,14 @@ const page = async (database: Database, given: Partial<DeliveryQuery> = {}) =>
 
 describe('the log of a webhook', () => {
   test('has its own deliveries, the newest first, whole', async () => {
-    const database = await house()
+    const database = await services()
     expect(await page(database)).toEqual(['dlv_d', 'dlv_b', 'dlv_a', 'dlv_c'])
     const [first] = await deliveryPage(database, { webhookId: 'wh_a', before: null, max: 1 })
     expect(first).toEqual(await deliveryRow(database, 'dlv_d'))
   })
 
   test('goes on after the last of a page, also among those of one moment', async () => {
-    const database = await house()
+    const database = await services()
     expect(await page(database, { max: 2 })).toEqual(['dlv_d', 'dlv_b'])
     const before = { createdAt: 20, id: 'dlv_b' }
     expect(await page(database, { before, max: 2 })).toEqual(['dlv_a', 'dlv_c'])
@@ -40,7 +40,7 @@ describe('the log of a webhook', () => {
   })
 
   test('can be asked for one state, one kind, or both', async () => {
-    const database = await house()
+    const database = await services()
     expect(await page(database, { status: 'failed' })).toEqual(['dlv_b', 'dlv_a'])
     expect(await page(database, { status: 'retry_scheduled' })).toEqual([])
     expect(await page(database, { event: 'quota.warning' })).toEqual(['dlv_d', 'dlv_a'])
@@ -69,7 +69,7 @@ describe('one delivery', () => {
       .execute()
 
   test('comes with the bytes of its event and its attempts, the first first', async () => {
-    const database = await house()
+    const database = await services()
     await addAttempts(database, 'dlv_a', 3)
     await addAttempts(database, 'dlv_b', 1)
     const found = await findDelivery(database, 'wh_a', 'dlv_a')
@@ -83,7 +83,7 @@ describe('one delivery', () => {
   })
 
   test('is found at its webhook alone', async () => {
-    const database = await house()
+    const database = await services()
     expect(await findDelivery(database, 'wh_b', 'dlv_a')).toBeNull()
     expect(await findDelivery(database, 'wh_a', 'dlv_x')).toBeNull()
   })

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { Database } from '../../../src/store/database.ts'
-import { isOfStorage, openDatabase, writeBeside } from '../../../src/store/database.ts'
+import { isStorageError, openDatabase, writeConcurrent } from '../../../src/store/database.ts'
 import { type NewAttempt, recordAttempts } from '../../../src/store/event/deliveries.ts'
 import { findWebhook } from '../../../src/store/event/webhooks.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
@@ -21,7 +21,7 @@ import {
 } from '../../support/webhook-rows.ts'
 
 const beside = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
-  writeBeside(database, trx => recordAttempts(trx, attempts, { now }))
+  writeConcurrent(database, trx => recordAttempts(trx, attempts, { now }))
 
 /** The same, but where two wait for one another that is told, and not tried again. */
 const once = (database: Database, attempts: readonly NewAttempt[]) =>
@@ -97,7 +97,7 @@ describe('an attempt that is written down again, as nobody heard that it was,', 
     const attempts = [attemptAt('dlv_a', FAILURE)]
     const fault = await beside(database, attempts).catch(error => error)
     await cut
-    expect(isOfStorage(fault)).toBe(true)
+    expect(isStorageError(fault)).toBe(true)
     await beside(database, attempts)
     expect(await attemptsOf(database)).toHaveLength(1)
     expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ state: 'failed', attempt: 1 })
@@ -124,7 +124,7 @@ describe('many that write down attempts at the same time', () => {
     },
   })
 
-  async function house(): Promise<Database> {
+  async function services(): Promise<Database> {
     const database = await tempDatabase()
     for (let n = 0; n < WEBHOOKS; n++) await addWebhook(database, { id: `wh_${n}` })
     for (const id of ids) await addDelivery(database, id, { webhook_id: webhookOf(id) })
@@ -132,7 +132,7 @@ describe('many that write down attempts at the same time', () => {
   }
 
   test('of all deliveries in any order: each counts once, and none waits for ever', async () => {
-    const database = await house()
+    const database = await services()
     await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
         once(
@@ -153,7 +153,7 @@ describe('many that write down attempts at the same time', () => {
   })
 
   test('each of its own, at webhooks that they share: nothing is lost', async () => {
-    const database = await house()
+    const database = await services()
     const groups = Map.groupBy(shuffled(ids, 3), (_, n) => n % 8)
     await Promise.all(
       [...groups.values()].map(group =>

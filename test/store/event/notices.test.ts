@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/base/clock.ts'
 import { updateAccount } from '../../../src/store/account/accounts.ts'
-import { type Database, write, writeBeside } from '../../../src/store/database.ts'
+import { type Database, write, writeConcurrent } from '../../../src/store/database.ts'
 import {
   countNotices,
   type DueNotice,
@@ -17,7 +17,7 @@ import { addAccount } from '../../support/account-rows.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { addWebhook, noticeOf } from '../../support/webhook-rows.ts'
 
-async function house(): Promise<Database> {
+async function services(): Promise<Database> {
   const database = await tempDatabase()
   await addAccount(database, 'acc_a')
   await addWebhook(database)
@@ -47,7 +47,7 @@ const postpone = (database: Database, seen: Partial<NoticeAt>, until: number) =>
 
 describe('a notice', () => {
   test('is due at once, and tells whom, which webhook, and what', async () => {
-    const database = await house()
+    const database = await services()
     await write(database, trx => updateAccount(trx, 'acc_a', { email: 'ann@owner.example' }))
     await fail(database, 10, 2, 'It answered 500.')
     expect(await dueNotices(database, 9)).toEqual([])
@@ -61,13 +61,13 @@ describe('a notice', () => {
   })
 
   test('of an account without an address says so', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10)
     expect(await dueNotices(database, 10)).toMatchObject([{ email: null }])
   })
 
   test('gathers what comes before it is sent, and keeps its time', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10, 2, 'first')
     await switchOff(database, 20)
     await fail(database, 30, 3, 'last')
@@ -78,7 +78,7 @@ describe('a notice', () => {
   })
 
   test('tells of a webhook that was switched off and lost nothing', async () => {
-    const database = await house()
+    const database = await services()
     await switchOff(database, 20, 'It failed for 5 days.')
     expect(await dueNotices(database, 20)).toMatchObject([
       { failedEvents: 0, lastError: null, disabledReason: 'It failed for 5 days.' },
@@ -86,7 +86,7 @@ describe('a notice', () => {
   })
 
   test('that was sent is not due again, and nothing of it is told twice', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10, 2)
     await switchOff(database, 10)
     await sent(database, { failedEvents: 2, disabledReason: 'gone' }, 50)
@@ -101,7 +101,7 @@ describe('a notice', () => {
     ['soon', 60],
     ['just before', 50 + HOUR - 1],
   ])('follows another after an hour, and not before: something failed %s', async (_, at) => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
     await fail(database, at)
@@ -111,7 +111,7 @@ describe('a notice', () => {
   })
 
   test('is due at once when the last one went out an hour ago', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
     await fail(database, 50 + HOUR)
@@ -120,7 +120,7 @@ describe('a notice', () => {
   })
 
   test('keeps what came while it was being sent for the next, an hour later', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10, 2)
     const [told] = (await dueNotices(database, 10)) as [DueNotice]
     await fail(database, 20, 3, 'later')
@@ -133,7 +133,7 @@ describe('a notice', () => {
   })
 
   test('keeps another reason that came while it was being sent', async () => {
-    const database = await house()
+    const database = await services()
     await switchOff(database, 10, 'first')
     await switchOff(database, 20, 'second')
     await sent(database, { failedEvents: 0, disabledReason: 'first' }, 50)
@@ -141,7 +141,7 @@ describe('a notice', () => {
   })
 
   test('that could not be sent waits, and loses nothing that comes meanwhile', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10)
     expect(await postpone(database, { dueAt: 10 }, 500)).toBe(true)
     await fail(database, 20)
@@ -150,7 +150,7 @@ describe('a notice', () => {
   })
 
   test('that is not due cannot be put off', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
     expect(await postpone(database, { dueAt: 10 }, 500)).toBe(false)
@@ -159,7 +159,7 @@ describe('a notice', () => {
   })
 
   test('of a deleted webhook is not sent', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10)
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 20))
     expect(await dueNotices(database, 30)).toEqual([])
@@ -168,7 +168,7 @@ describe('a notice', () => {
   })
 
   test('is each webhook’s own, the earliest first', async () => {
-    const database = await house()
+    const database = await services()
     await addWebhook(database, { id: 'wh_b' })
     await fail(database, 20)
     const ofB = { ...OF_A, webhookId: 'wh_b', events: 5, error: null, now: 10 }
@@ -183,7 +183,7 @@ describe('a notice', () => {
   })
 
   test('counts as open from its cause on until it is sent, and no longer with a deleted webhook', async () => {
-    const database = await house()
+    const database = await services()
     await addWebhook(database, { id: 'wh_b' })
     expect(await countNotices(database)).toBe(0)
     await fail(database, 10)
@@ -199,11 +199,13 @@ describe('a notice', () => {
 
 describe('a notice that two servers see', () => {
   test('is claimed by one of them, and by nobody else before the claim ends', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10)
     const claims = await Promise.all(
       [500, 501, 502].map(until =>
-        writeBeside(database, trx => postponeNotice(trx, { webhookId: 'wh_a', dueAt: 10 }, until)),
+        writeConcurrent(database, trx =>
+          postponeNotice(trx, { webhookId: 'wh_a', dueAt: 10 }, until),
+        ),
       ),
     )
     expect(claims.filter(isClaimed => isClaimed)).toHaveLength(1)
@@ -212,7 +214,7 @@ describe('a notice that two servers see', () => {
   })
 
   test('and that one sends after its claim is over is taken off by the other alone', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10, 2)
     const told = { failedEvents: 2, disabledReason: null }
     const note = (dueAt: number, now: number) =>
@@ -226,9 +228,9 @@ describe('a notice that two servers see', () => {
   })
 
   test('loses nothing that fails while it is noted as sent', async () => {
-    const database = await house()
+    const database = await services()
     await fail(database, 10, 1)
-    const noted = writeBeside(database, trx =>
+    const noted = writeConcurrent(database, trx =>
       noticeSent(
         trx,
         { webhookId: 'wh_a', dueAt: 10 },
@@ -237,7 +239,9 @@ describe('a notice that two servers see', () => {
       ),
     )
     const failures = Array.from({ length: 5 }, () =>
-      writeBeside(database, trx => enterFailure(trx, { ...OF_A, events: 2, error: 'x', now: 20 })),
+      writeConcurrent(database, trx =>
+        enterFailure(trx, { ...OF_A, events: 2, error: 'x', now: 20 }),
+      ),
     )
     await Promise.all([noted, ...failures])
     const { due_at, failed_events } = (await noticeOf(database)) ?? {}

@@ -3,15 +3,15 @@ import { describe, expect, test } from 'vitest'
 import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
   deleteReplaysBefore,
   deleteSessionsUntil,
   deleteStrandedUntil,
-  deleteStrayEventsBefore,
   deleteWebhooksUntil,
   type Expiry,
   forgetAnswersBefore,
 } from '../../../src/store/care/expiry.ts'
-import { eraseTraces, NO_TRACES } from '../../../src/store/care/purge.ts'
+import { erasePersonalData, NO_TRACES } from '../../../src/store/care/purge.ts'
 import { type Database, type Trx, write } from '../../../src/store/database.ts'
 import {
   countOpenDeliveries,
@@ -24,7 +24,7 @@ import {
 } from '../../../src/store/event/deliveries.ts'
 import { deliveryPage, findDelivery } from '../../../src/store/event/delivery-log.ts'
 import { dueNotices } from '../../../src/store/event/notices.ts'
-import { followSetBack } from '../../../src/store/event/set-back.ts'
+import { shiftAfterClockSkew } from '../../../src/store/event/set-back.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { attemptAt } from '../../support/webhook-rows.ts'
 import { plansOf } from '../plan/query-plans.ts'
@@ -84,7 +84,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
       expiring(deleteWebhooksUntil, 9),
       /delivery_(webhook|state|due)/,
     ],
-    ['events without a delivery', expiring(deleteStrayEventsBefore, 9), /delivery_event/],
+    ['events without a delivery', expiring(deleteOrphanedEventsBefore, 9), /delivery_event/],
     ['answers that are over', expiring(forgetAnswersBefore, 9), /answer_expiry/],
     ['replays that are over', expiring(deleteReplaysBefore, 9), /replay_age/],
     ['sessions that are over', expiring(deleteSessionsUntil, 9), /session_(expiry|idle)/],
@@ -92,12 +92,12 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
     ['notices that are due', db => dueNotices(db, 9), /notice_due/],
     [
       'what a clock that was set back would move',
-      db => followSetBack(db, { now: NOW, byMs: 0 }),
+      db => shiftAfterClockSkew(db, { now: NOW, byMs: 0 }),
       /delivery_due/,
     ],
     [
       'what is erased of an event',
-      db => eraseTraces(db, { ...NO_TRACES, events: ['evt_7'] }),
+      db => erasePersonalData(db, { ...NO_TRACES, events: ['evt_7'] }),
       /delivery_event/,
     ],
   ]

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import {
   deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
   deleteStrandedUntil,
-  deleteStrayEventsBefore,
   deleteWebhooksUntil,
 } from '../../../src/store/care/expiry.ts'
 import { type Database, type Trx, write } from '../../../src/store/database.ts'
@@ -89,7 +89,7 @@ describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', 
     ],
     [
       'events without a delivery',
-      inTrx(trx => deleteStrayEventsBefore(trx, 9, 9)),
+      inTrx(trx => deleteOrphanedEventsBefore(trx, 9, 9)),
       /INDEX delivery_event \(event_id=\?\)/,
     ],
     ['notices that are due', db => dueNotices(db, 9), /notice USING INDEX notice_due/],

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
-import { followSetBack } from '../../../src/store/event/set-back.ts'
+import { shiftAfterClockSkew } from '../../../src/store/event/set-back.ts'
 import { findWebhook } from '../../../src/store/event/webhooks.ts'
 import { onPostgres } from '../../support/database.ts'
 import {
@@ -26,7 +26,7 @@ describe('a wall clock that was set back', () => {
     await addDelivery(database, 'dlv_late', { ...SCHEDULED, at: NOW + 10 * MINUTE })
     await addDelivery(database, 'dlv_due', { at: NOW - 5 })
     await addDelivery(database, 'dlv_over', { state: 'delivered', at: NOW + DAY })
-    await followSetBack(database, { now: NOW, byMs: DAY })
+    await shiftAfterClockSkew(database, { now: NOW, byMs: DAY })
     const dueAt = async (id: string) => (await deliveryRow(database, id))?.due_at
     expect(await dueAt('dlv_new')).toBe(NOW)
     expect(await dueAt('dlv_soon')).toBe(NOW + 5 * MINUTE)
@@ -40,7 +40,7 @@ describe('a wall clock that was set back', () => {
     await addDelivery(database, 'dlv_new', { at: NOW + 1 })
     await addDelivery(database, 'dlv_waits', { ...SCHEDULED, at: NOW + DAY })
     await addDelivery(database, 'dlv_never', { ...SCHEDULED, at: NOW + 400 * DAY })
-    await followSetBack(database, { now: NOW, byMs: 0 })
+    await shiftAfterClockSkew(database, { now: NOW, byMs: 0 })
     const dueAt = async (id: string) => (await deliveryRow(database, id))?.due_at
     expect(await dueAt('dlv_new')).toBe(NOW)
     expect(await dueAt('dlv_waits')).toBe(NOW + DAY)
@@ -56,7 +56,7 @@ describe('a wall clock that was set back', () => {
       .updateTable('notice')
       .set({ sent_at: NOW + 399 * DAY })
       .execute()
-    await followSetBack(database, { now: NOW, byMs: 400 * DAY })
+    await shiftAfterClockSkew(database, { now: NOW, byMs: 400 * DAY })
     expect(await noticeOf(database)).toMatchObject({ due_at: NOW + HOUR, sent_at: NOW })
     expect((await findWebhook(database, 'acc_a', 'wh_a'))?.failingSince).toBe(NOW)
   })
@@ -72,14 +72,14 @@ test('where no clock was set back nothing is written', async () => {
       throw new Error('it is written')
     },
   }
-  await expect(followSetBack(readOnly, { now: NOW, byMs: 0 })).resolves.toBeUndefined()
+  await expect(shiftAfterClockSkew(readOnly, { now: NOW, byMs: 0 })).resolves.toBeUndefined()
 })
 
 test.skipIf(onPostgres)(
   'to know that, the index of what is open is read, and no delivery',
   async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
-    const plan = await plansOf(database, db => followSetBack(db, { now: NOW, byMs: 0 }))
+    const plan = await plansOf(database, db => shiftAfterClockSkew(db, { now: NOW, byMs: 0 }))
     expect(plan.join('\n')).toMatch(/delivery USING COVERING INDEX delivery_due/)
   },
 )

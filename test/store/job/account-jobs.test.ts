@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/base/clock.ts'
-import { resultOfFailure } from '../../../src/engine/result/conclude.ts'
+import { fromFailure } from '../../../src/engine/result/conclude.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
-import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
+import { readCredit, reserveCredits } from '../../../src/store/account/credits.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { accountJob, accountJobs, openJobs } from '../../../src/store/job/account-jobs.ts'
 import { cancelJob, failJob, startJob } from '../../../src/store/job/course.ts'
@@ -141,7 +141,7 @@ test('a list that was answered at once is there as a finished job with its resul
     sandboxResult(clock, 'valid@x.test'),
     sandboxResult(clock, 'invalid@x.test'),
     sandboxResult(clock, 'no address'),
-    resultOfFailure(clock, { text: 'c@x.test', begunAt: 0 }, new Error('poison')),
+    fromFailure(clock, { text: 'c@x.test', startedAt: 0 }, new Error('poison')),
   ]
   const items = results.map((result, n) => ({
     ...{ position: n + 1, text: result.email, dedupeKey: result.email, cells: `"${n}"`, result },
@@ -171,7 +171,7 @@ describe('credits that a job holds', () => {
     await createJob(database, owned('j'))
     await addItems(database, 'j', [{ position: 1, text: 'a', dedupeKey: 'a' }])
     await write(database, async trx => {
-      await holdCredits(trx, { ...CREDITS, amount: 7, limit: 10 })
+      await reserveCredits(trx, { ...CREDITS, amount: 7, limit: 10 })
       await queueJobIn(trx, 'j', { now: 0, hold: { amount: 7, period: PERIOD } })
     })
     return database

@@ -5,7 +5,7 @@ import { countBreakdown } from '../../../src/store/job/breakdown.ts'
 import { recordResults } from '../../../src/store/job/items.ts'
 import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
-import { classOf } from '../../../src/verdict/verdict.ts'
+import { toClass } from '../../../src/verdict/verdict.ts'
 import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
 
@@ -115,7 +115,7 @@ async function giveResults(database: Database, given: readonly Given[]): Promise
     const result = sandboxResult(database.clock, text)
     const evidence = { ...result.evidence, operator: operator && { name: operator } }
     const json = JSON.stringify({ ...result, evidence })
-    return { position, result: json, class: classOf(result.verdict) }
+    return { position, result: json, class: toClass(result.verdict) }
   })
   await write(database, trx => recordResults(trx, 'job_a', recorded))
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts'
+import { deregister, register } from '../../../src/store/cluster/members.ts'
 import { write } from '../../../src/store/database.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
 import {
@@ -23,7 +23,7 @@ describe('an item that a member of the cluster claimed', () => {
     await fileAll(bench.database, bench.job.id)
     for (const id of ['mem_a', 'mem_b']) {
       const member = { id, role: 'worker', name: id, version: '1', egresses: [] } as const
-      await joinCluster(bench.database, member)
+      await register(bench.database, member)
     }
     expect(await claimAs(bench, 'mem_a')).toEqual([1, 2])
     return bench
@@ -59,7 +59,7 @@ describe('an item that a member of the cluster claimed', () => {
 
   test('takes no result of a member that was buried, before and after another claims it', async () => {
     const bench = await claimed()
-    await leaveCluster(bench.database, 'mem_a')
+    await deregister(bench.database, 'mem_a')
     expect(await recordAs(bench, 1, by('mem_a'), '"late"')).toEqual([false])
     expect(await claimAs(bench, 'mem_b')).toEqual([1, 2])
     expect(await recordAs(bench, 1, by('mem_a'), '"late"')).toEqual([false])
@@ -70,7 +70,7 @@ describe('an item that a member of the cluster claimed', () => {
 
   test('is not put back by a member that was buried', async () => {
     const bench = await claimed()
-    await leaveCluster(bench.database, 'mem_a')
+    await deregister(bench.database, 'mem_a')
     await claimAs(bench, 'mem_b')
     await postpone(bench, { position: 1, tries: 7, fence: by('mem_a') })
     expect((await rowsOf(bench))[0]).toEqual(['probing', 'mem_b', null])
@@ -123,7 +123,7 @@ test.runIf(onPostgres)(
     const share = { jobId: 'job_a', operator: 'op', egress: 'e', max: 9, now: clock.now() }
     const holders = Array.from({ length: 8 }, (_, n) => `mem_${n}`)
     for (const id of holders) {
-      await joinCluster(a, { id, role: 'worker', name: id, version: '1', egresses: [] })
+      await register(a, { id, role: 'worker', name: id, version: '1', egresses: [] })
     }
     const run = async (holder: string, n: number) => {
       const got: string[] = []

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/store/database.ts'
 import {
-  boundItems,
   claimItems,
-  freeItems,
   jobsWaitingFor,
   nextDueAt,
+  pinnedItems,
+  unpinItems,
   waitingPage,
 } from '../../../src/store/job/claims.ts'
 import { startJob } from '../../../src/store/job/course.ts'
@@ -186,12 +186,12 @@ describe('an item with an egress of its own', () => {
     const dueAt = clock.now() + 60_000
     await postpone(bench, { position: 1, egress: 'gone', dueAt, tries: 2, refusedBy: ['a'] })
     await postpone(bench, { position: 2, egress: 'b', dueAt, tries: 2 }, { position: 3 })
-    expect((await boundItems(database, job.id)).toSorted(byEgress)).toEqual([
+    expect((await pinnedItems(database, job.id)).toSorted(byEgress)).toEqual([
       { operator: 'op', egress: 'b' },
       { operator: 'op', egress: 'gone' },
     ])
-    await freeItems(database, { jobId: job.id, operator: 'op', egress: 'gone' })
-    expect(await boundItems(database, job.id)).toEqual([{ operator: 'op', egress: 'b' }])
+    await unpinItems(database, { jobId: job.id, operator: 'op', egress: 'gone' })
+    expect(await pinnedItems(database, job.id)).toEqual([{ operator: 'op', egress: 'b' }])
     expect(await claimFor(bench, 'a')).toMatchObject([
       { position: 1, tries: 0, egress: null, refused_by: 'a' },
       { position: 3, tries: 1 },

@@ -7,7 +7,7 @@ import { createJob, markWritten, readJob, unfinishedJob } from '../../../src/sto
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { deleteJob, deleteJobsBefore } from '../../../src/store/job/removal.ts'
 import { reopenJob } from '../../../src/store/job/reopening.ts'
-import { listLock, lockJob } from '../../../src/store/lock.ts'
+import { acquireLock, jobLockName } from '../../../src/store/lock.ts'
 import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../../support/database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
@@ -216,7 +216,7 @@ describe('jobs that go', () => {
       await addJob(database, [], 'free')
       await clock.advance(1_000)
       const folder = tempFolder()
-      const lock = lockJob(folder, listLock(job.source_key))
+      const lock = acquireLock(folder, jobLockName(job.source_key))
       const deleted = await deleteJobsBefore(database, folder, clock.now())
       expect(deleted.map(({ id }) => id)).toEqual(['free'])
       lock?.release()

@@ -16,11 +16,11 @@ describe('a long list that is deleted', () => {
     const database = await loaded()
     const deleting = deleteJob(database, 'j')
     const seen: number[] = []
-    let isOver = false
+    let isDone = false
     void deleting.then(() => {
-      isOver = true
+      isDone = true
     })
-    while (!isOver) {
+    while (!isDone) {
       seen.push(await rowsLeft(database))
       if ((seen.at(-1) ?? 0) < ROWS) {
         expect(await accountJob(database, 'acc_a', 'j')).toBeNull()

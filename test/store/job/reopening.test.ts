@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { toEntry } from '../../../src/job/submission.ts'
-import { eraseTraces, tracesOf } from '../../../src/store/care/purge.ts'
+import { parseRow } from '../../../src/job/submission.ts'
+import { erasePersonalData, tracesOf } from '../../../src/store/care/purge.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { cancelJob, countResults, failJob, startJob } from '../../../src/store/job/course.ts'
 import { recordResults } from '../../../src/store/job/items.ts'
@@ -96,7 +96,7 @@ async function job(texts: readonly string[]) {
     ...{ id: 'job_a', sourceKey: 'job_a', source: '{}' },
     owner: { accountId: 'acc_1', keyId: 'key_1', type: 'batch', name: null, sandbox: false },
   })
-  const items = texts.map((text, n) => ({ position: n + 1, ...toEntry(text) }))
+  const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text) }))
   await addItems(database, 'job_a', items)
   await queueJob(database, 'job_a')
   return { database, clock }
@@ -119,4 +119,4 @@ const reopen = async (
 }
 
 const erase = async (database: Database, address: string) =>
-  eraseTraces(database, await tracesOf(database, { key: address, text: address }))
+  erasePersonalData(database, await tracesOf(database, { key: address, text: address }))

@@ -5,7 +5,7 @@ import { recordResults } from '../../../src/store/job/items.ts'
 import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { type FindOptions, findResults, resultPage } from '../../../src/store/job/results.ts'
-import { classOf } from '../../../src/verdict/verdict.ts'
+import { toClass } from '../../../src/verdict/verdict.ts'
 import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
 
@@ -159,7 +159,7 @@ async function verified(texts: readonly string[], done: number) {
   const { database, job, clock } = await queuedJob(texts)
   const results = texts.slice(0, done).map((text, n) => {
     const result = sandboxResult(clock, text)
-    return { position: n + 1, result: JSON.stringify(result), class: classOf(result.verdict) }
+    return { position: n + 1, result: JSON.stringify(result), class: toClass(result.verdict) }
   })
   await write(database, trx => recordResults(trx, job.id, results))
   const find = async (o: Partial<FindOptions>) => {

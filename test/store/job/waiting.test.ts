@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/base/clock.ts'
-import { crowdAt, unroutedRows, waitingRows } from '../../../src/store/job/waiting.ts'
+import { countWaitingAt, unroutedRows, waitingRows } from '../../../src/store/job/waiting.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { seedFiledJob } from '../../support/job-rows.ts'
 
@@ -37,9 +37,9 @@ describe('what waits beside a job', () => {
     await seedFiledJob(database, 'job_a', ['slow', 'slow'])
     await seedFiledJob(database, 'job_b', ['slow', 'quick', null])
     await seedFiledJob(database, 'job_c', ['slow'])
-    expect(await crowdAt(database, 'slow', 'job_a')).toEqual({ rows: 2, jobs: 2 })
-    expect(await crowdAt(database, 'slow', null)).toEqual({ rows: 4, jobs: 3 })
-    expect(await crowdAt(database, 'quick', 'job_b')).toEqual({ rows: 0, jobs: 0 })
+    expect(await countWaitingAt(database, 'slow', 'job_a')).toEqual({ rows: 2, jobs: 2 })
+    expect(await countWaitingAt(database, 'slow', null)).toEqual({ rows: 4, jobs: 3 })
+    expect(await countWaitingAt(database, 'quick', 'job_b')).toEqual({ rows: 0, jobs: 0 })
   })
 
   test('without an operator yet is counted too', async () => {

@@ -16,23 +16,27 @@ import {
   listSessions,
 } from '../../../src/store/account/sessions.ts'
 import { countUsage, usageOf } from '../../../src/store/account/usage.ts'
-import { forgetAnswers, keepAnswers, recallAnswers } from '../../../src/store/answers.ts'
+import {
+  deleteCachedAnswers,
+  getCachedAnswers,
+  putCachedAnswers,
+} from '../../../src/store/answers.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { accountJobs, openJobs } from '../../../src/store/job/account-jobs.ts'
 import { countBreakdown } from '../../../src/store/job/breakdown.ts'
 import {
-  boundItems,
   claimItems,
-  freeItems,
   jobsWaitingFor,
   nextDueAt,
+  pinnedItems,
+  unpinItems,
   waitingPage,
 } from '../../../src/store/job/claims.ts'
 import { countResults, startJob } from '../../../src/store/job/course.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/store/job/items.ts'
 import { restOf } from '../../../src/store/job/job-list.ts'
 import { readJob, unfinishedJob } from '../../../src/store/job/jobs.ts'
-import { noteCopies } from '../../../src/store/job/loading.ts'
+import { markCopies } from '../../../src/store/job/loading.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
 import { countUnasked } from '../../../src/store/job/reopening.ts'
 import { findResults, resultPage } from '../../../src/store/job/results.ts'
@@ -61,8 +65,8 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
       db => nextDueAt(db, { ...share, ownOnly: true }),
       /item_bound/,
     ],
-    ['the egresses that items are bound to', db => boundItems(db, 'job_7'), /item_bound/],
-    ['freeing what is bound', db => freeItems(db, share), /item_bound/],
+    ['the egresses that items are bound to', db => pinnedItems(db, 'job_7'), /item_bound/],
+    ['freeing what is bound', db => unpinItems(db, share), /item_bound/],
     ['the jobs that wait for an operator', db => jobsWaitingFor(db, 'op_3'), /item_routed/],
     [
       'the operators that wait',
@@ -107,7 +111,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
     ['what a job has yet to do', db => restOf(db, 'job_7'), /item_(queued|probing)/],
     [
       'noting copies',
-      db => noteCopies(db, 'job_7', [{ position: 5, copies: 2 }]),
+      db => markCopies(db, 'job_7', [{ position: 5, copies: 2 }]),
       /item_(key|queued)/,
     ],
     ['removing a job', db => deleteJob(db, 'job_9'), /item_(key|queued)/],
@@ -118,9 +122,9 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
       /job_account/,
     ],
     ['the jobs that are open', db => openJobs(db), /job_open/],
-    ['what is remembered', db => recallAnswers(db, ['user1@x.test', 'b']), /answer_pkey/],
-    ['remembering', db => write(db, trx => keepAnswers(trx, new Map())), /^$/],
-    ['forgetting', db => write(db, trx => forgetAnswers(trx, 9)), /answer_expiry/],
+    ['what is remembered', db => getCachedAnswers(db, ['user1@x.test', 'b']), /answer_pkey/],
+    ['remembering', db => write(db, trx => putCachedAnswers(trx, new Map())), /^$/],
+    ['forgetting', db => write(db, trx => deleteCachedAnswers(trx, 9)), /answer_expiry/],
     ['a page of the history', db => historyPage(db, query), /verification_key/],
     [
       'looking through the history',

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { forgetAnswers, recallAnswers } from '../../../src/store/answers.ts'
+import { deleteCachedAnswers, getCachedAnswers } from '../../../src/store/answers.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import {
-  boundItems,
   claimItems,
-  freeItems,
   jobsWaitingFor,
   nextDueAt,
+  pinnedItems,
+  unpinItems,
   waitingPage,
 } from '../../../src/store/job/claims.ts'
 import { countResults, startJob } from '../../../src/store/job/course.ts'
@@ -46,8 +46,8 @@ describe.skipIf(onPostgres)('a statement on a long list goes by its index', () =
       db => nextDueAt(db, { ...share, ownOnly: true }),
       /COVERING INDEX item_bound/,
     ],
-    ['the egresses that items are bound to', db => boundItems(db, 'job_a'), /item_bound/],
-    ['freeing what is bound', db => freeItems(db, share), /item_bound \(job_id=\? AND operator/],
+    ['the egresses that items are bound to', db => pinnedItems(db, 'job_a'), /item_bound/],
+    ['freeing what is bound', db => unpinItems(db, share), /item_bound \(job_id=\? AND operator/],
     [
       'the jobs that wait for an operator',
       db => jobsWaitingFor(db, 'op'),
@@ -79,8 +79,8 @@ describe.skipIf(onPostgres)('a statement on a long list goes by its index', () =
       /first.* \(job_id=\? AND position=\?\)/,
     ],
     ['the job of a source', db => unfinishedJob(db, 'source of job_a'), /job_source/],
-    ['what is remembered', db => recallAnswers(db, ['a', 'b']), /answer.* \(address_key=\?\)/],
-    ['forgetting', db => write(db, trx => forgetAnswers(trx, 0)), /answer_expiry/],
+    ['what is remembered', db => getCachedAnswers(db, ['a', 'b']), /answer.* \(address_key=\?\)/],
+    ['forgetting', db => write(db, trx => deleteCachedAnswers(trx, 0)), /answer_expiry/],
   ])('%s', async (_, run, index) => {
     const { database } = await queuedJob(Array.from({ length: 50 }, (_, n) => `u${n}@x.test`))
     await fileAll(database, 'job_a')

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { MINUTE, systemClock } from '../../../src/base/clock.ts'
-import { isOfStorage, openDatabase } from '../../../src/store/database.ts'
+import { isStorageError, openDatabase } from '../../../src/store/database.ts'
 import { kyselyOn, openPool } from '../../../src/store/postgres/pool.ts'
 import { DEFAULT_POOL_TIMINGS } from '../../../src/store/postgres/pool-timings.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -52,7 +52,7 @@ describe('a server that refuses connections', () => {
     const outcomes = await Promise.allSettled(MANY.map(query))
     const faults = outcomes.flatMap(one => (one.status === 'rejected' ? [one.reason] : []))
     expect(faults).toHaveLength(MANY.length)
-    expect(faults.filter(fault => !isOfStorage(fault))).toEqual([])
+    expect(faults.filter(fault => !isStorageError(fault))).toEqual([])
     // Those of the pool that began together.
     const first = server.refused
     expect(first).toBeLessThanOrEqual(8)
@@ -90,7 +90,7 @@ describe.runIf(onPostgres)('connections to a server', () => {
     const url = await emptyDatabase()
     const database = await openDatabase(url, systemClock, { connections })
     onTestFinished(() => database.close())
-    const { db, reader, loose } = database
+    const { db, reader, isAsync: loose } = database
     const asked = [db, reader, loose].flatMap(one => MANY.map(() => sql`select 1`.execute(one)))
     await Promise.all(asked)
     const [row] = await ask<{ open: string }>(

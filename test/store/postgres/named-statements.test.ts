@@ -39,7 +39,7 @@ describe('the name of a statement', () => {
 })
 
 describe.runIf(onPostgres)('a statement that is run all the time', () => {
-  async function house(clock: FakeClock = fakeClock()) {
+  async function services(clock: FakeClock = fakeClock()) {
     const db = kyselyOn(openPool(await tempPostgres(), clock, { max: 1 }))
     onTestFinished(() => db.destroy())
     await sql`create temporary table row (n integer primary key, text text)`.execute(db)
@@ -47,7 +47,7 @@ describe.runIf(onPostgres)('a statement that is run all the time', () => {
   }
 
   test('is kept by the connection, with its plan', async () => {
-    const { db } = await house()
+    const { db } = await services()
     for (const n of times(12)) await sql`select text from row where n = ${n}`.execute(db)
     const kept = await sql`
       select name, generic_plans::int as plans from pg_prepared_statements
@@ -56,7 +56,7 @@ describe.runIf(onPostgres)('a statement that is run all the time', () => {
   })
 
   test('is planned anew after some seconds, as its table may have grown', async () => {
-    const { db, clock } = await house()
+    const { db, clock } = await services()
     await sql`insert into row values (0, '')`.execute(db)
     await sql`analyze row`.execute(db)
     const find = async (count: number) => {

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { systemClock } from '../../../src/base/clock.ts'
 import {
   type Database,
-  isOfStorage,
+  isStorageError,
   openDatabase,
   write,
-  writeBeside,
-  writeLoosely,
+  writeAsyncCommit,
+  writeConcurrent,
 } from '../../../src/store/database.ts'
 import { createJob, findJob } from '../../../src/store/job/jobs.ts'
 import { kyselyOn, openPool } from '../../../src/store/postgres/pool.ts'
@@ -44,16 +44,16 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
       await createJob(database, newJob(`before ${mode}`))
       // Connections that are used, and those that are not, are cut off alike.
       await Promise.all(MANY.map(() => sql`select 1`.execute(database.reader)))
-      const inHand = writeBeside(database, async trx => {
+      const inHand = writeConcurrent(database, async trx => {
         await trx.deleteFrom('job').execute()
         await server.restart(mode)
         await trx.deleteFrom('item').execute()
       })
-      await expect(inHand).rejects.toSatisfy(isOfStorage)
+      await expect(inHand).rejects.toSatisfy(isStorageError)
       expect(await findJob(database, `before ${mode}`)).not.toBeNull()
       await createJob(database, newJob(`after ${mode}`))
       expect(await findJob({ db: database.reader }, `after ${mode}`)).not.toBeNull()
-      await writeLoosely(database, db => db.deleteFrom('answer').execute())
+      await writeAsyncCommit(database, db => db.deleteFrom('answer').execute())
     },
   )
 
@@ -61,7 +61,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     const database = await opened()
     const pids = Promise.all(MANY.map(() => pidOf(database)))
     const slow = sql`select pg_sleep(60)`.execute(database.db)
-    const ended = expect(slow).rejects.toSatisfy(isOfStorage)
+    const ended = expect(slow).rejects.toSatisfy(isStorageError)
     const before = await pids
     await sql`
       select pg_terminate_backend(pid) from pg_stat_activity
@@ -82,21 +82,21 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
       try {
         await client.connect()
       } catch (error) {
-        expect(error).toSatisfy(isOfStorage)
+        expect(error).toSatisfy(isStorageError)
         break
       }
       others.push(client)
     }
-    const asked = await Promise.allSettled(MANY.map(() => sql`select 1`.execute(database.loose)))
+    const asked = await Promise.allSettled(MANY.map(() => sql`select 1`.execute(database.isAsync)))
     const faults = asked.flatMap(one => (one.status === 'rejected' ? [one.reason] : []))
     expect(faults.length).toBeGreaterThan(0)
-    expect(faults.filter(fault => !isOfStorage(fault))).toEqual([])
+    expect(faults.filter(fault => !isStorageError(fault))).toEqual([])
     await expect(openDatabase(url, systemClock)).rejects.toThrow(
       /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: .*too many clients already\. Look whether the server runs/,
     )
     await Promise.all(others.splice(0).map(client => client.end()))
-    await inTheEnd(() => sql`select 1`.execute(database.loose))
-    await Promise.all(MANY.map(() => sql`select 1`.execute(database.loose)))
+    await inTheEnd(() => sql`select 1`.execute(database.isAsync))
+    await Promise.all(MANY.map(() => sql`select 1`.execute(database.isAsync)))
   })
 
   test('as it stands still, ends what is asked of it after a while, and a transaction at once with it', async () => {
@@ -109,7 +109,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     const failing = db.transaction().execute(async trx => {
       await sql`select 1`.execute(trx)
     })
-    await expect(failing).rejects.toSatisfy(isOfStorage)
+    await expect(failing).rejects.toSatisfy(isStorageError)
     thaw()
     await sql`select 1`.execute(db)
   })
@@ -118,7 +118,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     const db = kyselyOn(openPool(url, systemClock, { max: 1, statementMs: 50 }))
     onTestFinished(() => db.destroy())
     const pid = await pidOf({ db })
-    await expect(sql`select pg_sleep(60)`.execute(db)).rejects.toSatisfy(isOfStorage)
+    await expect(sql`select pg_sleep(60)`.execute(db)).rejects.toSatisfy(isStorageError)
     expect(await pidOf({ db })).toBe(pid)
   })
 
@@ -133,14 +133,14 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
   test('many that write take one connection: whoever reads or writes beside them has the others', async () => {
     const database = await opened()
     const gate = Promise.withResolvers<void>()
-    const begun = Promise.withResolvers<void>()
+    const started = Promise.withResolvers<void>()
     const first = write(database, async () => {
-      begun.resolve()
+      started.resolve()
       await gate.promise
     })
-    await begun.promise
+    await started.promise
     const writes = MANY.map(n => write(database, async () => n))
-    expect(await Promise.all(MANY.map(n => writeBeside(database, async () => n)))).toEqual(MANY)
+    expect(await Promise.all(MANY.map(n => writeConcurrent(database, async () => n)))).toEqual(MANY)
     gate.resolve()
     await first
     expect(await Promise.all(writes)).toEqual(MANY)
@@ -153,7 +153,7 @@ async function inTheEnd<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
     } catch (error) {
-      if (!isOfStorage(error)) throw error
+      if (!isStorageError(error)) throw error
     }
   }
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { type Plan, planNamed, plansWith } from '../../../src/account/plan.ts'
+import { findPlan, mergePlans, type Plan } from '../../../src/account/plan.ts'
 import { DAY } from '../../../src/base/clock.ts'
 import type { Log, LogFields } from '../../../src/base/log.ts'
 import { readCredit } from '../../../src/store/account/credits.ts'
@@ -8,21 +8,26 @@ import { historyPage } from '../../../src/store/account/history-page.ts'
 import { usageOf } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { type Books, createBooks, type Hold, type Settled } from '../../../src/work/books/books.ts'
+import {
+  createUsageLedger,
+  type Reservation,
+  type SettledVerification,
+  type UsageLedger,
+} from '../../../src/work/books/books.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
 import { resultOf } from '../../support/result.ts'
 
-const PLANS = plansWith({ free: { creditsPerDay: 20 } })
-const FREE = planNamed(PLANS, 'free')
-const ENTERPRISE = planNamed(PLANS, 'enterprise')
+const PLANS = mergePlans({ free: { creditsPerDay: 20 } })
+const FREE = findPlan(PLANS, 'free')
+const ENTERPRISE = findPlan(PLANS, 'enterprise')
 /** Of the day on which the fake clock starts. */
 const TODAY = Date.UTC(2026, 5, 1)
 
 /** Books of an account that wants to be told of its quota. */
-async function house(plan = 'free') {
+async function services(plan = 'free') {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await addAccount(database, 'acc_a', plan)
@@ -36,26 +41,35 @@ async function house(plan = 'free') {
   const said: [string, LogFields | undefined][] = []
   const error: Log['error'] = (message, fields) => void said.push([message, fields])
   const log = { debug() {}, info() {}, warn() {}, error }
-  const parts = { database, clock, log, random: countedRandom(), plans: PLANS }
-  return { clock, database, said, parts, books: createBooks(parts) }
+  const deps = { database, clock, log, random: countedRandom(), plans: PLANS }
+  return { clock, database, said, deps, ledger: createUsageLedger(deps) }
 }
 
-const settled = (hold: Hold | null, facts: Partial<Settled> = {}): Settled => ({
-  ...{ accountId: 'acc_a', keyId: 'key_a', source: 'single', sandbox: false, hold },
+const settled = (
+  reservation: Reservation | null,
+  facts: Partial<SettledVerification> = {},
+): SettledVerification => ({
+  ...{
+    accountId: 'acc_a',
+    keyId: 'key_a',
+    source: 'single',
+    sandbox: false,
+    reservation: reservation,
+  },
   entry: { result: resultOf('accepted_email') },
   ...facts,
 })
 
-async function held(books: Books, plan: Plan = FREE, amount = 1): Promise<Hold> {
-  const hold = await books.hold('acc_a', plan, amount)
-  if (hold === null) throw new Error('there are no credits left')
-  return hold
+async function held(ledger: UsageLedger, plan: Plan = FREE, amount = 1): Promise<Reservation> {
+  const reservation = await ledger.reservation('acc_a', plan, amount)
+  if (reservation === null) throw new Error('there are no credits left')
+  return reservation
 }
 
 /** Uses so many credits up, one by one. */
-async function use(books: Books, count: number): Promise<void> {
-  for (let n = 0; n < count; n++) books.settle(settled(await held(books)))
-  await books.flushed()
+async function use(ledger: UsageLedger, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) ledger.settle(settled(await held(ledger)))
+  await ledger.flushed()
 }
 
 const creditOf = (database: Database, period = TODAY) => readCredit(database, 'acc_a', period)
@@ -74,22 +88,22 @@ async function toldOf(database: Database) {
 
 describe('a single verification', () => {
   test('holds a credit while it is under way, and uses it when it is settled', async () => {
-    const { clock, database, books } = await house()
-    const hold = await held(books)
-    expect(hold).toEqual({ period: TODAY, amount: 1 })
+    const { clock, database, ledger } = await services()
+    const reservation = await held(ledger)
+    expect(reservation).toEqual({ period: TODAY, amount: 1 })
     expect(await creditOf(database)).toMatchObject({ used: 0, held: 1 })
-    books.settle(settled(hold))
+    ledger.settle(settled(reservation))
     await clock.advance(50)
-    await books.flushed()
+    await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
   })
 
   test('stands in the history under the ID that it was given, and in the usage', async () => {
-    const { clock, database, books } = await house()
+    const { clock, database, ledger } = await services()
     const entry = { id: 'ver_told', result: resultOf('catch_all') }
-    books.settle(settled(await held(books), { entry }))
-    books.settle(settled(await held(books), { entry: { result: resultOf('timeout') } }))
-    await books.flushed()
+    ledger.settle(settled(await held(ledger), { entry }))
+    ledger.settle(settled(await held(ledger), { entry: { result: resultOf('timeout') } }))
+    await ledger.flushed()
     const [one, other] = (await historyOf(database)).toSorted((a, b) => (a.id < b.id ? 1 : -1))
     expect(one).toEqual({
       ...{ id: 'ver_told', account_id: 'acc_a', key_id: 'key_a', email: 'ann@good.test' },
@@ -109,25 +123,25 @@ describe('a single verification', () => {
     ['cached', resultOf('accepted_email', { cached: true })],
     ['no address', resultOf('invalid_email')],
   ])('that is %s gives its credit back', async (_, result) => {
-    const { database, books } = await house()
-    books.settle(settled(await held(books), { entry: { result } }))
-    await books.flushed()
+    const { database, ledger } = await services()
+    ledger.settle(settled(await held(ledger), { entry: { result } }))
+    await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
     expect(await historyOf(database)).toHaveLength(1)
   })
 
   test('that ended without a result gives its credit back', async () => {
-    const { database, books } = await house()
-    books.giveBack('acc_a', await held(books))
-    await books.flushed()
+    const { database, ledger } = await services()
+    ledger.giveBack('acc_a', await held(ledger))
+    await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
     expect(await historyOf(database)).toEqual([])
   })
 
   test('that is simulated costs nothing, and stands in its own history alone', async () => {
-    const { database, books } = await house()
-    books.settle(settled(null, { sandbox: true }))
-    await books.flushed()
+    const { database, ledger } = await services()
+    ledger.settle(settled(null, { sandbox: true }))
+    await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
     expect(await historyOf(database)).toEqual([])
     expect(await historyOf(database, true)).toHaveLength(1)
@@ -136,23 +150,23 @@ describe('a single verification', () => {
   })
 
   test('that goes on beyond midnight is settled on the day on which it began', async () => {
-    const { clock, database, books } = await house()
+    const { clock, database, ledger } = await services()
     clock.jump(DAY / 2 - 1_000)
-    const hold = await held(books)
+    const reservation = await held(ledger)
     clock.jump(2_000)
-    books.settle(settled(hold))
-    books.settle(settled(await held(books)))
-    await books.flushed()
+    ledger.settle(settled(reservation))
+    ledger.settle(settled(await held(ledger)))
+    await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
     expect(await creditOf(database, TODAY + DAY)).toMatchObject({ used: 1, held: 0 })
   })
 
   test('of a plan without a limit writes nothing before its answer, and is counted after it', async () => {
-    const { database, books } = await house('enterprise')
-    const hold = await held(books, ENTERPRISE)
+    const { database, ledger } = await services('enterprise')
+    const reservation = await held(ledger, ENTERPRISE)
     expect(await database.db.selectFrom('credit').selectAll().execute()).toEqual([])
-    books.settle(settled(hold))
-    await books.flushed()
+    ledger.settle(settled(reservation))
+    await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0, warned: 0 })
     expect(await toldOf(database)).toEqual([])
   })
@@ -160,33 +174,35 @@ describe('a single verification', () => {
 
 describe('the last credit', () => {
   test('goes to one of a hundred who ask at once', async () => {
-    const { database, books } = await house()
-    await use(books, 19)
-    const holds = await Promise.all(Array.from({ length: 100 }, () => books.hold('acc_a', FREE, 1)))
-    expect(holds.filter(hold => hold !== null)).toHaveLength(1)
+    const { database, ledger } = await services()
+    await use(ledger, 19)
+    const holds = await Promise.all(
+      Array.from({ length: 100 }, () => ledger.reservation('acc_a', FREE, 1)),
+    )
+    expect(holds.filter(reservation => reservation !== null)).toHaveLength(1)
     expect(await creditOf(database)).toMatchObject({ used: 19, held: 1 })
   })
 
   test('comes back when its verification comes to nothing', async () => {
-    const { books } = await house()
-    await use(books, 19)
-    const hold = await held(books)
-    expect(await books.hold('acc_a', FREE, 1)).toBeNull()
-    books.giveBack('acc_a', hold)
-    await books.flushed()
-    expect(await books.hold('acc_a', FREE, 1)).not.toBeNull()
+    const { ledger } = await services()
+    await use(ledger, 19)
+    const reservation = await held(ledger)
+    expect(await ledger.reservation('acc_a', FREE, 1)).toBeNull()
+    ledger.giveBack('acc_a', reservation)
+    await ledger.flushed()
+    expect(await ledger.reservation('acc_a', FREE, 1)).not.toBeNull()
   })
 })
 
 describe('an account is told', () => {
   test('at 80, 95 and 100 per cent, once each', async () => {
-    const { database, books } = await house()
-    await use(books, 15)
+    const { database, ledger } = await services()
+    await use(ledger, 15)
     expect(await toldOf(database)).toEqual([])
-    await use(books, 1)
+    await use(ledger, 1)
     expect(await toldOf(database)).toEqual(['quota.warning 80 % 16/20 4 left'])
-    await use(books, 4)
-    await books.hold('acc_a', FREE, 1)
+    await use(ledger, 4)
+    await ledger.reservation('acc_a', FREE, 1)
     expect(await toldOf(database)).toEqual([
       'quota.warning 80 % 16/20 4 left',
       'quota.warning 95 % 20/20 0 left',
@@ -195,40 +211,40 @@ describe('an account is told', () => {
   })
 
   test('when it is refused while all that is left is set aside, and not again in that period', async () => {
-    const { clock, database, books } = await house()
-    await held(books, FREE, 20)
-    for (let n = 0; n < 3; n++) expect(await books.hold('acc_a', FREE, 1)).toBeNull()
+    const { clock, database, ledger } = await services()
+    await held(ledger, FREE, 20)
+    for (let n = 0; n < 3; n++) expect(await ledger.reservation('acc_a', FREE, 1)).toBeNull()
     const told = await toldOf(database)
     expect(told.filter(text => text.startsWith('quota.exceeded'))).toEqual([
       'quota.exceeded 100 % 20/20 0 left',
     ])
     clock.jump(DAY)
-    await held(books, FREE, 20)
-    await books.hold('acc_a', FREE, 1)
+    await held(ledger, FREE, 20)
+    await ledger.reservation('acc_a', FREE, 1)
     expect(await toldOf(database)).toHaveLength(2 * told.length)
   })
 
   test('nothing when it wanted more at once than is left', async () => {
-    const { database, books } = await house()
-    await use(books, 10)
-    expect(await books.hold('acc_a', FREE, 11)).toBeNull()
+    const { database, ledger } = await services()
+    await use(ledger, 10)
+    expect(await ledger.reservation('acc_a', FREE, 11)).toBeNull()
     expect(await toldOf(database)).toEqual([])
   })
 })
 
 test('results of a list are written in the transaction that they come in', async () => {
-  const { database, books } = await house()
-  await held(books, FREE, 5)
+  const { database, ledger } = await services()
+  await held(ledger, FREE, 5)
   const entries = [resultOf('accepted_email'), resultOf('timeout')].map(result => ({ result }))
   const list = { accountId: 'acc_a', keyId: 'key_a', source: 'batch', jobId: 'job_a' } as const
   const of = { ...list, sandbox: false, period: TODAY, released: 2, entries }
   const undone = write(database, async trx => {
-    await books.record(trx, of)
+    await ledger.record(trx, of)
     throw new Error('undone')
   })
   await expect(undone).rejects.toThrow('undone')
   expect(await historyOf(database)).toEqual([])
-  await write(database, trx => books.record(trx, of))
+  await write(database, trx => ledger.record(trx, of))
   expect(await historyOf(database)).toMatchObject([{ job_id: 'job_a' }, { source: 'batch' }])
   expect(await creditOf(database)).toMatchObject({ used: 1, held: 3 })
 })
@@ -237,10 +253,10 @@ describe('while nothing can be written', () => {
   const full = () => Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
 
   test('verifications wait, and are written when that is over', async () => {
-    const { clock, database, books: before, said, parts } = await house()
+    const { clock, database, ledger: before, said, deps } = await services()
     const faults = [full(), full()]
-    const books = createBooks({ ...parts, database: failing(database, () => faults.shift()) })
-    const written = books.settle(settled(await held(before)))
+    const ledger = createUsageLedger({ ...deps, database: failing(database, () => faults.shift()) })
+    const written = ledger.settle(settled(await held(before)))
     await clock.advance(2_000)
     await written
     expect(said.map(([text]) => text)).toEqual(Array(2).fill('books: not written, tried again'))
@@ -249,31 +265,31 @@ describe('while nothing can be written', () => {
   })
 
   test('who waits is told after two seconds and nothing is begun, until that is over', async () => {
-    const { clock, database, books: before, parts } = await house()
+    const { clock, database, ledger: before, deps } = await services()
     let isFull = true
-    const books = createBooks({
-      ...parts,
+    const ledger = createUsageLedger({
+      ...deps,
       database: failing(database, () => (isFull ? full() : undefined)),
     })
-    const written = books.settle(settled(await held(before)))
+    const written = ledger.settle(settled(await held(before)))
     const told = expect(written).rejects.toThrow('disk full')
     await clock.advance(2_000)
     await told
-    await expect(held(books)).rejects.toThrow('disk full')
-    await expect(books.settle(settled(null, { sandbox: true }))).rejects.toThrow('disk full')
+    await expect(held(ledger)).rejects.toThrow('disk full')
+    await expect(ledger.settle(settled(null, { sandbox: true }))).rejects.toThrow('disk full')
     isFull = false
     await clock.advance(1_000)
-    await books.flushed()
+    await ledger.flushed()
     expect(await historyOf(database)).toHaveLength(1)
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
   })
 
   test('one entry that can never be written is given up, and no other with it', async () => {
-    const { clock, database, books, said } = await house()
+    const { clock, database, ledger, said } = await services()
     await sql`create trigger refuse before insert on verification when new.id = 'ver_bad'
       begin select raise(abort, 'bad entry'); end`.execute(database.db)
     const settle = async (id: string) =>
-      books.settle(settled(await held(books), { entry: { id, result: resultOf('catch_all') } }))
+      ledger.settle(settled(await held(ledger), { entry: { id, result: resultOf('catch_all') } }))
     const written = await Promise.allSettled(['ver_a', 'ver_bad', 'ver_b'].map(settle))
     expect(written.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     expect((await historyOf(database)).map(({ id }) => id).toSorted()).toEqual(['ver_a', 'ver_b'])
@@ -285,23 +301,23 @@ describe('while nothing can be written', () => {
   })
 
   test('a group that was durable in spite of its failure is not counted again', async () => {
-    const { clock, database, books, parts } = await house()
-    books.settle(
-      settled(await held(books), { entry: { id: 'ver_a', result: resultOf('timeout') } }),
+    const { clock, database, ledger, deps } = await services()
+    ledger.settle(
+      settled(await held(ledger), { entry: { id: 'ver_a', result: resultOf('timeout') } }),
     )
-    books.settle(settled(await held(books)))
-    await books.flushed()
+    ledger.settle(settled(await held(ledger)))
+    await ledger.flushed()
     // The same two come again, the first try of which fails after its commit.
     const faults = [Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })]
     const afterCommit = () => faults.shift()
-    const again = createBooks({
-      ...parts,
+    const again = createUsageLedger({
+      ...deps,
       database: failing(database, () => undefined, afterCommit),
     })
     again.settle(
-      settled(await held(books), { entry: { id: 'ver_b', result: resultOf('timeout') } }),
+      settled(await held(ledger), { entry: { id: 'ver_b', result: resultOf('timeout') } }),
     )
-    again.settle(settled(await held(books)))
+    again.settle(settled(await held(ledger)))
     await clock.advance(2_000)
     await again.flushed()
     expect(await historyOf(database)).toHaveLength(4)

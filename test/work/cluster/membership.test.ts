@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { KyselyPlugin } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Log } from '../../../src/base/log.ts'
-import { joinCluster, liveMembers } from '../../../src/store/cluster/members.ts'
+import { liveMembers, register } from '../../../src/store/cluster/members.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
 import { DEFAULT_CLUSTER_TIMINGS } from '../../../src/work/cluster/cluster-timings.ts'
@@ -38,10 +38,10 @@ async function cluster() {
     const log = { debug() {}, info() {}, warn: say, error: say }
     const process = { reaches: true, lost: [] as string[], silent: [] as number[], said }
     const cut = unreachable(own, () => !process.reaches)
-    const parts = { random, log, role: 'worker' as const, name, version: '1', egresses }
-    const membership = await startMembership({ ...parts, database: cut })
+    const deps = { random, log, role: 'worker' as const, name, version: '1', egresses }
+    const membership = await startMembership({ ...deps, database: cut })
     membership.onLost(() => process.lost.push(membership.id))
-    membership.onSilent(() => process.silent.push(clock.ticks()))
+    membership.onSilent(() => process.silent.push(clock.monotonicNow()))
     onTestFinished(async () => {
       process.reaches = true
       await membership.stop()
@@ -95,7 +95,7 @@ describe('a member', () => {
     await fileAll(database, 'job_a')
     const share = { jobId: 'job_a', operator: 'op', egress: 'a', max: 1, now: clock.now() }
     // It joins, claims, and is heard of no more.
-    await joinCluster(database, { ...DEAF, id: 'mem_deaf' })
+    await register(database, { ...DEAF, id: 'mem_deaf' })
     expect(await claimItems(database, { ...share, holder: 'mem_deaf' })).toHaveLength(1)
     await pass(clock, DEAD_MS)
     expect(await members()).toEqual(['a', 'deaf'])
@@ -153,11 +153,11 @@ describe('a member that is cut off from the database', () => {
     await pass(clock, 60_000)
     expect(b.silent).toEqual([])
     for (const before of [0, 1]) {
-      const cutAt = clock.ticks()
+      const cutAt = clock.monotonicNow()
       b.reaches = false
       while (b.silent.length === before) await pass(clock, 500)
       expect(await members()).toEqual(['a', 'b'])
-      const silentMs = clock.ticks() - cutAt
+      const silentMs = clock.monotonicNow() - cutAt
       expect(silentMs).toBeGreaterThan(SILENT_MS - BEAT_MS - 500)
       expect(silentMs).toBeLessThanOrEqual(SILENT_MS + 500)
       await pass(clock, 5_000)
@@ -238,7 +238,7 @@ test('a clock that is set, forth or back, buries nobody, and keeps nobody alive'
   }
   expect(await members()).toEqual(['a', 'b'])
   expect(all.map(({ lost }) => lost)).toEqual([[], []])
-  await joinCluster(database, { ...DEAF, id: 'mem_deaf' })
+  await register(database, { ...DEAF, id: 'mem_deaf' })
   clock.jump(-3_600_000)
   await pass(clock, 20_000)
   expect(await members()).toEqual(['a', 'b'])

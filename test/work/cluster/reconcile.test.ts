@@ -1,13 +1,13 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
-import { Fleet } from '../../../src/probe/egress/fleet.ts'
+import { EgressPool } from '../../../src/probe/egress/fleet.ts'
 import { memoryQueue } from '../../../src/queue/memory-queue.ts'
 import { write } from '../../../src/store/database.ts'
 import { fileItems } from '../../../src/store/job/items.ts'
 import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
-import { wireEngine } from '../../../src/wire.ts'
+import { composeEngine } from '../../../src/wire.ts'
 import { startReconcile } from '../../../src/work/cluster/reconcile.ts'
 import { createJobDeps } from '../../support/job.ts'
 import { countedRandom } from '../../support/random.ts'
@@ -36,16 +36,16 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
       put.push(...keys.map(key => `${kind} ${key}`))
     },
   }
-  const engine = wireEngine(configWith(), doors)
-  const fleet = new Fleet(
-    own.map(name => engine.fleet.prober(name)),
+  const engine = composeEngine(configWith(), doors)
+  const egressPool = new EgressPool(
+    own.map(name => engine.egressPool.prober(name)),
     operator => (operator === 'op' ? (allowed ?? null) : null),
     { names: egresses, isRefused: () => false },
   )
   onTestFinished(() => engine.close())
   const begin = () => {
-    const parts = { database, queue, fleet, egresses, random: countedRandom(), log: silentLog }
-    const reconcile = startReconcile(parts)
+    const deps = { database, queue, egressPool, egresses, random: countedRandom(), log: silentLog }
+    const reconcile = startReconcile(deps)
     onTestFinished(() => reconcile.stop())
   }
 

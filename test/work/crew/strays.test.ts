@@ -1,26 +1,26 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog } from '../../../src/base/log.ts'
-import { joinCluster } from '../../../src/store/cluster/members.ts'
+import { register } from '../../../src/store/cluster/members.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
-import { DEFAULT_CREW_TIMINGS } from '../../../src/work/crew/crew-timings.ts'
-import { Strays } from '../../../src/work/crew/strays.ts'
+import { DEFAULT_WORKER_TIMINGS } from '../../../src/work/crew/crew-timings.ts'
+import { OrphanedClaims } from '../../../src/work/crew/strays.ts'
 import { fileAll, queuedJob } from '../../support/database.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-const { strayLookMs: LOOK_MS } = DEFAULT_CREW_TIMINGS
+const { orphanPollMs: POLL_MS } = DEFAULT_WORKER_TIMINGS
 
 /** Three items that member `mem_1` has claimed. */
 async function claimed() {
   const { database, clock } = await queuedJob(['ann@a', 'bob@a', 'cat@a'])
   await fileAll(database, 'job_a')
   const member = { id: 'mem_1', role: 'worker' as const, name: 'host:1', version: '0' }
-  await joinCluster(database, { ...member, egresses: ['default'] })
+  await register(database, { ...member, egresses: ['default'] })
   const share = { jobId: 'job_a', operator: 'op', egress: 'default', now: clock.now() }
   await claimItems(database, { ...share, max: 3, holder: 'mem_1' })
   const stopping = new AbortController()
   onTestFinished(() => stopping.abort())
-  const strays = new Strays({
-    ...{ database, log: silentLog, stopping: stopping.signal, timings: DEFAULT_CREW_TIMINGS },
+  const strays = new OrphanedClaims({
+    ...{ database, log: silentLog, stopping: stopping.signal, timings: DEFAULT_WORKER_TIMINGS },
     cluster: { id: 'mem_1', onLost: () => () => {}, onSilent: () => () => {} },
   })
   const pass = async (ms: number) => {
@@ -39,27 +39,27 @@ test('items that nobody here knows of in two looks go back to all', async () => 
   const { strays, pass, states, at } = await claimed()
   strays.take([at(2)])
   strays.suspect()
-  await pass(LOOK_MS)
+  await pass(POLL_MS)
   expect(await states()).toEqual(['probing', 'probing', 'probing'])
-  await pass(LOOK_MS)
+  await pass(POLL_MS)
   expect(await states()).toEqual(['routed', 'probing', 'routed'])
 })
 
 test('one that somebody takes up between two looks stays his', async () => {
   const { strays, pass, states, at } = await claimed()
   strays.suspect()
-  await pass(LOOK_MS)
+  await pass(POLL_MS)
   strays.take([at(1), at(2), at(3)])
-  await pass(LOOK_MS)
+  await pass(POLL_MS)
   strays.release([at(1)])
   strays.suspect()
-  await pass(LOOK_MS)
+  await pass(POLL_MS)
   expect(await states()).toEqual(['probing', 'probing', 'probing'])
 })
 
 test('nothing is looked for while no claim failed', async () => {
   const { pass, states } = await claimed()
-  await pass(4 * LOOK_MS)
+  await pass(4 * POLL_MS)
   expect(await states()).toEqual(['probing', 'probing', 'probing'])
 })
 

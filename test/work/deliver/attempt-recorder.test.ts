@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { breathe } from '../../../src/base/clock.ts'
+import { yieldToEventLoop } from '../../../src/base/clock.ts'
 import type { NewAttempt } from '../../../src/store/event/deliveries.ts'
 import { attemptRecorder } from '../../../src/work/deliver/attempt-recorder.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
@@ -12,7 +12,7 @@ test('what ends in turns of the event loop that follow one another is written to
   const recorder = attemptRecorder(h)
   const attempts = (await h.deliveries()).map(({ id }) => delivered(id))
   const first = attempts.slice(0, 3).map(recorder.record)
-  await breathe()
+  await yieldToEventLoop()
   const next = attempts.slice(3, 6).map(recorder.record)
   expect(await Promise.all([...first, ...next])).toEqual(Array(6).fill(true))
   expect(commits.count).toBe(1)

@@ -10,13 +10,13 @@ describe('a process that dies', () => {
     await h.addWebhook()
     const [id] = await h.addEvents()
     const dying = slowPost()
-    h.start({ post: dying })
+    h.start({ transport: dying })
     await waitUntil(() => dying.underWay === 1)
     const next = h.start()
     await h.sent(1)
     await waitUntil(() => next.status().delivered === 1)
-    expect(h.post.sent[0]?.body).toBe(dying.sent[0]?.body)
-    expect(h.post.sent[0]?.headers['webhook-id']).toBe(id)
+    expect(h.transport.sent[0]?.body).toBe(dying.sent[0]?.body)
+    expect(h.transport.sent[0]?.headers['webhook-id']).toBe(id)
     expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 1 }])
   })
 
@@ -25,7 +25,7 @@ describe('a process that dies', () => {
     await h.addWebhook()
     await h.addEvents(20)
     const dying = slowPost()
-    const before = h.start({ post: dying })
+    const before = h.start({ transport: dying })
     for (const done of [4, 8]) {
       await waitUntil(() => dying.underWay === 4)
       dying.answer(200)
@@ -34,7 +34,7 @@ describe('a process that dies', () => {
     await waitUntil(() => dying.underWay === 4)
     const next = h.start()
     await waitUntil(() => next.status().delivered === 12)
-    const twice = h.post.sent.filter(({ body }) => dying.sent.some(one => one.body === body))
+    const twice = h.transport.sent.filter(({ body }) => dying.sent.some(one => one.body === body))
     expect(twice.map(({ body }) => body)).toEqual(dying.sent.slice(8).map(({ body }) => body))
   })
 })
@@ -45,15 +45,15 @@ describe('stopping', () => {
     await h.addWebhook()
     await h.addEvents(6)
     const post = slowPost()
-    const deliveries = h.start({ post })
+    const deliveries = h.start({ transport: post })
     await waitUntil(() => post.underWay === 4)
-    let isOver = false
+    let isDone = false
     const stopped = deliveries.stop().then(() => {
-      isOver = true
+      isDone = true
     })
     await h.clock.advance(4 * SECOND)
     await drainEventLoop(60)
-    expect(isOver).toBe(false)
+    expect(isDone).toBe(false)
     post.answer(200)
     await stopped
     expect(post.sent).toHaveLength(4)
@@ -77,7 +77,7 @@ describe('stopping', () => {
     await drainEventLoop(60)
     await deliveries.stop()
     expect(looks).toBeGreaterThanOrEqual(nth)
-    expect(h.post.sent).toEqual([])
+    expect(h.transport.sent).toEqual([])
   })
 
   test('gives up after five seconds what is not answered: nothing is written of it, and it is sent again', async () => {
@@ -85,7 +85,7 @@ describe('stopping', () => {
     await h.addWebhook()
     await h.addEvents()
     const post = slowPost()
-    const deliveries = h.start({ post })
+    const deliveries = h.start({ transport: post })
     await waitUntil(() => post.underWay === 1)
     const stopped = deliveries.stop()
     await drainEventLoop(60)
@@ -112,7 +112,7 @@ describe('stopping', () => {
     await h.addEvents()
     await h.clock.advance(MINUTE)
     await drainEventLoop(60)
-    expect(h.post.sent).toEqual([])
+    expect(h.transport.sent).toEqual([])
   })
 })
 
@@ -127,7 +127,7 @@ describe('a disk that is full', () => {
     await drainEventLoop(60)
     await h.clock.advance(10 * SECOND)
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(4)
+    expect(h.transport.sent).toHaveLength(4)
     expect(deliveries.status()).toMatchObject({ delivered: 0, underWay: 0 })
     const told = h.lines.filter(({ message }) => message === 'deliveries: not written, tried again')
     expect(told.length).toBeGreaterThanOrEqual(10)
@@ -135,7 +135,7 @@ describe('a disk that is full', () => {
     disk.isFull = false
     await h.clock.advance(SECOND)
     await waitUntil(() => deliveries.status().delivered === 6)
-    expect(h.post.sent).toHaveLength(6)
+    expect(h.transport.sent).toHaveLength(6)
     expect((await h.attempts()).length).toBe(6)
   })
 
@@ -174,7 +174,7 @@ describe('a disk that is full', () => {
     await drainEventLoop(60)
     await h.clock.advance(3 * SECOND)
     await drainEventLoop(60)
-    expect(h.post.sent).toEqual([])
+    expect(h.transport.sent).toEqual([])
     const told = h.lines.filter(({ message }) => message === 'the poll for due deliveries failed')
     expect(told.length).toBe(1)
     isBroken = false
@@ -189,7 +189,7 @@ describe('something wrong inside ev', () => {
     await h.addWebhook({ id: 'wh_a' })
     await h.addWebhook({ id: 'wh_b' })
     await h.addEvents(3)
-    h.post.answer(({ url }) => {
+    h.transport.answer(({ url }) => {
       if (!url.includes('wh-a')) return 200
       // What no post does, and no column takes.
       return { fault: 'odd', durationMs: Number.NaN }
@@ -197,7 +197,7 @@ describe('something wrong inside ev', () => {
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().delivered === 3)
     await drainEventLoop(60)
-    const count = () => h.post.sent.filter(({ url }) => url.includes('wh-a')).length
+    const count = () => h.transport.sent.filter(({ url }) => url.includes('wh-a')).length
     expect(count()).toBe(3)
     await h.clock.advance(MINUTE - 1)
     await drainEventLoop(60)

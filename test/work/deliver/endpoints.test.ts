@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
-import { endpointMemory } from '../../../src/work/deliver/endpoints.ts'
+import { createEndpointBackoff } from '../../../src/work/deliver/endpoints.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const URL = 'https://app.test/hook'
@@ -8,10 +8,10 @@ const URL = 'https://app.test/hook'
 describe('the rest of an endpoint', () => {
   test('lasts as long as was asked for, by time that passes, and an hour at most', async () => {
     const clock = fakeClock()
-    const endpoints = endpointMemory(clock)
+    const endpoints = createEndpointBackoff(clock)
     expect(endpoints.restMs('wh_a')).toBe(0)
-    endpoints.rest('wh_a', 20 * SECOND, URL)
-    endpoints.rest('wh_b', 2 * DAY, URL)
+    endpoints.backOff('wh_a', 20 * SECOND, URL)
+    endpoints.backOff('wh_b', 2 * DAY, URL)
     clock.jump(DAY)
     expect([endpoints.restMs('wh_a'), endpoints.restMs('wh_b')]).toEqual([20 * SECOND, HOUR])
     await clock.advance(20 * SECOND)
@@ -20,8 +20,8 @@ describe('the rest of an endpoint', () => {
   })
 
   test('ends when the endpoint is to be found elsewhere', () => {
-    const endpoints = endpointMemory(fakeClock())
-    endpoints.rest('wh_a', MINUTE, URL)
+    const endpoints = createEndpointBackoff(fakeClock())
+    endpoints.backOff('wh_a', MINUTE, URL)
     endpoints.isAt('wh_a', URL)
     expect(endpoints.restMs('wh_a')).toBe(MINUTE)
     endpoints.isAt('wh_a', `${URL}/mended`)
@@ -29,10 +29,10 @@ describe('the rest of an endpoint', () => {
   })
 
   test('is not made shorter by another answer', () => {
-    const endpoints = endpointMemory(fakeClock())
-    endpoints.rest('wh_a', MINUTE, URL)
-    endpoints.rest('wh_a', SECOND, URL)
-    endpoints.rest('wh_a', 0, URL)
+    const endpoints = createEndpointBackoff(fakeClock())
+    endpoints.backOff('wh_a', MINUTE, URL)
+    endpoints.backOff('wh_a', SECOND, URL)
+    endpoints.backOff('wh_a', 0, URL)
     expect(endpoints.restMs('wh_a')).toBe(MINUTE)
   })
 })
@@ -40,7 +40,7 @@ describe('the rest of an endpoint', () => {
 describe('how long an endpoint has been seen to fail', () => {
   test('counts from the first failure, and anew after a success', async () => {
     const clock = fakeClock()
-    const endpoints = endpointMemory(clock)
+    const endpoints = createEndpointBackoff(clock)
     expect(endpoints.failed('wh_a')).toBe(0)
     await clock.advance(HOUR)
     expect([endpoints.failed('wh_a'), endpoints.failed('wh_b')]).toEqual([HOUR, 0])
@@ -53,7 +53,7 @@ describe('how long an endpoint has been seen to fail', () => {
   test('counts anew after the machine slept, and after the wall clock was changed', async () => {
     for (const jumpMs of [10 * DAY, -10 * DAY, MINUTE]) {
       const clock = fakeClock()
-      const endpoints = endpointMemory(clock)
+      const endpoints = createEndpointBackoff(clock)
       endpoints.failed('wh_a')
       await clock.advance(2 * HOUR)
       clock.jump(jumpMs)
@@ -65,7 +65,7 @@ describe('how long an endpoint has been seen to fail', () => {
 
   test('goes on through the small corrections of a clock', async () => {
     const clock = fakeClock()
-    const endpoints = endpointMemory(clock)
+    const endpoints = createEndpointBackoff(clock)
     endpoints.failed('wh_a')
     for (let n = 1; n <= 100; n++) {
       await clock.advance(HOUR)
@@ -77,7 +77,7 @@ describe('how long an endpoint has been seen to fail', () => {
 
 test('an endpoint is slow when it was asked last and took five seconds or more, for two days', async () => {
   const clock = fakeClock()
-  const endpoints = endpointMemory(clock)
+  const endpoints = createEndpointBackoff(clock)
   expect(endpoints.isSlow('wh_a')).toBe(false)
   endpoints.took('wh_a', 5 * SECOND)
   endpoints.took('wh_b', 5 * SECOND - 1)

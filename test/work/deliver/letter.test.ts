@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { HOUR, SECOND } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { rotateSecret } from '../../../src/store/event/webhooks.ts'
-import type { Letter } from '../../../src/work/post/post.ts'
+import type { WebhookRequest } from '../../../src/work/post/post.ts'
 import { waitUntil } from '../../support/wait.ts'
 import {
   createTestDelivery,
@@ -19,7 +19,7 @@ describe('the secret', () => {
     const secrets = [SECRET]
     await h.addEvents(40)
     const post = slowPost()
-    const deliveries = h.start({ post })
+    const deliveries = h.start({ transport: post })
     for (const letter of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) {
       await waitUntil(() => post.underWay === 4)
       const last = secrets.slice(-2)
@@ -50,28 +50,28 @@ describe('the secret', () => {
     await h.addEvents()
     await h.clock.advance(SECOND)
     await h.sent(2)
-    const [during, after] = h.post.sent as [Letter, Letter]
+    const [during, after] = h.transport.sent as [WebhookRequest, WebhookRequest]
     expect([verify(during, SECRET), verify(during, next)]).toEqual([true, true])
     expect([verify(after, SECRET), verify(after, next)]).toEqual([false, true])
   })
 
   test('that cannot be opened is an attempt that failed, and says so; nothing is sent', async () => {
     const h = await createTestDelivery()
-    await h.addWebhook({ secret: h.seal.seal(SECRET).replace(/^1\../, '1.!') })
+    await h.addWebhook({ secret: h.secretBox.encrypt(SECRET).replace(/^1\../, '1.!') })
     await h.addWebhook({ id: 'wh_b' })
     await h.addEvents()
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().retried === 1 && deliveries.status().delivered === 1)
-    expect(h.post.sent.map(({ url }) => url)).toEqual(['https://wh-b.test/hook'])
+    expect(h.transport.sent.map(({ url }) => url)).toEqual(['https://wh-b.test/hook'])
     const [lost] = (await h.attempts()).filter(({ url }) => url.includes('wh-a'))
     expect(lost).toMatchObject({ status_code: null, error: expect.stringMatching(/EV_SECRET/) })
   })
 })
 
-const rotate = ({ database, seal, clock }: TestDelivery, secret: string) =>
+const rotate = ({ database, secretBox, clock }: TestDelivery, secret: string) =>
   write(database, trx =>
     rotateSecret(trx, 'acc_1', 'wh_a', {
-      ...{ secret: seal.seal(secret), secretHint: secret.slice(-4) },
+      ...{ secret: secretBox.secretBox(secret), secretHint: secret.slice(-4) },
       ...{ graceMs: HOUR, now: clock.now() },
     }),
   )

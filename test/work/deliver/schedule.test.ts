@@ -15,13 +15,13 @@ describe('the schedule of an event that does not arrive', () => {
     await h.addWebhook()
     await h.addEvents()
     const begin = h.clock.now()
-    h.post.answer(500)
+    h.transport.answer(500)
     h.start()
     for (const [n, at] of TIMES.entries()) {
       await h.clock.advance(at - (TIMES[n - 1] ?? 0) - (n === 0 ? 0 : 1))
       await drainEventLoop(60)
       if (n > 0) {
-        expect(h.post.sent).toHaveLength(n)
+        expect(h.transport.sent).toHaveLength(n)
         await h.clock.advance(1)
       }
       await h.sent(n + 1)
@@ -35,14 +35,14 @@ describe('the schedule of an event that does not arrive', () => {
     ])
     await h.clock.advance(30 * DAY)
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(6)
+    expect(h.transport.sent).toHaveLength(6)
   })
 
   test('counts each wait from the end of the attempt before', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer(async () => {
+    h.transport.answer(async () => {
       await h.clock.advance(20 * SECOND)
       return 500
     })
@@ -56,24 +56,26 @@ describe('the schedule of an event that does not arrive', () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     const [eventId] = await h.addEvents()
-    h.post.answer(500)
+    h.transport.answer(500)
     h.start()
     await eachAttempt(h, async () => {})
-    const [first, ...others] = h.post.sent
+    const [first, ...others] = h.transport.sent
     expect(others).toHaveLength(5)
     for (const letter of others) expect(letter.body).toBe(first?.body)
-    expect(new Set(h.post.sent.map(({ headers }) => headers['webhook-id']))).toEqual(
+    expect(new Set(h.transport.sent.map(({ headers }) => headers['webhook-id']))).toEqual(
       new Set([eventId]),
     )
-    expect(new Set(h.post.sent.map(({ headers }) => headers['X-EV-Signature'])).size).toBe(1)
-    expect(new Set(h.post.sent.map(({ headers }) => headers['webhook-timestamp'])).size).toBe(6)
+    expect(new Set(h.transport.sent.map(({ headers }) => headers['X-EV-Signature'])).size).toBe(1)
+    expect(new Set(h.transport.sent.map(({ headers }) => headers['webhook-timestamp'])).size).toBe(
+      6,
+    )
   })
 
   test('ends with one notice, a line of the log, and is forgotten after 7 days', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook({ url: 'https://hook.test/?token=of-the-receiver' })
     const [eventId] = await h.addEvents()
-    h.post.answer(500)
+    h.transport.answer(500)
     h.start()
     await eachAttempt(h, async n => {
       expect(await dueNotices(h.database, h.clock.now())).toHaveLength(n === 6 ? 1 : 0)
@@ -106,7 +108,7 @@ describe('the schedule of an event that does not arrive', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer(500)
+    h.transport.answer(500)
     const before = h.start()
     await waitUntil(async () => (await h.attempts()).length === 1)
     await before.stop()
@@ -115,7 +117,7 @@ describe('the schedule of an event that does not arrive', () => {
     await drainEventLoop(60)
     await h.clock.advance(30 * SECOND - 1)
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(1)
+    expect(h.transport.sent).toHaveLength(1)
     await h.clock.advance(SECOND / 2)
     await h.sent(2)
   })
@@ -124,7 +126,7 @@ describe('the schedule of an event that does not arrive', () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer(500)
+    h.transport.answer(500)
     const deliveries = h.start()
     await waitUntil(async () => (await h.attempts()).length === 1)
     await drainEventLoop(60)
@@ -142,7 +144,7 @@ describe('the schedule of an event that does not arrive', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer(500)
+    h.transport.answer(500)
     h.start()
     await waitUntil(async () => (await h.attempts()).length === 1)
     await drainEventLoop(60)
@@ -154,7 +156,7 @@ describe('the schedule of an event that does not arrive', () => {
     await waitUntil(async () => (await h.attempts()).length === 2)
     await h.clock.advance(MINUTE - SECOND)
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(2)
+    expect(h.transport.sent).toHaveLength(2)
     await h.clock.advance(SECOND)
     await waitUntil(async () => (await h.attempts()).length === 4)
   })
@@ -182,13 +184,13 @@ describe('a Retry-After', () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer(answered(500, { 'retry-after': header }))
+    h.transport.answer(answered(500, { 'retry-after': header }))
     h.start()
     await waitUntil(async () => (await h.attempts()).length === 1)
     await drainEventLoop(60)
     await h.clock.advance(waitedMs - 1)
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(1)
+    expect(h.transport.sent).toHaveLength(1)
     await h.clock.advance(1)
     await h.sent(2)
   })

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
-import { SLOW_TURNS_MAX, TURNS_MAX, turnPlaces } from '../../../src/work/deliver/turn-places.ts'
+import {
+  createDeliveryConcurrency,
+  SLOW_TURNS_MAX,
+  TURNS_MAX,
+} from '../../../src/work/deliver/turn-places.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 
@@ -10,7 +14,7 @@ test('hundreds of endpoints that do not answer hold up nobody who does', async (
   await h.addWebhooks(dead)
   await h.addEvents(12)
   const arrived: number[] = []
-  h.post.answer(async ({ url }) => {
+  h.transport.answer(async ({ url }) => {
     if (url.includes('healthy')) {
       arrived.push(h.clock.now())
       return 200
@@ -33,31 +37,31 @@ test('hundreds of endpoints that do not answer hold up nobody who does', async (
 })
 
 test('the slow take their turns among themselves, each in its time, and are crowded while one waits', async () => {
-  const places = turnPlaces({ isSlow: id => id.startsWith('slow') })
-  const begun: string[] = []
+  const places = createDeliveryConcurrency({ isSlow: id => id.startsWith('slow') })
+  const started: string[] = []
   const ends = new Map<string, () => void>()
-  let isCrowded = () => false
+  let isBusy = () => false
   const run = (id: string) =>
-    places.run(id, async crowded => {
-      begun.push(id)
-      isCrowded = crowded
+    places.run(id, async tooBusy => {
+      started.push(id)
+      isBusy = tooBusy
       await new Promise<void>(resolve => void ends.set(id, resolve))
       return id
     })
   const all = Array.from({ length: SLOW_TURNS_MAX + 2 }, (_, n) => run(`slow_${n}`))
   await drainEventLoop(60)
-  expect(begun).toHaveLength(SLOW_TURNS_MAX)
-  expect(isCrowded()).toBe(true)
+  expect(started).toHaveLength(SLOW_TURNS_MAX)
+  expect(isBusy()).toBe(true)
   const quick = run('quick')
   await drainEventLoop(60)
-  expect(begun.at(-1)).toBe('quick')
-  expect(isCrowded()).toBe(false)
+  expect(started.at(-1)).toBe('quick')
+  expect(isBusy()).toBe(false)
   for (const id of ['slow_5', 'slow_9']) {
     ends.get(id)?.()
     await drainEventLoop(60)
   }
-  expect(begun.slice(-2)).toEqual([`slow_${SLOW_TURNS_MAX}`, `slow_${SLOW_TURNS_MAX + 1}`])
-  expect(isCrowded()).toBe(false)
+  expect(started.slice(-2)).toEqual([`slow_${SLOW_TURNS_MAX}`, `slow_${SLOW_TURNS_MAX + 1}`])
+  expect(isBusy()).toBe(false)
   for (const end of ends.values()) end()
   expect(await quick).toBe('quick')
   expect(await Promise.all(all)).toHaveLength(SLOW_TURNS_MAX + 2)

@@ -3,7 +3,7 @@ import { HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { retryDelivery } from '../../../src/store/event/deliveries.ts'
 import { TURNS_MAX } from '../../../src/work/deliver/turn-places.ts'
-import type { Letter } from '../../../src/work/post/post.ts'
+import type { WebhookRequest } from '../../../src/work/post/post.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, SECRET, slowPost } from '../../support/webhook-delivery.ts'
 import { verify } from '../../support/webhook-signature.ts'
@@ -18,7 +18,7 @@ describe('an event', () => {
     const [id] = await h.addEvents()
     await h.clock.advance(SECOND / 2)
     await h.sent(1)
-    const [letter] = h.post.sent as [Letter]
+    const [letter] = h.transport.sent as [WebhookRequest]
     const event = await h.database.db.selectFrom('event').selectAll().executeTakeFirstOrThrow()
     expect(letter).toMatchObject({ url: 'https://wh-a.test/hook', body: event.body })
     expect(letter.headers).toMatchObject({
@@ -33,7 +33,7 @@ describe('an event', () => {
       { number: 1, trigger: 'scheduled', url: letter.url, status_code: 200, excerpt: 'ok' },
     ])
     await h.clock.advance(HOUR)
-    expect(h.post.sent).toHaveLength(1)
+    expect(h.transport.sent).toHaveLength(1)
   })
 
   test('goes out at once when the service is woken, and when it starts', async () => {
@@ -46,7 +46,7 @@ describe('an event', () => {
     await drainEventLoop(60)
     await h.addEvents()
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(1)
+    expect(h.transport.sent).toHaveLength(1)
     deliveries.wake()
     await h.sent(2)
   })
@@ -56,7 +56,7 @@ describe('an event', () => {
     await h.addWebhook()
     await h.addEvents()
     const post = slowPost()
-    h.start({ post })
+    h.start({ transport: post })
     await waitUntil(() => post.sent.length === 1)
     await h.clock.advance(10 * SECOND)
     await h.addEvents()
@@ -68,7 +68,7 @@ describe('an event', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer({ fault: 'It did not answer within 30 s.', durationMs: 30_000 })
+    h.transport.answer({ fault: 'It did not answer within 30 s.', durationMs: 30_000 })
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().retried === 1)
     const told = { status_code: null, error: 'It did not answer within 30 s.', duration_ms: 30_000 }
@@ -80,7 +80,9 @@ describe('an event', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
-    h.post.answer((_, nth) => answered(nth === 1 ? 404 : 301, { location: 'http://169.254.1.1/' }))
+    h.transport.answer((_, nth) =>
+      answered(nth === 1 ? 404 : 301, { location: 'http://169.254.1.1/' }),
+    )
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().retried === 2)
     const [first, second] = await h.attempts()
@@ -95,7 +97,7 @@ describe('requests at the same time', () => {
     await h.addWebhook()
     await h.addEvents(10)
     const post = slowPost()
-    const deliveries = h.start({ post })
+    const deliveries = h.start({ transport: post })
     for (const sent of [4, 8, 10]) {
       await waitUntil(() => post.sent.length === sent)
       await drainEventLoop(60)
@@ -116,7 +118,7 @@ describe('requests at the same time', () => {
     h.start()
     await waitUntil(async () => {
       const done = (await h.deliveries()).filter(({ state }) => state === 'delivered').length
-      expect(h.post.sent.length - done).toBeLessThanOrEqual(4)
+      expect(h.transport.sent.length - done).toBeLessThanOrEqual(4)
       return done === 6
     })
   })
@@ -127,7 +129,7 @@ describe('requests at the same time', () => {
     await h.addEvents(20)
     const sentTo = new Map<string, number>()
     const slow = slowPost()
-    h.post.answer(async letter => {
+    h.transport.answer(async letter => {
       const to = new URL(letter.url).hostname
       if (to === 'wh-0.test') return new Promise(() => {})
       if (to === 'wh-1.test') return (await slow.send(letter)) as { durationMs: number }
@@ -153,7 +155,7 @@ describe('requests at the same time', () => {
     await h.addWebhooks(count)
     await h.addEvents(6)
     const post = slowPost()
-    h.start({ post })
+    h.start({ transport: post })
     await waitUntil(() => post.underWay === TURNS_MAX * 4)
     // Their time is over when they are answered, so they make room.
     await h.clock.advance(2 * SECOND)
@@ -170,7 +172,7 @@ describe('an event that is asked for once more', () => {
     await h.addWebhook()
     await h.addEvents()
     const post = slowPost()
-    const deliveries = h.start({ post })
+    const deliveries = h.start({ transport: post })
     await waitUntil(() => post.underWay === 1)
     post.answer(500)
     await waitUntil(() => deliveries.status().retried === 1)

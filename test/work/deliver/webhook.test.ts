@@ -13,12 +13,12 @@ describe('a webhook that', () => {
       await h.addWebhook()
       await h.addWebhook({ id: 'wh_b' })
       await h.addEvents()
-      h.post.answer(({ url }) =>
+      h.transport.answer(({ url }) =>
         url.includes('wh-a') ? answered(status, { 'retry-after': '20' }) : 200,
       )
       const deliveries = h.start()
       await waitUntil(() => deliveries.status().retried === 1)
-      h.post.answer(200)
+      h.transport.answer(200)
       await h.addEvents()
       await h.clock.advance(20 * SECOND - 1)
       await drainEventLoop(60)
@@ -34,36 +34,36 @@ describe('a webhook that', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer(answered(503, { 'retry-after': '999999' }))
+    h.transport.answer(answered(503, { 'retry-after': '999999' }))
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().retried === 1)
-    h.post.answer(200)
+    h.transport.answer(200)
     const [event] = await h.addEvents()
     await h.clock.advance(HOUR - 1)
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(1)
+    expect(h.transport.sent).toHaveLength(1)
     await h.clock.advance(SECOND / 2)
     await h.sent(2)
-    expect(h.post.sent[1]?.headers['webhook-id']).toBe(event)
+    expect(h.transport.sent[1]?.headers['webhook-id']).toBe(event)
   })
 
   test('asks for an hour and is then to be found elsewhere is sent there at once', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer(answered(503, { 'retry-after': '3600' }))
+    h.transport.answer(answered(503, { 'retry-after': '3600' }))
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().retried === 1)
-    h.post.answer(200)
+    h.transport.answer(200)
     await h.addEvents()
     await h.clock.advance(SECOND)
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(1)
+    expect(h.transport.sent).toHaveLength(1)
     const patch = { url: 'https://wh-a.test/mended', now: h.clock.now() }
     await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', patch))
     await h.clock.advance(SECOND / 2)
     await h.sent(2)
-    expect(h.post.sent[1]?.url).toBe('https://wh-a.test/mended')
+    expect(h.transport.sent[1]?.url).toBe('https://wh-a.test/mended')
   })
 
   test('asks for nothing, or by another status, is not left in peace', async () => {
@@ -71,7 +71,7 @@ describe('a webhook that', () => {
       const h = await createTestDelivery()
       await h.addWebhook()
       await h.addEvents()
-      h.post.answer(answer)
+      h.transport.answer(answer)
       const deliveries = h.start()
       await waitUntil(() => deliveries.status().retried === 1)
       await h.addEvents()
@@ -85,7 +85,7 @@ describe('a webhook that', () => {
     await h.addWebhook()
     await h.addEvents(2)
     const post = slowPost()
-    const deliveries = h.start({ post })
+    const deliveries = h.start({ transport: post })
     await waitUntil(() => post.underWay === 2)
     post.answer(500)
     await waitUntil(() => deliveries.status().retried === 2)
@@ -105,7 +105,7 @@ describe('a webhook that', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    h.post.answer(500)
+    h.transport.answer(500)
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().retried === 1)
     const change = (active: boolean) =>
@@ -113,8 +113,8 @@ describe('a webhook that', () => {
     await change(false)
     await h.clock.advance(HOUR)
     await drainEventLoop(60)
-    expect(h.post.sent).toHaveLength(1)
-    h.post.answer(200)
+    expect(h.transport.sent).toHaveLength(1)
+    h.transport.answer(200)
     await change(true)
     deliveries.wake()
     await waitUntil(() => deliveries.status().delivered === 1)
@@ -126,7 +126,7 @@ describe('a webhook that', () => {
     await h.addWebhook()
     await h.addEvents(6)
     const post = slowPost()
-    h.start({ post })
+    h.start({ transport: post })
     await waitUntil(() => post.underWay === 4)
     const url = 'https://elsewhere.test/'
     await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', { url, now: h.clock.now() }))
@@ -140,7 +140,7 @@ describe('a webhook that', () => {
     await h.addWebhook()
     await h.addEvents(2)
     const post = slowPost()
-    const deliveries = h.start({ post })
+    const deliveries = h.start({ transport: post })
     await waitUntil(() => post.underWay === 2)
     await h.addEvents()
     post.answer(410)
@@ -165,15 +165,15 @@ describe('a webhook that', () => {
   test('fails for 5 days is switched off with the next attempt', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
-    h.post.answer(500)
+    h.transport.answer(500)
     const deliveries = h.start()
     const attemptAfter = async (ms: number) => {
       await h.clock.advance(ms)
       await drainEventLoop(60)
       await h.addEvents()
-      const before = h.post.sent.length
+      const before = h.transport.sent.length
       deliveries.wake()
-      await waitUntil(() => h.post.sent.length > before)
+      await waitUntil(() => h.transport.sent.length > before)
       await drainEventLoop(60)
     }
     await attemptAfter(0)
@@ -198,7 +198,7 @@ describe('a webhook that', () => {
     const deliveries = h.start()
     const attempt = async (status: number) => {
       await h.database.db.updateTable('webhook').set({ failing_since: since }).execute()
-      h.post.answer(status)
+      h.transport.answer(status)
       await h.addEvents()
       const before = (await h.attempts()).length
       deliveries.wake()
@@ -207,7 +207,7 @@ describe('a webhook that', () => {
       return (await h.webhooks())[0]?.active
     }
     expect(await attempt(500)).toBe(1)
-    h.post.answer(500)
+    h.transport.answer(500)
     await h.clock.advance(HOUR - 1)
     await drainEventLoop(60)
     expect(await attempt(200)).toBe(1)
@@ -223,20 +223,21 @@ describe('a webhook that', () => {
   test('answers once in the 5 days is not switched off', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
-    h.post.answer((_, nth) => (nth === 4 ? 204 : 500))
+    h.transport.answer((_, nth) => (nth === 4 ? 204 : 500))
     const deliveries = h.start()
     for (let day = 0; day < 8; day++) {
       await h.addEvents()
-      const before = h.post.sent.length
+      const before = h.transport.sent.length
       deliveries.wake()
-      await waitUntil(() => h.post.sent.length > before)
+      await waitUntil(() => h.transport.sent.length > before)
       await drainEventLoop(60)
       expect((await h.webhooks())[0]?.active).toBe(1)
-      if (h.post.sent.length >= 4 && day >= 5) break
+      if (h.transport.sent.length >= 4 && day >= 5) break
       await h.clock.advance(23 * HOUR)
       await drainEventLoop(60)
     }
   })
 })
 
-const to = (h: TestDelivery, host: string) => h.post.sent.filter(({ url }) => url.includes(host))
+const to = (h: TestDelivery, host: string) =>
+  h.transport.sent.filter(({ url }) => url.includes(host))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { DueNotice } from '../../../src/store/event/notices.ts'
-import { noticeMail } from '../../../src/work/notify/notice-text.ts'
+import { alertEmail } from '../../../src/work/notify/notice-text.ts'
 
 const NOTICE: DueNotice = {
   ...{ webhookId: 'wh_a', url: 'https://app.example:8443/hook?token=s3cret#part' },
@@ -11,7 +11,7 @@ const NOTICE: DueNotice = {
 const PLACE = { baseUrl: 'https://ev.example', now: Date.UTC(2026, 5, 30, 12) }
 
 const mail = (notice: Partial<DueNotice> = {}) =>
-  noticeMail({ ...NOTICE, ...notice }, 'ops@example.com', PLACE)
+  alertEmail({ ...NOTICE, ...notice }, 'ops@example.com', PLACE)
 
 test('it says whose webhook did not take how many events, why, and what to do', () => {
   expect(mail()).toEqual({

@@ -6,15 +6,15 @@ import { updateAccount } from '../../../src/store/account/accounts.ts'
 import { write } from '../../../src/store/database.ts'
 import { enterDisabled, enterFailure } from '../../../src/store/event/notices.ts'
 import { createWebhook, deleteWebhook } from '../../../src/store/event/webhooks.ts'
-import { DEFAULT_NOTICE_TIMINGS } from '../../../src/work/notify/notice-timings.ts'
-import { startNotices } from '../../../src/work/notify/notices.ts'
+import { DEFAULT_ALERT_TIMINGS } from '../../../src/work/notify/notice-timings.ts'
+import { startEndpointAlerts } from '../../../src/work/notify/notices.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { fakeNotify } from '../../support/notify.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-const { giveUpMs: GIVE_UP_MS, lookMs: LOOK_MS, retryMs: NOTICE_RETRY_MS } = DEFAULT_NOTICE_TIMINGS
+const { giveUpMs: GIVE_UP_MS, pollMs: POLL_MS, retryMs: NOTICE_RETRY_MS } = DEFAULT_ALERT_TIMINGS
 
 const OPERATOR = 'ops@example.com'
 const OWNER = 'owner@shop.example'
@@ -22,7 +22,7 @@ const OWNER = 'owner@shop.example'
 type Line = { readonly message: string; readonly fields: LogFields }
 
 /** A database with one webhook, `wh_a` of the account `acc_a`, and the desk that tells of it. */
-async function house(o: { notifyTo?: string | null; email?: string | null } = {}) {
+async function services(o: { notifyTo?: string | null; email?: string | null } = {}) {
   const { notifyTo = OPERATOR, email = null } = o
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
@@ -60,7 +60,7 @@ async function house(o: { notifyTo?: string | null; email?: string | null } = {}
         enterDisabled(trx, { webhookId: 'wh_a', accountId: 'acc_a', reason, now: clock.now() }),
       ),
     begin: async () => {
-      const notices = startNotices({
+      const notices = startEndpointAlerts({
         ...{ database, notify, clock, log, baseUrl: 'https://ev.example', notifyTo },
       })
       await looked()
@@ -68,8 +68,8 @@ async function house(o: { notifyTo?: string | null; email?: string | null } = {}
     },
     /** Lets time pass, look by look. */
     pass: async (ms: number) => {
-      for (let left = ms; left > 0; left -= LOOK_MS) {
-        await clock.advance(Math.min(left, LOOK_MS))
+      for (let left = ms; left > 0; left -= POLL_MS) {
+        await clock.advance(Math.min(left, POLL_MS))
         await looked()
       }
     },
@@ -78,7 +78,7 @@ async function house(o: { notifyTo?: string | null; email?: string | null } = {}
 
 describe('a notice', () => {
   test('of what failed before the start goes out at once, and once', async () => {
-    const { fail, begin, notify, pass, lines } = await house()
+    const { fail, begin, notify, pass, lines } = await services()
     await fail(3)
     const notices = await begin()
     expect(notify.sent).toMatchObject([
@@ -91,17 +91,17 @@ describe('a notice', () => {
   })
 
   test('goes out within ten seconds of what it tells', async () => {
-    const { fail, begin, notify, pass } = await house()
+    const { fail, begin, notify, pass } = await services()
     await begin()
     await pass(15 * SECOND)
     await fail()
     expect(notify.sent).toEqual([])
-    await pass(LOOK_MS)
+    await pass(POLL_MS)
     expect(notify.sent).toHaveLength(1)
   })
 
   test('is one for each webhook and hour, with all that failed meanwhile', async () => {
-    const { fail, disable, begin, notify, pass, addWebhook } = await house()
+    const { fail, disable, begin, notify, pass, addWebhook } = await services()
     await addWebhook('wh_b')
     await begin()
     await fail()
@@ -128,7 +128,7 @@ describe('a notice', () => {
   })
 
   test('tells what failed while it was on its way with the next one', async () => {
-    const { fail, begin, notify, pass } = await house()
+    const { fail, begin, notify, pass } = await services()
     notify.meet(async () => void (await fail(5)))
     await fail()
     await begin()
@@ -141,7 +141,7 @@ describe('a notice', () => {
   })
 
   test('of a webhook that was deleted meanwhile is not sent', async () => {
-    const { fail, begin, notify, pass, database, clock } = await house()
+    const { fail, begin, notify, pass, database, clock } = await services()
     await begin()
     await fail()
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', clock.now()))
@@ -156,7 +156,7 @@ describe('it goes', () => {
     ['to whoever the settings name where the account has none', {}, OPERATOR],
     ['to the account also where the settings name nobody', { email: OWNER, notifyTo: null }, OWNER],
   ])('%s', async (_, given, to) => {
-    const { fail, begin, notify, lines } = await house(given)
+    const { fail, begin, notify, lines } = await services(given)
     await fail()
     await begin()
     expect(notify.sent.map(mail => mail.to)).toEqual([to])
@@ -164,7 +164,7 @@ describe('it goes', () => {
   })
 
   test('to the log where neither has one, once', async () => {
-    const { fail, begin, notify, lines, pass } = await house({ notifyTo: null })
+    const { fail, begin, notify, lines, pass } = await services({ notifyTo: null })
     await fail(2)
     await begin()
     await pass(2 * HOUR)
@@ -187,7 +187,7 @@ describe('where it is not taken', () => {
   }
 
   test('it is tried again after five minutes, with all that failed until then, and the log is told', async () => {
-    const { fail, begin, notify, pass, lines } = await house({ email: OWNER })
+    const { fail, begin, notify, pass, lines } = await services({ email: OWNER })
     notify.meet(refuse)
     await fail()
     await begin()
@@ -198,10 +198,10 @@ describe('where it is not taken', () => {
       },
     ])
     await fail()
-    await pass(NOTICE_RETRY_MS - LOOK_MS)
+    await pass(NOTICE_RETRY_MS - POLL_MS)
     expect(notify.tried).toHaveLength(1)
     notify.meet(async () => {})
-    await pass(LOOK_MS)
+    await pass(POLL_MS)
     expect(notify.sent.map(({ subject }) => subject)).toEqual([
       'ev: 2 events could not be delivered to wh-a.example (wh_a)',
     ])
@@ -210,12 +210,12 @@ describe('where it is not taken', () => {
   })
 
   test('the seven days until it is given up count from its own first try, not from that of one that was taken', async () => {
-    const { fail, begin, notify, pass, lines, clock, looked } = await house()
+    const { fail, begin, notify, pass, lines, clock, looked } = await services()
     for (let nth = 1; nth <= 2; nth++) {
       notify.meet(refuse)
       await fail()
       if (nth === 1) await begin()
-      else await pass(LOOK_MS)
+      else await pass(POLL_MS)
       expect(lines).toHaveLength(nth)
       expect(lines.at(-1)?.message).toMatch(/it is tried again$/)
       notify.meet(async () => {})
@@ -227,7 +227,7 @@ describe('where it is not taken', () => {
   })
 
   test('others are told nevertheless', async () => {
-    const { fail, begin, notify, addWebhook } = await house()
+    const { fail, begin, notify, addWebhook } = await services()
     await addWebhook('wh_b')
     notify.meet(mail => (mail.subject.includes('wh_a') ? refuse() : Promise.resolve()))
     await fail()
@@ -238,26 +238,26 @@ describe('where it is not taken', () => {
   })
 
   test('it is given up after seven days, and what fails later is told anew', async () => {
-    const { fail, begin, notify, lines, clock, looked } = await house()
+    const { fail, begin, notify, lines, clock, looked } = await services()
     notify.meet(refuse)
     await fail(4)
     await begin()
-    const begun = clock.now()
+    const started = clock.now()
     const isGivenUp = () => lines.at(-1)?.message.endsWith('it is given up') ?? false
-    while (!isGivenUp() && clock.now() - begun < 2 * GIVE_UP_MS) {
+    while (!isGivenUp() && clock.now() - started < 2 * GIVE_UP_MS) {
       await clock.advance(HOUR)
       await looked()
     }
     expect(isGivenUp()).toBe(true)
-    expect(clock.now() - begun).toBeGreaterThanOrEqual(7 * DAY)
-    expect(clock.now() - begun).toBeLessThan(7 * DAY + 2 * HOUR)
+    expect(clock.now() - started).toBeGreaterThanOrEqual(7 * DAY)
+    expect(clock.now() - started).toBeLessThan(7 * DAY + 2 * HOUR)
     const { length } = notify.tried
     await clock.advance(2 * HOUR)
     await looked()
     expect(notify.tried).toHaveLength(length)
     notify.meet(async () => {})
     await fail()
-    await clock.advance(LOOK_MS)
+    await clock.advance(POLL_MS)
     await looked()
     expect(notify.sent.map(({ subject }) => subject)).toEqual([
       'ev: 1 event could not be delivered to wh-a.example (wh_a)',
@@ -267,7 +267,7 @@ describe('where it is not taken', () => {
 
 describe('two servers that share a database', () => {
   test('send each notice once', async () => {
-    const { fail, begin, notify, pass, addWebhook, lines } = await house()
+    const { fail, begin, notify, pass, addWebhook, lines } = await services()
     await addWebhook('wh_b')
     await fail()
     await fail(2, 'wh_b')
@@ -285,16 +285,16 @@ describe('two servers that share a database', () => {
   })
 
   test('take turns with one that is not taken, and neither tries sooner', async () => {
-    const { fail, begin, notify, pass } = await house()
+    const { fail, begin, notify, pass } = await services()
     notify.meet(async () => {
       throw new Error('451 Try later')
     })
     await fail()
     const both = await Promise.all([begin(), begin()])
     expect(notify.tried).toHaveLength(1)
-    await pass(NOTICE_RETRY_MS - LOOK_MS)
+    await pass(NOTICE_RETRY_MS - POLL_MS)
     expect(notify.tried).toHaveLength(1)
-    await pass(LOOK_MS)
+    await pass(POLL_MS)
     expect(notify.tried).toHaveLength(2)
     await Promise.all(both.map(notices => notices.stop()))
   })
@@ -302,14 +302,14 @@ describe('two servers that share a database', () => {
 
 describe('where the database cannot be written', () => {
   test('for a moment, that a notice went out is written down then, and it does not go out again', async () => {
-    const { fail, begin, notify, pass, clock, database, lines } = await house()
+    const { fail, begin, notify, pass, clock, database, lines } = await services()
     await fail()
     const away = (error: Error) => {
       const { db } = database
       let left = 3
-      const begun = db.transaction.bind(db)
+      const started = db.transaction.bind(db)
       db.transaction = () => {
-        if (notify.sent.length === 0 || left-- <= 0) return begun()
+        if (notify.sent.length === 0 || left-- <= 0) return started()
         throw error
       }
     }
@@ -323,7 +323,7 @@ describe('where the database cannot be written', () => {
   })
 
   test('nothing is sent again and again', async () => {
-    const { fail, begin, notify, pass, database, lines } = await house()
+    const { fail, begin, notify, pass, database, lines } = await services()
     await fail()
     await sql`create trigger full before update on notice begin select raise(abort, 'disk full'); end`.execute(
       database.db,
@@ -333,17 +333,17 @@ describe('where the database cannot be written', () => {
     expect(notify.tried).toEqual([])
     expect(lines[0]).toMatchObject({ fields: { why: expect.stringContaining('disk full') } })
     await sql`drop trigger full`.execute(database.db)
-    await pass(LOOK_MS)
+    await pass(POLL_MS)
     expect(notify.sent).toHaveLength(1)
   })
 
   test('a notice that could not be noted as sent comes once more, not every ten seconds', async () => {
-    const { fail, begin, notify, pass, database } = await house()
+    const { fail, begin, notify, pass, database } = await services()
     await fail()
     await sql`create trigger full before update on notice when new.sent_at is not null
       begin select raise(abort, 'disk full'); end`.execute(database.db)
     await begin()
-    await pass(NOTICE_RETRY_MS - LOOK_MS)
+    await pass(NOTICE_RETRY_MS - POLL_MS)
     expect(notify.sent).toHaveLength(1)
     await sql`drop trigger full`.execute(database.db)
     await pass(2 * HOUR)
@@ -353,7 +353,7 @@ describe('where the database cannot be written', () => {
 
 describe('at its end', () => {
   test('the mail on its way is given up, and goes out after the next start', async () => {
-    const { fail, begin, notify, pass, clock, lines } = await house()
+    const { fail, begin, notify, pass, clock, lines } = await services()
     const given = Promise.withResolvers<void>()
     const onItsWay = Promise.withResolvers<void>()
     notify.meet(() => {
@@ -362,7 +362,7 @@ describe('at its end', () => {
     })
     const notices = await begin()
     await fail()
-    await clock.advance(LOOK_MS)
+    await clock.advance(POLL_MS)
     await onItsWay.promise
     const stopped = notices.stop()
     expect(notify.isClosed).toBe(true)
@@ -377,14 +377,14 @@ describe('at its end', () => {
   })
 
   test('nothing more is begun', async () => {
-    const { fail, begin, notify, clock, addWebhook } = await house()
+    const { fail, begin, notify, clock, addWebhook } = await services()
     await addWebhook('wh_b')
     const notices = await begin()
     const stopped = Promise.withResolvers<void>()
     notify.meet(async () => void notices.stop().then(stopped.resolve))
     await fail()
     await fail(1, 'wh_b')
-    await clock.advance(LOOK_MS)
+    await clock.advance(POLL_MS)
     await stopped.promise
     expect(notify.tried).toHaveLength(1)
     await clock.advance(HOUR)

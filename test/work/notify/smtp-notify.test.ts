@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EvError } from '../../../src/base/error.ts'
-import { type SmtpParts, smtpNotify } from '../../../src/work/notify/smtp-notify.ts'
-import { mailServerOf } from '../../../src/work/notify/smtp-server.ts'
+import { type SmtpDeps, smtpNotify } from '../../../src/work/notify/smtp-notify.ts'
+import { parseMailServer } from '../../../src/work/notify/smtp-server.ts'
 import { testAuthority } from '../../support/certificate.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 
@@ -16,8 +16,8 @@ const LOGIN = 'ann@shop:s3cr#t/%'
 const AS_SENT = Buffer.from('\0ann@shop\0s3cr#t/%').toString('base64')
 const IN_URL = 'ann%40shop:s3cr%23t%2F%25'
 
-const door = (url: string, parts: Partial<SmtpParts> = {}) => {
-  const notify = smtpNotify({ url, from: 'ev@example.com', ca: testAuthority().cert, ...parts })
+const door = (url: string, deps: Partial<SmtpDeps> = {}) => {
+  const notify = smtpNotify({ url, from: 'ev@example.com', ca: testAuthority().cert, ...deps })
   onTestFinished(() => notify.close())
   return notify
 }
@@ -189,7 +189,7 @@ test.each([
   ['smtps://mail.example', { port: 465, isTls: true, login: null }],
   [`smtps://${IN_URL}@mail.example`, { login: { user: 'ann@shop', pass: 's3cr#t/%' } }],
 ])('%s says how the server is spoken with', (url, server) => {
-  expect(mailServerOf(url)).toMatchObject(server)
+  expect(parseMailServer(url)).toMatchObject(server)
 })
 
 /** A server that greets clients so, and does nothing else. */

@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { faultOfDestination } from '../../../src/hook/destination.ts'
-import { addressJudge } from '../../../src/smtp/public-address.ts'
+import { validateWebhookUrl } from '../../../src/hook/destination.ts'
+import { createIpPolicy } from '../../../src/smtp/public-address.ts'
 import { openPost, openReceiver } from '../../support/https-post.ts'
 import { zone } from '../../support/zone.ts'
 
@@ -71,8 +71,8 @@ describe('nobody is dialled', () => {
       ...{ answer: null, faultCode: 'address_not_public' },
       fault: expect.stringMatching(/is not public\.$/),
     })
-    const mayDial = addressJudge([])
-    expect(await faultOfDestination(url, { resolver, mayDial })).toMatch(/is not public\.$/)
+    const mayDial = createIpPolicy([])
+    expect(await validateWebhookUrl(url, { resolver, mayDial })).toMatch(/is not public\.$/)
     expect(wires.visitors).toBe(0)
   })
 
@@ -115,7 +115,7 @@ describe('nobody is dialled', () => {
     const wires = await tripwires()
     const resolver = zone({ 'hook.example': { A: ['8.8.8.8'] } })
     const url = `https://hook.example:${wires.port}/`
-    expect(await faultOfDestination(url, { resolver, mayDial: addressJudge([]) })).toBeNull()
+    expect(await validateWebhookUrl(url, { resolver, mayDial: createIpPolicy([]) })).toBeNull()
     resolver.set('hook.example', { A: ['127.0.0.2'] })
     expect((await openPost({ resolver, allowed: [] }).to(url)).fault).toMatch(/not public/)
     expect(wires.visitors).toBe(0)

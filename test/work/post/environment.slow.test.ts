@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { systemRandom as random } from '../../../src/base/random.ts'
-import type { Receipt } from '../../../src/work/post/post.ts'
+import type { TransportResult } from '../../../src/work/post/post.ts'
 import { makeAuthority } from '../../support/certificate.ts'
 import type { Receiver } from '../../support/http-receiver.ts'
 import { openReceiver } from '../../support/https-post.ts'
@@ -19,7 +19,7 @@ async function sentBy(
   environment: Record<string, string>,
   { url, ca }: Receiver,
   believes = true,
-): Promise<Receipt> {
+): Promise<TransportResult> {
   const { stdout } = await run(process.execPath, [SENDER, url, believes ? ca : ''], {
     env: environment,
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { EvError } from '../../../src/base/error.ts'
-import { PostFault, toFault } from '../../../src/work/post/fault.ts'
+import { TransportFault, toFault } from '../../../src/work/post/fault.ts'
 
 const error = (code: string, message = 'm') => Object.assign(new Error(message), { code })
 
@@ -52,6 +52,6 @@ test('what has no sentence is told as it is, cleaned and cut', () => {
 
 test('our own sentences stay as they are', () => {
   expect(toFault(new EvError('io', 'No answer came.'), 'X').message).toBe('No answer came.')
-  const fault = new PostFault('timeout', 'No answer came.')
+  const fault = new TransportFault('timeout', 'No answer came.')
   expect(toFault(fault, 'X')).toBe(fault)
 })

@@ -1,6 +1,6 @@
 // Sends one letter to a URL and prints the receipt: what a process of its own is needed for.
 import { systemClock } from '../../../src/base/clock.ts'
-import { addressJudge } from '../../../src/smtp/public-address.ts'
+import { createIpPolicy } from '../../../src/smtp/public-address.ts'
 import { httpsPost } from '../../../src/work/post/https-post.ts'
 import { zone } from '../../support/zone.ts'
 
@@ -8,7 +8,7 @@ const [, , url = '', ca = ''] = process.argv
 const post = httpsPost({
   clock: systemClock,
   resolver: zone({ 'hook.example': { A: ['127.0.0.1'] } }),
-  mayDial: addressJudge(['127.0.0.1']),
+  mayDial: createIpPolicy(['127.0.0.1']),
   ...(ca === '' ? {} : { ca }),
 })
 process.stdout.write(JSON.stringify(await post.send({ url, headers: {}, body: '{}' })))

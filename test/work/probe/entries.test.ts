@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
-import { gatheredEntries, operatorOf, slotKey } from '../../../src/work/probe/entries.ts'
+import { gatheredTasks, operatorOf, slotKey } from '../../../src/work/probe/entries.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 /** A queue that notes what it is given, and fails while it is told to. */
@@ -19,7 +19,7 @@ function notingQueue() {
 
 const entriesOn = (queue: ReturnType<typeof notingQueue>, clock = fakeClock()) => ({
   clock,
-  entries: gatheredEntries(queue as never, clock),
+  entries: gatheredTasks(queue as never, clock),
 })
 
 test('entries that come together go together, each once', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Slot } from '../../../src/work/probe/entries.ts'
-import { Slots } from '../../../src/work/probe/slots.ts'
+import { ProbeScheduler } from '../../../src/work/probe/slots.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 /** Egresses in the order in which an operator is asked by them, and those whose entries were put. */
@@ -12,25 +12,25 @@ function called(count: number, isShared: boolean, mayAsk: (name: string) => bool
     put: async () => {},
     putAll: async ({ egress }: Slot) => void put.push(egress),
   }
-  const willing = names.filter(mayAsk)
-  const fleet = {
+  const available = names.filter(mayAsk)
+  const egressPool = {
     ...{
       all: names,
       mayAsk,
-      willing: () => willing,
+      available: () => available,
       inOrder: () => names,
-      firstFor: () => willing[0],
+      firstFor: () => available[0],
       sharesLists: (operator: string) => operator === 'op',
     },
     row: () => ({ sessionsMax: 2 }),
   }
   const clock = fakeClock()
-  const slots = new Slots(entries, clock, isShared)
+  const slots = new ProbeScheduler(entries, clock, isShared)
   return {
-    ...{ names, willing, clock, slots, fleet },
+    ...{ names, available, clock, slots, egressPool },
     async by(egress: string, operator = 'op') {
       put.length = 0
-      await slots.putAll({ fleet } as unknown as Engine, { operator, egress })
+      await slots.putAll({ egressPool } as unknown as Engine, { operator, egress })
       return [...put]
     },
   }
@@ -46,7 +46,7 @@ test('an operator that all egresses share one limit at is asked by its first alo
 })
 
 test('where they are many each calls few, and all come to be called', async () => {
-  const house = called(1_000, true)
+  const services = called(1_000, true)
   const there = new Set(['e0'])
   for (const egress of there) {
     // Each is another process, which waits for nobody's second.
@@ -54,7 +54,7 @@ test('where they are many each calls few, and all come to be called', async () =
     expect(calls.length).toBeLessThanOrEqual(6)
     for (const name of calls) there.add(name)
   }
-  expect(there.size).toBe(house.names.length)
+  expect(there.size).toBe(services.names.length)
 })
 
 test.each<[string, (place: number) => boolean]>([
@@ -63,13 +63,13 @@ test.each<[string, (place: number) => boolean]>([
   ['two of three', place => place % 3 === 1],
 ])('those that may not ask are left out, and leave nobody out: %s', async (_, mayAskAt) => {
   const mayAsk = (name: string) => mayAskAt(Number(name.slice(1)))
-  const { willing } = called(1_000, true, mayAsk)
-  const there = new Set(willing.slice(0, 1))
+  const { available } = called(1_000, true, mayAsk)
+  const there = new Set(available.slice(0, 1))
   for (const egress of there) {
     const calls = await called(1_000, true, mayAsk).by(egress)
     for (const name of calls) if (mayAsk(name)) there.add(name)
   }
-  expect([...there].sort()).toEqual([...willing].sort())
+  expect([...there].sort()).toEqual([...available].sort())
 })
 
 test('one that calls again calls another one besides, as one of the tree may stand still', async () => {
@@ -99,20 +99,20 @@ test('while there is always more to do, others are called ever more seldom', asy
 })
 
 test('who ran dry calls within a second when there is more again, as others gave their entries up', async () => {
-  const house = called(9, true)
-  await callsOf(house)
-  expect(await house.by('e0')).toEqual([])
-  house.slots.ranDry('op')
-  expect(await house.by('e0')).not.toEqual([])
-  expect(await house.by('e0')).toEqual([])
+  const services = called(9, true)
+  await callsOf(services)
+  expect(await services.by('e0')).toEqual([])
+  services.slots.onEmptyClaim('op')
+  expect(await services.by('e0')).not.toEqual([])
+  expect(await services.by('e0')).toEqual([])
 })
 
 test('another egress is called as soon as it is there', async () => {
-  const house = called(9, true)
-  await callsOf(house)
-  house.fleet.all = [...house.names, 'e9']
-  expect(await house.by('e0')).not.toEqual([])
-  expect(await house.by('e0')).toEqual([])
+  const services = called(9, true)
+  await callsOf(services)
+  services.egressPool.all = [...services.names, 'e9']
+  expect(await services.by('e0')).not.toEqual([])
+  expect(await services.by('e0')).toEqual([])
 })
 
 test('in one process, where entries cost nothing, all are called each time', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../src/base/log.ts'
-import { recallAnswers } from '../../../src/store/answers.ts'
+import { getCachedAnswers } from '../../../src/store/answers.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { queuedItems } from '../../../src/store/job/items.ts'
@@ -8,8 +8,8 @@ import { type Job, readJob } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
 import { resultPage } from '../../../src/store/job/results.ts'
 import type { Result } from '../../../src/verdict/verdict.ts'
-import type { Books } from '../../../src/work/books/books.ts'
-import { type Change, Recorder } from '../../../src/work/record/recorder.ts'
+import type { UsageLedger } from '../../../src/work/books/books.ts'
+import { type Change, ResultWriter } from '../../../src/work/record/recorder.ts'
 import { addJob, queuedJob } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
 import { drainEventLoop } from '../../support/wait.ts'
@@ -24,7 +24,7 @@ const result = (position: number, copies = 1, of = RESULT): Change => ({
 })
 
 type OfficeOptions = {
-  readonly books?: Books
+  readonly ledger?: UsageLedger
   /** True: a commit that fails is tried again. */
   readonly keepsTrying?: boolean
   /** True: requests go first. */
@@ -34,15 +34,15 @@ type OfficeOptions = {
 /** A job of so many rows, and who records what happens to it. */
 async function office(
   rows: number,
-  { books, keepsTrying = false, hasRequests = false }: OfficeOptions = {},
+  { ledger, keepsTrying = false, hasRequests = false }: OfficeOptions = {},
 ) {
   const { database, clock, job } = await queuedJob(Array.from({ length: rows }, (_, n) => `t${n}`))
   const progress: Job[] = []
   const failures: [jobId: string, error: unknown][] = []
   const lost: string[] = []
   const complaints: string[] = []
-  const all = new Recorder({
-    ...{ database, keepsTrying, books: books ?? null, priority: { hasRequests } },
+  const all = new ResultWriter({
+    ...{ database, keepsTrying, ledger: ledger ?? null, priority: { hasRequests } },
     ...{ random: countedRandom(), baseUrl: 'https://ev.test' },
     log: { ...silentLog, error: message => void complaints.push(message) },
     onProgress: state => progress.push(state),
@@ -53,7 +53,7 @@ async function office(
     (await resultPage(database, { jobId, after: 0, max: rows })).filter(row => row.result)
   const recorder = {
     add: (change: Change, jobId = job.id) => all.add(jobId, change),
-    remember: all.remember.bind(all),
+    remember: all.cacheResult.bind(all),
     flushed: () => all.flushed(),
     settled: () => all.settled(),
     stop: () => all.stop(),
@@ -62,7 +62,7 @@ async function office(
 }
 
 /** Whether a promise has settled by now. */
-async function isOver(promise: Promise<unknown>): Promise<boolean> {
+async function isDone(promise: Promise<unknown>): Promise<boolean> {
   let over = false
   promise.then(
     () => (over = true),
@@ -77,7 +77,7 @@ describe('a recorder', () => {
     const { recorder, clock, progress, recorded } = await office(10)
     const adding = [recorder.add(result(1)), recorder.add(result(2)), recorder.add(result(3))]
     await clock.advance(49)
-    expect(await isOver(Promise.race(adding))).toBe(false)
+    expect(await isDone(Promise.race(adding))).toBe(false)
     expect(await recorded()).toEqual([])
     await clock.advance(1)
     await Promise.all(adding)
@@ -88,7 +88,7 @@ describe('a recorder', () => {
   test('writes fifty changes at once, without waiting for the time', async () => {
     const { recorder, progress } = await office(60)
     const adding = Array.from({ length: 50 }, (_, n) => recorder.add(result(n + 1)))
-    expect(await isOver(Promise.all(adding))).toBe(true)
+    expect(await isDone(Promise.all(adding))).toBe(true)
     expect(progress).toMatchObject([{ done: 50 }])
   })
 
@@ -164,15 +164,15 @@ describe('a recorder', () => {
     const answer = { probed: { answer: { kind: 'accepted' } }, at: clock.now() }
     void recorder.add(result(1))
     void recorder.remember(new Map([['a@x.test', answer as never]]))
-    expect((await recallAnswers(database, ['a@x.test'])).size).toBe(0)
+    expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(0)
     await clock.advance(50)
     await recorder.flushed()
-    expect((await recallAnswers(database, ['a@x.test'])).get('a@x.test')).toEqual(answer)
+    expect((await getCachedAnswers(database, ['a@x.test'])).get('a@x.test')).toEqual(answer)
   })
 
   test('is flushed when all that was taken is durable', async () => {
     const { recorder, clock, recorded } = await office(80)
-    expect(await isOver(recorder.flushed())).toBe(true)
+    expect(await isDone(recorder.flushed())).toBe(true)
     for (let n = 1; n <= 60; n++) void recorder.add(result(n))
     const flushed = recorder.flushed()
     await clock.advance(50)
@@ -183,7 +183,7 @@ describe('a recorder', () => {
   test('is settled while little is undurable, and waits when a crash would make us ask much again', async () => {
     const { recorder, clock } = await office(300)
     for (let n = 1; n <= 49; n++) void recorder.add(result(n))
-    expect(await isOver(recorder.settled())).toBe(true)
+    expect(await isDone(recorder.settled())).toBe(true)
     for (let n = 50; n <= 120; n++) void recorder.add(result(n))
     let settled = false
     const waiting = recorder.settled().then(() => {
@@ -192,7 +192,7 @@ describe('a recorder', () => {
     expect(settled).toBe(false)
     await clock.advance(100)
     await waiting
-    expect(await isOver(recorder.settled())).toBe(true)
+    expect(await isDone(recorder.settled())).toBe(true)
   })
 
   test('that fails to write tells the watcher and whoever waits, writes no half, and goes on', async () => {
@@ -264,7 +264,7 @@ describe('a recorder of several jobs', () => {
     ])
     expect(failures).toMatchObject([['job_b', { message: expect.stringMatching(/constraint/i) }]])
     expect(complaints).toEqual(['a job failed inside ev'])
-    expect((await recallAnswers(database, ['a@x.test'])).size).toBe(1)
+    expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(1)
   })
 
   test('never commits more than two hundred changes together', async () => {
@@ -297,13 +297,13 @@ describe('a recorder that cannot write', () => {
     for (let n = 2; n <= 150; n++) void recorder.add(result(n))
     const settled = recorder.settled()
     await clock.advance(5_000)
-    expect([await isOver(adding), await isOver(settled)]).toEqual([false, false])
+    expect([await isDone(adding), await isDone(settled)]).toEqual([false, false])
     expect(complaints).toHaveLength(6)
     disk.isFull = false
     await clock.advance(1_000)
     await Promise.all([adding, settled])
     expect(progress.map(({ done }) => done)).toEqual([1, 150])
-    expect([failures, await isOver(recorder.settled())]).toEqual([[], true])
+    expect([failures, await isDone(recorder.settled())]).toEqual([[], true])
   })
 
   test('gives up when it is stopped, and says for whom', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { Prepared } from '../../../src/engine/inquiry/prepare.ts'
-import type { List } from '../../../src/work/crew/lists.ts'
-import type { Recorder } from '../../../src/work/record/recorder.ts'
+import type { PreparedAddress } from '../../../src/engine/inquiry/prepare.ts'
+import type { ActiveJob } from '../../../src/work/crew/lists.ts'
+import type { ResultWriter } from '../../../src/work/record/recorder.ts'
 import { routeItems } from '../../../src/work/route/route-items.ts'
 import { queuedJob } from '../../support/database.ts'
 
@@ -12,18 +12,18 @@ test('at most 25 items are looked up between two turns of the event loop', async
     resolverCheck: null,
     async routeOne() {
       asked.push((asked.pop() ?? 0) + 1)
-      return { result: {} } as Prepared
+      return { result: {} } as PreparedAddress
     },
   }
   const never = new AbortController().signal
-  const list = { id: job.id, engine, options: {}, wait: false, over: never } as unknown as List
+  const list = { id: job.id, engine, options: {}, wait: false, over: never } as unknown as ActiveJob
   const done: number[] = []
   const recorder = {
     settled: async () => {},
     add: async (_: string, { results = [] }) => {
       done.push(...results.map(({ position }) => position))
     },
-  } as unknown as Recorder
+  } as unknown as ResultWriter
   await routeItems(
     {
       ...{ database, recorder, stopping: never, routing: new Set([job.id]) },

@@ -9,10 +9,10 @@ import { FORM, form } from '../../support/list-form.ts'
 
 type Part = readonly [name: string, value: string | { file: string; name: string }]
 
-async function receive(parts: readonly Part[], rules: Partial<FormRules> = {}) {
+async function receive(deps: readonly Part[], rules: Partial<FormRules> = {}) {
   const path = join(tempFolder(), 'file')
   const given = { fileFields: ['file', 'rows'], fileBytesMax: 1_000, ...rules } as const
-  const body = form(parts) as Uint8Array<ArrayBuffer>
+  const body = form(deps) as Uint8Array<ArrayBuffer>
   const headers = { 'Content-Type': FORM }
   const request = new Request('https://ev.test/', { method: 'POST', headers, body })
   const received = await receiveForm(request, path, given).catch(error => ({ error }))
@@ -49,8 +49,8 @@ test.each<[string, readonly Part[], string, string]>([
     'b',
     '',
   ],
-])('the list is what has something in it: %s', async (_, parts, text, fileName) => {
-  const { received, path } = await receive([...parts, ['name', 'March']])
+])('the list is what has something in it: %s', async (_, deps, text, fileName) => {
+  const { received, path } = await receive([...deps, ['name', 'March']])
   expect(received).toMatchObject({ fileName, size: 1 })
   expect('fields' in received && [...received.fields]).toEqual([['name', 'March']])
   expect(readFileSync(path, 'utf8')).toBe(text)

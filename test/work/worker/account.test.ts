@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'vitest'
 import { DAY } from '../../../src/base/clock.ts'
-import { resultOfFailure } from '../../../src/engine/result/conclude.ts'
-import { holdCredits, readCredit, settleCredits } from '../../../src/store/account/credits.ts'
+import { fromFailure } from '../../../src/engine/result/conclude.ts'
+import { readCredit, reserveCredits, settleCredits } from '../../../src/store/account/credits.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { startJob } from '../../../src/store/job/course.ts'
-import type { Books } from '../../../src/work/books/books.ts'
-import type { Entries } from '../../../src/work/books/entries.ts'
+import type { UsageLedger } from '../../../src/work/books/books.ts'
+import type { LedgerBatch } from '../../../src/work/books/entries.ts'
 import { knows } from '../../support/engine.ts'
 import { createTestWorker } from '../../support/worker.ts'
 
 /** Notes what is entered, and settles it as if each result cost a credit. */
 function notingBooks() {
-  const entered: Entries[] = []
-  const books = {
+  const entered: LedgerBatch[] = []
+  const ledger = {
     async record(trx, entries) {
       entered.push(entries)
       const { accountId, released, period } = entries
       await settleCredits(trx, { accountId, released, period: period ?? 0, used: 1 })
     },
-  } satisfies Pick<Books, 'record'> as unknown as Books
-  return { entered, books }
+  } satisfies Pick<UsageLedger, 'record'> as unknown as UsageLedger
+  return { entered, ledger }
 }
 
 /** Subscribes the account to all that may be told of jobs. */
@@ -41,14 +41,14 @@ const eventsOf = async ({ db }: Database) =>
   }))
 
 describe('a job of an account', () => {
-  test('is entered in the books as it goes, and gives back what it held beyond that', async () => {
-    const { books, entered } = notingBooks()
+  test('is entered in the ledger as it goes, and gives back what it held beyond that', async () => {
+    const { ledger, entered } = notingBooks()
     const { worker, submit, finished, database } = await createTestWorker({
       script: knows('ann'),
-      books,
+      ledger,
     })
     const credits = { accountId: 'acc_a', period: DAY }
-    await write(database, trx => holdCredits(trx, { ...credits, amount: 5, limit: 10 }))
+    await write(database, trx => reserveCredits(trx, { ...credits, amount: 5, limit: 10 }))
     const texts = ['ann@a.test', 'gone@a.test', 'no address', 'ann@a.test']
     await submit('job_1', texts, {}, { amount: 5, period: DAY })
     worker.take('job_1')
@@ -85,10 +85,10 @@ describe('a job of an account', () => {
   })
 
   test('of a single address is entered under its own id, and tells its result', async () => {
-    const { books, entered } = notingBooks()
+    const { ledger, entered } = notingBooks()
     const { worker, submit, finished, database } = await createTestWorker({
       script: knows('ann'),
-      books,
+      ledger,
     })
     await subscribe(database)
     await submit('ver_1', ['ann@a.test'], { type: 'single' })
@@ -109,16 +109,16 @@ describe('a job of an account', () => {
     ])
   })
 
-  test('that the books refuse is ended as failed and told of; the others go on', async () => {
-    const { books } = notingBooks()
+  test('that the ledger refuse is ended as failed and told of; the others go on', async () => {
+    const { ledger } = notingBooks()
     const refusing = {
       async record(trx, entries) {
         if (entries.jobId === 'job_1') throw new Error('no such account')
-        await books.record(trx, entries)
+        await ledger.record(trx, entries)
       },
-    } satisfies Pick<Books, 'record'> as unknown as Books
-    const house = await createTestWorker({ script: knows('ann'), books: refusing })
-    const { worker, submit, finished, database, reasons, failures, complaints } = house
+    } satisfies Pick<UsageLedger, 'record'> as unknown as UsageLedger
+    const services = await createTestWorker({ script: knows('ann'), ledger: refusing })
+    const { worker, submit, finished, database, reasons, failures, complaints } = services
     await subscribe(database)
     await submit('job_1', ['x', 'ann@a.test'])
     await submit('job_2', ['y', 'ann@a.test'])
@@ -145,23 +145,23 @@ describe('an item over which something inside ev fails', () => {
   }: Pick<Awaited<ReturnType<typeof createTestWorker>>, 'engine' | 'clock'>) {
     const asked: string[][] = []
     const probe = engine.probe.bind(engine)
-    engine.probe = async (operator, inquiries, options) => {
-      asked.push(inquiries.map(({ text }) => text))
-      if (!inquiries.some(({ text }) => text.startsWith('poison@'))) {
-        return probe(operator, inquiries, options)
+    engine.probe = async (operator, tasks, options) => {
+      asked.push(tasks.map(({ text }) => text))
+      if (!tasks.some(({ text }) => text.startsWith('poison@'))) {
+        return probe(operator, tasks, options)
       }
       const error = new Error('poison')
-      for (const inquiry of inquiries) {
-        options.onResult(inquiry, resultOfFailure(clock, inquiry, error), true)
+      for (const task of tasks) {
+        options.onResult(task, fromFailure(clock, task, error), true)
       }
     }
     return asked
   }
 
   test('ends as that after three tries; those beside it get their results, and the job completes', async () => {
-    const house = await createTestWorker({ script: knows('ann', 'bob') })
-    const { worker, submit, finished, reasons } = house
-    const asked = poisoned(house)
+    const services = await createTestWorker({ script: knows('ann', 'bob') })
+    const { worker, submit, finished, reasons } = services
+    const asked = poisoned(services)
     await submit('job_1', ['ann@a.test', 'poison@a.test', 'bob@a.test'])
     await submit('job_2', ['ann@b.test'])
     for (const id of ['job_1', 'job_2']) worker.take(id)

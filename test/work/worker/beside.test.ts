@@ -3,7 +3,7 @@ import { SECOND } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { memoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Handler, Queue } from '../../../src/queue/queue.ts'
-import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts'
+import { deregister, register } from '../../../src/store/cluster/members.ts'
 import { readJob } from '../../../src/store/job/jobs.ts'
 import { isUnguessable, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
@@ -58,7 +58,7 @@ async function member(visits: { silent: number }) {
     },
   }
   const own = { role: 'worker' as const, name: 'host:1', version: '0', egresses: ['default'] }
-  const join = (id: string) => joinCluster(home.database, { ...own, id })
+  const join = (id: string) => register(home.database, { ...own, id })
   await join(cluster.id)
   const worker = home.begin({ cluster, queue })
   const items = () =>
@@ -110,7 +110,7 @@ describe('a member that is taken for dead', () => {
     await submit('job_1', users(5))
     worker.take('job_1')
     await pass(6 * SECOND)
-    await leaveCluster(database, 'mem_1')
+    await deregister(database, 'mem_1')
     for (const call of losing.calls) call()
     await pass(3 * SECOND)
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
-import { classOf } from '../../../src/verdict/verdict.ts'
+import { toClass } from '../../../src/verdict/verdict.ts'
 import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from '../../engine/fickle-world.ts'
 import type { FakeClock } from '../../support/clock.ts'
 import { createTestJob } from '../../support/job.ts'
@@ -31,7 +31,7 @@ test.each(SEEDS)(
     const rows = job.deliverable + job.risky + job.undeliverable + job.unknown
     expect([job.state, job.done, rows]).toEqual(['completed', texts.length, texts.length])
     for (const [n, result] of (await home.results()).entries()) {
-      const klass = result === null ? 'none' : classOf(result.verdict)
+      const klass = result === null ? 'none' : toClass(result.verdict)
       expect(world.classes(texts[n] as string)).toContain(klass)
     }
     expect(ledger.peak).toBeLessThanOrEqual(world.sessionsMax)

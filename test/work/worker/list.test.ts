@@ -61,16 +61,16 @@ describe('a job', () => {
       script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
       zone: { 'silent.test': 'never' },
     })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     let dialledAt = 0
     const watch = setInterval(() => {
       if (mx.dialled.length === 0) return
-      dialledAt ||= clock.ticks()
-      if (clock.ticks() > begunAt + 20_000) stop.abort()
+      dialledAt ||= clock.monotonicNow()
+      if (clock.monotonicNow() > startedAt + 20_000) stop.abort()
     }, 1)
     await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
-    expect(dialledAt - begunAt).toBeGreaterThanOrEqual(5_000)
-    expect(dialledAt - begunAt).toBeLessThan(20_000)
+    expect(dialledAt - startedAt).toBeGreaterThanOrEqual(5_000)
+    expect(dialledAt - startedAt).toBeLessThan(20_000)
     expect(mx.sessions.map(({ lines }) => recipientsIn(lines))).toEqual([3])
   })
 
@@ -83,17 +83,17 @@ describe('a job', () => {
       zone: { 'silent.test': 'never' },
       flags: { recipientsPerSession: '3' },
     })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     let dialledAt = 0
     const watch = setInterval(() => {
-      if (mx.dialled.length > 0) dialledAt ||= clock.ticks()
-      const isOver = mx.sessions.some(({ closed }) => closed)
-      if (isOver || clock.ticks() > begunAt + 20_000) stop.abort()
+      if (mx.dialled.length > 0) dialledAt ||= clock.monotonicNow()
+      const isDone = mx.sessions.some(({ closed }) => closed)
+      if (isDone || clock.monotonicNow() > startedAt + 20_000) stop.abort()
     }, 1)
     await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
     // The random recipient is the third.
     expect(mx.sessions.map(({ lines }) => recipientsIn(lines))[0]).toBe(2)
-    expect(dialledAt - begunAt).toBeLessThan(5_000)
+    expect(dialledAt - startedAt).toBeLessThan(5_000)
   })
 
   test('keeps to the sessions that an operator allows', async () => {
@@ -193,21 +193,21 @@ describe('a job that is stopped', () => {
 describe('an item that is greylisted', () => {
   test('waits for the time that the server names, and is asked again', async () => {
     const at: number[] = []
-    const house = await createTestJob({
+    const services = await createTestJob({
       texts: ['ann@a.test', 'bob@a.test'],
       script: toRecipients(to => {
         if (isUnguessable(to)) return UNKNOWN
         if (!to.startsWith('ann')) return OK
-        at.push(house.clock.now())
+        at.push(services.clock.now())
         return at.length === 1 ? GREYLISTED : OK
       }),
     })
-    expect(await house.work()).toMatchObject({ state: 'completed', deliverable: 2 })
+    expect(await services.work()).toMatchObject({ state: 'completed', deliverable: 2 })
     const [first = 0, second = 0] = at
     expect(at).toHaveLength(2)
     expect(second - first).toBeGreaterThanOrEqual(5 * MINUTE)
     expect(second - first).toBeLessThan(6 * MINUTE)
-    expect(house.asked().filter(to => to.startsWith('bob'))).toHaveLength(1)
+    expect(services.asked().filter(to => to.startsWith('bob'))).toHaveLength(1)
   })
 
   test('is asked three times and no more, and ends as greylisted', async () => {
@@ -263,15 +263,15 @@ describe('an operator', () => {
 
   test('that wants a pause has one: its items wait, those of others do not', async () => {
     const doneAt: Record<string, number> = {}
-    const house = await createTestJob({
+    const services = await createTestJob({
       texts: TEXTS,
       script: greets(n =>
         n === 0 ? '421 4.7.0 Too many connections, try again later' : undefined,
       ),
     })
-    const before = house.clock.now()
-    expect(await house.work()).toMatchObject({ state: 'completed', deliverable: 3 })
-    for (const [n, result] of (await house.results()).entries()) {
+    const before = services.clock.now()
+    expect(await services.work()).toMatchObject({ state: 'completed', deliverable: 3 })
+    for (const [n, result] of (await services.results()).entries()) {
       doneAt[TEXTS[n] as string] = (result?.checkedAt ?? 0) - before
     }
     expect(doneAt['ann@b.test']).toBeLessThan(5_000)
@@ -403,9 +403,9 @@ describe('an item that cannot be taken up', () => {
       .execute()
     const stopping = new AbortController()
     clock.after(SECOND, () => stopping.abort())
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     await work({ stopping: stopping.signal })
-    expect(clock.ticks() - begunAt).toBeLessThan(2 * SECOND)
+    expect(clock.monotonicNow() - startedAt).toBeLessThan(2 * SECOND)
     expect(await reasons()).toEqual([null])
   })
 })

@@ -4,7 +4,7 @@ import { type Database, write } from '../../../src/store/database.ts'
 import { cancelJob, failJob, startJob } from '../../../src/store/job/course.ts'
 import { fileItems } from '../../../src/store/job/items.ts'
 import { readJob } from '../../../src/store/job/jobs.ts'
-import { Lists } from '../../../src/work/crew/lists.ts'
+import { ActiveJobs } from '../../../src/work/crew/lists.ts'
 import { Claims } from '../../../src/work/probe/claim.ts'
 import { creditsToResume, resumeJob } from '../../../src/work/resume.ts'
 import { isUnguessable, toRecipients } from '../../support/engine.ts'
@@ -129,7 +129,7 @@ test('a list that is over claims nothing: whoever goes on with the job would wai
   const job = await submit('job_1', ['ann@a.test'])
   const filed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
   await write(database, trx => fileItems(trx, { jobId: 'job_1', filed, now: clock.now() }))
-  const lists = new Lists({ clock, engineFor: () => engine, wait: () => true, find: null })
+  const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
   const before = lists.add(job)
   lists.drop('job_1')
   const claims = new Claims(database, lists)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Clock, MINUTE, SECOND } from '../../../src/base/clock.ts'
-import { WELL_KNOWN_EXCHANGERS } from '../../../src/probe/egress/knock.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/probe/egress/knock.ts'
 import type { Dial } from '../../../src/smtp/dial.ts'
 import { knows, mail } from '../../support/engine.ts'
 import { createTestJob } from '../../support/job.ts'
@@ -16,7 +16,7 @@ async function behind(wall: Wall, openAtMs: number, flags: Record<string, string
   const zone: Record<string, ZoneEntry> = Object.assign(
     {},
     ...DOMAINS.map((name, n) => mail(name, `192.0.2.${n % 250}`)),
-    ...WELL_KNOWN_EXCHANGERS.map(host => ({ [host]: { A: ['192.0.2.255'] } })),
+    ...REFERENCE_MX_HOSTS.map(host => ({ [host]: { A: ['192.0.2.255'] } })),
   )
   const mx = scriptedMx(knows('ann'))
   let clock: Clock | null = null
@@ -25,15 +25,15 @@ async function behind(wall: Wall, openAtMs: number, flags: Record<string, string
     ...mx,
     async connect(to, signal) {
       dials++
-      if ((clock?.ticks() ?? 0) >= begunAt + openAtMs) return mx.connect(to, signal)
+      if ((clock?.monotonicNow() ?? 0) >= startedAt + openAtMs) return mx.connect(to, signal)
       if (wall === 'drops') await untilAborted(signal)
       throw refused(to)
     },
   }
   const home = await createTestJob({ texts: DOMAINS.map(name => `ann@${name}`), zone, dial, flags })
   clock = home.clock
-  const begunAt = clock.ticks()
-  const passed = () => home.clock.ticks() - begunAt
+  const startedAt = clock.monotonicNow()
+  const passed = () => home.clock.monotonicNow() - startedAt
   return { ...home, passed, dials: () => dials }
 }
 

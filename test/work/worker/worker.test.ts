@@ -200,13 +200,13 @@ describe('a job that ends while it is worked on', () => {
   )
 
   test('leaves a conversation to the others that it serves', async () => {
-    let begun = () => {}
+    let started = () => {}
     const begins = new Promise<void>(resolve => {
-      begun = resolve
+      started = resolve
     })
     const { worker, submit, finished, database, mx, reasons, clock } = await createTestWorker({
       script: toRecipients(to => {
-        begun()
+        started()
         return isUnguessable(to) ? UNKNOWN : OK
       }),
       flags: {
@@ -231,14 +231,14 @@ test('a list that has all connections of an operator leaves one for whoever wait
   // Twenty recipients take this server ten seconds, which is all that a single question may take.
   const slowly = async (line: string) => {
     if (!line.startsWith('RCPT')) return undefined
-    await new Promise<void>(resolve => void house.clock.after(500, resolve))
+    await new Promise<void>(resolve => void services.clock.after(500, resolve))
     return OK
   }
-  const house = await createTestWorker({
+  const services = await createTestWorker({
     script: { answer: slowly },
     flags: { sessionsPerOperator: '1', recipientsPerSession: '40' },
   })
-  const { worker, submit, finished, engine, pass, clock, mx } = house
+  const { worker, submit, finished, engine, pass, clock, mx } = services
   await submit('job_1', many(60, 'a.test'))
   worker.take('job_1')
   await pass(6 * SECOND)
@@ -280,13 +280,13 @@ describe('who waits for a change', () => {
   test('hears nothing when it gives up, or the worker stops', async () => {
     const { worker, submit } = await createTestWorker({ zone: { 'n.test': 'never' } })
     await submit('job_1', ['ann@n.test'])
-    const patience = new AbortController()
+    const timeout = new AbortController()
     const [patient, other] = [
-      worker.changed('job_1', patience.signal),
+      worker.changed('job_1', timeout.signal),
       worker.changed('job_1', never),
     ]
     await drainEventLoop()
-    patience.abort()
+    timeout.abort()
     expect(await patient).toBeNull()
     void worker.stop()
     expect(await other).toBeNull()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { addressMatcher, type Moment, ruleBook } from '../../../src/world/host/rule.ts'
-import { startWorld } from '../../../src/world/world.ts'
+import { addressMatcher, createRuleSet, type Moment } from '../../../src/world/host/rule.ts'
+import { startSimulator } from '../../../src/world/world.ts'
 import { Talk } from '../talk.ts'
 
 const MOMENT: Moment = {
@@ -16,8 +16,11 @@ const MOMENT: Moment = {
   times: 1,
   sinceMs: 0,
 }
-const said = (rules: Parameters<typeof ruleBook>[0], moment: Partial<Moment> = {}, verb = 'RCPT') =>
-  ruleBook(rules).find(verb, { ...MOMENT, ...moment })?.reply
+const said = (
+  rules: Parameters<typeof createRuleSet>[0],
+  moment: Partial<Moment> = {},
+  verb = 'RCPT',
+) => createRuleSet(rules).find(verb, { ...MOMENT, ...moment })?.reply
 
 describe('a book of rules', () => {
   test('gives the first rule that holds', () => {
@@ -74,16 +77,16 @@ describe('a book of rules', () => {
   })
 })
 
-test('rules of a scenario come before those of the temper', async () => {
+test('rules of a scenario come before those of the behavior', async () => {
   const rule = {
     on: 'RCPT',
     to: 'user1',
     timesMax: 1,
     reply: '451 4.7.1 <{to}>: not yet, {client}',
   }
-  const world = await startWorld({
+  const world = await startSimulator({
     domains: {},
-    hosts: { 'mx.a.test': { temper: 'polite', rules: [{ ...rule, on: 'RCPT' }] } },
+    hosts: { 'mx.a.test': { behavior: 'polite', rules: [{ ...rule, on: 'RCPT' }] } },
   })
   const talk = await Talk.with(world, 'mx.a.test')
   await talk.reply()
@@ -99,11 +102,11 @@ test('rules of a scenario come before those of the temper', async () => {
 })
 
 test('a rule for one client leaves the others alone, and each is counted', async () => {
-  const world = await startWorld({
+  const world = await startSimulator({
     domains: {},
     hosts: {
       'mx.a.test': {
-        temper: 'polite',
+        behavior: 'polite',
         rules: [{ on: 'CONNECT', client: '127.0.0.2', reply: '554 5.7.1 {client} is blocked' }],
       },
     },
@@ -125,9 +128,9 @@ test('a rule for one client leaves the others alone, and each is counted', async
 })
 
 test('a greylist takes a recipient once its time is up', async () => {
-  const world = await startWorld({
+  const world = await startSimulator({
     domains: {},
-    hosts: { 'mx.a.test': { temper: 'greylist', seconds: 0.05 } },
+    hosts: { 'mx.a.test': { behavior: 'greylist', seconds: 0.05 } },
   })
   const talk = await Talk.with(world, 'mx.a.test')
   await talk.reply()

@@ -2,36 +2,39 @@ import { X509Certificate } from 'node:crypto'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { selfSigned } from '../../../src/world/host/certificate.ts'
-import { TEMPERS } from '../../../src/world/host/tempers.ts'
-import { startWorld, type World } from '../../../src/world/world.ts'
+import { BEHAVIORS } from '../../../src/world/host/tempers.ts'
+import { type Simulator, startSimulator } from '../../../src/world/world.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { Talk } from '../talk.ts'
 
 const OVERLAID = { seconds: 3_600, max: 2, ms: 1, mailboxes: ['ann', 'bob.*'] }
-let world: World
+let world: Simulator
 
 beforeAll(async () => {
-  const plans = Object.keys(TEMPERS).map(temper => [`${temper}.test`, { temper, ...OVERLAID }])
-  world = await startWorld({ domains: {}, hosts: Object.fromEntries(plans) })
+  const plans = Object.keys(BEHAVIORS).map(behavior => [
+    `${behavior}.test`,
+    { behavior: behavior, ...OVERLAID },
+  ])
+  world = await startSimulator({ domains: {}, hosts: Object.fromEntries(plans) })
 })
 afterAll(() => world.close())
 
 /** A conversation that has come to its MAIL command. */
-async function atMail(temper: string): Promise<Talk> {
-  const talk = await Talk.with(world, `${temper}.test`)
-  expect(await talk.reply()).toBe(`220 ${temper}.test ESMTP`)
+async function atMail(behavior: string): Promise<Talk> {
+  const talk = await Talk.with(world, `${behavior}.test`)
+  expect(await talk.reply()).toBe(`220 ${behavior}.test ESMTP`)
   expect(await talk.say('EHLO probe.test')).toMatch(/^250-/)
   return talk
 }
 
 /** A conversation that has come to its recipients. */
-async function atRcpt(temper: string): Promise<Talk> {
-  const talk = await atMail(temper)
+async function atRcpt(behavior: string): Promise<Talk> {
+  const talk = await atMail(behavior)
   expect(await talk.say('MAIL FROM:<>')).toMatch(/^250 /)
   return talk
 }
 
-describe('what each temper says of a recipient', () => {
+describe('what each behavior says of a recipient', () => {
   test.each([
     ['polite', 'ann@a.test', '250 2.1.5 Ok'],
     ['polite', 'ANN@a.test', '250 2.1.5 Ok'],
@@ -61,8 +64,8 @@ describe('what each temper says of a recipient', () => {
     ['no-pipelining', 'ann@a.test', '250 2.1.5 Ok'],
     ['hangs-up', 'ann@a.test', null],
     ['resets', 'ann@a.test', 'ECONNRESET'],
-  ])('%s, of %s', async (temper, address, reply) => {
-    const talk = await atRcpt(temper)
+  ])('%s, of %s', async (behavior, address, reply) => {
+    const talk = await atRcpt(behavior)
     const said = await talk.say(`RCPT TO:<${address}>`)
     if (reply instanceof RegExp) expect(said).toMatch(reply)
     else expect(said).toBe(reply)

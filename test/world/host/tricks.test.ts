@@ -1,16 +1,19 @@
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { HostPlan } from '../../../src/world/scenario/scenario.ts'
-import { startWorld, type World } from '../../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../../src/world/world.ts'
 import { Talk } from '../talk.ts'
 
 const HOST = 'mx.a.test'
-let world: World | undefined
+let world: Simulator | undefined
 afterEach(() => world?.close())
 
 /** Comes to a host of its own, past its greeting. */
-async function visit(plan: Omit<HostPlan, 'temper'> & Partial<Pick<HostPlan, 'temper'>>) {
-  world = await startWorld({ domains: {}, hosts: { [HOST]: { temper: 'catch-all', ...plan } } })
+async function visit(plan: Omit<HostPlan, 'behavior'> & Partial<Pick<HostPlan, 'behavior'>>) {
+  world = await startSimulator({
+    domains: {},
+    hosts: { [HOST]: { behavior: 'catch-all', ...plan } },
+  })
   return Talk.with(world, HOST)
 }
 
@@ -33,7 +36,7 @@ describe('TLS', () => {
   })
 
   test('may be demanded and not offered', async () => {
-    const talk = await greeted({ temper: 'needs-starttls', starttls: false })
+    const talk = await greeted({ behavior: 'needs-starttls', starttls: false })
     expect(await talk.say('EHLO probe.test')).not.toContain('STARTTLS')
     expect(await talk.say('STARTTLS')).toMatch(/^502 /)
     expect(await talk.say('MAIL FROM:<>')).toMatch(/^530 5\.7\.0 /)
@@ -143,12 +146,12 @@ describe('a host that drops', () => {
     })
 
   test('neither takes a connection nor refuses it, beside others that answer', async () => {
-    world = await startWorld({
+    world = await startSimulator({
       domains: {},
       hosts: {
-        'mx.a.test': { temper: 'polite' },
-        'mx1.drops.test': { temper: 'drops' },
-        'mx2.drops.test': { temper: 'drops' },
+        'mx.a.test': { behavior: 'polite' },
+        'mx1.drops.test': { behavior: 'drops' },
+        'mx2.drops.test': { behavior: 'drops' },
       },
     })
     const { smtpPort, addresses } = world
@@ -159,26 +162,31 @@ describe('a host that drops', () => {
   })
 
   test('leaves its port free when the world has ended', async () => {
-    const scenario = { domains: {}, hosts: { 'mx.drops.test': { temper: 'drops' } } } as const
-    const first = await startWorld(scenario)
+    const scenario = { domains: {}, hosts: { 'mx.drops.test': { behavior: 'drops' } } } as const
+    const first = await startSimulator(scenario)
     const { smtpPort } = first
-    await expect(startWorld({ ...scenario, smtpPort })).rejects.toThrow(`Port ${smtpPort} is taken`)
+    await expect(startSimulator({ ...scenario, smtpPort })).rejects.toThrow(
+      `Port ${smtpPort} is taken`,
+    )
     await first.close()
-    world = await startWorld({ ...scenario, smtpPort })
+    world = await startSimulator({ ...scenario, smtpPort })
     expect(world.smtpPort).toBe(smtpPort)
   })
 })
 
 test('a world of closed doors has a port where connections are refused', async () => {
-  world = await startWorld({ domains: {}, hosts: { [HOST]: { temper: 'dead' } } })
+  world = await startSimulator({ domains: {}, hosts: { [HOST]: { behavior: 'dead' } } })
   expect(world.smtpPort).toBeGreaterThan(0)
   await expect(Talk.with(world, HOST)).rejects.toThrow('ECONNREFUSED')
 })
 
 test('a host without an address of its own gets one that no other has', async () => {
-  world = await startWorld({
+  world = await startSimulator({
     domains: {},
-    hosts: { [HOST]: { temper: 'polite' }, 'mx.b.test': { temper: 'polite', ip: '127.20.0.1' } },
+    hosts: {
+      [HOST]: { behavior: 'polite' },
+      'mx.b.test': { behavior: 'polite', ip: '127.20.0.1' },
+    },
   })
   expect(world.addresses.get(HOST)).toEqual(['127.20.0.2'])
 })

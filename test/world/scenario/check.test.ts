@@ -7,7 +7,7 @@ import { checkScenario } from '../../../src/world/scenario/check.ts'
 import { readScenario } from '../../../src/world/scenario/scenario.ts'
 
 const withHost = (plan: unknown) => ({ domains: {}, hosts: { 'mx.a.test': plan } })
-const withRule = (rule: unknown) => withHost({ temper: 'polite', rules: [rule] })
+const withRule = (rule: unknown) => withHost({ behavior: 'polite', rules: [rule] })
 const withDomain = (plan: unknown) => ({ domains: { 'a.test': plan }, hosts: {} })
 
 function faultOf(scenario: unknown): string {
@@ -56,7 +56,7 @@ describe('a scenario that is right', () => {
         hosts: {
           'mx.a.test': {
             comment: 'x',
-            temper: 'polite',
+            behavior: 'polite',
             rules: [{ comment: 'x', on: 'RCPT', end: 'hang' }],
           },
         },
@@ -89,10 +89,10 @@ describe('a scenario that is right', () => {
       {
         domains: {},
         hosts: {
-          'mx1.test': { temper: 'drops', ip: '127.0.0.9' },
-          'mx2.test': { temper: 'drops', ip: '127.0.0.9' },
-          'mx3.test': { temper: 'polite', ip: '10.0.0.1' },
-          'mx4.test': { temper: 'polite', ip: '10.0.0.1' },
+          'mx1.test': { behavior: 'drops', ip: '127.0.0.9' },
+          'mx2.test': { behavior: 'drops', ip: '127.0.0.9' },
+          'mx3.test': { behavior: 'polite', ip: '10.0.0.1' },
+          'mx4.test': { behavior: 'polite', ip: '10.0.0.1' },
         },
       },
     ],
@@ -148,29 +148,32 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
     [withDomain({ aaaa: ['127.0.0.1'] }), /\.aaaa\[0\] is "127\.0\.0\.1"; it takes IPv6 addresses/],
     [withDomain({ fault: 'broken' }), /\.fault is "broken"; it takes one of nxdomain, servfail, /],
     [withHost('polite'), /^scenario\.hosts\["mx\.a\.test"\] is "polite"; it takes an object/],
-    [withHost({}), 'scenario.hosts["mx.a.test"] has no "temper", which it needs.'],
+    [withHost({}), 'scenario.hosts["mx.a.test"] has no "behavior", which it needs.'],
     [
-      withHost({ temper: 'grumpy' }),
-      /\.temper is "grumpy"; it takes one of polite, catch-all, .*endless\.$/,
+      withHost({ behavior: 'grumpy' }),
+      /\.behavior is "grumpy"; it takes one of polite, catch-all, .*endless\.$/,
     ],
-    [withHost({ temper: 'toString' }), /\.temper is "toString"; /],
-    [withHost({ temper: 'polite', ip: '127.0.0' }), /\.ip is "127\.0\.0"; it takes an IP address/],
+    [withHost({ behavior: 'toString' }), /\.behavior is "toString"; /],
     [
-      withHost({ temper: 'polite', ip: ['127.0.0.2', 3] }),
+      withHost({ behavior: 'polite', ip: '127.0.0' }),
+      /\.ip is "127\.0\.0"; it takes an IP address/,
+    ],
+    [
+      withHost({ behavior: 'polite', ip: ['127.0.0.2', 3] }),
       /\.ip\[1\] is 3; it takes an IP address/,
     ],
     [
-      withHost({ temper: 'polite', extensions: ['SIZE\r\n'] }),
+      withHost({ behavior: 'polite', extensions: ['SIZE\r\n'] }),
       /\.extensions\[0\] is "SIZE\\r\\n"; /,
     ],
     [
-      withHost({ temper: 'polite', starttls: 'yes' }),
+      withHost({ behavior: 'polite', starttls: 'yes' }),
       /\.starttls is "yes"; it takes true or false/,
     ],
-    [withHost({ temper: 'greylist', seconds: -1 }), /\.seconds is -1; it takes a number from 0 /],
-    [withHost({ temper: 'polite', rules: {} }), /\.rules is \{\}; it takes a list of rules/],
+    [withHost({ behavior: 'greylist', seconds: -1 }), /\.seconds is -1; it takes a number from 0 /],
+    [withHost({ behavior: 'polite', rules: {} }), /\.rules is \{\}; it takes a list of rules/],
     [
-      withHost({ temper: 'drip', engine: 'smtp-server' }),
+      withHost({ behavior: 'drip', engine: 'smtp-server' }),
       /^scenario\.hosts\["mx\.a\.test"\] .*only gives replies/,
     ],
     [
@@ -211,8 +214,8 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
       {
         domains: {},
         hosts: {
-          'mx1.test': { temper: 'polite', ip: '127.0.0.9' },
-          'mx2.test': { temper: 'drip', ip: ['127.0.0.8', '127.0.0.9'] },
+          'mx1.test': { behavior: 'polite', ip: '127.0.0.9' },
+          'mx2.test': { behavior: 'drip', ip: ['127.0.0.8', '127.0.0.9'] },
         },
       },
       'scenario.hosts gives 127.0.0.9 to mx1.test and to mx2.test; each needs an address of its own.',
@@ -221,8 +224,8 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
       {
         domains: {},
         hosts: {
-          'mx1.test': { temper: 'drops', ip: '127.0.0.9' },
-          'mx2.test': { temper: 'dead', ip: '127.0.0.9' },
+          'mx1.test': { behavior: 'drops', ip: '127.0.0.9' },
+          'mx2.test': { behavior: 'dead', ip: '127.0.0.9' },
         },
       },
       /gives 127\.0\.0\.9 to mx1\.test and to mx2\.test/,
@@ -247,7 +250,7 @@ describe('a file with a scenario', () => {
   }
 
   test('is read and checked', () => {
-    const scenario = { domains: {}, hosts: { 'mx.a.test': { temper: 'polite' } } }
+    const scenario = { domains: {}, hosts: { 'mx.a.test': { behavior: 'polite' } } }
     expect(readScenario(fileWith(JSON.stringify(scenario)))).toEqual(scenario)
     expect(() => readScenario(fileWith('{}'))).toThrow('scenario has no "domains"')
   })

@@ -4,7 +4,7 @@ import { rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { EvError, messageOf } from '../../../base/error.ts'
+import { EvError, errorMessage } from '../../../base/error.ts'
 import { detectDialect, type ListDialect } from '../../../job/csv.ts'
 import { readHead } from '../../../job/list-head.ts'
 import type { CliContext } from '../../context.ts'
@@ -85,7 +85,7 @@ async function* sameBytes(given: string, path: string, digest: string): AsyncGen
 
 function unreadable(given: string, cause: unknown): EvError {
   if (cause instanceof EvError) return cause
-  return new EvError('no_input', `The list ${given} cannot be read: ${messageOf(cause)}.`, {
+  return new EvError('no_input', `The list ${given} cannot be read: ${errorMessage(cause)}.`, {
     cause,
   })
 }
@@ -118,7 +118,7 @@ async function keepStream(given: string, stream: Readable, dataDir: string): Pro
   } catch (error) {
     throw new EvError(
       'io',
-      `The list from ${given === '-' ? 'stdin' : given} cannot be kept in ${dir}: ${messageOf(error)}. Name another place with --data-dir.`,
+      `The list from ${given === '-' ? 'stdin' : given} cannot be kept in ${dir}: ${errorMessage(error)}. Name another place with --data-dir.`,
       { cause: error },
     )
   }

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { breathe } from '../../../base/clock.ts'
+import { yieldToEventLoop } from '../../../base/clock.ts'
 import { EvError } from '../../../base/error.ts'
 import { pluralize } from '../../../base/format.ts'
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import type { Config } from '../../../config/settings.ts'
 import { readList } from '../../../job/csv.ts'
-import { toEntry } from '../../../job/submission.ts'
+import { parseRow } from '../../../job/submission.ts'
 import type { Database } from '../../../store/database.ts'
 import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../../store/job/jobs.ts'
 import { addItems, type NewItem, queueJob } from '../../../store/job/loading.ts'
@@ -75,7 +75,7 @@ export async function stoppedJob(context: CliContext, config: Config, jobId: str
   try {
     const job = database === null ? null : await findJob(database, jobId)
     if (job === null) {
-      throw new EvError('no_input', `There is no job ${cleanText(jobId, 40)}. See: ev jobs`)
+      throw new EvError('no_input', `There is no job ${sanitizeText(jobId, 40)}. See: ev jobs`)
     }
     if (job.written_at === null && RESUMABLE.has(job.state)) return job
     const how = job.written_at === null ? job.state : 'finished, and its output is written'
@@ -100,10 +100,10 @@ async function load(database: Database, jobId: string, list: ListFile): Promise<
   let position = 0
   let chunk: NewItem[] = []
   for await (const batch of readList(list.bytes(), list.dialect)) {
-    for (const { text } of batch) chunk.push({ position: ++position, ...toEntry(text) })
+    for (const { text } of batch) chunk.push({ position: ++position, ...parseRow(text) })
     if (chunk.length >= LOAD_CHUNK_MAX) {
       await addItems(database, jobId, chunk)
-      await breathe()
+      await yieldToEventLoop()
       chunk = []
     }
   }

@@ -2,7 +2,7 @@ import { EvError } from '../../../base/error.ts'
 import { type ListRow, readList } from '../../../job/csv.ts'
 import type { Database } from '../../../store/database.ts'
 import { resultPage } from '../../../store/job/results.ts'
-import { type Class, classOf, type Result } from '../../../verdict/verdict.ts'
+import { type Class, type Result, toClass } from '../../../verdict/verdict.ts'
 import type { CliContext } from '../../context.ts'
 import type { ListFile } from '../list/file.ts'
 import type { OutputFile } from './plan.ts'
@@ -68,7 +68,7 @@ async function writeRows(
       if (json == null) throw await withoutResult(row, list)
       const result = JSON.parse(json) as Result
       onResult?.(result)
-      penOf.get(classOf(result.verdict))?.add(row, result)
+      penOf.get(toClass(result.verdict))?.add(row, result)
     }
     after += batch.length
     for (const pen of pens) await pen.flush()

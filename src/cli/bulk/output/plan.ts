@@ -1,6 +1,6 @@
 import { extname } from 'node:path'
 import { EvError } from '../../../base/error.ts'
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import type { Class } from '../../../verdict/verdict.ts'
 
 /** One file of an output, and the classes of the rows that go there; `-` is stdout. */
@@ -35,7 +35,7 @@ function readClasses(given: string): Class[] {
   if (stranger !== undefined) {
     throw new EvError(
       'usage',
-      `--only takes ${CLASSES.join(', ')}, or several of them with commas between; “${cleanText(stranger, 40)}” is none of these.`,
+      `--only takes ${CLASSES.join(', ')}, or several of them with commas between; “${sanitizeText(stranger, 40)}” is none of these.`,
     )
   }
   return CLASSES.filter(klass => names.includes(klass))

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync, renameSync, statSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { EvError, messageOf } from '../../../base/error.ts'
+import { EvError, errorMessage } from '../../../base/error.ts'
 import type { CliContext, CliOutput } from '../../context.ts'
 
 /** Where rows go. What goes to a file has another name there until it is published. */
@@ -46,11 +46,11 @@ const streamSink = (stdout: CliOutput): OutputSink => ({
 
 async function fileSink(output: string, path: string): Promise<OutputSink> {
   const partial = partialOf(path)
-  const tell = (error: unknown) => Promise.reject(cannotWrite(output, error))
-  const handle = await open(partial, 'w').catch(tell)
+  const notify = (error: unknown) => Promise.reject(cannotWrite(output, error))
+  const handle = await open(partial, 'w').catch(notify)
   return {
-    write: text => handle.appendFile(text).catch(tell),
-    close: () => closeDurably(handle).catch(tell),
+    write: text => handle.appendFile(text).catch(notify),
+    close: () => closeDurably(handle).catch(notify),
     publish() {
       try {
         renameSync(partial, path)
@@ -68,11 +68,11 @@ async function fileSink(output: string, path: string): Promise<OutputSink> {
 
 /** What is no file has no other name, and nothing to be made durable. */
 async function deviceSink(output: string, path: string): Promise<OutputSink> {
-  const tell = (error: unknown) => Promise.reject(cannotWrite(output, error))
-  const handle = await open(path, 'w').catch(tell)
+  const notify = (error: unknown) => Promise.reject(cannotWrite(output, error))
+  const handle = await open(path, 'w').catch(notify)
   return {
-    write: text => handle.appendFile(text).catch(tell),
-    close: () => handle.close().catch(tell),
+    write: text => handle.appendFile(text).catch(notify),
+    close: () => handle.close().catch(notify),
     publish: () => null,
     discard: () => handle.close().catch(() => {}),
   }
@@ -102,7 +102,7 @@ export const partialOf = (path: string) => `${path}.partial`
 export function cannotWrite(output: string, cause: unknown): EvError {
   return new EvError(
     'cannot_write',
-    `${output} cannot be written: ${messageOf(cause)}. Name another place with -o; nothing that was found out is lost, the same command goes on.`,
+    `${output} cannot be written: ${errorMessage(cause)}. Name another place with -o; nothing that was found out is lost, the same command goes on.`,
     { cause },
   )
 }

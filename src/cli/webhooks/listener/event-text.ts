@@ -1,4 +1,4 @@
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import { isoTime } from '../../../engine/result/present.ts'
 import type { Arrival } from './server.ts'
 import type { Signatures } from './signatures.ts'
@@ -25,7 +25,7 @@ export function eventText({ arrival, signatures, at, status }: Taken): string {
     ...(status >= 200 && status < 300 ? [] : [`answered ${status}`]),
   ]
   const shown = data === undefined ? textOf(arrival) : JSON.stringify(data)
-  return `${facts.join('  ')}\n          ${cleanText(shown, DATA_MAX)}\n`
+  return `${facts.join('  ')}\n          ${sanitizeText(shown, DATA_MAX)}\n`
 }
 
 /** The same whole, in one line for programs. */
@@ -48,14 +48,14 @@ export function eventLine({ arrival, signatures, at, status }: Taken): string {
 function signaturesText({ own, standard, fault }: Signatures): string {
   if (fault === null) return 'both signatures hold'
   const held = own ? 'X-EV-Signature holds.' : standard ? 'webhook-signature holds.' : null
-  return `${held ?? 'NOT TO BE BELIEVED:'} ${cleanText(fault)}`
+  return `${held ?? 'NOT TO BE BELIEVED:'} ${sanitizeText(fault)}`
 }
 
 /** Two or three lines of a terminal. */
 const DATA_MAX = 240
 
 const wordOf = (value: unknown, otherwise: string) =>
-  typeof value === 'string' ? cleanText(value, WORD_MAX) : otherwise
+  typeof value === 'string' ? sanitizeText(value, WORD_MAX) : otherwise
 
 const WORD_MAX = 64
 
@@ -79,6 +79,6 @@ function bodyOf(arrival: Arrival): unknown {
 /** As clocks in its place show it: 17:46:02. */
 function clockText(at: number): string {
   const time = new Date(at)
-  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()]
-  return parts.map(part => String(part).padStart(2, '0')).join(':')
+  const deps = [time.getHours(), time.getMinutes(), time.getSeconds()]
+  return deps.map(part => String(part).padStart(2, '0')).join(':')
 }

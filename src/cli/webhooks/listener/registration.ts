@@ -7,7 +7,7 @@ import { listWebhooks } from '../../../store/event/webhooks.ts'
 import { createUncheckedWebhook, deleteWebhook } from '../../../webhooks/endpoints.ts'
 import { chosenAccount, withAccounts } from '../../accounts/chosen.ts'
 import type { CliContext } from '../../context.ts'
-import { serviceSeal } from '../service-seal.ts'
+import { serviceSecretBox } from '../service-seal.ts'
 
 /** The webhook of a listener, while it listens. */
 export type Registration = {
@@ -25,8 +25,8 @@ export function register(
   return withAccounts(context, config, async (database, accounts) => {
     const chosen = chosenAccount(accounts, account)
     await clear(context, database, chosen.id, url)
-    const seal = await serviceSeal(context, config, database)
-    const services = { database, clock: context.clock, random: context.random, seal }
+    const secretBox = await serviceSecretBox(context, config, database)
+    const services = { database, clock: context.clock, random: context.random, secretBox }
     const { webhook, secret } = await createUncheckedWebhook(services, {
       ...{ accountId: chosen.id, url, description: DESCRIPTION },
       ...{ events: [...EVENT_KINDS], active: true },

@@ -7,7 +7,7 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SECOND } from '../../../base/clock.ts'
-import { EvError, messageOf } from '../../../base/error.ts'
+import { EvError, errorMessage } from '../../../base/error.ts'
 
 /** A request as it came in. */
 export type Arrival = { readonly headers: IncomingHttpHeaders; readonly body: Buffer }
@@ -93,7 +93,7 @@ function cannotListen(host: string, port: number, cause: NodeJS.ErrnoException):
     cause.code === 'EADDRINUSE'
       ? 'Another program has it, maybe another “ev webhooks listen”: end that one, or name another port with --port (0: a free one).'
       : 'Name another place with --host and --port.'
-  const sentence = `Port ${port} of ${host} cannot be listened on: ${messageOf(cause)}. ${remedy}`
+  const sentence = `Port ${port} of ${host} cannot be listened on: ${errorMessage(cause)}. ${remedy}`
   return new EvError('io', sentence, { cause })
 }
 

@@ -1,4 +1,4 @@
-import { messageOf } from '../../../base/error.ts'
+import { errorMessage } from '../../../base/error.ts'
 import { verifyWebhook } from '../../../client/hook/signature.ts'
 import type { Arrival } from './server.ts'
 
@@ -43,6 +43,6 @@ async function faultOf(
     await verifyWebhook(body, Object.fromEntries(own), secrets)
     return null
   } catch (error) {
-    return messageOf(error)
+    return errorMessage(error)
   }
 }

@@ -1,16 +1,16 @@
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import type { Registration } from './registration.ts'
-import type { ListenWish } from './wish.ts'
+import type { ListenOptions } from './wish.ts'
 
-export type Welcome = {
+export type Banner = {
   readonly url: string
-  readonly wish: ListenWish
+  readonly wish: ListenOptions
   /** Null: it made no webhook. */
   readonly registration: Registration | null
 }
 
 /** Says where events are taken, and what the service needs to bring them there. */
-export function welcome({ url, wish, registration }: Welcome): string {
+export function printBanner({ url, wish, registration }: Banner): string {
   const lines = [
     `Listening on ${url} ${whose(registration)}`,
     'To reach it, “ev serve” must be started with',
@@ -25,9 +25,9 @@ export function welcome({ url, wish, registration }: Welcome): string {
 const whose = (registration: Registration | null) =>
   registration === null
     ? 'for events that are signed with the secret in EV_WEBHOOK_SECRET. Ctrl-C ends it.'
-    : `for all events of the account “${cleanText(registration.account.name)}”. Ctrl-C ends it and removes its webhook, ${registration.id}.`
+    : `for all events of the account “${sanitizeText(registration.account.name)}”. Ctrl-C ends it and removes its webhook, ${registration.id}.`
 
-const tryIt = ({ id }: Registration, { dialled }: ListenWish) => [
+const tryIt = ({ id }: Registration, { dialled }: ListenOptions) => [
   'To try it:',
   `  ev webhooks test ${id} --webhook-allow-ranges ${dialled}`,
   `What does not arrive is told by “ev webhooks deliveries ${id}”.`,

@@ -1,6 +1,6 @@
 import { EvError } from '../../../base/error.ts'
 import { plainIp } from '../../../base/ip.ts'
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import { isLoopback } from '../../../hook/destination.ts'
 
 export type ListenFlags = {
@@ -14,7 +14,7 @@ export type ListenFlags = {
 }
 
 /** What is asked of a listener, checked. */
-export type ListenWish = {
+export type ListenOptions = {
   readonly host: string
   readonly port: number
   /** How it is called in a URL. */
@@ -27,10 +27,10 @@ export type ListenWish = {
   readonly isJson: boolean
 }
 
-export function wishOf(
+export function toListenOptions(
   flags: ListenFlags,
   environment: Readonly<Record<string, string | undefined>>,
-): ListenWish {
+): ListenOptions {
   const host = hostOf(flags.host ?? LOOPBACK)
   const isLocal = [LOOPBACK, ...ANY].includes(host)
   return {
@@ -54,7 +54,7 @@ function hostOf(given: string): string {
   if (ip !== null && (isLoopback(ip) || ANY.includes(ip))) return ip
   throw new EvError(
     'usage',
-    `--host takes localhost, a loopback address such as 127.0.0.1, or 0.0.0.0 or :: for all addresses of this machine, not “${cleanText(given)}”: “ev serve” sends plain HTTP to loopback only.`,
+    `--host takes localhost, a loopback address such as 127.0.0.1, or 0.0.0.0 or :: for all addresses of this machine, not “${sanitizeText(given)}”: “ev serve” sends plain HTTP to loopback only.`,
   )
 }
 
@@ -67,7 +67,7 @@ function numberOf(
   if (/^\d+$/.test(given) && number >= min && number <= max) return number
   throw new EvError(
     'usage',
-    `${flag} takes a whole number from ${min} to ${max}, not “${cleanText(given)}”.`,
+    `${flag} takes a whole number from ${min} to ${max}, not “${sanitizeText(given)}”.`,
   )
 }
 

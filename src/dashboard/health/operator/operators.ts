@@ -1,10 +1,10 @@
-import type { Fleet } from '../../../probe/egress/fleet.ts'
-import type { Pace } from '../../../probe/pace.ts'
-import type { Prober } from '../../../probe/probe.ts'
+import type { EgressPool } from '../../../probe/egress/fleet.ts'
+import type { RateController } from '../../../probe/pace.ts'
+import type { EgressProber } from '../../../probe/probe.ts'
 import type { OperatorStatus, OperatorsStatus } from '../source.ts'
 
-export type OperatorsParts = {
-  readonly fleet: Fleet
+export type OperatorsDeps = {
+  readonly egressPool: EgressPool
   readonly smtpPort: number
   /** What people call an operator. */
   readonly titleOf: (operator: string) => string
@@ -14,17 +14,17 @@ export type OperatorsParts = {
 export const OPERATORS_SHOWN = 50
 
 /** The operators that were asked lately: those in trouble first, then the busiest. */
-export function operatorsStatus({ fleet, smtpPort, titleOf }: OperatorsParts): OperatorsStatus {
-  const probers = fleet.names.map(name => fleet.prober(name))
+export function operatorsStatus({ egressPool, smtpPort, titleOf }: OperatorsDeps): OperatorsStatus {
+  const probers = egressPool.names.map(name => egressPool.prober(name))
   const { first, left } = firstOf(probers)
   return {
     egresses: probers.map(({ egressName: name, closedSince }) => {
       return { name, closedSince, port: smtpPort }
     }),
-    shown: first.map(({ operator, pace, egress }) => ({
-      ...pace.status(operator),
+    shown: first.map(({ operator, rate, egress }) => ({
+      ...rate.status(operator),
       ...{ egress, title: titleOf(operator) },
-      othersAsk: fleet.willing(operator).some(name => name !== egress),
+      othersAsk: egressPool.availableFor(operator).some(name => name !== egress),
     })),
     left,
   }
@@ -33,23 +33,23 @@ export function operatorsStatus({ fleet, smtpPort, titleOf }: OperatorsParts): O
 type Ranked = {
   readonly urgency: number
   readonly operator: string
-  readonly pace: Pace
+  readonly rate: RateController
   readonly egress: string
 }
 
 /** There may be 20,000 of each egress, which are gone through in passing: no list of all is made or sorted. */
-function firstOf(probers: readonly Prober[]): { first: readonly Ranked[]; left: number } {
+function firstOf(probers: readonly EgressProber[]): { first: readonly Ranked[]; left: number } {
   const first: Ranked[] = []
   let left = 0
   for (const prober of probers) {
-    for (const [operator, pace] of prober.paces()) {
-      const { urgency } = pace
+    for (const [operator, rate] of prober.rateControllers()) {
+      const { urgency } = rate
       if (first.length === OPERATORS_SHOWN && urgency <= (first.at(-1)?.urgency ?? 0)) {
         left++
         continue
       }
       const at = first.findIndex(one => one.urgency < urgency)
-      const ranked = { urgency, operator, pace, egress: prober.egressName }
+      const ranked = { urgency, operator, rate, egress: prober.egressName }
       first.splice(at === -1 ? first.length : at, 0, ranked)
       if (first.length > OPERATORS_SHOWN) left += first.splice(OPERATORS_SHOWN).length
     }

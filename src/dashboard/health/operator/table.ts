@@ -3,7 +3,7 @@ import { formatNumber, pluralize } from '../../../base/format.ts'
 import { type Html, NOTHING } from '../../page/html.ts'
 import { notice } from '../../page/notice.ts'
 import { time } from '../../page/text.ts'
-import { mark } from '../mark.ts'
+import { statusIcon } from '../mark.ts'
 import type { EgressStatus, OperatorStatus, OperatorsStatus } from '../source.ts'
 import { said, stateOf } from './text.ts'
 
@@ -14,12 +14,12 @@ export function operatorsTable({ egresses, shown, left }: OperatorsStatus, now: 
     <section>
       <h2>Mail servers</h2>
       ${egresses.filter(({ closedSince }) => closedSince !== null).map(one => closed(one, isMany))}
-      ${shown.length === 0 ? html`<p>${NOBODY_ASKED}</p>` : table(shown, isMany, now)}
+      ${shown.length === 0 ? html`<p>${NONE_PROBED}</p>` : table(shown, isMany, now)}
       ${left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more operator')} asked lately, with no trouble worse than these.</small></p>`}
     </section>`
 }
 
-const NOBODY_ASKED =
+const NONE_PROBED =
   'No mail server was asked in the last two hours. Each operator that is asked stands here, with its pace, pauses and refusals: those in trouble first.'
 
 const closed = ({ name, closedSince, port }: EgressStatus, isMany: boolean) =>
@@ -45,14 +45,14 @@ const table = (shown: readonly OperatorStatus[], isMany: boolean, now: number) =
           <td>${state(one, now)}</td>
           <td class="number">${formatNumber(one.sessions)} of ${ofMost(one.sessionsAllowed, one.sessionsMax)}</td>
           <td class="number">${ofMost(rate(one.sessionsPerSecond), rate(one.sessionsPerSecondMax))}</td>
-          <td class="number">${formatNumber(Math.round(one.heard))}</td>
+          <td class="number">${formatNumber(Math.round(one.recent))}</td>
         </tr>`,
     )}</tbody>
   </table></div>`
 
 function state(one: OperatorStatus, now: number): Html {
   const { state, word } = stateOf(one, now)
-  return html`${mark(state, word)} ${said(one, now)}`
+  return html`${statusIcon(state, word)} ${said(one, now)}`
 }
 
 /** “1 (usually 5)”. */

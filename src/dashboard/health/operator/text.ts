@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
 import { pluralize } from '../../../base/format.ts'
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import type { CheckName } from '../../../doctor/doctor.ts'
-import type { Pause, Refusal } from '../../../probe/pace-status.ts'
-import type { Answer, RefusedWhy } from '../../../smtp/answer.ts'
+import type { Block, Pause } from '../../../probe/pace-status.ts'
+import type { BlockedReason, RecipientOutcome } from '../../../smtp/answer.ts'
 import { type Html, NOTHING } from '../../page/html.ts'
 import { time } from '../../page/text.ts'
 import type { State } from '../mark.ts'
@@ -33,15 +33,15 @@ const isSlowed = (one: OperatorStatus) =>
 const SLOWED =
   'It asked us to slow down a while ago. Nothing to do: the pace grows with each connection that ends well.'
 
-function refused(one: OperatorStatus, refusal: Refusal, now: number): Html {
+function refused(one: OperatorStatus, refusal: Block, now: number): Html {
   const { answer, since, until } = refusal
-  const { whom, todo } = REFUSED[answer.kind === 'refused-us' ? answer.why : 'policy']
-  return html`${one.title} refuses ${whom} since ${time(since)}: “${replyOf(answer)}”. ${todo(leads(one))}
+  const { target, todo } = REFUSED[answer.kind === 'refused-us' ? answer.why : 'policy']
+  return html`${one.title} refuses ${target} since ${time(since)}: “${replyOf(answer)}”. ${todo(leads(one))}
     ${linkIn(one, answer)}
     ${one.othersAsk ? html`The other egresses ask it meanwhile.` : ended(refusal, until > now)}`
 }
 
-function ended({ until, turnedAway }: Refusal, holds: boolean): Html {
+function ended({ until, turnedAway }: Block, holds: boolean): Html {
   const sofar = turnedAway === 0 ? '' : ` (${pluralize(turnedAway, 'address')} so far)`
   return holds
     ? html`Addresses there end as unknown${sofar} until ${time(until)}; then it is asked again by itself.`
@@ -68,48 +68,48 @@ const leads =
 const idOf = ({ operator, egress }: OperatorStatus) => `operator-${egress}-${operator}`
 
 type Refused = {
-  readonly whom: string
+  readonly target: string
   /** What whoever runs the service can do about it. */
   readonly todo: (lead: Lead) => Html
 }
 
-const REFUSED: Readonly<Record<RefusedWhy, Refused>> = {
+const REFUSED: Readonly<Record<BlockedReason, Refused>> = {
   blocklist: {
-    whom: 'our address',
+    target: 'our address',
     todo: lead => html`It is on a list, or has a bad name there: look at ${lead('blocklists', 'Blocklists')} below, and
       ask whoever runs the list to take it off.`,
   },
   rdns: {
-    whom: 'our name',
+    target: 'our name',
     todo: lead => html`Give the address a name that leads back to it: look at ${lead('ptr', 'PTR')} and
       ${lead('helo', 'HELO')} below.`,
   },
   sender: {
-    whom: 'our sender',
+    target: 'our sender',
     todo: lead => html`Look at ${lead('mail-from', 'Sender')} and ${lead('spf', 'SPF')} below, or set another one with
       <code>--mail-from</code>.`,
   },
   tls: {
-    whom: 'us without TLS',
+    target: 'us without TLS',
     todo: () => html`Do not run with <code>--starttls never</code>.`,
   },
   auth: {
-    whom: 'who does not log in',
+    target: 'who does not log in',
     todo: lead => html`It takes us for one of its customers: look at ${lead('ptr', 'PTR')} and
       ${lead('blocklists', 'Blocklists')} below.`,
   },
   policy: {
-    whom: 'us',
+    target: 'us',
     todo: lead => html`Look at what it says, and at ${lead('ptr', 'PTR')}, ${lead('helo', 'HELO')} and
       ${lead('blocklists', 'Blocklists')} below.`,
   },
 }
 
 /** A refusal of us always has a reply. */
-export function replyOf(answer: Answer, charactersMax = REPLY_CHARACTERS_MAX): string {
-  if (answer.kind === 'silent') return cleanText(answer.detail, charactersMax)
+export function replyOf(answer: RecipientOutcome, charactersMax = REPLY_CHARACTERS_MAX): string {
+  if (answer.kind === 'silent') return sanitizeText(answer.detail, charactersMax)
   const { code, enhanced, text } = answer.reply
-  return cleanText(`${code} ${enhanced === null ? '' : `${enhanced} `}${text}`, charactersMax)
+  return sanitizeText(`${code} ${enhanced === null ? '' : `${enhanced} `}${text}`, charactersMax)
 }
 
 /** Enough for what a refusal says first. */
@@ -118,7 +118,7 @@ const REPLY_CHARACTERS_MAX = 300
 const LINK_CHARACTERS_MAX = 300
 
 /** Where the reply says that one can read more, or ask to be taken off a list. */
-function linkIn(one: OperatorStatus, answer: Answer): Html {
+function linkIn(one: OperatorStatus, answer: RecipientOutcome): Html {
   const [given = ''] =
     /https?:\/\/[^\s<>"“”()[\]]+/i.exec(replyOf(answer, 10 * LINK_CHARACTERS_MAX)) ?? []
   const url = URL.parse(given.replace(/[.,;:!?'…]+$/, ''))

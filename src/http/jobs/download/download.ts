@@ -4,7 +4,7 @@ import type { Job } from '../../../store/job/jobs.ts'
 import type { Class } from '../../../verdict/verdict.ts'
 import type { Env } from '../../context.ts'
 import { ApiError } from '../../error/api-error.ts'
-import { guard } from '../../guard/guard.ts'
+import { requireKey } from '../../guard/guard.ts'
 import { newRouter } from '../../router.ts'
 import { errorResponses, SECURITY } from '../../schema/error.ts'
 import { DownloadRow } from '../../schema/job.ts'
@@ -12,7 +12,7 @@ import { namesQuery } from '../../schema/names.ts'
 import { STATUSES } from '../../schema/result.ts'
 import type { Service } from '../../service.ts'
 import { textStream } from '../../text-stream.ts'
-import { foundJob } from '../found-job.ts'
+import { loadJob } from '../found-job.ts'
 import { CONTENT_TYPES, type DownloadText, downloadText, FORMATS } from './download-text.ts'
 import { type JobRow, rowPages } from './job-row.ts'
 
@@ -24,7 +24,7 @@ export function downloadRoutes(service: Service) {
       "CSV has the columns of `results` first. Of an uploaded file the original columns come first and unchanged, ours behind them with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
     tags: ['Jobs'],
     security: SECURITY,
-    middleware: guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
+    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
     request: { params, query },
     responses: { 200: FILE, ...errorResponses('invalid_request', 'not_found', 'job_not_ready') },
   }
@@ -83,7 +83,7 @@ async function download(
   id: string,
   { format, filter, raw, partial }: Query,
 ): Promise<Response> {
-  const job = await foundJob(c, service, id)
+  const job = await loadJob(c, service, id)
   if (job.state !== 'completed' && !partial) throw notReady(job)
   const text = downloadText(job, format, { raw })
   const pieces = filePieces(service, job, text, filter)

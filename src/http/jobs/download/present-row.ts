@@ -4,8 +4,8 @@ import {
   presentResult,
   presentRow,
 } from '../../../engine/result/present.ts'
-import { OPINIONS } from '../../../verdict/reason.ts'
-import { type Class, PLAINEST_REASONS, type Result } from '../../../verdict/verdict.ts'
+import { VERDICT_BY_REASON } from '../../../verdict/reason.ts'
+import { type Class, DEFAULT_REASON_BY_CLASS, type Result } from '../../../verdict/verdict.ts'
 import type { JobRow } from './job-row.ts'
 
 /** A row of `data.results` (spec 2.2) with its class, and with the ID that it came with. */
@@ -67,8 +67,8 @@ const erasedMark = ({ result }: JobRow) => (result === null ? { erased: true as 
 
 /** What is told of an erased address, of which its class is all that is left. */
 function erasedResult(klass: Class): ReturnType<typeof plainResult> {
-  const reason = PLAINEST_REASONS[klass]
-  const { valid, deliverable, risk, details } = OPINIONS[reason]
+  const reason = DEFAULT_REASON_BY_CLASS[klass]
+  const { valid, deliverable, risk, details } = VERDICT_BY_REASON[reason]
   return {
     ...{ email: '', valid, deliverable, risk_level: risk, provider: '', response_time: 0 },
     confidence: 0,

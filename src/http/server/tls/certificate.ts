@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { EvError, messageOf } from '../../../base/error.ts'
+import { EvError, errorMessage } from '../../../base/error.ts'
 
 /** The files of a certificate with its chain, and of its private key. */
 export type CertificateFiles = { readonly cert: string; readonly key: string }
@@ -43,7 +43,7 @@ function textOf(file: string, what: string): string {
   } catch (cause) {
     throw new EvError(
       'bad_config',
-      `The ${what} ${file} cannot be read: ${messageOf(cause)}. Correct its name or its rights.`,
+      `The ${what} ${file} cannot be read: ${errorMessage(cause)}. Correct its name or its rights.`,
       { cause },
     )
   }
@@ -53,7 +53,7 @@ function parsed<T>(parse: () => T, fault: string, remedy: string): T {
   try {
     return parse()
   } catch (cause) {
-    throw new EvError('bad_config', `${fault}: ${messageOf(cause)}. ${remedy}`, { cause })
+    throw new EvError('bad_config', `${fault}: ${errorMessage(cause)}. ${remedy}`, { cause })
   }
 }
 

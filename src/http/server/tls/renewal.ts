@@ -1,11 +1,11 @@
 import { type Clock, DAY, SECOND } from '../../../base/clock.ts'
-import { messageOf } from '../../../base/error.ts'
+import { errorMessage } from '../../../base/error.ts'
 import type { Log } from '../../../base/log.ts'
 import { startLoop } from '../../../base/loop.ts'
 import { type Certificate, type CertificateFiles, readCertificate } from './certificate.ts'
 
 /** Reads a few kilobytes each time; a renewed certificate is not urgent. */
-const LOOK_EVERY_MS = 5 * SECOND
+const POLL_INTERVAL_MS = 5 * SECOND
 /** Whoever renews certificates by machine does so weeks before. */
 const WARN_BEFORE_MS = 7 * DAY
 
@@ -37,14 +37,14 @@ export function watchCertificate(
       log.info('the certificate was read again', { file: files.cert })
       warnOfExpiry(files, found, clock, log)
     } catch (error) {
-      const why = messageOf(error)
+      const why = errorMessage(error)
       if (why !== said) log.error(`the certificate stays as it was. ${why}`)
       said = why
     }
   }
   const loop = startLoop({
     ...{ name: 'the check of the certificate', run: look, clock, log },
-    ...{ everyMs: LOOK_EVERY_MS, startAfterMs: LOOK_EVERY_MS },
+    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
   })
   warnOfExpiry(files, first, clock, log)
   return { look, stop: () => void loop.stop() }

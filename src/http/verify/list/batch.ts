@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import type { Env } from '../../context.ts'
 import { ApiError } from '../../error/api-error.ts'
 import type { Service } from '../../service.ts'
@@ -37,7 +37,7 @@ const NAME_LENGTH_MAX = 200
 /** What a job is called by its people; nothing is read out of it. */
 export function readName(name: unknown): string | null {
   if (name === undefined || name === null) return null
-  if (typeof name === 'string' && name.length <= NAME_LENGTH_MAX) return cleanText(name) || null
+  if (typeof name === 'string' && name.length <= NAME_LENGTH_MAX) return sanitizeText(name) || null
   throw new ApiError(
     'invalid_request',
     `"name" must be a string of at most ${NAME_LENGTH_MAX} characters.`,

@@ -1,5 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import { Places } from '../../../probe/places.ts'
+import { ConnectionSemaphore } from '../../../probe/places.ts'
 import type { Env } from '../../context.ts'
 import { ApiError } from '../../error/api-error.ts'
 
@@ -14,9 +14,9 @@ const IMPORTS_MAX = 1
  * Refuses large lists while there are so many of them under way, before anything of them is read. Bodies are received at
  * the same time, so that a slow client holds up nobody, and wait for their turn to be parsed.
  */
-export function notTooMany(): MiddlewareHandler<Env> {
+export function limitConcurrency(): MiddlewareHandler<Env> {
   let underWay = 0
-  const imports = new Places(IMPORTS_MAX)
+  const imports = new ConnectionSemaphore(IMPORTS_MAX)
   return async (c, next) => {
     if (!isLarge(c)) return next()
     if (underWay >= LARGE_MAX) {

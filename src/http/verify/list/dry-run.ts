@@ -1,9 +1,9 @@
 import type { Context } from 'hono'
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import type { ListDialect } from '../../../job/csv.ts'
-import { type RowTally, tallyRows } from '../../../work/row-tally.ts'
+import { countImportedRows, type ImportCounter } from '../../../work/row-tally.ts'
 import type { Env } from '../../context.ts'
-import { clientGone } from '../../guard/client-gone.ts'
+import { clientAborted } from '../../guard/client-gone.ts'
 import { creditState } from '../../limit/admit.ts'
 import type { Service } from '../../service.ts'
 import { estimatedTime } from '../estimate.ts'
@@ -28,8 +28,8 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
   if (preview.length === 0) throw emptyList('The list has no rows.')
   const { signal } = c.req.raw
   const counting = { deduplicate, random: service.random, signal }
-  const tally = isFound ? await tallyRows(rowsOf(path, dialect), counting) : null
-  if (signal.aborted) throw clientGone()
+  const tally = isFound ? await countImportedRows(rowsOf(path, dialect), counting) : null
+  if (signal.aborted) throw clientAborted()
   return c.json({
     success: true,
     dry_run: true,
@@ -69,7 +69,7 @@ async function previewOf(path: string, dialect: ListDialect): Promise<string[][]
   return rows
 }
 
-const shown = (cell: string) => cleanText(cell, CELL_LENGTH_MAX)
+const shown = (cell: string) => sanitizeText(cell, CELL_LENGTH_MAX)
 
 /** The one of addresses is among them, be it far beyond. */
 function presentColumns({ header, width, column }: ListDialect) {
@@ -78,7 +78,7 @@ function presentColumns({ header, width, column }: ListDialect) {
   return numbers.map(number => ({ number, name: shown(header?.[number - 1] ?? '') || null }))
 }
 
-function presentCounts(tally: RowTally | null) {
+function presentCounts(tally: ImportCounter | null) {
   const malformed = tally?.malformed ?? null
   return {
     rows: tally?.total ?? null,

@@ -1,5 +1,5 @@
 import { formatNumber } from '../../../base/format.ts'
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import type { Row } from '../../../work/submit.ts'
 import { ApiError } from '../../error/api-error.ts'
 import { formatPath } from '../../error/fault.ts'
@@ -97,6 +97,6 @@ const BIGGER: readonly [path: string, max: number][] = [
 ]
 
 function notText(path: readonly PropertyKey[], given: unknown): ApiError {
-  const shown = cleanText(JSON.stringify(given) ?? 'missing', 40)
+  const shown = sanitizeText(JSON.stringify(given) ?? 'missing', 40)
   return new ApiError('invalid_request', `"${formatPath(path)}" is ${shown}; it must be a string.`)
 }

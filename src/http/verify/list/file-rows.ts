@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { formatNumber } from '../../../base/format.ts'
-import { cleanText } from '../../../base/text.ts'
+import { sanitizeText } from '../../../base/text.ts'
 import {
   type DetectOptions,
   detectColumns,
@@ -40,7 +40,7 @@ export function readFlag(fields: Upload['fields'], field: string): boolean | nul
   if (text === undefined || text === '') return null
   if (text === 'true' || text === '1') return true
   if (text === 'false' || text === '0') return false
-  const given = cleanText(text, 40)
+  const given = sanitizeText(text, 40)
   throw new ApiError(
     'invalid_request',
     `"${field}" is ${JSON.stringify(given)}; it must be true or false.`,

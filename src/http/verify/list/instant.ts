@@ -2,25 +2,25 @@ import type { Context } from 'hono'
 import { isFault } from '../../../address/address.ts'
 import { SECOND } from '../../../base/clock.ts'
 import { pluralize } from '../../../base/format.ts'
-import { limited } from '../../../engine/limit.ts'
-import { resultOfNoTime } from '../../../engine/result/conclude.ts'
+import { withDeadline } from '../../../engine/limit.ts'
+import { fromDeadline } from '../../../engine/result/conclude.ts'
 import { sandboxResult } from '../../../engine/sandbox.ts'
-import { type Entry, isAddress, toEntry } from '../../../job/submission.ts'
+import { isAddress, type ParsedRow, parseRow } from '../../../job/submission.ts'
 import { checkPlanLimits } from '../../../jobs/plan-limits.ts'
 import type { Trx } from '../../../store/database.ts'
 import { insertFinishedJob } from '../../../store/job/loading.ts'
 import type { JobOptions } from '../../../store/job/options.ts'
 import type { Result } from '../../../verdict/verdict.ts'
-import type { Hold } from '../../../work/books/books.ts'
+import type { Reservation } from '../../../work/books/books.ts'
 import { newId, toJob } from '../../../work/submit.ts'
 import type { Env } from '../../context.ts'
-import { clientGone } from '../../guard/client-gone.ts'
-import { commit } from '../../guard/commit.ts'
+import { clientAborted } from '../../guard/client-gone.ts'
+import { commitResponse } from '../../guard/commit.ts'
 import { jobServices } from '../../jobs/found-job.ts'
 import type { Service } from '../../service.ts'
 import { stateOf } from '../../state.ts'
 import { orGiveBack } from '../ask.ts'
-import { holdOrRecall } from '../credits.ts'
+import { reserveOrGetCached } from '../credits.ts'
 import { presentItem } from './item.ts'
 
 /** For all addresses together, so that the answer comes before proxies give it up. */
@@ -33,19 +33,19 @@ export async function answerInstant(
   emails: readonly string[],
   options: JobOptions,
 ): Promise<Response> {
-  const entries = emails.map(toEntry)
+  const entries = emails.map(parseRow)
   await checkPlanLimits(jobServices(service), ownerOf(c), { openLists: 0, rows: entries.length })
   const asked = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
   const addresses = asked.filter(isAddress).length
   const isFree = c.get('sandbox') || addresses === 0
-  const { hold, known } = isFree
-    ? { hold: null, known: null }
-    : await holdOrRecall(c, service, addresses, () => recallAll(service, asked, options))
-  return orGiveBack(c, service, hold, async settling => {
+  const { reservation, known } = isFree
+    ? { reservation: null, known: null }
+    : await reserveOrGetCached(c, service, addresses, () => getAllCached(service, asked, options))
+  return orGiveBack(c, service, reservation, async settling => {
     const found = known ?? (await verifyAll(c, service, asked, options))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
-    const anew = [...found.values()]
-    return store(c, service, { entries, results, hold, anew, settling })
+    const fresh = [...found.values()]
+    return store(c, service, { entries, results, reservation, fresh, settling })
   })
 }
 
@@ -55,14 +55,16 @@ const ownerOf = (c: Context<Env>) => {
 }
 
 /** The results of a list whose addresses are all remembered, which costs no credit; null: at least one is not. */
-async function recallAll(
+async function getAllCached(
   { engine }: Service,
-  asked: readonly Entry[],
+  asked: readonly ParsedRow[],
   { checkSmtp, forceRefresh }: JobOptions,
 ): Promise<Map<string, Result> | null> {
   if (!checkSmtp || forceRefresh) return null
   const found = await Promise.all(
-    asked.map(entry => (isAddress(entry) ? engine.recall(entry.text) : engine.verify(entry.text))),
+    asked.map(entry =>
+      isAddress(entry) ? engine.getCached(entry.text) : engine.verify(entry.text),
+    ),
   )
   const known = found.filter(result => result !== null)
   if (known.length < asked.length) return null
@@ -73,29 +75,29 @@ async function recallAll(
 async function verifyAll(
   c: Context<Env>,
   service: Service,
-  asked: readonly Entry[],
+  asked: readonly ParsedRow[],
   options: JobOptions,
 ): Promise<Map<string, Result>> {
   const { clock } = service
-  const begunAt = clock.ticks()
+  const startedAt = clock.monotonicNow()
   const verify = () => verifyInTime(c, service, asked, options)
   const byText = c.get('sandbox') ? null : await stateOf(service).admissions.run(c, verify)
   const resultOf = (text: string) =>
     byText === null
       ? sandboxResult(clock, text)
-      : (byText.get(text) ?? resultOfNoTime(clock, text, begunAt))
+      : (byText.get(text) ?? fromDeadline(clock, text, startedAt))
   return new Map(asked.map(({ dedupeKey, text }) => [dedupeKey, resultOf(text)]))
 }
 
 async function verifyInTime(
   c: Context<Env>,
   { engine, clock }: Service,
-  asked: readonly Entry[],
+  asked: readonly ParsedRow[],
   options: JobOptions,
 ): Promise<Map<string, Result>> {
   const client = c.req.raw.signal
   const found = new Map<string, Result>()
-  const { signal, done } = limited(clock, BUDGET_MS, [client])
+  const { signal, done } = withDeadline(clock, BUDGET_MS, [client])
   try {
     const texts = asked.map(({ text }) => text)
     const how = { ...options, signal, wait: false, urgent: true }
@@ -103,7 +105,7 @@ async function verifyInTime(
       found.set(result.email, result)
     }
   } catch (error) {
-    if (client.aborted) throw clientGone()
+    if (client.aborted) throw clientAborted()
     // What is not there when the time is up is told as that.
     if (!signal.aborted) throw error
   } finally {
@@ -113,12 +115,12 @@ async function verifyInTime(
 }
 
 type Answered = {
-  readonly entries: readonly Entry[]
+  readonly entries: readonly ParsedRow[]
   /** One for each row. */
   readonly results: readonly Result[]
   /** One for each address, however often it stands in the list. */
-  readonly anew: readonly Result[]
-  readonly hold: Hold | null
+  readonly fresh: readonly Result[]
+  readonly reservation: Reservation | null
   /** To be told of the transaction that settles the hold. */
   readonly settling: (trx: Trx) => Promise<void>
 }
@@ -127,7 +129,7 @@ type Answered = {
 function store(
   c: Context<Env>,
   service: Service,
-  { entries, results, anew, hold, settling }: Answered,
+  { entries, results, fresh, reservation, settling }: Answered,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
@@ -138,16 +140,21 @@ function store(
     position: index + 1,
     result: results[index] as Result,
   }))
-  return commit(c, service, async trx => {
+  return commitResponse(c, service, async trx => {
     await settling(trx)
     await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
     const added = { openLists: 0, rows: items.length } as const
     await checkPlanLimits(jobServices(service), ownerOf(c), added, trx)
-    await service.books.record(trx, {
+    await service.ledger.record(trx, {
       ...owner,
-      ...{ source: 'bulk', jobId, period: hold?.period ?? null, released: hold?.amount ?? 0 },
-      member: hold?.member ?? null,
-      entries: anew.map(result => ({ result })),
+      ...{
+        source: 'bulk',
+        jobId,
+        period: reservation?.period ?? null,
+        released: reservation?.amount ?? 0,
+      },
+      member: reservation?.member ?? null,
+      entries: fresh.map(result => ({ result })),
     })
     return { status: 200, body: presentInstant(jobId, results) }
   })

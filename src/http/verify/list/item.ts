@@ -1,4 +1,4 @@
-import { classOf, type Result } from '../../../verdict/verdict.ts'
+import { type Result, toClass } from '../../../verdict/verdict.ts'
 
 /** One row of a list, as the interface shows it (2.2), with its class. */
 export const presentItem = ({ email, verdict, cached }: Result) => ({
@@ -8,5 +8,5 @@ export const presentItem = ({ email, verdict, cached }: Result) => ({
   risk_level: verdict.risk,
   reason: verdict.reason,
   cached,
-  class: classOf(verdict),
+  class: toClass(verdict),
 })

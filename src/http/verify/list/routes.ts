@@ -1,6 +1,6 @@
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
 import type { ApiCode } from '../../error/api-error.ts'
-import { recognise } from '../../guard/idempotent.ts'
+import { findStoredResponse } from '../../guard/idempotent.ts'
 import { refuseUnknown } from '../../guard/refuse-unknown.ts'
 import { newRouter } from '../../router.ts'
 import { json } from '../../schema/answers.ts'
@@ -18,10 +18,10 @@ import {
   QueuedFile,
 } from '../../schema/verify.ts'
 import type { Service } from '../../service.ts'
-import { gate, LIST_BODY_MAX, SINGLE_BODY_MAX, unchecked } from '../gate.ts'
+import { LIST_BODY_MAX, SINGLE_BODY_MAX, unchecked, verifyMiddleware } from '../gate.ts'
 import { verifyBatch } from './batch.ts'
 import { verifyBulk } from './bulk.ts'
-import { notTooMany } from './crowd.ts'
+import { limitConcurrency } from './crowd.ts'
 import { dryRun } from './dry-run.ts'
 import { verifyFile } from './file.ts'
 import { readFlag } from './file-rows.ts'
@@ -31,10 +31,13 @@ import { FORM_BYTES_MAX, fileForms } from './upload.ts'
 /** The paths for lists. */
 export function listRoutes(service: Service) {
   const rule = { scope: 'verify:bulk', counts: 'bulk', bodyMax: LIST_BODY_MAX } as const
-  const crowd = notTooMany()
+  const concurrency = limitConcurrency()
   const disk = roomOnDisk(service)
-  const middleware = [crowd, ...gate(service, rule, disk)]
-  const ofBulk = [crowd, ...gate(service, { ...rule, freeBodyMax: SINGLE_BODY_MAX }, disk)]
+  const middleware = [concurrency, ...verifyMiddleware(service, rule, disk)]
+  const ofBulk = [
+    concurrency,
+    ...verifyMiddleware(service, { ...rule, freeBodyMax: SINGLE_BODY_MAX }, disk),
+  ]
   const receive = fileForms(service.settings.dataDir, service.random)
   const router = newRouter()
     .openapi(createRoute({ ...BULK, middleware: ofBulk }), c =>
@@ -46,8 +49,8 @@ export function listRoutes(service: Service) {
   // Not by `openapi`, which would read the whole form into memory.
   router.openAPIRegistry.registerPath(FILE)
   const form = { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' } as const
-  const gates = gate(service, form, disk)
-  router.on('POST', [FILE.path], crowd, ...gates, refuseUnknown(FILE))
+  const gates = verifyMiddleware(service, form, disk)
+  router.on('POST', [FILE.path], concurrency, ...gates, refuseUnknown(FILE))
   router.post(FILE.path, async c => {
     const upload = await receive(c.req.raw)
     try {
@@ -55,7 +58,7 @@ export function listRoutes(service: Service) {
       if (readFlag(upload.fields, 'dry_run')) return await dryRun(c, service, upload)
       const { key } = c.get('replay') ?? {}
       const body = Buffer.from(upload.digest)
-      const known = key === undefined ? null : await recognise(c, service, { key, body })
+      const known = key === undefined ? null : await findStoredResponse(c, service, { key, body })
       return known ?? (await verifyFile(c, service, upload))
     } finally {
       await upload.discard()

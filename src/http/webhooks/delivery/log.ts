@@ -3,7 +3,7 @@ import { deliveryPage } from '../../../store/event/delivery-log.ts'
 import { getDelivery } from '../../../webhooks/deliveries.ts'
 import { getWebhook } from '../../../webhooks/endpoints.ts'
 import { pageOf, pageQuery, placeOf } from '../../cursor.ts'
-import { guard } from '../../guard/guard.ts'
+import { requireKey } from '../../guard/guard.ts'
 import { newRouter } from '../../router.ts'
 import { json } from '../../schema/answers.ts'
 import {
@@ -21,7 +21,7 @@ import { presentDelivery, presentDetail } from './present.ts'
 /** What was sent to an endpoint, and what came of it. */
 export function deliveryLogRoutes(service: Service) {
   const common = { tags: ['Webhooks'], security: SECURITY }
-  const middleware = guard(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 })
+  const middleware = requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 })
   const list = createRoute({
     ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries' },
     operationId: 'listDeliveries',

@@ -6,7 +6,7 @@ import {
   retryFailedDeliveries,
 } from '../../../webhooks/deliveries.ts'
 import { answerWith } from '../../guard/commit.ts'
-import { guard } from '../../guard/guard.ts'
+import { requireKey } from '../../guard/guard.ts'
 import { idempotent } from '../../guard/idempotent.ts'
 import { newRouter } from '../../router.ts'
 import { json } from '../../schema/answers.ts'
@@ -32,7 +32,7 @@ export function redeliveryRoutes(service: Service) {
     ...{ tags: ['Webhooks'], security: SECURITY, method: 'post' as const },
     parameters: [IDEMPOTENCY_KEY],
   }
-  const middleware = [...guard(service, rule), idempotent(service)]
+  const middleware = [...requireKey(service, rule), idempotent(service)]
   const errors = errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS)
   const retry = createRoute({
     ...{ ...common, path: '/v1/webhooks/{id}/deliveries/{delivery_id}/retry' },

@@ -1,29 +1,29 @@
 import {
-  fitted,
   isFull,
   mayStart,
   newState,
-  type PaceChange,
-  type PaceState,
-  started,
+  onStarted,
+  type RateChange,
+  type RateState,
+  rescale,
 } from '../../../probe/pace/rules.ts'
-import type { PaceRow } from '../../../probe/pace.ts'
-import type { PaceKey } from '../../../probe/pace-share.ts'
-import { DEFAULT_PACE_TIMINGS } from './pace-timings.ts'
-import type { PaceWrite } from './rows.ts'
-import { ofMembers, type StoredPace, withOwn } from './stored.ts'
+import type { RateLimits } from '../../../probe/pace.ts'
+import type { RateKey } from '../../../probe/pace-share.ts'
+import { DEFAULT_RATE_TIMINGS } from './pace-timings.ts'
+import type { RateWrite } from './rows.ts'
+import { ofMembers, type StoredRate, withOwn } from './stored.ts'
 import {
   isCurrent,
   isSingleWaiting,
   keptFor,
   newTicket,
-  type Place,
-  type Ticket,
+  type QueuePosition,
+  type WaitTicket,
 } from './tickets.ts'
 import { Waiters } from './waiters.ts'
 
 /** Somebody who wants to open a connection. */
-export type Want = {
+export type PermitRequest = {
   /** Somebody waits for the answer. */
   readonly single: boolean
   readonly decide: (isGranted: boolean) => void
@@ -31,58 +31,58 @@ export type Want = {
 }
 
 /** What is to be written of an entry, and what is true once it is. */
-export type Plan = {
-  readonly write: PaceWrite
-  readonly granted: readonly Want[]
-  readonly refused: readonly Want[]
+export type PendingWrite = {
+  readonly write: RateWrite
+  readonly granted: readonly PermitRequest[]
+  readonly refused: readonly PermitRequest[]
   /** How many of the changes that wait are in it. */
   readonly changes: number
 }
 
-type Known = StoredPace & {
+type Known = StoredRate & {
   readonly version: number
   /** Ticks at which it had been read. */
   readonly at: number
 }
 
 /** One pace as this process knows it: what is stored, and what is not told yet. */
-export class Entry {
-  readonly key: PaceKey
-  readonly #row: PaceRow
+export class SharedRateEntry {
+  readonly key: RateKey
+  readonly #row: RateLimits
   readonly #ticketMs: number
   /** Null: to be read before anything is decided. */
   #known: Known | null = null
-  #state: PaceState
+  #state: RateState
   /** What happened here and is not stored yet, in its order. */
-  #changes: PaceChange[] = []
+  #changes: RateChange[] = []
   /** Some of it should be told now, not only with what comes next. */
-  #isPressing = false
+  #needsFlush = false
   /** Connections that this process holds, whichever member it was when they were opened. */
   #own = 0
   #member = ''
-  readonly #wants = new Set<Want>()
+  readonly #requests = new Set<PermitRequest>()
   readonly #waiters = new Waiters()
   /** Rounds since it was last used. */
   idle = 0
 
-  constructor(key: PaceKey, row: PaceRow, ticketMs = DEFAULT_PACE_TIMINGS.ticketMs) {
+  constructor(key: RateKey, row: RateLimits, ticketMs = DEFAULT_RATE_TIMINGS.ticketMs) {
     this.key = key
     this.#row = row
     this.#ticketMs = ticketMs
     this.#state = newState(row)
   }
 
-  get state(): PaceState {
+  get state(): RateState {
     return this.#state
   }
 
   /** Over all members, with those that are wanted here. */
   get sessions(): number {
-    return this.#others + this.#own + this.#wants.size
+    return this.#others + this.#own + this.#requests.size
   }
 
   /** Connections that are kept free for other members, who come before whoever waits here. */
-  kept(single: boolean, now: number): number {
+  reservedForOthers(single: boolean, now: number): number {
     const place = { since: this.#waiters.since(now), single }
     return this.#known === null ? 0 : keptFor(this.#known.waiting, this.#member, place, now)
   }
@@ -91,7 +91,7 @@ export class Entry {
     return this.#known !== null && isSingleWaiting(this.#known.waiting, this.#member, now)
   }
 
-  get #empty(): StoredPace {
+  get #empty(): StoredRate {
     return { state: newState(this.#row), held: {}, waiting: {} }
   }
 
@@ -116,33 +116,33 @@ export class Entry {
     return (
       this.#own === 0 &&
       this.#changes.length === 0 &&
-      this.#wants.size === 0 &&
+      this.#requests.size === 0 &&
       this.#waiters.isEmpty
     )
   }
 
   /** Something is to be decided or written. Who is no member is let in nowhere, and holds nothing. */
   isDue(isMember: boolean): boolean {
-    if (this.#isPressing) return true
+    if (this.#needsFlush) return true
     if (!isMember) return false
     const stored = this.#known?.held[this.#member] ?? 0
-    return this.#wants.size > 0 || this.#own !== stored
+    return this.#requests.size > 0 || this.#own !== stored
   }
 
   /** From now on we are this member. Connections that are open still are ours: the permits of the one before are void. */
-  become(member: string): void {
+  setMember(member: string): void {
     if (member === this.#member) return
     this.#member = member
     // What was to be told with their end is told now.
-    this.#isPressing ||= this.#changes.length > 0
+    this.#needsFlush ||= this.#changes.length > 0
   }
 
-  want(want: Want): void {
-    this.#wants.add(want)
+  request(request: PermitRequest): void {
+    this.#requests.add(request)
   }
 
-  unwant(want: Want): void {
-    this.#wants.delete(want)
+  cancel(request: PermitRequest): void {
+    this.#requests.delete(request)
   }
 
   /** A connection is over. */
@@ -150,12 +150,12 @@ export class Entry {
     this.#own--
   }
 
-  change(change: PaceChange, now: number, isPressing: boolean): void {
+  change(change: RateChange, now: number, needsFlush: boolean): void {
     const next = change(this.#state, now)
     const isRepeated = next === this.#state && this.#changes.at(-1) === change
     if (!isRepeated) this.#changes.push(change)
     this.#state = next
-    this.#isPressing ||= isPressing
+    this.#needsFlush ||= needsFlush
   }
 
   watch(call: () => void, single: boolean, now: number): () => void {
@@ -170,20 +170,22 @@ export class Entry {
   /** Somebody waits here for what others hold: that is told them, and again while he does, and that nobody does any more. */
   renewTicket(now: number): void {
     if (this.#known === null) return
-    const place = this.#placeOf([...this.#wants], now)
+    const place = this.#placeOf([...this.#requests], now)
     if (!isCurrent(this.#known.waiting[this.#member] ?? null, place, now, this.#ticketMs))
-      this.#isPressing = true
+      this.#needsFlush = true
   }
 
-  #placeOf(asking: readonly Want[], now: number): Place | null {
+  #placeOf(asking: readonly PermitRequest[], now: number): QueuePosition | null {
     const place = this.#waiters.place(asking, now)
     if (place === null) return null
-    return isFull(this.#state, this.sessions + this.kept(place.single, now)) ? place : null
+    return isFull(this.#state, this.sessions + this.reservedForOthers(place.single, now))
+      ? place
+      : null
   }
 
   /** What is stored; null: nothing. Permits of who is no member are void. */
   read(o: {
-    readonly stored: StoredPace | null
+    readonly stored: StoredRate | null
     readonly version: number
     readonly members: readonly string[]
     readonly now: number
@@ -192,13 +194,13 @@ export class Entry {
     // An answer that was overtaken by another.
     if (this.#known !== null && o.version < this.#known.version) return
     const stored = ofMembers(o.stored ?? this.#empty, o.members)
-    const state = fitted(stored.state, this.#row, o.now)
+    const state = rescale(stored.state, this.#row, o.now)
     this.#known = { ...stored, state, version: o.version, at: o.at }
     this.#look(o.now)
   }
 
   /** Those who are members now, as seen by who began to look at `at`. */
-  bury(members: readonly string[], at: number, now: number): void {
+  dropExpiredMembers(members: readonly string[], at: number, now: number): void {
     // Who looked before may have missed one that has joined and begun since.
     if (this.#known === null || this.#known.at > at) return
     const stored = ofMembers(this.#known, members)
@@ -208,14 +210,14 @@ export class Entry {
   }
 
   /** It cannot be told what is stored: it is read anew, and what is not true of it is set right. */
-  doubt(): void {
+  invalidate(): void {
     this.#known = null
-    this.#isPressing = true
+    this.#needsFlush = true
   }
 
   /** What is to be written now; null: nothing. Where this process is no member, nobody is let in, and nobody is told so. */
-  plan(now: number, isMember: boolean): Plan | null {
-    this.#isPressing = false
+  plan(now: number, isMember: boolean): PendingWrite | null {
+    this.#needsFlush = false
     const known = this.#known as Known
     const changes = this.#changes.length
     const changed = this.#changes.reduce((state, change) => change(state, now), known.state)
@@ -235,7 +237,7 @@ export class Entry {
   }
 
   /** The one that is there, where it still says what it should. Who was let in goes behind all others. */
-  #ticket(isServed: boolean, refused: readonly Want[], now: number): Ticket | null {
+  #ticket(isServed: boolean, refused: readonly PermitRequest[], now: number): WaitTicket | null {
     const place = this.#placeOf(refused, now)
     const before = this.#known?.waiting[this.#member] ?? null
     if (isServed) return place && newTicket({ ...place, since: now }, now, this.#ticketMs)
@@ -244,21 +246,26 @@ export class Entry {
       : place && newTicket(place, now, this.#ticketMs)
   }
 
-  #admit(changed: PaceState, now: number, isMember: boolean) {
-    const granted: Want[] = []
-    const refused: Want[] = []
+  #admit(changed: RateState, now: number, isMember: boolean) {
+    const granted: PermitRequest[] = []
+    const refused: PermitRequest[] = []
     let state = changed
-    for (const want of isMember ? this.#wants : []) {
+    for (const request of isMember ? this.#requests : []) {
       const held = this.#others + this.#own + granted.length
-      const isGranted = mayStart(state, this.#row, now, held + this.kept(want.single, now))
-      if (isGranted) state = started(state, this.#row, now)
-      ;(isGranted ? granted : refused).push(want)
+      const isGranted = mayStart(
+        state,
+        this.#row,
+        now,
+        held + this.reservedForOthers(request.single, now),
+      )
+      if (isGranted) state = onStarted(state, this.#row, now)
+      ;(isGranted ? granted : refused).push(request)
     }
     return { state, granted, refused }
   }
 
   /** It was written: gives whom to let in. */
-  written(plan: Plan, version: number, at: number, now: number): void {
+  written(plan: PendingWrite, version: number, at: number, now: number): void {
     this.#known = { ...plan.write.stored, version, at }
     const isStill = plan.write.member === null || plan.write.member === this.#member
     const { granted, refused } = plan
@@ -269,22 +276,22 @@ export class Entry {
 
   /** Nobody can be let in. */
   fail(error: unknown): void {
-    const wants = [...this.#wants]
-    this.#wants.clear()
-    for (const want of wants) want.fail(error)
+    const requests = [...this.#requests]
+    this.#requests.clear()
+    for (const request of requests) request.fail(error)
   }
 
-  #settle({ granted, refused, changes }: Omit<Plan, 'write'>): void {
+  #settle({ granted, refused, changes }: Omit<PendingWrite, 'write'>): void {
     this.#changes.splice(0, changes)
     this.#own += granted.length
-    for (const want of [...granted, ...refused]) this.#wants.delete(want)
-    for (const want of granted) want.decide(true)
-    for (const want of refused) want.decide(false)
+    for (const request of [...granted, ...refused]) this.#requests.delete(request)
+    for (const request of granted) request.decide(true)
+    for (const request of refused) request.decide(false)
   }
 
-  #look(now: number, isNews = true): void {
+  #look(now: number, isChanged = true): void {
     const stored = (this.#known as Known).state
     this.#state = this.#changes.reduce((state, change) => change(state, now), stored)
-    if (isNews) this.#waiters.callAll()
+    if (isChanged) this.#waiters.callAll()
   }
 }

@@ -1,80 +1,80 @@
 import {
-  isRefused,
+  isBlocked,
   newState,
-  type PaceChange,
-  type PaceNote,
-  type PaceState,
+  type RateChange,
+  type RateNote,
+  type RateState,
 } from '../../../probe/pace/rules.ts'
-import type { PaceRow } from '../../../probe/pace.ts'
-import type { End, PaceKeeper, PaceKey } from '../../../probe/pace-share.ts'
-import { Entry } from './entry.ts'
+import type { RateLimits } from '../../../probe/pace.ts'
+import type { PermitEnd, RateKey, RateStateHandle } from '../../../probe/pace-share.ts'
+import { SharedRateEntry } from './entry.ts'
 
 /** Where the entries are that are in use. */
-export interface EntryHouse {
+export interface SharedRateDeps {
   /** The ID that this process has as a member at present. */
   readonly member: string
   /** How long a ticket holds. */
   readonly ticketMs: number
   now(): number
-  active(key: PaceKey): Entry | undefined
+  active(key: RateKey): SharedRateEntry | undefined
   /** The entry of a pace that is used now: the one that is in use, or this one from now on. */
-  use(entry: Entry): Entry
+  use(entry: SharedRateEntry): SharedRateEntry
   /** Something is to be decided or written of it: soon, together with what comes in the same moment. */
-  press(entry: Entry): void
+  press(entry: SharedRateEntry): void
 }
 
 /** A pace of the cluster, for whoever goes by it. It has an entry once it is used. */
-export class SharedPace implements PaceKeeper {
-  readonly #house: EntryHouse
-  readonly #key: PaceKey
-  readonly #row: PaceRow
-  readonly #first: PaceState
+export class SharedRateHandle implements RateStateHandle {
+  readonly #services: SharedRateDeps
+  readonly #key: RateKey
+  readonly #row: RateLimits
+  readonly #first: RateState
   /** The last that was in use: what is stored may have changed since. */
-  #last: Entry | null = null
+  #last: SharedRateEntry | null = null
 
-  constructor(house: EntryHouse, key: PaceKey, row: PaceRow) {
-    this.#house = house
+  constructor(services: SharedRateDeps, key: RateKey, row: RateLimits) {
+    this.#services = services
     this.#key = key
     this.#row = row
     this.#first = newState(row)
   }
 
-  get state(): PaceState {
-    const active = this.#house.active(this.#key)
+  get state(): RateState {
+    const active = this.#services.active(this.#key)
     if (active !== undefined) return active.state
     if (this.#last === null) return this.#first
     const { state } = this.#last
-    const now = this.#house.now()
+    const now = this.#services.now()
     // Others may have been let in by now: that is looked at.
-    if (isRefused(state, now) || state.pausedUntil > now) this.#use()
+    if (isBlocked(state, now) || state.pausedUntil > now) this.#use()
     return state
   }
 
   get sessions(): number {
-    return this.#house.active(this.#key)?.sessions ?? 0
+    return this.#services.active(this.#key)?.sessions ?? 0
   }
 
   kept(single: boolean): number {
-    return this.#house.active(this.#key)?.kept(single, this.#house.now()) ?? 0
+    return this.#services.active(this.#key)?.reservedForOthers(single, this.#services.now()) ?? 0
   }
 
   get isSingleWaiting(): boolean {
-    return this.#house.active(this.#key)?.isSingleWaiting(this.#house.now()) ?? false
+    return this.#services.active(this.#key)?.isSingleWaiting(this.#services.now()) ?? false
   }
 
   now(): number {
-    return this.#house.now()
+    return this.#services.now()
   }
 
-  begin(signal: AbortSignal, single: boolean): Promise<End | null> {
+  begin(signal: AbortSignal, single: boolean): Promise<PermitEnd | null> {
     if (signal.aborted) return Promise.resolve(null)
     const entry = this.#use()
     return new Promise((resolve, reject) => {
       const onAbort = () => {
-        entry.unwant(want)
+        entry.cancel(request)
         resolve(null)
       }
-      const want = {
+      const request = {
         single,
         decide: (isGranted: boolean) => {
           signal.removeEventListener('abort', onAbort)
@@ -90,35 +90,35 @@ export class SharedPace implements PaceKeeper {
         },
       }
       signal.addEventListener('abort', onAbort, { once: true })
-      entry.want(want)
-      this.#house.press(entry)
+      entry.request(request)
+      this.#services.press(entry)
     })
   }
 
-  change(change: PaceChange): void {
+  change(change: RateChange): void {
     const entry = this.#use()
-    entry.change(change, this.#house.now(), true)
-    this.#house.press(entry)
+    entry.change(change, this.#services.now(), true)
+    this.#services.press(entry)
   }
 
-  note(change: PaceNote): void {
-    this.#use().change(change, this.#house.now(), false)
+  note(change: RateNote): void {
+    this.#use().change(change, this.#services.now(), false)
   }
 
   watch(call: () => void, single: boolean): () => void {
-    return this.#use().watch(call, single, this.#house.now())
+    return this.#use().watch(call, single, this.#services.now())
   }
 
-  #endOf(entry: Entry): End {
+  #endOf(entry: SharedRateEntry): PermitEnd {
     return () => {
       entry.end()
-      this.#house.press(entry)
+      this.#services.press(entry)
     }
   }
 
-  #use(): Entry {
-    this.#last = this.#house.use(
-      this.#last ?? new Entry(this.#key, this.#row, this.#house.ticketMs),
+  #use(): SharedRateEntry {
+    this.#last = this.#services.use(
+      this.#last ?? new SharedRateEntry(this.#key, this.#row, this.#services.ticketMs),
     )
     return this.#last
   }

@@ -1,11 +1,11 @@
 import { MINUTE, SECOND } from '../../../base/clock.ts'
 
 /** Intervals by which processes share paces, in ms. */
-export type PaceTimings = {
+export type RateTimings = {
   /** How often each process looks for what others changed. */
-  readonly lookMs: number
+  readonly pollMs: number
   /** The same while a client waits for an answer. */
-  readonly lookSoonMs: number
+  readonly pollSoonMs: number
   /** A row whose commit became visible late is still seen: each look overlaps the last by this. */
   readonly overlapMs: number
   /** How often paces that no process has used for long are deleted. */
@@ -14,16 +14,16 @@ export type PaceTimings = {
   readonly ticketMs: number
 }
 
-export const DEFAULT_PACE_TIMINGS: PaceTimings = {
-  lookMs: SECOND,
-  lookSoonMs: 250,
+export const DEFAULT_RATE_TIMINGS: RateTimings = {
+  pollMs: SECOND,
+  pollSoonMs: 250,
   overlapMs: 10 * SECOND,
   forgetEveryMs: 10 * MINUTE,
   ticketMs: 4 * SECOND,
 }
 
 /** Throws where a ticket would end before the look that renews it. */
-export function checkPaceTimings({ lookMs, lookSoonMs, ticketMs }: PaceTimings): void {
-  if (lookSoonMs > lookMs) throw new RangeError('lookSoonMs must not exceed lookMs')
-  if (2 * lookMs > ticketMs) throw new RangeError('lookMs must be at most half of ticketMs')
+export function checkRateTimings({ pollMs, pollSoonMs, ticketMs }: RateTimings): void {
+  if (pollSoonMs > pollMs) throw new RangeError('lookSoonMs must not exceed lookMs')
+  if (2 * pollMs > ticketMs) throw new RangeError('lookMs must be at most half of ticketMs')
 }

@@ -1,25 +1,30 @@
-import { breathe, type Clock } from '../../../base/clock.ts'
-import { messageOf } from '../../../base/error.ts'
+import { type Clock, yieldToEventLoop } from '../../../base/clock.ts'
+import { errorMessage } from '../../../base/error.ts'
 import type { Log } from '../../../base/log.ts'
 import { type Loop, startLoop } from '../../../base/loop.ts'
-import { REFUSAL_MS } from '../../../probe/pace/rules.ts'
-import type { PaceRow } from '../../../probe/pace.ts'
-import type { CurrentRefusal, PaceKeeper, PaceKey, PaceShare } from '../../../probe/pace-share.ts'
+import { BLOCK_MS } from '../../../probe/pace/rules.ts'
+import type { RateLimits } from '../../../probe/pace.ts'
+import type {
+  CurrentBlock,
+  RateKey,
+  RateStateHandle,
+  SharedRateState,
+} from '../../../probe/pace-share.ts'
 import type { Database } from '../../database.ts'
 import { isConflict } from '../../postgres/faults.ts'
-import type { Entry, Plan } from './entry.ts'
-import { type EntryHouse, SharedPace } from './keeper.ts'
-import { checkPaceTimings, DEFAULT_PACE_TIMINGS, type PaceTimings } from './pace-timings.ts'
-import { Refusals, textOf } from './refusals.ts'
-import { changePaces, forgetPaces, lookAtPaces, type PaceLook, type PaceRecord } from './rows.ts'
-import { ServerClock } from './server-clock.ts'
+import type { PendingWrite, SharedRateEntry } from './entry.ts'
+import { type SharedRateDeps, SharedRateHandle } from './keeper.ts'
+import { checkRateTimings, DEFAULT_RATE_TIMINGS, type RateTimings } from './pace-timings.ts'
+import { SharedBlocks, textOf } from './refusals.ts'
+import { deleteRates, type RateRead, type RateRecord, readRates, writeRates } from './rows.ts'
+import { DatabaseClock } from './server-clock.ts'
 
-export type PacesParts = {
+export type SharedRatesDeps = {
   readonly database: Database
   readonly log: Log
   /** The ID that this process has as a member at present; permits are held by it, and void when it is buried. */
   readonly member: () => string
-  readonly timings?: PaceTimings
+  readonly timings?: RateTimings
 }
 
 /** Rounds for which a pace is looked at after it was used. */
@@ -28,26 +33,26 @@ const IDLE_MAX = 10
 const TURN_MAX = 500
 
 /** The paces that all members of a cluster go by, in the table `pace`. */
-export interface Paces extends PaceShare {
+export interface SharedRates extends SharedRateState {
   /** Tells what is not told yet, and nothing after that. */
   close(): Promise<void>
 }
 
-export function openPaces(parts: PacesParts): Paces {
-  const paces = new SharedPaces(parts)
+export function openSharedRates(deps: SharedRatesDeps): SharedRates {
+  const paces = new RateCoordinator(deps)
   paces.begin()
   return paces
 }
 
-class SharedPaces implements Paces, EntryHouse {
-  readonly #parts: PacesParts
+class RateCoordinator implements SharedRates, SharedRateDeps {
+  readonly #deps: SharedRatesDeps
   readonly #clock: Clock
-  readonly #timings: PaceTimings
-  readonly #server: ServerClock
+  readonly #timings: RateTimings
+  readonly #server: DatabaseClock
   /** Those that are in use. */
-  readonly #active = new Map<string, Entry>()
-  readonly #refusals = new Refusals()
-  readonly #due = new Set<Entry>()
+  readonly #active = new Map<string, SharedRateEntry>()
+  readonly #refusals = new SharedBlocks()
+  readonly #due = new Set<SharedRateEntry>()
   #isMember = true
   #isAway = false
   #isTurning = false
@@ -56,31 +61,31 @@ class SharedPaces implements Paces, EntryHouse {
   #forgotAt: number
   #looking: Loop | null = null
 
-  constructor(parts: PacesParts) {
-    this.#parts = parts
-    this.#clock = parts.database.clock
-    this.#timings = parts.timings ?? DEFAULT_PACE_TIMINGS
-    checkPaceTimings(this.#timings)
-    this.#server = new ServerClock(this.#clock)
-    this.#forgotAt = this.#clock.ticks()
+  constructor(deps: SharedRatesDeps) {
+    this.#deps = deps
+    this.#clock = deps.database.clock
+    this.#timings = deps.timings ?? DEFAULT_RATE_TIMINGS
+    checkRateTimings(this.#timings)
+    this.#server = new DatabaseClock(this.#clock)
+    this.#forgotAt = this.#clock.monotonicNow()
   }
 
   begin(): void {
-    const { lookMs, lookSoonMs } = this.#timings
+    const { pollMs, pollSoonMs } = this.#timings
     const isSoon = () => [...this.#active.values()].some(({ hasSingle }) => hasSingle)
     this.#looking = startLoop({
-      ...{ name: 'the poll for shared paces', clock: this.#clock, log: this.#parts.log },
-      everyMs: () => (isSoon() ? lookSoonMs : lookMs),
+      ...{ name: 'the poll for shared paces', clock: this.#clock, log: this.#deps.log },
+      everyMs: () => (isSoon() ? pollSoonMs : pollMs),
       run: () => this.#lookOn(),
       onFailure: error => this.#away(error),
     })
   }
 
-  open(key: PaceKey, row: PaceRow): PaceKeeper {
-    return new SharedPace(this, key, row)
+  open(key: RateKey, row: RateLimits): RateStateHandle {
+    return new SharedRateHandle(this, key, row)
   }
 
-  refusal(key: PaceKey): CurrentRefusal | null {
+  refusal(key: RateKey): CurrentBlock | null {
     const entry = this.#active.get(textOf(key))
     const refusal = entry?.isKnown ? entry.state.refusal : this.#refusals.get(key)
     const leftMs = (refusal?.until ?? 0) - this.#server.now()
@@ -96,7 +101,7 @@ class SharedPaces implements Paces, EntryHouse {
   // What follows is for the keepers.
 
   get member(): string {
-    return this.#parts.member()
+    return this.#deps.member()
   }
 
   get ticketMs(): number {
@@ -107,20 +112,20 @@ class SharedPaces implements Paces, EntryHouse {
     return this.#server.now()
   }
 
-  use(entry: Entry): Entry {
+  use(entry: SharedRateEntry): SharedRateEntry {
     const text = textOf(entry.key)
     const used = this.#active.get(text) ?? entry
     this.#active.set(text, used)
-    used.become(this.member)
+    used.setMember(this.member)
     used.idle = 0
     return used
   }
 
-  active(key: PaceKey): Entry | undefined {
+  active(key: RateKey): SharedRateEntry | undefined {
     return this.#active.get(textOf(key))
   }
 
-  press(entry: Entry): void {
+  press(entry: SharedRateEntry): void {
     this.#due.add(entry)
     if (!this.#isTurning) this.#turns = this.#turnAll()
   }
@@ -144,69 +149,69 @@ class SharedPaces implements Paces, EntryHouse {
     }
   }
 
-  async #turn(entries: readonly Entry[]): Promise<void> {
+  async #turn(entries: readonly SharedRateEntry[]): Promise<void> {
     try {
       await this.#decide(entries)
     } catch (error) {
       // What was sent may be stored nevertheless.
-      for (const entry of entries) entry.doubt()
+      for (const entry of entries) entry.invalidate()
       if (!isConflict(error)) throw error
     }
   }
 
   /** Those of whom something is to be decided or written; the others are due no more. */
-  #dueNow(): Entry[] {
+  #dueNow(): SharedRateEntry[] {
     for (const entry of this.#due) if (!entry.isDue(this.#isMember)) this.#due.delete(entry)
     return [...this.#due]
   }
 
-  async #decide(entries: readonly Entry[]): Promise<void> {
-    const { database } = this.#parts
+  async #decide(entries: readonly SharedRateEntry[]): Promise<void> {
+    const { database } = this.#deps
     const { member } = this
-    for (const entry of entries) entry.become(member)
+    for (const entry of entries) entry.setMember(member)
     const unread = entries.filter(entry => !entry.isKnown)
     if (unread.length > 0) await this.#read(unread)
     const now = this.#server.now()
-    const plans = new Map<Entry, Plan>()
+    const plans = new Map<SharedRateEntry, PendingWrite>()
     for (const entry of entries) {
-      entry.become(member)
+      entry.setMember(member)
       const plan = entry.plan(now, this.#isMember)
       if (plan !== null) plans.set(entry, plan)
     }
     if (plans.size === 0) return
-    const written = await changePaces(
+    const written = await writeRates(
       database,
       [...plans.values()].map(({ write }) => write),
     )
     const versions = new Map(written.map(row => [textOf(row), row.version]))
     for (const [entry, plan] of plans) {
       const version = versions.get(textOf(entry.key))
-      entry.become(this.member)
-      if (version === undefined) entry.doubt()
+      entry.setMember(this.member)
+      if (version === undefined) entry.invalidate()
       else this.#written(entry, plan, version)
     }
   }
 
-  #written(entry: Entry, plan: Plan, version: number) {
-    entry.written(plan, version, this.#clock.ticks(), this.#server.now())
+  #written(entry: SharedRateEntry, plan: PendingWrite, version: number) {
+    entry.written(plan, version, this.#clock.monotonicNow(), this.#server.now())
     this.#refusals.note({ ...plan.write, version })
   }
 
   /** Where there is no row, that is known too. */
-  async #read(entries: readonly Entry[]): Promise<void> {
+  async #read(entries: readonly SharedRateEntry[]): Promise<void> {
     const known = entries.map(({ key }) => ({ ...key, version: 0 }))
-    const look = await lookAtPaces(this.#parts.database, { known, refusedSince: null })
+    const look = await readRates(this.#deps.database, { known, refusedSince: null })
     this.#heard(look)
     const records = new Map(look.records.map(record => [textOf(record), record]))
     for (const entry of entries) this.#take(entry, records.get(textOf(entry.key)) ?? null, look)
   }
 
-  #take(entry: Entry, record: PaceRecord | null, { members, now }: PaceLook) {
+  #take(entry: SharedRateEntry, record: RateRecord | null, { members, now }: RateRead) {
     const { stored = null, version = 0 } = record ?? {}
-    entry.read({ stored, version, members, now, at: this.#clock.ticks() })
+    entry.read({ stored, version, members, now, at: this.#clock.monotonicNow() })
   }
 
-  #heard({ now, members, records }: PaceLook) {
+  #heard({ now, members, records }: RateRead) {
     this.#server.heard(now)
     this.#isMember = members.includes(this.member)
     for (const record of records) this.#refusals.note(record)
@@ -221,11 +226,11 @@ class SharedPaces implements Paces, EntryHouse {
   }
 
   async #look(): Promise<void> {
-    const begunAt = this.#clock.ticks()
+    const startedAt = this.#clock.monotonicNow()
     const active = [...this.#active.values()]
     const known = active.filter(({ isKnown }) => isKnown)
-    const oldest = this.#server.now() - REFUSAL_MS
-    const look = await lookAtPaces(this.#parts.database, {
+    const oldest = this.#server.now() - BLOCK_MS
+    const look = await readRates(this.#deps.database, {
       known: [
         ...known.map(({ key, version }) => ({ ...key, version })),
         ...this.#refusals.versions(key => !this.#active.has(textOf(key))),
@@ -237,13 +242,13 @@ class SharedPaces implements Paces, EntryHouse {
     const records = new Map(look.records.map(record => [textOf(record), record]))
     const now = this.#server.now()
     for (const entry of active) {
-      entry.become(this.member)
+      entry.setMember(this.member)
       const record = records.get(textOf(entry.key))
       if (record !== undefined && entry.isKnown) this.#take(entry, record, look)
-      entry.bury(look.members, begunAt, now)
+      entry.dropExpiredMembers(look.members, startedAt, now)
     }
     // Those who were called ask, or wait again.
-    await breathe()
+    await yieldToEventLoop()
     for (const entry of active) {
       entry.renewTicket(this.#server.now())
       if (entry.isDue(this.#isMember)) this.press(entry)
@@ -255,21 +260,21 @@ class SharedPaces implements Paces, EntryHouse {
   }
 
   async #forget(): Promise<void> {
-    const now = this.#clock.ticks()
+    const now = this.#clock.monotonicNow()
     if (now - this.#forgotAt < this.#timings.forgetEveryMs) return
     this.#forgotAt = now
-    await forgetPaces(this.#parts.database)
+    await deleteRates(this.#deps.database)
   }
 
   #away(error: unknown) {
     if (this.#isAway) return
     this.#isAway = true
     const sentence = 'paces cannot be shared now: no list opens a connection until they can'
-    this.#parts.log.error(sentence, { error: messageOf(error) })
+    this.#deps.log.error(sentence, { error: errorMessage(error) })
   }
 
   #back() {
-    if (this.#isAway) this.#parts.log.info('paces are shared again')
+    if (this.#isAway) this.#deps.log.info('paces are shared again')
     this.#isAway = false
   }
 }

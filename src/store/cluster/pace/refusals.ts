@@ -1,27 +1,27 @@
-import type { Refused } from '../../../probe/pace/rules.ts'
-import type { PaceKey } from '../../../probe/pace-share.ts'
-import type { PaceRecord, PaceVersion } from './rows.ts'
+import type { BlockedState } from '../../../probe/pace/rules.ts'
+import type { RateKey } from '../../../probe/pace-share.ts'
+import type { RateRecord, RateVersion } from './rows.ts'
 
 /** A pace as the key of a map; the name of an egress has no line break. */
-export const textOf = ({ operator, egress }: PaceKey) => `${egress}\n${operator}`
+export const textOf = ({ operator, egress }: RateKey) => `${egress}\n${operator}`
 
 /** The operators that refuse some egress, whoever asks by it. */
-export class Refusals {
-  readonly #known = new Map<string, PaceVersion & { readonly refusal: Refused }>()
+export class SharedBlocks {
+  readonly #known = new Map<string, RateVersion & { readonly refusal: BlockedState }>()
 
   /** What a row says by now. */
-  note({ operator, egress, version, stored }: PaceRecord): void {
+  note({ operator, egress, version, stored }: RateRecord): void {
     const key = { operator, egress }
     const { refusal } = stored.state
     if (refusal === null) this.#known.delete(textOf(key))
     else this.#known.set(textOf(key), { ...key, version, refusal })
   }
 
-  get(key: PaceKey): Refused | null {
+  get(key: RateKey): BlockedState | null {
     return this.#known.get(textOf(key))?.refusal ?? null
   }
 
-  versions(isSought: (key: PaceKey) => boolean): PaceVersion[] {
+  versions(isSought: (key: RateKey) => boolean): RateVersion[] {
     return [...this.#known.values()].filter(isSought)
   }
 

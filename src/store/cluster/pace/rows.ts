@@ -1,28 +1,28 @@
 import { sql } from 'kysely'
 import { HOUR } from '../../../base/clock.ts'
-import type { PaceKey } from '../../../probe/pace-share.ts'
+import type { RateKey } from '../../../probe/pace-share.ts'
 import type { Database } from '../../database.ts'
-import { each } from '../../dialect.ts'
+import { jsonRows } from '../../dialect.ts'
 import { serverTime } from '../server-time.ts'
-import type { StoredPace } from './stored.ts'
+import type { StoredRate } from './stored.ts'
 
 /** A pace at a version, which grows with each change; 0: there is no row. */
-export type PaceVersion = PaceKey & { readonly version: number }
+export type RateVersion = RateKey & { readonly version: number }
 
-export type PaceRecord = PaceVersion & { readonly stored: StoredPace }
+export type RateRecord = RateVersion & { readonly stored: StoredRate }
 
 /** What was seen of the paces, all at one moment. */
-export type PaceLook = {
+export type RateRead = {
   /** Epoch ms, by the database's clock. */
   readonly now: number
   /** The IDs of the members that nobody buried. */
   readonly members: readonly string[]
-  readonly records: readonly PaceRecord[]
+  readonly records: readonly RateRecord[]
 }
 
-export type PaceQuestion = {
+export type RateQuery = {
   /** Those whose version is another by now are told. */
-  readonly known: readonly PaceVersion[]
+  readonly known: readonly RateVersion[]
   /** And all in which an operator refuses us, changed since this time, epoch ms; null: not asked for. */
   readonly refusedSince: number | null
 }
@@ -31,16 +31,16 @@ export type PaceQuestion = {
 const KEEP_MS = 2 * HOUR
 
 /** Looks at paces, and at who is a member at that moment. */
-export async function lookAtPaces(
+export async function readRates(
   database: Database,
-  { known, refusedSince }: PaceQuestion,
-): Promise<PaceLook> {
+  { known, refusedSince }: RateQuery,
+): Promise<RateRead> {
   const db = lineOf(database)
-  const { rows } = await sql<LookRow>`
+  const { rows } = await sql<ReadRow>`
     with given as (
       select value ->> 'operator' as operator, value ->> 'egress' as egress,
         cast(value ->> 'version' as bigint) as version
-      from ${each(db, known)}),
+      from ${jsonRows(db, known)}),
     found as (
       select pace.* from given join pace
         on pace.operator = given.operator and pace.egress = given.egress
@@ -61,7 +61,7 @@ export async function lookAtPaces(
 /** Connections on which nobody waits for other writers. */
 const lineOf = ({ reader }: Database) => reader
 
-type LookRow = {
+type ReadRow = {
   now: number
   members: string[] | null
   operator: string | null
@@ -73,12 +73,12 @@ type LookRow = {
 /** In a state of ours a brace stands there in no other case; what servers said stands behind it. */
 const REFUSED = '%"refusal":{%'
 
-function recordOf({ operator, egress, state, changed_at }: LookRow): PaceRecord[] {
+function recordOf({ operator, egress, state, changed_at }: ReadRow): RateRecord[] {
   if (operator === null) return []
-  return [{ operator, egress, version: changed_at, stored: JSON.parse(state) as StoredPace }]
+  return [{ operator, egress, version: changed_at, stored: JSON.parse(state) as StoredRate }]
 }
 
-export type PaceWrite = PaceRecord & {
+export type RateWrite = RateRecord & {
   /** Who must be a member for this to be written; null: nobody. */
   readonly member: string | null
 }
@@ -87,17 +87,17 @@ export type PaceWrite = PaceRecord & {
  * Writes those paces that are still at their version, in one statement, so that nobody waits for whoever thinks about
  * one. Gives what was written, with the new versions; the others are to be looked at again.
  */
-export async function changePaces(
+export async function writeRates(
   database: Database,
-  writes: readonly PaceWrite[],
-): Promise<PaceVersion[]> {
+  writes: readonly RateWrite[],
+): Promise<RateVersion[]> {
   const db = lineOf(database)
   const given = writes.map(({ stored, ...write }) => ({ ...write, state: JSON.stringify(stored) }))
-  const { rows } = await sql<PaceVersion>`
+  const { rows } = await sql<RateVersion>`
     with given as materialized (
       select value ->> 'operator' as operator, value ->> 'egress' as egress,
         cast(value ->> 'version' as bigint) as version, value ->> 'state' as state
-      from ${each(db, given)}
+      from ${jsonRows(db, given)}
       where value ->> 'member' is null
         or exists (select 1 from member where id = value ->> 'member')),
     taken as materialized (
@@ -121,7 +121,7 @@ export async function changePaces(
 }
 
 /** Forgets operators that nobody asked for long. */
-export async function forgetPaces(database: Database): Promise<void> {
+export async function deleteRates(database: Database): Promise<void> {
   await lineOf(database)
     .deleteFrom('pace')
     .where('changed_at', '<', sql<number>`${serverTime(database)} - ${KEEP_MS}`)

@@ -4,19 +4,19 @@ import { type Clock, SECOND } from '../../../base/clock.ts'
 const TRUSTED_MS = 10 * SECOND
 
 /** The database's clock, as far as it is known here: behind it by the way of its answers, and never ahead. */
-export class ServerClock {
+export class DatabaseClock {
   readonly #clock: Clock
   #offset: number
   #heardAt = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock) {
     this.#clock = clock
-    this.#offset = clock.now() - clock.ticks()
+    this.#offset = clock.now() - clock.monotonicNow()
   }
 
   /** An answer of the database has just come, with its time, epoch ms. */
   heard(now: number): void {
-    const ticks = this.#clock.ticks()
+    const ticks = this.#clock.monotonicNow()
     const offset = now - ticks
     if (offset <= this.#offset && ticks - this.#heardAt < TRUSTED_MS) return
     this.#offset = offset
@@ -24,6 +24,6 @@ export class ServerClock {
   }
 
   now(): number {
-    return this.#clock.ticks() + this.#offset
+    return this.#clock.monotonicNow() + this.#offset
   }
 }

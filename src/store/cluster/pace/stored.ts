@@ -1,15 +1,15 @@
-import type { PaceState } from '../../../probe/pace/rules.ts'
-import type { Ticket, Tickets } from './tickets.ts'
+import type { RateState } from '../../../probe/pace/rules.ts'
+import type { Tickets, WaitTicket } from './tickets.ts'
 
 /** What a row says: how the operator is asked, how many connections each member holds, and which members wait for one. */
-export type StoredPace = {
-  readonly state: PaceState
+export type StoredRate = {
+  readonly state: RateState
   readonly held: Readonly<Record<string, number>>
   readonly waiting: Tickets
 }
 
 /** The same without what is said of who is no member: that is void. The very same where there is nothing such. */
-export function ofMembers(stored: StoredPace, members: readonly string[]): StoredPace {
+export function ofMembers(stored: StoredRate, members: readonly string[]): StoredRate {
   const { state, held, waiting } = stored
   const isVoid = (id: string) => !members.includes(id)
   if (!Object.keys(held).some(isVoid) && !Object.keys(waiting).some(isVoid)) return stored
@@ -18,15 +18,15 @@ export function ofMembers(stored: StoredPace, members: readonly string[]): Store
 
 /** The same with what one member says of itself. */
 export function withOwn(
-  { held, waiting }: StoredPace,
+  { held, waiting }: StoredRate,
   member: string,
-  own: { readonly state: PaceState; readonly held: number; readonly ticket: Ticket | null },
-): StoredPace {
-  const { [member]: _held, ...heldElsewhere } = held
+  own: { readonly state: RateState; readonly held: number; readonly ticket: WaitTicket | null },
+): StoredRate {
+  const { [member]: _held, ...reservedElsewhere } = held
   const { [member]: _ticket, ...waitingElsewhere } = waiting
   return {
     state: own.state,
-    held: own.held === 0 ? heldElsewhere : { ...heldElsewhere, [member]: own.held },
+    held: own.held === 0 ? reservedElsewhere : { ...reservedElsewhere, [member]: own.held },
     waiting: own.ticket === null ? waitingElsewhere : { ...waitingElsewhere, [member]: own.ticket },
   }
 }

@@ -1,8 +1,8 @@
 import { SECOND } from '../../../base/clock.ts'
-import { DEFAULT_PACE_TIMINGS } from './pace-timings.ts'
+import { DEFAULT_RATE_TIMINGS } from './pace-timings.ts'
 
 /** A member waits for a connection that others hold. Times are of the database's clock, epoch ms. */
-export type Ticket = {
+export type WaitTicket = {
   readonly since: number
   /** It is renewed while the member waits: what it could not take back counts no longer. */
   readonly until: number
@@ -10,18 +10,22 @@ export type Ticket = {
   readonly single: boolean
 }
 
-export type Tickets = Readonly<Record<string, Ticket>>
+export type Tickets = Readonly<Record<string, WaitTicket>>
 
 /** Who waits, and since when. */
-export type Place = Pick<Ticket, 'since' | 'single'>
+export type QueuePosition = Pick<WaitTicket, 'since' | 'single'>
 
-const { ticketMs: TICKET_MS } = DEFAULT_PACE_TIMINGS
+const { ticketMs: TICKET_MS } = DEFAULT_RATE_TIMINGS
 /** What somebody waits for goes before a list, but for one that waited so much longer. */
 const SINGLE_FIRST_MS = 5 * SECOND
 /** So much longer a list must have waited than another: where two go on in turns a connection stands idle at each change. */
 const LIST_GRACE_MS = 5 * SECOND
 
-export const newTicket = ({ since, single }: Place, now: number, ticketMs = TICKET_MS): Ticket => ({
+export const newTicket = (
+  { since, single }: QueuePosition,
+  now: number,
+  ticketMs = TICKET_MS,
+): WaitTicket => ({
   since,
   single,
   until: now + ticketMs,
@@ -29,8 +33,8 @@ export const newTicket = ({ since, single }: Place, now: number, ticketMs = TICK
 
 /** Whether a ticket says what it should, and will do so for a while. */
 export function isCurrent(
-  ticket: Ticket | null,
-  place: Place | null,
+  ticket: WaitTicket | null,
+  place: QueuePosition | null,
   now: number,
   ticketMs = TICKET_MS,
 ): boolean {
@@ -39,10 +43,15 @@ export function isCurrent(
 }
 
 /** How many connections are kept for other members, who come before this place. */
-export function keptFor(tickets: Tickets, member: string, place: Place, now: number): number {
+export function keptFor(
+  tickets: Tickets,
+  member: string,
+  place: QueuePosition,
+  now: number,
+): number {
   let kept = 0
   for (const other in tickets) {
-    const ticket = tickets[other] as Ticket
+    const ticket = tickets[other] as WaitTicket
     const graceMs = ticket.single ? 0 : LIST_GRACE_MS
     const isFirst = rank(ticket) + graceMs < rank(place)
     if (other !== member && ticket.until > now && isFirst) kept++
@@ -56,4 +65,4 @@ export const isSingleWaiting = (tickets: Tickets, member: string, now: number) =
     return other !== member && ticket.single && ticket.until > now
   })
 
-const rank = ({ since, single }: Place) => (single ? since : since + SINGLE_FIRST_MS)
+const rank = ({ since, single }: QueuePosition) => (single ? since : since + SINGLE_FIRST_MS)

@@ -1,4 +1,4 @@
-import type { Place } from './tickets.ts'
+import type { QueuePosition } from './tickets.ts'
 
 /** Those in this process who wait for a connection of one pace. */
 export class Waiters {
@@ -35,7 +35,7 @@ export class Waiters {
   }
 
   /** Their place among those who wait elsewhere; null: nobody waits. Who is `asking` just now waits too. */
-  place(asking: readonly { readonly single: boolean }[], now: number): Place | null {
+  place(asking: readonly { readonly single: boolean }[], now: number): QueuePosition | null {
     if (this.isEmpty && asking.length === 0) {
       this.#since = null
       return null

@@ -8,10 +8,10 @@ import { type OutputFlags, planOutput } from '../../../../src/cli/bulk/output/pl
 import { type Format, rowText } from '../../../../src/cli/bulk/output/row-text.ts'
 import { sandboxResult } from '../../../../src/engine/sandbox.ts'
 import { readList } from '../../../../src/job/csv.ts'
-import { toEntry } from '../../../../src/job/submission.ts'
+import { parseRow } from '../../../../src/job/submission.ts'
 import { type Database, write } from '../../../../src/store/database.ts'
 import { recordResults } from '../../../../src/store/job/items.ts'
-import { type Class, classOf } from '../../../../src/verdict/verdict.ts'
+import { type Class, toClass } from '../../../../src/verdict/verdict.ts'
 import { addJob, tempDatabase, tempFolder } from '../../../support/database.ts'
 import { anyCharacter, fc, runs } from '../../../support/property.ts'
 
@@ -162,12 +162,12 @@ async function decided(
   const list = await openList(process, file, folder, { column: 'email', header: true })
   const texts: string[] = []
   for await (const batch of readList(list.bytes(), list.dialect)) {
-    texts.push(...batch.map(row => toEntry(row.text).text))
+    texts.push(...batch.map(row => parseRow(row.text).text))
   }
   await addJob(database, texts, jobId)
   const recorded = texts.map((asked, n) => {
     const result = sandboxResult(database.clock, asked)
-    return { position: n + 1, result: JSON.stringify(result), class: classOf(result.verdict) }
+    return { position: n + 1, result: JSON.stringify(result), class: toClass(result.verdict) }
   })
   // A duplicate has the result of its first.
   const first = recorded.filter(

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { wishOf } from '../../../../src/cli/webhooks/listener/wish.ts'
+import { toListenOptions } from '../../../../src/cli/webhooks/listener/wish.ts'
 
 test.each([
   [undefined, '127.0.0.1', 'localhost', '127.0.0.1'],
@@ -11,20 +11,25 @@ test.each([
   'a listener at %s listens on %s, is called %s and is dialled at %s',
   (host, on, name, dialled) => {
     const flags = host === undefined ? {} : { host }
-    expect(wishOf(flags, {})).toMatchObject({ host: on, urlHost: name, dialled })
+    expect(toListenOptions(flags, {})).toMatchObject({ host: on, urlHost: name, dialled })
   },
 )
 
 test('a secret of the environment is used only where no webhook is made', () => {
   const environment = { EV_WEBHOOK_SECRET: 'whsec_b25l, whsec_dHdv' }
-  expect(wishOf({ register: true }, environment).secrets).toBeNull()
-  expect(wishOf({ register: false }, environment).secrets).toEqual(['whsec_b25l', 'whsec_dHdv'])
-  expect(() => wishOf({ register: false }, { EV_WEBHOOK_SECRET: 'a,' })).toThrow('--no-register')
+  expect(toListenOptions({ register: true }, environment).secrets).toBeNull()
+  expect(toListenOptions({ register: false }, environment).secrets).toEqual([
+    'whsec_b25l',
+    'whsec_dHdv',
+  ])
+  expect(() => toListenOptions({ register: false }, { EV_WEBHOOK_SECRET: 'a,' })).toThrow(
+    '--no-register',
+  )
 })
 
 test.each(['192.0.2.7', '10.0.0.1', 'fd00::1', 'shop.example'])(
   'no listener is at %s, to which no plain HTTP is sent',
   host => {
-    expect(() => wishOf({ host }, {})).toThrow('sends plain HTTP to loopback only')
+    expect(() => toListenOptions({ host }, {})).toThrow('sends plain HTTP to loopback only')
   },
 )

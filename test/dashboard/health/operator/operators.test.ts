@@ -4,30 +4,30 @@ import {
   OPERATORS_SHOWN,
   operatorsStatus,
 } from '../../../../src/dashboard/health/operator/operators.ts'
-import { CatchAllMemory } from '../../../../src/probe/catch-all.ts'
-import { Fleet } from '../../../../src/probe/egress/fleet.ts'
-import { Prober } from '../../../../src/probe/probe.ts'
-import type { Answer } from '../../../../src/smtp/answer.ts'
+import { CatchAllCache } from '../../../../src/probe/catch-all.ts'
+import { EgressPool } from '../../../../src/probe/egress/fleet.ts'
+import { EgressProber } from '../../../../src/probe/probe.ts'
+import type { RecipientOutcome } from '../../../../src/smtp/answer.ts'
 import { createTestProber, knows, ROW } from '../../../support/prober.ts'
 
-const REFUSAL: Answer = {
+const REFUSAL: RecipientOutcome = {
   ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
   reply: { code: 554, enhanced: '5.7.1', text: 'blocked' },
 }
 
 function fleetOf(...names: string[]) {
   const { world, clock } = createTestProber(knows())
-  const catchAll = new CatchAllMemory(clock)
+  const catchAll = new CatchAllCache(clock)
   const probers = names.map(
-    name => new Prober({ ...world, egress: { ...world.egress, name } }, () => ROW, catchAll),
+    name => new EgressProber({ ...world, egress: { ...world.egress, name } }, () => ROW, catchAll),
   )
-  const fleet = new Fleet(probers)
+  const egressPool = new EgressPool(probers)
   const status = () =>
-    operatorsStatus({ fleet, smtpPort: 2_525, titleOf: name => name.toUpperCase() })
+    operatorsStatus({ egressPool, smtpPort: 2_525, titleOf: name => name.toUpperCase() })
   return {
     clock,
     status,
-    pace: (egress: string, operator: string) => fleet.prober(egress).pace(operator),
+    pace: (egress: string, operator: string) => egressPool.prober(egress).rateController(operator),
   }
 }
 
@@ -36,7 +36,7 @@ describe('the operators that are shown', () => {
     const { status, pace } = fleetOf('a')
     pace('a', 'idle')
     pace('a', 'idle too')
-    pace('a', 'asked').heard(true)
+    pace('a', 'asked').recent(true)
     pace('a', 'open').tryStart()
     pace('a', 'paused').throttled(null)
     pace('a', 'refusing').refused(REFUSAL)

@@ -44,10 +44,10 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     const { request, clock, settled } = await createTestService({
       engine: { script: toRecipients(to => (to.startsWith('slow') ? null : '250 2.1.5 Ok')) },
     })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const emails = ['ann@a.test', 'slow@a.test', 'slow2@a.test']
     const response = await settled(request(PATH, { body: { emails } }))
-    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(10_100)
+    expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(10_100)
     const { results } = (await response.json()) as { results: { reason: string }[] }
     expect(results).toHaveLength(3)
     expect(results.slice(1)).toEqual([
@@ -78,9 +78,9 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     const { request, clock, settled } = await createTestService({
       engine: { script: toRecipients(() => '450 4.2.0 Greylisted') },
     })
-    const begunAt = clock.ticks()
+    const startedAt = clock.monotonicNow()
     const response = await settled(request(PATH, { body: { emails: ['ann@a.test'] } }))
-    expect(clock.ticks() - begunAt).toBeLessThan(5_000)
+    expect(clock.monotonicNow() - startedAt).toBeLessThan(5_000)
     expect(await response.json()).toMatchObject({ results: [{ reason: 'greylisted' }] })
   })
 
@@ -258,12 +258,12 @@ describe('a list is refused', () => {
 
 test('a failure after the rows were stored leaves nothing behind', async () => {
   const home = await createTestService()
-  const { database, books, service } = home
+  const { database, ledger, service } = home
   const broken = {
     ...home,
     service: Object.assign(service, {
       seal: {
-        ...service.seal,
+        ...service.secretBox,
         seal: () => {
           throw new Error('no seal')
         },
@@ -273,7 +273,7 @@ test('a failure after the rows were stored leaves nothing behind', async () => {
   const headers = { 'Idempotency-Key': 'one' }
   const response = await broken.request(PATH, { body: { emails: emailsOf(11) }, headers })
   expect(response.status).toBe(500)
-  await books.flushed()
+  await ledger.flushed()
   expect(await database.db.selectFrom('job').selectAll().execute()).toEqual([])
   expect(await database.db.selectFrom('item').selectAll().execute()).toEqual([])
   expect(

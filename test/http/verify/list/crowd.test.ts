@@ -3,17 +3,17 @@ import { expect, test } from 'vitest'
 import type { Env } from '../../../../src/http/context.ts'
 import type { ApiError } from '../../../../src/http/error/api-error.ts'
 import { readJson } from '../../../../src/http/guard/body.ts'
-import { LARGE_BYTES, LARGE_MAX, notTooMany } from '../../../../src/http/verify/list/crowd.ts'
+import { LARGE_BYTES, LARGE_MAX, limitConcurrency } from '../../../../src/http/verify/list/crowd.ts'
 import { drainEventLoop } from '../../../support/wait.ts'
 
-function crowded() {
+function tooBusy() {
   const over: (() => void)[] = []
   const app = new Hono<Env>()
   app.onError((error, c) => {
     const { code, retryAfterS } = error as ApiError
     return c.json({ code, retryAfterS }, 503)
   })
-  app.post('/', notTooMany(), async c => {
+  app.post('/', limitConcurrency(), async c => {
     await new Promise<void>(resolve => over.push(resolve))
     return c.text('done')
   })
@@ -28,7 +28,7 @@ function crowded() {
 }
 
 test('large lists beyond a few at a time are refused for a moment, small ones never', async () => {
-  const { send, over } = crowded()
+  const { send, over } = tooBusy()
   const taken = Array.from({ length: LARGE_MAX }, () => send(LARGE_BYTES + 1))
   await drainEventLoop()
   const refused = await send(LARGE_BYTES + 1)
@@ -47,7 +47,7 @@ test('large lists beyond a few at a time are refused for a moment, small ones ne
 })
 
 test('a list that does not say how long it is counts as large', async () => {
-  const { send, over } = crowded()
+  const { send, over } = tooBusy()
   const taken = Array.from({ length: LARGE_MAX }, () => send(null))
   await drainEventLoop()
   expect((await send(null)).status).toBe(503)
@@ -59,7 +59,7 @@ test('large bodies are parsed one at a time, and a small one beside them', async
   const app = new Hono<Env>()
   const parsed: string[] = []
   const ends: (() => void)[] = []
-  app.post('/:name', notTooMany(), async c => {
+  app.post('/:name', limitConcurrency(), async c => {
     await readJson(c, { bytesMax: 2 * LARGE_BYTES, kind: 'json' })
     parsed.push(c.req.param('name'))
     await new Promise<void>(resolve => ends.push(resolve))

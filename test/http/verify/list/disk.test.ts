@@ -12,7 +12,7 @@ const LISTS: [path: string, body: object][] = [
 ]
 
 /** A service on a disk that a test fills and empties. */
-async function house() {
+async function services() {
   const disk: { freeBytes: number | null } = { freeBytes: 5e9 }
   const { log, lines } = recordingLog()
   const asked: string[] = []
@@ -24,12 +24,12 @@ async function house() {
       return disk.freeBytes
     },
   })
-  return { ...(await fileHouse({ parts: { disk: read } })), disk, logged: lines, asked }
+  return { ...(await fileHouse({ deps: { disk: read } })), disk, logged: lines, asked }
 }
 
 describe('on a disk with less room than the setting', () => {
   test.each(LISTS)('%s is refused with 507, live and in the sandbox', async (path, body) => {
-    const { request, disk, database, asked } = await house()
+    const { request, disk, database, asked } = await services()
     disk.freeBytes = MIN - 1
     for (const headers of [{}, { 'X-EV-Sandbox': 'true' }]) {
       const answer = await request(path, { body, headers })
@@ -48,7 +48,7 @@ describe('on a disk with less room than the setting', () => {
   })
 
   test('a file is refused before it is stored, also one that is only looked at', async () => {
-    const { upload, disk, left } = await house()
+    const { upload, disk, left } = await services()
     disk.freeBytes = 0
     const fields: Readonly<Record<string, string>>[] = [{}, { dry_run: 'true' }]
     for (const field of fields) {
@@ -59,7 +59,7 @@ describe('on a disk with less room than the setting', () => {
   })
 
   test('a refusal is no list of the ten an hour', async () => {
-    const { request, disk } = await house()
+    const { request, disk } = await services()
     const body = { emails: ['valid@a.test'] }
     disk.freeBytes = 0
     for (let n = 0; n < 12; n++) {
@@ -72,7 +72,7 @@ describe('on a disk with less room than the setting', () => {
   })
 
   test('an answer under an Idempotency-Key is given again', async () => {
-    const { request, disk } = await house()
+    const { request, disk } = await services()
     const o = { body: { emails: ['valid@a.test'] }, headers: { 'Idempotency-Key': 'once' } }
     const first = await (await request('/v1/verify/batch', o)).json()
     disk.freeBytes = 0
@@ -81,7 +81,7 @@ describe('on a disk with less room than the setting', () => {
   })
 
   test('single verifications go on, and lists are read and deleted', async () => {
-    const { request, json, disk } = await house()
+    const { request, json, disk } = await services()
     const { job_id } = await json('/v1/verify/batch', { body: { emails: ['valid@a.test'] } })
     disk.freeBytes = 0
     expect(await json('/v1/verify/single', { body: { email: 'ann@a.test' } })).toMatchObject({
@@ -92,7 +92,7 @@ describe('on a disk with less room than the setting', () => {
   })
 
   test('readiness, health and metrics say so, and the service stays ready', async () => {
-    const { json, request, disk, logged } = await house()
+    const { json, request, disk, logged } = await services()
     const metric = async () => {
       const text = await (await request('/metrics', { ip: '127.0.0.1' })).text()
       return /^ev_disk_low \d$/m.exec(text)?.[0]
@@ -127,7 +127,7 @@ test.each([
 })
 
 test('a disk that cannot be seen refuses nothing', async () => {
-  const { request, json, disk } = await house()
+  const { request, json, disk } = await services()
   disk.freeBytes = null
   const answer = await request('/v1/verify/batch', { body: { emails: ['valid@a.test'] } })
   expect(answer.status).toBe(200)

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { holdCredits } from '../../../../src/store/account/credits.ts'
+import { reserveCredits } from '../../../../src/store/account/credits.ts'
 import { write } from '../../../../src/store/database.ts'
 import { limitOf } from '../../../support/guarded-route.ts'
 import { fileHouse, form } from '../../../support/list-form.ts'
 
-async function house(options: Parameters<typeof fileHouse>[0] = {}) {
+async function services(options: Parameters<typeof fileHouse>[0] = {}) {
   const home = await fileHouse(options)
   const look = (file: string | Uint8Array, fields: Readonly<Record<string, string>> = {}) =>
     home.upload(file, { dry_run: 'true', ...fields })
@@ -24,7 +24,7 @@ const LIST =
 
 describe('POST /v1/verify/file with dry_run', () => {
   test('says what would come of the file, and makes nothing of it', async () => {
-    const { seen, job, rows, left, worker, json } = await house({ plan: 'free' })
+    const { seen, job, rows, left, worker, json } = await services({ plan: 'free' })
     expect(await seen(LIST)).toEqual({
       success: true,
       dry_run: true,
@@ -61,7 +61,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     ],
     ['one whose first row is said to be none', 'email\na@a.test\n', { header: 'false' }],
   ])('counts as the real one does: %s', async (_, file, fields) => {
-    const { seen, upload, database } = await house({ plan: 'free' })
+    const { seen, upload, database } = await services({ plan: 'free' })
     const foreseen = await seen(file, fields)
     const real = (await (await upload(file, fields)).json()) as Record<string, unknown>
     const names = [
@@ -74,7 +74,7 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('is no error where no column is found: the columns are shown, and nothing is counted', async () => {
-    const { seen } = await house()
+    const { seen } = await services()
     expect(await seen('name;city\nAnn;Paris\nBob;Rome\n')).toEqual({
       success: true,
       dry_run: true,
@@ -93,13 +93,13 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('takes the column that is said then', async () => {
-    const { seen } = await house()
+    const { seen } = await services()
     const told = await seen('name,city\nAnn,Paris\nBob,Rome\n', { column: '2' })
     expect(told).toMatchObject({ column: 'city', column_number: 2, invalid_format_emails: 2 })
   })
 
   test('numbers columns without a name, those of longer rows too', async () => {
-    const { seen } = await house()
+    const { seen } = await services()
     const told = await seen('email,\na@a.test,1\nb@a.test,2,more\n')
     expect(told.columns).toEqual([
       { number: 1, name: 'email' },
@@ -110,7 +110,7 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('cuts and cleans what it shows', async () => {
-    const { seen } = await house()
+    const { seen } = await services()
     const evil = `\u001b[31m<b>${'x'.repeat(200)}`
     const told = await seen(`"${evil}",email\n"${evil}",a@a.test\n"a\nb",b@a.test\n`)
     const [[first], [second]] = told.preview as [[string], [string]]
@@ -124,7 +124,7 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('shows the first two hundred of very many columns, and the one of addresses', async () => {
-    const { seen } = await house()
+    const { seen } = await services()
     const names = Array.from({ length: 300 }, (_, at) => `c${at + 1}`)
     const cells = names.map((_, at) => (at === 249 ? 'a@a.test' : String(at)))
     const told = await seen(`${names.join(',')}\n${cells.join(',')}\n`)
@@ -135,7 +135,7 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('costs nothing in the sandbox', async () => {
-    const { send, seen } = await house()
+    const { send, seen } = await services()
     expect((await seen('a@a.test\n')).credits_balance).toBeNull()
     const body = form([
       ['file', { file: 'a@a.test\n' }],
@@ -146,16 +146,16 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('tells what is left beside what is needed, be it less', async () => {
-    const { seen, database } = await house({ plan: 'free' })
+    const { seen, database } = await services({ plan: 'free' })
     const period = Date.parse('2026-06-01T00:00:00Z')
     await write(database, trx =>
-      holdCredits(trx, { accountId: 'acc_1', period, limit: 100, amount: 99 }),
+      reserveCredits(trx, { accountId: 'acc_1', period, limit: 100, amount: 99 }),
     )
     expect(await seen(LIST)).toMatchObject({ credits_needed: 3, credits_balance: 1 })
   })
 
   test('counts as no list of the ten an hour', async () => {
-    const { seen, look, upload } = await house()
+    const { seen, look, upload } = await services()
     for (let n = 0; n < 11; n++) await seen('a@a.test\n')
     for (let n = 0; n < 9; n++) expect((await upload('a@a.test\n')).status).toBe(200)
     expect(limitOf(await look('a@a.test\n')).remaining).toBeGreaterThan(0)
@@ -164,7 +164,7 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('takes no notice of an Idempotency-Key: the list itself can have it', async () => {
-    const { send } = await house()
+    const { send } = await services()
     const file = ['file', { file: 'a@a.test\n' }] as const
     const headers = { 'Idempotency-Key': 'one' }
     const look = () => send(form([['dry_run', 'true'], file]), { headers })
@@ -183,7 +183,7 @@ describe('a dry run is refused as the list would be', () => {
     ['with a name too long', 'a@a.test\n', { name: 'x'.repeat(300) }, /"name" must be a string/],
     ['with a row too long', `a@a.test\n"${'x'.repeat(1_100_000)}"\n`, {}, /on line 2 is longer/],
   ])('%s', async (_, file, fields, error) => {
-    const { look, left } = await house()
+    const { look, left } = await services()
     const response = await look(file, fields)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: expect.stringMatching(error) })

@@ -11,7 +11,7 @@ type Options = Readonly<Record<string, boolean | string>>
 type Ask = (options: Options) => Promise<Response>
 
 /** A service whose jobs are worked on by a later process: the one that takes them does nothing. */
-async function house(plan = 'enterprise') {
+async function services(plan = 'enterprise') {
   const home = await fileHouse({ plan, engine: { engine: { sessionsPerSecond: 1 } } })
   const { request, send, settled } = home
   const texts = (options: Options) => Object.entries(options).map(([k, v]) => [k, `${v}`] as const)
@@ -47,7 +47,7 @@ const PATHS = ['bulk', 'batch', 'file']
 
 describe('check_smtp: false of a list', () => {
   test.each(PATHS)('%s asks no mail server, also after a restart', async path => {
-    const { submit, work, mx } = await house()
+    const { submit, work, mx } = await services()
     const results = await work(await submit(path, { check_smtp: false }))
     expect(mx.lines()).toEqual([])
     expect(results).toHaveLength(MANY.length)
@@ -57,10 +57,10 @@ describe('check_smtp: false of a list', () => {
   })
 
   test.each(PATHS)('%s has the results and the price of single verifications', async path => {
-    const lists = await house('free')
+    const lists = await services('free')
     const results = await lists.work(await lists.submit(path, { check_smtp: false }))
-    const singles = await house('starter')
-    const counted = await house('free')
+    const singles = await services('starter')
+    const counted = await services('free')
     for (const [index, email] of EMAILS.entries()) {
       const body = { email, check_smtp: false }
       if (email === 'nonsense') continue
@@ -75,7 +75,7 @@ describe('check_smtp: false of a list', () => {
   })
 
   test('bulk of ten asks no mail server', async () => {
-    const { json, mx, creditsUsed } = await house('free')
+    const { json, mx, creditsUsed } = await services('free')
     const body = { emails: EMAILS, check_smtp: false }
     const { results } = (await json('/v1/verify/bulk', { body })) as unknown as {
       results: Result[]
@@ -88,7 +88,7 @@ describe('check_smtp: false of a list', () => {
   })
 
   test('a job that is cancelled and resumed asks none either', async () => {
-    const { submit, work, mx, request } = await house()
+    const { submit, work, mx, request } = await services()
     const id = await submit('batch', { check_smtp: false })
     expect((await request(`/v1/jobs/${id}/cancel`, { method: 'POST' })).status).toBe(200)
     expect((await request(`/v1/jobs/${id}/resume`, { method: 'POST' })).status).toBe(200)
@@ -97,7 +97,7 @@ describe('check_smtp: false of a list', () => {
   })
 
   test('a single verification that is not waited for asks none', async () => {
-    const { json, work, mx } = await house()
+    const { json, work, mx } = await services()
     const body = { email: 'ann@a.test', async: true, check_smtp: false }
     const { verification_id } = await json('/v1/verify/single', { body })
     expect(await work(String(verification_id))).toMatchObject([{ reason: 'smtp_skipped' }])
@@ -105,7 +105,7 @@ describe('check_smtp: false of a list', () => {
   })
 
   test('is foretold to be short', async () => {
-    const { asks, json } = await house()
+    const { asks, json } = await services()
     const told = async (options: Options) => {
       const body = (await (await (asks.file as Ask)(options)).json()) as { estimated_time: string }
       return body.estimated_time
@@ -121,7 +121,7 @@ describe('check_smtp: false of a list', () => {
 
 describe('force_refresh: true of a list', () => {
   test.each(PATHS)('%s asks about addresses whose answers are remembered', async path => {
-    const { submit, work, json } = await house()
+    const { submit, work, json } = await services()
     await json('/v1/verify/single', { body: { email: 'ann@a.test' } })
     const [remembered] = await work(await submit(path, {}))
     expect(remembered).toMatchObject({ email: 'ann@a.test', cached: true })
@@ -130,7 +130,7 @@ describe('force_refresh: true of a list', () => {
   })
 
   test('bulk of ten asks about them as well', async () => {
-    const { json } = await house()
+    const { json } = await services()
     const ask = (options: Options) =>
       json('/v1/verify/bulk', { body: { emails: ['ann@a.test'], ...options } })
     await ask({})
@@ -141,7 +141,7 @@ describe('force_refresh: true of a list', () => {
 
 describe('an option of a list', () => {
   test.each(PATHS)('%s takes as true or false alone', async path => {
-    const { asks, job } = await house()
+    const { asks, job } = await services()
     for (const name of ['check_smtp', 'force_refresh']) {
       const response = await (asks[path] as Ask)({ [name]: 'maybe' })
       expect(response.status).toBe(400)
@@ -153,7 +153,7 @@ describe('an option of a list', () => {
 
 describe('webhook_url', () => {
   test('is refused alike by every list, with what to do in its place', async () => {
-    const { asks, request, job } = await house()
+    const { asks, request, job } = await services()
     const webhook_url = 'https://app.example.com/hook'
     const responses = [
       await request('/v1/verify/bulk', { body: { emails: EMAILS, webhook_url } }),

@@ -7,7 +7,7 @@ import type { RequestOptions } from '../../../support/service.ts'
 const SANDBOX = { headers: { 'X-EV-Sandbox': 'true' } }
 
 /** A service whose free plan is as small as a test needs. */
-async function house(limits: Partial<Plan>) {
+async function services(limits: Partial<Plan>) {
   const free = { ...(PLANS[0] as Plan), requests: 1_000, ...limits }
   const settings = {
     plans: new Map([['free', free]]),
@@ -30,7 +30,7 @@ async function refusalOf(answer: Response) {
 
 describe('the concurrent jobs of a plan', () => {
   test('are counted over live and sandbox lists, and one that ends makes room', async () => {
-    const { batch, idOf, request, jobs } = await house({ concurrentJobs: 2 })
+    const { batch, idOf, request, jobs } = await services({ concurrentJobs: 2 })
     const live = await idOf(await batch(1))
     expect((await batch(1, SANDBOX)).status).toBe(200)
     for (const o of [{}, SANDBOX]) {
@@ -55,7 +55,7 @@ describe('the concurrent jobs of a plan', () => {
   })
 
   test('are kept to by lists that come at the same time', async () => {
-    const { batch, jobs } = await house({ concurrentJobs: 3 })
+    const { batch, jobs } = await services({ concurrentJobs: 3 })
     const answers = await Promise.all(Array.from({ length: 8 }, () => batch(2, SANDBOX)))
     expect(answers.map(({ status }) => status).sort()).toEqual([
       200,
@@ -67,7 +67,7 @@ describe('the concurrent jobs of a plan', () => {
   })
 
   test('hold no single verification up, and no short list that is answered at once', async () => {
-    const { batch, request } = await house({ concurrentJobs: 1 })
+    const { batch, request } = await services({ concurrentJobs: 1 })
     expect((await batch(1, SANDBOX)).status).toBe(200)
     const single = { body: { email: 'valid@a.test', async: true }, ...SANDBOX }
     expect((await request('/v1/verify/single', single)).status).toBe(200)
@@ -76,7 +76,7 @@ describe('the concurrent jobs of a plan', () => {
   })
 
   test('are of each account', async () => {
-    const { batch, addAccount, addKey } = await house({ concurrentJobs: 1 })
+    const { batch, addAccount, addKey } = await services({ concurrentJobs: 1 })
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2' })
     expect((await batch(1)).status).toBe(200)
@@ -87,7 +87,7 @@ describe('the concurrent jobs of a plan', () => {
 
 describe('the stored rows of a plan', () => {
   test('are counted over live and sandbox lists; a list that goes beyond is refused with the figures', async () => {
-    const { batch, jobs } = await house({ storedRows: 20 })
+    const { batch, jobs } = await services({ storedRows: 20 })
     expect((await batch(8)).status).toBe(200)
     expect((await batch(9, SANDBOX)).status).toBe(200)
     const answer = await batch(4, SANDBOX)
@@ -103,7 +103,7 @@ describe('the stored rows of a plan', () => {
   })
 
   test('are free again when a list is deleted', async () => {
-    const { batch, idOf, request } = await house({ storedRows: 20 })
+    const { batch, idOf, request } = await services({ storedRows: 20 })
     const id = await idOf(await batch(20, SANDBOX))
     expect((await batch(1, SANDBOX)).status).toBe(429)
     expect((await request(`/v1/jobs/${id}`, { method: 'DELETE' })).status).toBe(204)
@@ -111,7 +111,7 @@ describe('the stored rows of a plan', () => {
   })
 
   test('are kept to by lists that come at the same time', async () => {
-    const { batch, database } = await house({ storedRows: 100 })
+    const { batch, database } = await services({ storedRows: 100 })
     const answers = await Promise.all(Array.from({ length: 8 }, () => batch(30, SANDBOX)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(3)
     expect(await database.db.selectFrom('account').select('stored_rows').execute()).toEqual([
@@ -122,7 +122,7 @@ describe('the stored rows of a plan', () => {
   })
 
   test('refuse a file where its rows are found to be too many, and keep nothing of it', async () => {
-    const { upload, jobs, rows, left } = await house({ storedRows: 5_000, creditsPerDay: null })
+    const { upload, jobs, rows, left } = await services({ storedRows: 5_000, creditsPerDay: null })
     const lines = Array.from({ length: 6_000 }, (_, n) => `valid${n}@a.test`)
     expect(await refusalOf(await upload(['email', ...lines].join('\n')))).toEqual({
       status: 429,
@@ -134,7 +134,7 @@ describe('the stored rows of a plan', () => {
   })
 
   test('count short lists and single verifications that nobody waits for', async () => {
-    const { request, mx } = await house({ storedRows: 2, creditsPerDay: null })
+    const { request, mx } = await services({ storedRows: 2, creditsPerDay: null })
     const short = { body: { emails: ['valid@a.test'] }, ...SANDBOX }
     expect((await request('/v1/verify/bulk', short)).status).toBe(200)
     const single = { body: { email: 'valid@a.test', async: true }, ...SANDBOX }
@@ -148,7 +148,7 @@ describe('the stored rows of a plan', () => {
   })
 
   test('have no end where the plan says so', async () => {
-    const { batch } = await house({ storedRows: null, concurrentJobs: null })
+    const { batch } = await services({ storedRows: null, concurrentJobs: null })
     for (let n = 0; n < 12; n++) expect((await batch(20, SANDBOX)).status).toBe(200)
   })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { newState } from '../../../../src/probe/pace/rules.ts'
-import { Entry } from '../../../../src/store/cluster/pace/entry.ts'
+import { SharedRateEntry } from '../../../../src/store/cluster/pace/entry.ts'
 
 const ROW = {
   ...{ sessionsMax: 1, recipientsPerSession: 20, recipientsPerTransaction: 20 },
@@ -10,8 +10,8 @@ const NOW = 1_000_000
 
 /** An entry of `mem_a`, and what was read of it: who holds how many connections. */
 function entryOf() {
-  const entry = new Entry({ operator: 'mx.test', egress: 'a' }, ROW)
-  entry.become('mem_a')
+  const entry = new SharedRateEntry({ operator: 'mx.test', egress: 'a' }, ROW)
+  entry.setMember('mem_a')
   const read = (
     held: Readonly<Record<string, number>>,
     o: { version: number; members: readonly string[]; at: number },
@@ -21,11 +21,11 @@ function entryOf() {
 
 test('a member that joined after somebody began to look is not taken for dead by what he saw', () => {
   const { entry, read } = entryOf()
-  const begunAt = 5
+  const startedAt = 5
   read({ mem_b: 1 }, { version: 2, members: ['mem_a', 'mem_b'], at: 7 })
-  entry.bury(['mem_a'], begunAt, NOW)
+  entry.dropExpiredMembers(['mem_a'], startedAt, NOW)
   expect(entry.sessions).toBe(1)
-  entry.bury(['mem_a'], 8, NOW)
+  entry.dropExpiredMembers(['mem_a'], 8, NOW)
   expect(entry.sessions).toBe(0)
 })
 

@@ -5,20 +5,20 @@ import {
   isSingleWaiting,
   keptFor,
   newTicket,
-  type Place,
+  type QueuePosition,
 } from '../../../../src/store/cluster/pace/tickets.ts'
 
 const NOW = Date.UTC(2026, 5, 1)
-const waits = (seconds: number, single: boolean): Place => ({
+const waits = (seconds: number, single: boolean): QueuePosition => ({
   since: NOW - seconds * SECOND,
   single,
 })
 /** Whether one who waits comes before another, by a ticket of the one and the place of the other. */
-const isBefore = (one: Place, other: Place) =>
+const isBefore = (one: QueuePosition, other: QueuePosition) =>
   keptFor({ one: newTicket(one, NOW) }, 'other', other, NOW) === 1
 
 describe('who waits', () => {
-  test.each<[string, Place, Place]>([
+  test.each<[string, QueuePosition, QueuePosition]>([
     ['for an answer, before who came later for one', waits(2, true), waits(1, true)],
     ['for an answer, before a list', waits(0, true), waits(0, false)],
     ['for an answer, before a list that waited a little longer', waits(0, true), waits(4, false)],
