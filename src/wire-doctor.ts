@@ -9,7 +9,7 @@ import { CHECK_NAMES } from './dns/resolver-check.ts'
 import type { DoctorDeps } from './doctor/doctor.ts'
 import { thisMachine } from './doctor/machine/machine.ts'
 import type { DnsServer } from './doctor/way/dns.ts'
-import { usualExchangers } from './doctor/way/round.ts'
+import { referenceMxHosts } from './doctor/way/round.ts'
 import { type Dial, tcpDial } from './smtp/dial.ts'
 import { createIpPolicy } from './smtp/public-address.ts'
 
@@ -50,7 +50,7 @@ export function composeDoctor(
     })),
     isPublic: createIpPolicy(config.allowRanges),
     smtpPort: config.smtpPort,
-    exchangers: options.exchangers ?? usualExchangers(config.smtpPort),
+    exchangers: options.exchangers ?? referenceMxHosts(config.smtpPort),
     machine: thisMachine,
     concurrency: config.concurrency,
     dataDir: config.dataDir,

@@ -13,7 +13,7 @@ import { thisMachine } from './doctor/machine/machine.ts'
 import { closeApp, createApp, endStreams } from './http/app.ts'
 import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
-import { type CrowdFault, crowdFault } from './http/guard/admission.ts'
+import { type OverloadError, overloadError } from './http/guard/admission.ts'
 import type { Service } from './http/service.ts'
 import { stateOf } from './http/state.ts'
 import { monitoringApp } from './http/watch/watch-app.ts'
@@ -46,7 +46,7 @@ export interface HttpService {
   /** What every answer has, for a client of that address. */
   headers(ip: string): Record<string, string>
   /** What is refused before `app` is asked; null: nothing. */
-  readonly crowdFault: CrowdFault
+  readonly crowdFault: OverloadError
   /** Offers a key on a page, once; gives the path of that page. */
   offerKey(key: string): string
   /** From now on it is not ready, and begins nothing new. */
@@ -124,7 +124,7 @@ function serviceOn(
     ...{ baseUrl: deps.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
   })
   const janitor = startJanitor({ ...config, database, clock, log, everyMs: timings.janitorMs })
-  const welcome = firstKeys(clock, random)
+  const banner = firstKeys(clock, random)
   const { databaseUrl, version } = deps
   const health = createHealth({
     ...{ clock, log, database, worker, deliveries, disk, egressPool: engine.egressPool },
@@ -134,7 +134,7 @@ function serviceOn(
     settings: { version, databaseUrl, concurrency: config.concurrency },
   })
   const pages = createDashboard({
-    ...{ clock, random, log, database, disk, firstKeys: welcome },
+    ...{ clock, random, log, database, disk, firstKeys: banner },
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: { baseUrl: deps.baseUrl, version: deps.version, dataDir },
     health,
@@ -145,8 +145,8 @@ function serviceOn(
     app,
     watch: monitoringApp(service, stateOf(service).metrics),
     headers: ip => bareHeaders(service, ip),
-    crowdFault: crowdFault(service),
-    offerKey: key => welcome.offer(key),
+    crowdFault: overloadError(service),
+    offerKey: key => banner.offer(key),
     stopSoon() {
       isStopping = true
       endStreams(service)

@@ -159,9 +159,9 @@ function build(
       if (!isStopping) await worker.cache.set(entries)
     },
   }
-  const near = shared === null ? cache : localCache(cache, clock)
+  const layeredCache = shared === null ? cache : localCache(cache, clock)
   const engine = composeEngine(config, externalDeps, {
-    ...{ lists, ...(config.cache ? { cache: near } : {}) },
+    ...{ lists, ...(config.cache ? { cache: layeredCache } : {}) },
     ...(shared === null ? {} : { cluster: shared.common }),
   })
   const { egressPool } = engine

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { toConfig } from '../src/config/config.ts'
 import { parseIp } from '../src/doctor/identity/ip.ts'
-import { usualExchangers } from '../src/doctor/way/round.ts'
+import { referenceMxHosts } from '../src/doctor/way/round.ts'
 import { composeDoctor } from '../src/wire-doctor.ts'
 import { scriptedMx } from './support/mx.ts'
 import { zone } from './support/zone.ts'
@@ -18,7 +18,7 @@ test('addresses of strangers are called at on port 25 alone; on another one, who
     composeDoctor(configOf(port), PARTS, { resolver: zone({}) }).exchangers
   expect(called('25').filter(isAddress)).toHaveLength(2)
   expect(called('2525').filter(isAddress)).toEqual([])
-  expect(called('2525')).toEqual(usualExchangers(25).filter(host => !isAddress(host)))
+  expect(called('2525')).toEqual(referenceMxHosts(25).filter(host => !isAddress(host)))
 })
 
 test('doors that are given are those that the doctor goes through, for all of the DNS servers too', async () => {

@@ -37,7 +37,7 @@ function faultsOfOurs({ seen: { total }, addresses }: Measured, shape: Shape): s
   const perAddress = total.connections / addresses
   const shared = shape.addresses > shape.domains
   return [
-    ...(total.pregreet + total.outOfTurn + total.badLines > 0 ? ['spoke out of turn'] : []),
+    ...(total.pregreet + total.outOfOrder + total.badLines > 0 ? ['spoke out of turn'] : []),
     ...(twice > 0 ? [`${twice} addresses were asked twice`] : []),
     ...(shared && perAddress > CONNECTIONS_PER_ADDRESS_MAX
       ? [`${perAddress.toFixed(3)} connections per address`]

@@ -31,7 +31,7 @@ await write(database, async trx => {
       ...{ id: newWebhookId(random), accountId: ACCOUNT, url, events: [KIND], active: true },
       ...{
         description: null,
-        secret: secretBox.secretBox(text),
+        secret: secretBox.encrypt(text),
         secretHint: hint,
         createdAt: clock.now(),
       },

@@ -38,7 +38,7 @@ export function isWellFormed(text: string): boolean {
 export const hashSecret = (text: string): string => hash('sha256', text)
 
 /** Compares in a time that does not tell how much of them is alike. */
-export function isSameHash(one: string, other: string): boolean {
+export function hashEquals(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]
   return a.length === b.length && timingSafeEqual(a, b)
 }

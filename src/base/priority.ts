@@ -71,7 +71,7 @@ export class Priority {
    * kinds take turns, so that a short list is not held up by the connections of a long one. Somebody waits for an
    * import, too: the others give way to it.
    */
-  async giveWay(work: Exclude<BackgroundWork, 'probe'>): Promise<void> {
+  async yieldToRequests(work: Exclude<BackgroundWork, 'probe'>): Promise<void> {
     if (work === 'import') this.#lastImportAt = this.#clock.monotonicNow()
     const isFirst = !this.hasRequests && (work === 'import' || !this.#isUrgent)
     return isFirst ? yieldToEventLoop() : this.#wait(work)

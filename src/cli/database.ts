@@ -6,18 +6,18 @@ import type { Config } from '../config/settings.ts'
 import { type Database, isPostgresUrl, openDatabase } from '../store/database.ts'
 import type { CliContext } from './context.ts'
 
-type Place = Pick<Config, 'database' | 'dataDir'>
+type DatabaseLocation = Pick<Config, 'database' | 'dataDir'>
 
 /** Where accounts, jobs and answers are kept, as a URL. */
-export const databaseUrl = ({ database, dataDir }: Place) =>
+export const databaseUrl = ({ database, dataDir }: DatabaseLocation) =>
   database === '' ? fileUrl(dataDir) : database
 
 /** Whether that is a server, which several machines may share. */
-export const isShared = (place: Place) => isPostgresUrl(databaseUrl(place))
+export const isShared = (location: DatabaseLocation) => isPostgresUrl(databaseUrl(location))
 
 /** Where lists of the command line are kept: a file of this machine, as they are files themselves. */
-export const listsUrl = (place: Place) =>
-  isShared(place) ? fileUrl(place.dataDir) : databaseUrl(place)
+export const listsUrl = (location: DatabaseLocation) =>
+  isShared(location) ? fileUrl(location.dataDir) : databaseUrl(location)
 
 const fileUrl = (dataDir: string) => `sqlite:${join(dataDir, 'ev.sqlite')}`
 
@@ -25,22 +25,31 @@ const fileUrl = (dataDir: string) => `sqlite:${join(dataDir, 'ev.sqlite')}`
 export const fileOf = (url: string) => url.replace(/^sqlite:/, '')
 
 /** Where the service keeps what it has, for people. */
-export const placeName = (place: Place) =>
-  isShared(place) ? `the database ${withoutPassword(databaseUrl(place))}` : place.dataDir
+export const databaseName = (location: DatabaseLocation) =>
+  isShared(location) ? `the database ${withoutPassword(databaseUrl(location))}` : location.dataDir
 
 /** Opens the database if there is one: who only looks makes none. That of a server is there. */
-export function openKept(context: CliContext, place: Place): Promise<Database | null> {
-  return openIfThere(context, databaseUrl(place))
+export function openKept(
+  context: CliContext,
+  location: DatabaseLocation,
+): Promise<Database | null> {
+  return openIfThere(context, databaseUrl(location))
 }
 
 /** Opens the file that lists of the command line are kept in, if there is one. */
-export function openLists(context: CliContext, place: Place): Promise<Database | null> {
-  return openIfThere(context, listsUrl(place))
+export function openLists(
+  context: CliContext,
+  location: DatabaseLocation,
+): Promise<Database | null> {
+  return openIfThere(context, listsUrl(location))
 }
 
 /** Opens what `openKept` and `openLists` do, once where they are the same; the lists come last. */
-export async function openAll(context: CliContext, place: Place): Promise<Database[]> {
-  const urls = [...new Set([databaseUrl(place), listsUrl(place)])]
+export async function openAll(
+  context: CliContext,
+  location: DatabaseLocation,
+): Promise<Database[]> {
+  const urls = [...new Set([databaseUrl(location), listsUrl(location)])]
   const opened: Database[] = []
   try {
     for (const url of urls) {

@@ -13,7 +13,7 @@ import { INTAKE } from './lists/intake.ts'
 import { listRoutes } from './lists/lists.ts'
 import { banners } from './page/banner.ts'
 import type { Html } from './page/html.ts'
-import { barePage, page, part, wayBack } from './page/layout.ts'
+import { backLink, barePage, page, part } from './page/layout.ts'
 import { notice } from './page/notice.ts'
 import { Refusal } from './page/refusal.ts'
 import type { DashboardDeps, Env } from './parts.ts'
@@ -114,7 +114,7 @@ async function answerError(
   }
   // What failed may be what every page has.
   if (!isKnown || c.get('user') === undefined) return barePage(c, { title, body, status })
-  return page(c, { title, body: html`${body} ${wayBack(c)}`, status })
+  return page(c, { title, body: html`${body} ${backLink(c)}`, status })
 }
 
 const TITLES: Readonly<Record<number, string>> = {

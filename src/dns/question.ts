@@ -68,7 +68,7 @@ export class DnsQuery {
     said.then(received => this.#handle(call, received))
     // A short deadline too leaves the other tries their share.
     this.#stopTimeout = clock.after(Math.min(TIMEOUT_MS, timeoutMs / TRIES_MAX), () => {
-      if (this.#open.has(call)) servers.keptSilent(server)
+      if (this.#open.has(call)) servers.unresponsive(server)
       this.#next()
     })
   }
@@ -89,7 +89,7 @@ export class DnsQuery {
   #goOnAfter(call: PendingCall, code: string): void {
     const { servers } = this.#options
     const { server } = call
-    if (UNREACHED.has(code)) servers.keptSilent(server)
+    if (UNREACHED.has(code)) servers.unresponsive(server)
     else servers.answered(server)
     if (!PASSING.has(code)) this.#turns = this.#turns.filter(other => other !== server)
     // A server that just restarts refuses at once: before the same one is asked again, patience runs out.

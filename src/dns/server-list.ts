@@ -27,7 +27,7 @@ export class DnsFailover {
     return [...servers.filter(server => !isSilent(server)), ...servers.filter(isSilent)]
   }
 
-  keptSilent(server: string): void {
+  unresponsive(server: string): void {
     this.#silentUntil.set(server, this.#clock.monotonicNow() + SILENT_MS)
   }
 

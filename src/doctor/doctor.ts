@@ -5,7 +5,7 @@ import { withoutPassword } from '../config/password.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import type { Dial } from '../smtp/dial.ts'
 import { isPostgresUrl } from '../store/database.ts'
-import { lookAtServer, type ServerLook } from '../store/postgres/look.ts'
+import { inspectServer, type ServerInspection } from '../store/postgres/look.ts'
 import { type Finding, warn } from './finding.ts'
 import { onBlocklists } from './identity/blocklists.ts'
 import { heloName } from './identity/helo.ts'
@@ -88,7 +88,7 @@ export async function* runChecks(deps: DoctorDeps, signal?: AbortSignal): AsyncG
   const cancel = deps.clock.after(DEADLINE_MS, giveUp)
   signal?.addEventListener('abort', giveUp, { once: true })
   try {
-    for (const { check, egress, findings } of examinations(deps, end.signal)) {
+    for (const { check, egress, findings } of checks(deps, end.signal)) {
       for (const finding of await findings) {
         yield { check, egress, ...shown(finding) }
       }
@@ -110,26 +110,28 @@ const shown = ({ state, says, todo }: Finding): Finding => ({
 /** Longer than any sentence of ours with what others say in it. */
 const CHARACTERS_MAX = 1_500
 
-type Examination = {
+type DoctorReport = {
   readonly check: CheckName
   readonly egress: string | null
   readonly findings: Promise<readonly Finding[]>
 }
 
-function examinations(deps: DoctorDeps, signal: AbortSignal): Examination[] {
+function checks(deps: DoctorDeps, signal: AbortSignal): DoctorReport[] {
   const { clock, machine, dataDir, databaseUrl, concurrency } = deps
   const names = deps.exchangers.filter(host => parseIp(host) === null)
-  const rounds = deps.egresses.map(egress => ({
+  const probeRounds = deps.egresses.map(egress => ({
     egress,
-    visits: probeAll({ ...deps, ...egress }, deps.exchangers, signal),
+    handshakes: probeAll({ ...deps, ...egress }, deps.exchangers, signal),
   }))
-  const allVisits = Promise.all(rounds.map(({ visits }) => visits))
+  const allHandshakes = Promise.all(probeRounds.map(({ handshakes }) => handshakes))
   return [
     general('dns', dnsFindings(deps, names, signal)),
-    ...rounds.flatMap(({ egress, visits }) => checkEgress(deps, egress, visits, signal)),
+    ...probeRounds.flatMap(({ egress, handshakes }) =>
+      checkEgress(deps, egress, handshakes, signal),
+    ),
     general(
       'clock',
-      allVisits.then(all => [clockFinding(all.flat(), clock.now())]),
+      allHandshakes.then(all => [clockFinding(all.flat(), clock.now())]),
     ),
     general('disk', diskFinding(machine, dataDir).then(one)),
     general('open-files', Promise.resolve([openFilesFinding(machine.openFilesMax, concurrency)])),
@@ -144,10 +146,10 @@ function serverFindings(
 ): Promise<readonly Finding[]> {
   const place = withoutPassword(databaseUrl)
   const silent = { kind: 'unreachable', why: 'it does not answer' } as const
-  const givenUp = new Promise<ServerLook>(resolve => {
+  const givenUp = new Promise<ServerInspection>(resolve => {
     signal.addEventListener('abort', () => resolve(silent), { once: true })
   })
-  return Promise.race([lookAtServer(databaseUrl, clock), givenUp]).then(look =>
+  return Promise.race([inspectServer(databaseUrl, clock), givenUp]).then(look =>
     databaseServerFindings(look, place, databaseConnections),
   )
 }
@@ -155,22 +157,22 @@ function serverFindings(
 function checkEgress(
   { resolver, smtpPort, isPublic, egresses }: DoctorDeps,
   egress: Target,
-  visits: Promise<readonly HandshakeResult[]>,
+  handshakes: Promise<readonly HandshakeResult[]>,
   signal: AbortSignal,
-): Examination[] {
+): DoctorReport[] {
   const { helo, proxied } = egress
-  const ours = visits.then(found => ownAddresses(found, { ...egress, isPublic }))
+  const ours = handshakes.then(found => ownAddresses(found, { ...egress, isPublic }))
   const addresses = ours.then(found => found.addresses)
   const each = (runChecks: (ip: string) => Promise<Finding | readonly Finding[]>) =>
     addresses.then(async all =>
       all.length === 0 ? [NO_ADDRESS] : (await Promise.all(all.map(runChecks))).flat(),
     )
-  const of = (check: CheckName, findings: Promise<readonly Finding[]>): Examination =>
+  const of = (check: CheckName, findings: Promise<readonly Finding[]>): DoctorReport =>
     startCheck(check, egresses.length > 1 ? egress.name : null, findings)
   return [
     of(
       'port-25',
-      visits.then(found => [portFinding(found, smtpPort, proxied)]),
+      handshakes.then(found => [portFinding(found, smtpPort, proxied)]),
     ),
     of(
       'address',
@@ -192,7 +194,7 @@ function checkEgress(
     ),
     of(
       'ipv6',
-      visits.then(found => [ipv6Finding(found)].filter(finding => finding !== null)),
+      handshakes.then(found => [ipv6Finding(found)].filter(finding => finding !== null)),
     ),
   ]
 }
@@ -211,7 +213,7 @@ function startCheck(
   check: CheckName,
   egress: string | null,
   findings: Promise<readonly Finding[]>,
-): Examination {
+): DoctorReport {
   // It is awaited in its turn, perhaps only later.
   findings.catch(() => {})
   return { check, egress, findings }

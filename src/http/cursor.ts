@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { ApiError } from './error/api-error.ts'
 
 /** A place in a list that is shown newest first: behind the row that has these. */
-export type Place = { readonly createdAt: number; readonly id: string }
+export type CursorPosition = { readonly createdAt: number; readonly id: string }
 
 /** Rows of one page, and where the next one begins. */
 export type Page<Row> = { readonly rows: readonly Row[]; readonly next: string | null }
@@ -27,7 +27,7 @@ export const pageFields = {
 }
 
 /** Where a page begins; null: with the newest row. */
-export function placeOf(cursor: string | undefined): Place | null {
+export function positionOf(cursor: string | undefined): CursorPosition | null {
   if (cursor === undefined) return null
   const [createdAt, id] = partsOf(cursor)
   if (Number.isSafeInteger(createdAt) && typeof id === 'string') {
@@ -51,7 +51,7 @@ export function pageOf<Row extends { created_at: number; id: string }>(
 }
 
 /** What leads on from a place. */
-export const cursorAt = ({ createdAt, id }: Place): string =>
+export const cursorAt = ({ createdAt, id }: CursorPosition): string =>
   Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')
 
 function partsOf(cursor: string): unknown[] {

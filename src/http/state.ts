@@ -1,7 +1,7 @@
 import { AdmissionQueue } from './guard/admission-queue.ts'
 import { createLastUsed, type LastUsed } from './guard/touches.ts'
 import { createStatisticsCache, type StatisticsCache } from './jobs/breakdowns.ts'
-import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
+import { createWaitReports, type WaitReports } from './jobs/outlook.ts'
 import type { Service } from './service.ts'
 import { Streams } from './streams.ts'
 import { createMetrics, type Metrics } from './watch/metrics.ts'
@@ -18,7 +18,7 @@ export type State = {
   /** When keys were last used. */
   readonly touches: LastUsed
   readonly breakdowns: StatisticsCache
-  readonly outlooks: Outlooks
+  readonly waitReports: WaitReports
 }
 
 const states = new WeakMap<Service, State>()
@@ -37,7 +37,7 @@ export function stateOf(service: Service): State {
     streams: new Streams(),
     touches: createLastUsed(service),
     breakdowns: createStatisticsCache(service),
-    outlooks: createOutlooks(service),
+    waitReports: createWaitReports(service),
   }
   states.set(service, state)
   return state

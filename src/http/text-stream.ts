@@ -23,7 +23,7 @@ export function textStream(
   c: Context<Env>,
   { clock, log }: Deps,
   pieces: Pieces,
-  { make = inTurn }: { readonly make?: <T>(piece: () => Promise<T>) => Promise<T> } = {},
+  { make = sequentially }: { readonly make?: <T>(piece: () => Promise<T>) => Promise<T> } = {},
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let endWatch = () => {}
@@ -84,7 +84,7 @@ const waiting: (() => void)[] = []
  * A turn of the event loop for each piece: a reader as fast as we are would else keep all others waiting, and five
  * hundred that ask at once would have each turn last as long as all their pieces.
  */
-async function inTurn<T>(make: () => Promise<T>): Promise<T> {
+async function sequentially<T>(make: () => Promise<T>): Promise<T> {
   // Whoever is called on takes the place of who is done.
   if (making === MAKING_MAX) await new Promise<void>(resolve => void waiting.push(resolve))
   else making++

@@ -50,17 +50,17 @@ export class CatchAllCache {
   readonly #names: TtlMap<RandomName>
   readonly #asking = new Map<string, Asking>()
   readonly #store: CatchAllStore | null
-  readonly #learner: SharedCatchAllLoader | null
+  readonly #loader: SharedCatchAllLoader | null
   /** What others were asked about. */
-  readonly #looked: TtlMap<object>
+  readonly #lookedUp: TtlMap<object>
 
   /** `store`: what other processes know. */
   constructor(clock: Clock, store: CatchAllStore | null = null) {
     this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
     this.#names = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
-    this.#looked = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
+    this.#lookedUp = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
     this.#store = store
-    this.#learner =
+    this.#loader =
       store &&
       new SharedCatchAllLoader(clock, store, (domain, { catchAll, keepMs }) =>
         this.#known.set(domain, { catchAll }, keepMs),
@@ -111,12 +111,12 @@ export class CatchAllCache {
   }
 
   /** Learns what other processes found, for those of these domains that are not known here; null where there is none. */
-  learn(domains: readonly string[]): Promise<void> | null {
-    if (this.#learner === null) return null
-    const isNew = (domain: string) => this.get(domain) === null && !this.#looked.get(domain)
+  load(domains: readonly string[]): Promise<void> | null {
+    if (this.#loader === null) return null
+    const isNew = (domain: string) => this.get(domain) === null && !this.#lookedUp.get(domain)
     const sought = [...new Set(domains)].filter(isNew)
-    for (const domain of sought) this.#looked.set(domain, LOOKED, RECHECK_MS)
-    return sought.length === 0 ? null : this.#learner.learn(sought)
+    for (const domain of sought) this.#lookedUp.set(domain, LOOKED, RECHECK_MS)
+    return sought.length === 0 ? null : this.#loader.learn(sought)
   }
 
   /**

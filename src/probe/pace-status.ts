@@ -35,5 +35,5 @@ export type Block = {
   /** What it said, foreign and unclean. */
   readonly answer: RecipientOutcome
   /** Addresses that were to be asked about meanwhile. */
-  readonly turnedAway: number
+  readonly skipped: number
 }

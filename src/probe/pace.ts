@@ -195,7 +195,7 @@ export class RateController {
   }
 
   /** Addresses that were to be asked about while it refused us. */
-  turnedAway(count: number): void {
+  skipped(count: number): void {
     this.#kept.change(state => onSkipped(state, count))
   }
 
@@ -276,8 +276,8 @@ export class RateController {
   get #refusalStatus(): Block | null {
     const { refusal } = this.#kept.state
     if (refusal === null) return null
-    const { answer, at, until, onSkipped: turnedAway } = refusal
-    return { answer, since: this.#atWall(at), until: this.#atWall(until), turnedAway }
+    const { answer, at, until, onSkipped: skipped } = refusal
+    return { answer, since: this.#atWall(at), until: this.#atWall(until), skipped }
   }
 
   #atWall(time: number): number {

@@ -23,10 +23,10 @@ export class EgressProber {
   readonly #share: SharedRateState | null
   readonly #hosts: HostHealth
   readonly #domains: DomainBlocks
-  readonly #wayOut: OutboundReachability
+  readonly #reachability: OutboundReachability
   readonly catchAll: CatchAllCache
   /** Connections whose last answer is there and which are being closed. */
-  readonly #farewells = new Set<Promise<void>>()
+  readonly #pendingQuits = new Set<Promise<void>>()
 
   constructor(
     deps: ProbeDeps,
@@ -42,7 +42,7 @@ export class EgressProber {
     this.#hosts = new HostHealth(deps.clock)
     const { clock, egress } = deps
     this.#domains = new DomainBlocks({ clock, egress: egress.name, row: rowOf(''), share })
-    this.#wayOut = new OutboundReachability(deps, () => this.#hosts.forgive())
+    this.#reachability = new OutboundReachability(deps, () => this.#hosts.forgive())
     this.catchAll = catchAll
     this.#share = share
   }
@@ -76,7 +76,7 @@ export class EgressProber {
 
   /** False while the operator refuses us or the way out is closed: who is asked about then is told so at once. */
   mayAsk(operator: string): boolean {
-    if (this.#wayOut.blockedOutcome !== null) return false
+    if (this.#reachability.blockedOutcome !== null) return false
     const key = { operator, egress: this.egressName }
     if (this.#share !== null) return this.#share.refusal(key) === null
     return !(this.#rateControllers.get(operator)?.isRefused ?? false)
@@ -90,7 +90,7 @@ export class EgressProber {
 
   /** Since when no mail server can be reached, by the wall clock; null: nobody says so. */
   get closedSince(): number | null {
-    return this.#wayOut.closedSince
+    return this.#reachability.closedSince
   }
 
   /** Those of the operators that were asked lately, the last of them first. */
@@ -100,7 +100,7 @@ export class EgressProber {
 
   /** For who can wait: how long, until it is known whether mail servers can be reached at all; null where it is. */
   get uncertainForMs(): number | null {
-    return this.#wayOut.uncertainForMs
+    return this.#reachability.uncertainForMs
   }
 
   /**
@@ -113,9 +113,9 @@ export class EgressProber {
     options: ProbeOptions<Q>,
   ): Promise<void> {
     const rateController = this.rateController(operator.name)
-    if (rateController.isRefused) rateController.turnedAway(questions.length)
+    if (rateController.isRefused) rateController.skipped(questions.length)
     const unsure = questions.filter(({ catchAll }) => catchAll === null)
-    const learned = this.catchAll.learn(unsure.map(catchAllKey))
+    const learned = this.catchAll.load(unsure.map(catchAllKey))
     if (questions.some(({ accepted }) => accepted !== null)) await learned
     const open = questions.filter(question => !this.#settleTested(question, options))
     let closed = Promise.resolve()
@@ -131,7 +131,7 @@ export class EgressProber {
         learned,
         hosts: this.#hosts,
         domains: this.#domains,
-        wayOut: this.#wayOut,
+        reachability: this.#reachability,
         onDrain: drain => {
           closed = drain
           this.#follow(drain)
@@ -154,18 +154,18 @@ export class EgressProber {
 
   /** Resolves when every connection is closed that is being closed now. */
   async idle(): Promise<void> {
-    await Promise.allSettled(this.#farewells)
+    await Promise.allSettled(this.#pendingQuits)
   }
 
   /** The same, when nobody will ask any more. */
   close(): Promise<void> {
-    this.#wayOut.cancelProbe()
+    this.#reachability.cancelProbe()
     return this.idle()
   }
 
   #follow(closed: Promise<void>) {
-    this.#farewells.add(closed)
-    const over = () => void this.#farewells.delete(closed)
+    this.#pendingQuits.add(closed)
+    const over = () => void this.#pendingQuits.delete(closed)
     closed.then(over, over)
   }
 }

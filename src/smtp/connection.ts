@@ -208,9 +208,9 @@ export class Connection {
   #startReplyTimer(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
     const { clock, greetingTimeoutMs, replyTimeoutMs } = this.#options
     const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
-    const hangUp = QUIT_STAGES.has(stage) ? () => this.#quitWithoutReply() : undefined
+    const close = QUIT_STAGES.has(stage) ? () => this.#quitWithoutReply() : undefined
     this.#cancelReplyTimer = clock.after(timeoutMs, () =>
-      this.#break(broken, `no whole reply within ${timeoutMs} ms`, stage, hangUp),
+      this.#break(broken, `no whole reply within ${timeoutMs} ms`, stage, close),
     )
   }
 
@@ -248,7 +248,7 @@ export class Connection {
 
   #deliver(reply: Reply) {
     const [waiting] = this.#waiting
-    this.#listenerSays(reply)
+    this.#emit(reply)
     if (waiting === undefined || !waiting.sent) {
       // Servers that tire of us say 421 unasked and close (RFC 5321 §3.8); anything else is out of step.
       const detail = 'a reply that nobody asked for'
@@ -282,7 +282,7 @@ export class Connection {
     }
   }
 
-  #listenerSays(reply: Reply) {
+  #emit(reply: Reply) {
     const { listener } = this.#options
     if (!listener) return
     const enhanced = reply.enhanced === null ? '' : `${reply.enhanced} `
@@ -304,7 +304,7 @@ export class Connection {
     broken: ConnectionFailure['broken'],
     detail: string,
     stage?: Stage,
-    hangUp: () => unknown = () => this.#socket.destroy(),
+    close: () => unknown = () => this.#socket.destroy(),
   ): ConnectionFailure {
     if (this.#broken !== null) return this.#broken
     const at = stage ?? this.#waiting[0]?.stage ?? 'rset'
@@ -318,7 +318,7 @@ export class Connection {
     this.#waiting = []
     this.#unsent = []
     for (const { stage, resolve } of left) resolve({ ...this.#broken, stage })
-    hangUp()
+    close()
     return this.#broken
   }
 

@@ -8,7 +8,7 @@ export async function canDecrypt(database: Database, secretBox: SecretBox): Prom
 
 function isDecryptable(secretBox: SecretBox, text: string): boolean {
   try {
-    secretBox.open(text)
+    secretBox.decrypt(text)
     return true
   } catch {
     return false

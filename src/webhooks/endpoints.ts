@@ -85,7 +85,7 @@ export function createUncheckedWebhook(
   const { text: secret, hint } = newSigningSecret(random)
   const row = {
     ...{ ...input, id: newWebhookId(random), description: withoutBlank(input.description) },
-    ...{ secret: secretBox.secretBox(secret), secretHint: hint, createdAt: clock.now() },
+    ...{ secret: secretBox.encrypt(secret), secretHint: hint, createdAt: clock.now() },
   }
   const insert = async (trx: Parameters<typeof insertRow>[0]) => {
     const count = await countWebhooks(trx, input.accountId)
@@ -130,7 +130,7 @@ export async function rotateWebhookSecret(
   const { id, accountId } = await getWebhook(services, target)
   const { text, hint } = newSigningSecret(random)
   const now = services.clock.now()
-  const encrypted = { secret: secretBox.secretBox(text), secretHint: hint, graceMs, now }
+  const encrypted = { secret: secretBox.encrypt(text), secretHint: hint, graceMs, now }
   const rotate = async (trx: Parameters<typeof rotateSecret>[0]) => {
     const webhook = (await rotateSecret(trx, accountId, id, encrypted)) ?? webhookNotFound(id)
     return { webhook, secret: text, previousExpiresAt: now + graceMs }

@@ -52,7 +52,7 @@ export class DedupeIndex {
   /** Where a hash is, or would be. */
   #find([one, other]: Hash): number {
     const slots = this.#slots
-    for (let slot = homeOf(one, this.#room); ; slot = (slot + 1) % this.#room) {
+    for (let slot = bucketOf(one, this.#room); ; slot = (slot + 1) % this.#room) {
       const at = slot * SLOT_WORDS
       if (slots[at + 2] === 0 || (slots[at] === one && slots[at + 1] === other)) return at
     }
@@ -67,7 +67,7 @@ export class DedupeIndex {
       const position = before[at + 2] as number
       if (position === 0) continue
       const one = before[at] as number
-      let to = homeOf(one, room) * SLOT_WORDS
+      let to = bucketOf(one, room) * SLOT_WORDS
       while (slots[to + 2] !== 0) to = (to + SLOT_WORDS) % slots.length
       slots[to] = one
       slots[to + 1] = before[at + 1] as number
@@ -78,7 +78,7 @@ export class DedupeIndex {
 }
 
 /** The slot that a hash points to. By its upper bits, so that what is neighbours stays so when there is more room. */
-const homeOf = (one: number, room: number) => Math.floor((one / WORD) * room)
+const bucketOf = (one: number, room: number) => Math.floor((one / WORD) * room)
 
 type Hash = readonly [number, number]
 

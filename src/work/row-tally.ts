@@ -8,7 +8,10 @@ import { DedupeIndex } from './first-rows.ts'
 const DOMAINS_MAX = 50_000
 
 /** A row as it is asked, with its place in the list, from 1; `sameAs`: the place of the row that it repeats. */
-export type CountedRow = ParsedRow & { readonly position: number; readonly sameAs: number | null }
+export type CountedRow = ParsedRow & {
+  readonly position: number
+  readonly duplicateOf: number | null
+}
 
 /** Counts the rows of a list while they are read, whatever becomes of them then. */
 export class ImportCounter {
@@ -31,11 +34,11 @@ export class ImportCounter {
   take(text: string): CountedRow {
     const entry = parseRow(text)
     const position = ++this.total
-    const sameAs = this.#firsts?.take(entry.dedupeKey, position) ?? null
+    const duplicateOf = this.#firsts?.take(entry.dedupeKey, position) ?? null
     if (!isAddress(entry)) this.malformed++
-    else if (sameAs === null) this.#ask(entry)
-    if (sameAs !== null) this.duplicates++
-    return { position, ...entry, sameAs }
+    else if (duplicateOf === null) this.#ask(entry)
+    if (duplicateOf !== null) this.duplicates++
+    return { position, ...entry, duplicateOf }
   }
 
   #ask({ dedupeKey }: ParsedRow) {

@@ -53,7 +53,7 @@ type Parts = {
   readonly database: Database
   readonly random: Random
   /** Requests that go first; left out: there are none. */
-  readonly priority?: Pick<Priority, 'giveWay'>
+  readonly priority?: Pick<Priority, 'yieldToRequests'>
 }
 
 /** Rows that are read and stored between two turns of the event loop, in one transaction: some 6 ms and a commit. */
@@ -143,7 +143,7 @@ class Loading {
 
   constructor({ database, priority }: Parts, jobId: string, tally: ImportCounter) {
     this.#database = database
-    this.#giveWay = () => priority?.giveWay('import') ?? yieldToEventLoop()
+    this.#giveWay = () => priority?.yieldToRequests('import') ?? yieldToEventLoop()
     this.#jobId = jobId
     this.#tally = tally
   }

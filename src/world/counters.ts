@@ -25,7 +25,7 @@ export type HostCounters = SessionCounters & {
   /** Bytes a client sent before it was greeted. */
   readonly pregreet: number
   /** Commands sent before the reply to one that must be waited for (RFC 2920 §3.1), or to a server without PIPELINING. */
-  readonly outOfTurn: number
+  readonly outOfOrder: number
   /** Lines that were too long or did not end in CRLF. */
   readonly badLines: number
 }
@@ -51,7 +51,7 @@ export class Tally {
   recipientsPerTransactionMax = 0
   tlsSessions = 0
   pregreet = 0
-  outOfTurn = 0
+  outOfOrder = 0
   badLines = 0
 
   command(verb: string): void {
@@ -101,7 +101,7 @@ export function addUp(hosts: readonly HostCounters[], attendance: SessionLog): H
   return { ...total.counters(), ...attendance.counters() }
 }
 
-const SUMS = ['transactions', 'tlsSessions', 'pregreet', 'outOfTurn', 'badLines'] as const
+const SUMS = ['transactions', 'tlsSessions', 'pregreet', 'outOfOrder', 'badLines'] as const
 const PEAKS = ['recipientsPerConnectionMax', 'recipientsPerTransactionMax'] as const
 
 /** Counters as JSON: maps become objects. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { hashSecret, isSameHash, isWellFormed, newSecret } from '../../src/account/key.ts'
+import { hashEquals, hashSecret, isWellFormed, newSecret } from '../../src/account/key.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { countedRandom } from '../support/random.ts'
 
@@ -53,7 +53,7 @@ describe('a text is no key', () => {
 })
 
 test('hashes are the same when all of them is', () => {
-  expect(isSameHash('abc', 'abc')).toBe(true)
-  expect(isSameHash('abc', 'abd')).toBe(false)
-  expect(isSameHash('abc', 'ab')).toBe(false)
+  expect(hashEquals('abc', 'abc')).toBe(true)
+  expect(hashEquals('abc', 'abd')).toBe(false)
+  expect(hashEquals('abc', 'ab')).toBe(false)
 })

@@ -16,7 +16,7 @@ function loop() {
       const start =
         work === 'probe'
           ? priority.startProbe().then(end => void ends.push(end))
-          : priority.giveWay(work)
+          : priority.yieldToRequests(work)
       void start.then(() => started.push(name))
     },
     /** So many ms of it were busy, the others idle. */

@@ -72,11 +72,11 @@ describe('a question', () => {
 describe('the list of servers', () => {
   test('one that kept silent comes last for 30 s, or until it answers', async () => {
     const { clock, servers } = ask('one', 'two', 'three')
-    servers.keptSilent('one')
+    servers.unresponsive('one')
     expect(servers.inOrder()).toEqual(['two', 'three', 'one'])
     servers.answered('one')
     expect(servers.inOrder()).toEqual(['one', 'two', 'three'])
-    servers.keptSilent('two')
+    servers.unresponsive('two')
     await clock.advance(30 * SECOND)
     expect(servers.inOrder().indexOf('two')).toBe(1)
   })

@@ -108,8 +108,12 @@ describe('the demo list', () => {
         const reasons = rows.filter(row => row.ev_provider === domain).map(row => row.ev_reason)
         expect([domain, ...new Set(reasons)]).toEqual([domain, reason])
       }
-      const { pregreet, outOfTurn, badLines, commands } = world.counters().total
-      expect({ pregreet, outOfTurn, badLines }).toEqual({ pregreet: 0, outOfTurn: 0, badLines: 0 })
+      const { pregreet, outOfOrder, badLines, commands } = world.counters().total
+      expect({ pregreet, outOfOrder, badLines }).toEqual({
+        pregreet: 0,
+        outOfOrder: 0,
+        badLines: 0,
+      })
       expect(Object.keys(commands).filter(verb => !ALLOWED.includes(verb))).toEqual([])
     } finally {
       await world.close()

@@ -65,7 +65,7 @@ describe('one address', () => {
     await engine.verify('ann@a.test')
     await engine.close()
     const { total } = await deserted(world)
-    expect(total).toMatchObject({ connections: 1, sessionsNow: 0, pregreet: 0, outOfTurn: 0 })
+    expect(total).toMatchObject({ connections: 1, sessionsNow: 0, pregreet: 0, outOfOrder: 0 })
     expect(total.commands).toMatchObject({ EHLO: 1, MAIL: 1, RCPT: 2, QUIT: 1 })
   })
 
@@ -128,7 +128,7 @@ describe('a list', () => {
     }
     await engine.close()
     const { total } = await deserted(world)
-    expect(total).toMatchObject({ sessionsNow: 0, pregreet: 0, outOfTurn: 0, badLines: 0 })
+    expect(total).toMatchObject({ sessionsNow: 0, pregreet: 0, outOfOrder: 0, badLines: 0 })
   })
 
   test('speaks nothing that a verifier must not', async () => {

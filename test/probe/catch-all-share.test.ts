@@ -48,7 +48,7 @@ test('what is found is told to the others, and how long it holds', () => {
 test('what others found is learned, as long as it holds', async () => {
   const { clock, store, memory } = shared()
   store.known.set('all.test', { catchAll: true, keepMs: 3 * SECOND })
-  await memory.learn(['all.test', 'new.test'])
+  await memory.load(['all.test', 'new.test'])
   expect([memory.get('all.test'), memory.get('new.test')]).toEqual([true, null])
   await clock.advance(3 * SECOND + 1)
   expect(memory.get('all.test')).toBeNull()
@@ -58,9 +58,9 @@ test('what others found is learned, as long as it holds', async () => {
 test('conversations that begin together ask together, each domain once', async () => {
   const { store, memory } = shared()
   await Promise.all([
-    memory.learn(['a.test', 'b.test']),
-    memory.learn(['b.test', 'c.test']),
-    memory.learn(['d.test']),
+    memory.load(['a.test', 'b.test']),
+    memory.load(['b.test', 'c.test']),
+    memory.load(['d.test']),
   ])
   expect(store.questions).toEqual([['a.test', 'b.test', 'c.test', 'd.test']])
 })
@@ -68,30 +68,30 @@ test('conversations that begin together ask together, each domain once', async (
 test('what is known here, or was looked for just now, is not looked for', async () => {
   const { clock, store, memory } = shared()
   memory.set('known.test', false)
-  await memory.learn(['new.test', 'known.test', 'new.test'])
-  expect(memory.learn(['new.test', 'known.test'])).toBeNull()
+  await memory.load(['new.test', 'known.test', 'new.test'])
+  expect(memory.load(['new.test', 'known.test'])).toBeNull()
   expect(store.questions).toEqual([['new.test']])
   await clock.advance(10 * SECOND + 1)
-  await memory.learn(['new.test'])
+  await memory.load(['new.test'])
   expect(store.questions).toHaveLength(2)
 })
 
 test('no question is for more domains than one takes', async () => {
   const { store, memory } = shared()
-  await memory.learn(Array.from({ length: DOMAINS_MAX + 1 }, (_, n) => `d${n}.test`))
+  await memory.load(Array.from({ length: DOMAINS_MAX + 1 }, (_, n) => `d${n}.test`))
   expect(store.questions.map(({ length }) => length)).toEqual([DOMAINS_MAX, 1])
 })
 
 test('a store that cannot be read holds up nobody, and is left alone for a while', async () => {
   const { clock, store, memory } = shared()
   store.answer = () => Promise.reject(new Error('the database is away'))
-  await memory.learn(['a.test'])
-  await memory.learn(['b.test'])
+  await memory.load(['a.test'])
+  await memory.load(['b.test'])
   expect(store.questions).toEqual([['a.test']])
   store.answer = null
   store.known.set('c.test', YES)
   await clock.advance(10 * SECOND)
-  await memory.learn(['c.test'])
+  await memory.load(['c.test'])
   expect(memory.get('c.test')).toBe(true)
 })
 
@@ -100,7 +100,7 @@ test('a store that does not answer is waited for a second, and what it says then
   const late = Promise.withResolvers<ReadonlyMap<string, KnownCatchAll>>()
   store.answer = () => late.promise
   let isDone = false
-  void memory.learn(['a.test'])?.then(() => {
+  void memory.load(['a.test'])?.then(() => {
     isDone = true
   })
   await clock.advance(SECOND - 1)
@@ -115,5 +115,5 @@ test('a store that does not answer is waited for a second, and what it says then
 })
 
 test('a memory of its own learns from nobody', () => {
-  expect(new CatchAllCache(fakeClock()).learn(['a.test'])).toBeNull()
+  expect(new CatchAllCache(fakeClock()).load(['a.test'])).toBeNull()
 })

@@ -64,18 +64,18 @@ describe('the status of a pace', () => {
     const { clock, pace, status } = paced()
     const since = clock.now()
     pace.refused(REFUSAL)
-    pace.turnedAway(3)
+    pace.skipped(3)
     await clock.advance(40 * MINUTE)
     expect(pace.isRefused).toBe(false)
     expect(status().refusal).toMatchObject({ since, until: since + 30 * MINUTE, turnedAway: 3 })
     pace.refused(REFUSAL)
-    pace.turnedAway(4)
+    pace.skipped(4)
     expect(status().refusal).toEqual({
       ...{ since, until: since + 70 * MINUTE, turnedAway: 7, answer: REFUSAL },
     })
     pace.succeeded()
     expect(status().refusal).toBeNull()
-    pace.turnedAway(1)
+    pace.skipped(1)
     expect(status().refusal).toBeNull()
   })
 

@@ -3,11 +3,11 @@ import type { HealthSource } from '../../src/dashboard/health/source.ts'
 /** A service that is well, and that nobody asked anything. */
 export const idleHealth = (): HealthSource => ({
   examine: () => ({ checks: [], at: null, isRunning: false, fault: null }),
-  examineAgain: () => {},
+  rerunChecks: () => {},
   operators: () => ({ egresses: [], shown: [], left: 0 }),
   queue: () => ({ jobs: 0, waiting: 0, running: 0 }),
   workers: async () => ({
-    ...{ concurrency: 200, requestsUnderWay: 0, deliveriesOpen: 0, noticesOpen: 0 },
+    ...{ concurrency: 200, requestsInFlight: 0, deliveriesOpen: 0, noticesOpen: 0 },
   }),
   members: async () => [],
   elsewhere: async () => [],

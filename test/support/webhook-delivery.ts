@@ -42,7 +42,7 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
     return {
       ...{ id, accountId: 'acc_1', url: `https://${id.replace('_', '-')}.test/hook`, active: true },
       ...{ events: ['quota.warning'] as EventKind[], description: null },
-      ...{ secret: secretBox.secretBox(SECRET), secretHint: 'LaSw', createdAt: clock.now() },
+      ...{ secret: secretBox.encrypt(SECRET), secretHint: 'LaSw', createdAt: clock.now() },
       ...change,
     }
   }

@@ -44,7 +44,7 @@ describe('creating a webhook', () => {
     const { webhook, secret } = await createWebhook(services, INPUT)
     expect(await getWebhook(services, { webhookId: webhook.id, accountId: null })).toEqual(webhook)
     expect(webhook.secret).not.toContain(secret)
-    expect(services.secretBox.open(webhook.secret)).toBe(secret)
+    expect(services.secretBox.decrypt(webhook.secret)).toBe(secret)
   })
 
   test('keeps a description without text as none', async () => {
@@ -142,7 +142,7 @@ describe('changing a webhook', () => {
     const { secret: before } = await addWebhook(services.database)
     const now = services.clock.now()
     const rotated = await rotateWebhookSecret(services, { ...OF_ANYBODY, graceMs: 5_000 })
-    expect(services.secretBox.open(rotated.webhook.secret)).toBe(rotated.secret)
+    expect(services.secretBox.decrypt(rotated.webhook.secret)).toBe(rotated.secret)
     expect(rotated).toMatchObject({
       previousExpiresAt: now + 5_000,
       webhook: { previousSecret: { secret: before, until: now + 5_000 } },

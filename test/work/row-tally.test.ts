@@ -9,7 +9,7 @@ const tallied = (deduplicate: boolean) => {
   const rows = TEXTS.map(text => tally.take(text))
   const { total, malformed, duplicates, asked } = tally
   const repeated = [...tally.repeated()]
-  return { sameAs: rows.map(row => row.sameAs), total, malformed, duplicates, asked, repeated }
+  return { sameAs: rows.map(row => row.duplicateOf), total, malformed, duplicates, asked, repeated }
 }
 
 describe('the rows of a list', () => {

@@ -44,7 +44,7 @@ async function desk() {
         const count = database.db.selectFrom('item').select(eb => eb.fn.countAll().as('rows'))
         stored.push(Number((await count.executeTakeFirstOrThrow()).rows))
       }
-      await loadJob({ ...deps, priority: { giveWay } }, submission(), rows, null)
+      await loadJob({ ...deps, priority: { yieldToRequests: giveWay } }, submission(), rows, null)
       return stored
     },
     queue: (loaded: Loaded | null, creditsPerDay: number | null = null) =>

@@ -125,10 +125,10 @@ describe('the counters', () => {
     await talk.say('EHLO probe.test')
     talk.send('MAIL FROM:<>\r\nRCPT TO:<user1@a.test>\r\nRSET\r\n')
     for (let replies = 0; replies < 3; replies += 1) await talk.reply()
-    expect(world.counters().total.outOfTurn).toBe(0)
+    expect(world.counters().total.outOfOrder).toBe(0)
     talk.send('EHLO probe.test\r\nMAIL FROM:<>\r\n')
     for (let replies = 0; replies < 2; replies += 1) await talk.reply()
-    expect(world.counters().total.outOfTurn).toBe(1)
+    expect(world.counters().total.outOfOrder).toBe(1)
     talk.hangUp()
   })
 

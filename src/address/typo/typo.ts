@@ -162,7 +162,7 @@ function nearest(name: string): string | null {
   const { first, ending } = split(name)
   if (isKnownSimilarDomain(first)) return null
   let best: string | null = null
-  let bestFar = Number.POSITIVE_INFINITY
+  let bestDistant = Number.POSITIVE_INFINITY
   for (const knownProvider of ALL) {
     const byName = typoDistance(first, knownProvider.name, knownProvider.distanceMax)
     if (
@@ -173,7 +173,8 @@ function nearest(name: string): string | null {
     const behind = intendedDomain(knownProvider, ending, name) ?? extraEnding(knownProvider, byName)
     // The nearer ending decides between namesakes such as gmx.de and gmx.net.
     const far = byName + typoDistance(ending, knownProvider.ending) / 10
-    if (behind !== null && far < bestFar) [best, bestFar] = [`${knownProvider.name}.${behind}`, far]
+    if (behind !== null && far < bestDistant)
+      [best, bestDistant] = [`${knownProvider.name}.${behind}`, far]
   }
   return best === null ? null : differs(name, best)
 }

@@ -5,7 +5,7 @@ import { type Account, listAccounts } from '../../store/account/accounts.ts'
 import { listKeys } from '../../store/account/keys.ts'
 import { openDatabase } from '../../store/database.ts'
 import type { CliContext } from '../context.ts'
-import { databaseUrl, openKept, placeName } from '../database.ts'
+import { databaseName, databaseUrl, openKept } from '../database.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings/settings.ts'
 import { table } from '../text/table.ts'
@@ -37,7 +37,7 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
         all.map(({ account, keys }) => ({ ...accountObject(account), keys })),
       )
     else if (all.length === 0)
-      context.stdout.write(`No accounts in ${placeName(config)}. “ev serve” makes the first.\n`)
+      context.stdout.write(`No accounts in ${databaseName(config)}. “ev serve” makes the first.\n`)
     else context.stdout.write(table(COLUMNS, all.map(rowOf)))
     return 0
   } finally {

@@ -4,7 +4,7 @@ import type { Config } from '../../config/settings.ts'
 import { type Account, listAccounts } from '../../store/account/accounts.ts'
 import type { Database } from '../../store/database.ts'
 import type { CliContext } from '../context.ts'
-import { openKept, placeName } from '../database.ts'
+import { databaseName, openKept } from '../database.ts'
 
 /** Runs `work` on the database and all accounts; where there is none it says how one is made. */
 export async function withAccounts<T>(
@@ -47,5 +47,5 @@ export function chosenAccount(accounts: readonly Account[], given: string | unde
 const noAccount = (config: Config) =>
   new EvError(
     'no_input',
-    `There is no account in ${placeName(config)} yet. Start “ev serve”, which makes the first one, or make one with “ev accounts create --name NAME”. If it is elsewhere, name the place with --data-dir or --database.`,
+    `There is no account in ${databaseName(config)} yet. Start “ev serve”, which makes the first one, or make one with “ev accounts create --name NAME”. If it is elsewhere, name the place with --data-dir or --database.`,
   )

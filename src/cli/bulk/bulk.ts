@@ -48,13 +48,13 @@ export async function bulkCommand(
 ): Promise<number> {
   // That of the service may be set for all commands of a machine; as a flag it was meant for this list.
   if (flags.database !== undefined && isShared(readConfig(context, flags)))
-    throw keptInFile(context, flags)
+    throw isKeptInFile(context, flags)
   // Either may be named `-`, or by mistake nothing at all.
   const place = (given: string) => (given === '-' || given === '' ? given : inCwd(context, given))
   return bulk(context, place(file), { ...flags, output: place(flags.output) }, null)
 }
 
-const keptInFile = (context: CliContext, flags: BulkFlags) =>
+const isKeptInFile = (context: CliContext, flags: BulkFlags) =>
   new EvError(
     'usage',
     `“ev bulk” keeps its lists in a file of this machine, ${fileOf(listsUrl(readConfig(context, flags)))}, and not in PostgreSQL: leave --database out, or name another file with --database sqlite:FILE. Lists for several machines go to “ev serve”, by POST /v1/verify/file.`,
@@ -79,11 +79,11 @@ async function bulk(
   resumed: Job | null,
 ): Promise<number> {
   const config = readConfig(context, flags)
-  const wayOut = createOutboundHint(stderrLog(context, config), config)
+  const reachability = createOutboundHint(stderrLog(context, config), config)
   const lists = openLists(listFiles(config))
-  const endReloads = reloadOnSighup(context, lists, flags, wayOut.log)
+  const endReloads = reloadOnSighup(context, lists, flags, reachability.log)
   try {
-    return await workOnList(context, { file, flags, resumed, config, wayOut, lists })
+    return await workOnList(context, { file, flags, resumed, config, reachability, lists })
   } finally {
     endReloads()
   }
@@ -94,13 +94,13 @@ type Order = {
   readonly flags: BulkFlags
   readonly resumed: Job | null
   readonly config: Config
-  readonly wayOut: OutboundHint
+  readonly reachability: OutboundHint
   readonly lists: ListLoader
 }
 
 async function workOnList(
   context: CliContext,
-  { file, flags, resumed, config, wayOut, lists }: Order,
+  { file, flags, resumed, config, reachability, lists }: Order,
 ): Promise<number> {
   const say = (text: string) => void (flags.quiet || context.stderr.write(`${text}\n`))
   const files = planOutput(flags)
@@ -118,9 +118,17 @@ async function workOnList(
       locks.push(lockOrThrow(config, `output_${outputKey(path)}`, `writes to ${path}`))
     }
     // With the lock held, so that a job of this very list stays, however old.
-    await tidy(context, database, config)
+    await cleanUp(context, database, config)
     const job = await takeJob(context, database, { sourceKey, list, flags, resumed, say })
-    return await finish(context, database, config, { list, lists, files, flags, job, wayOut, say })
+    return await finish(context, database, config, {
+      list,
+      lists,
+      files,
+      flags,
+      job,
+      reachability,
+      say,
+    })
   } finally {
     for (const lock of locks) lock.release()
     await database.close()
@@ -135,7 +143,7 @@ const listOptions = ({ column, encoding, header }: BulkFlags, resumed: Job | nul
 })
 
 /** Old jobs and answers go when the next list comes. */
-async function tidy(
+async function cleanUp(
   context: CliContext,
   database: Database,
   { dataDir, keepResultsMs }: Config,
@@ -160,7 +168,7 @@ type Run = {
   readonly files: readonly OutputFile[]
   readonly flags: BulkFlags
   readonly job: Job
-  readonly wayOut: OutboundHint
+  readonly reachability: OutboundHint
   readonly say: (text: string) => void
 }
 
@@ -171,13 +179,13 @@ async function finish(
   config: Config,
   run: Run,
 ): Promise<number> {
-  const { lists, flags, job, wayOut, say } = run
+  const { lists, flags, job, reachability, say } = run
   const clock = context.clock
   const startedAt = clock.monotonicNow()
   const interrupted =
     job.state === 'completed'
       ? false
-      : await work(context, database, config, { ...flags, log: wayOut.log, lists }, job)
+      : await work(context, database, config, { ...flags, log: reachability.log, lists }, job)
   const now = await readJob(database, job.id)
   if (interrupted) {
     say(
@@ -189,7 +197,7 @@ async function finish(
   await markWritten(database, job.id)
   await forgetStdin(database, config, now)
   say(summary(now, now.done - job.done, clock.monotonicNow() - startedAt, written))
-  const unreached = wayOut.atEnd()
+  const unreached = reachability.atEnd()
   if (unreached !== null) context.stderr.write(`ev: ${unreached}\n`)
   if (flags.json && flags.output !== '-') {
     context.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
@@ -203,12 +211,12 @@ async function writeResults(
   database: Database,
   run: Run,
 ): Promise<WrittenFile[]> {
-  const { list, files, flags, job, wayOut } = run
+  const { list, files, flags, job, reachability } = run
   const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
   const leaves = files.some(({ path }) => path !== '-' && placeOf(path).isFile)
   const stop = leaves ? interruption(context) : null
   try {
-    const options = { text, stopping: stop?.signal, onResult: wayOut.note }
+    const options = { text, stopping: stop?.signal, onResult: reachability.note }
     return await writeOutput(context, files, list, { database, jobId: job.id }, options)
   } finally {
     stop?.dispose()

@@ -45,7 +45,7 @@ export async function baseUrlOfService(
 ): Promise<string | null> {
   const { clock, log, stopping, pollMs = POLL_MS } = o
   for (let looks = 0; !stopping.aborted; looks++) {
-    const held = await heldAddress(database, log)
+    const held = await agreedBaseUrl(database, log)
     if (held !== null) return held
     if (looks === 0) log.info('no “ev serve” has used this database yet: waiting for the first one')
     await sleep(clock, pollMs, stopping)
@@ -54,7 +54,7 @@ export async function baseUrlOfService(
 }
 
 /** Whoever waits waits for a server that is away, too. */
-async function heldAddress(database: Database, log: Log): Promise<string | null> {
+async function agreedBaseUrl(database: Database, log: Log): Promise<string | null> {
   try {
     return (
       (await getSetting(database, 'base-url')) ?? (await getSetting(database, 'base-url-by-itself'))

@@ -16,7 +16,7 @@ import { fingerprint, needsSecret, readSecret } from '../../store/secret.ts'
 import type { CliContext } from '../context.ts'
 import { activeMembers } from './at-work.ts'
 
-type Place = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
+type SecretLocation = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
 
 /**
  * All that share a database must seal with one secret, else nobody can sign for the webhooks of the others: the first
@@ -26,7 +26,7 @@ type Place = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
 export async function agreeOnSecret(
   context: Pick<CliContext, 'random'>,
   database: Database,
-  config: Place,
+  config: SecretLocation,
   log: Log | null,
 ): Promise<void> {
   const held = await getSetting(database, 'secret-mark')
@@ -47,7 +47,7 @@ export async function agreeOnSecret(
 export async function compareSecret(
   context: Pick<CliContext, 'random'>,
   database: Database,
-  config: Place,
+  config: SecretLocation,
 ): Promise<void> {
   if (needsSecret(config)) return
   const held = await getSetting(database, 'secret-mark')
@@ -69,21 +69,21 @@ async function isUnneeded(database: Database): Promise<boolean> {
 /** Longer than it takes until a service that begins is known as one that is at work. */
 const BEGINNING_MS = MINUTE
 
-const noSecret = ({ dataDir }: Place) =>
+const noSecret = ({ dataDir }: SecretLocation) =>
   new EvError(
     'bad_config',
     `The database belongs to a service whose secret is not here, and secrets of webhooks cannot be read without. ${remedy(dataDir)}`,
   )
 
-const otherSecret = (config: Place) =>
+const otherSecret = (config: SecretLocation) =>
   new EvError(
     'bad_config',
-    `The secret in ${placeOf(config)} is not that of the service whose database this is: secrets of webhooks cannot be read with it. ${remedy(config.dataDir)}`,
+    `The secret in ${locationOf(config)} is not that of the service whose database this is: secrets of webhooks cannot be read with it. ${remedy(config.dataDir)}`,
   )
 
 const remedy = (dataDir: string) =>
   `Give the same on all machines, as EV_SECRET or EV_SECRET_FILE, or copy the file “secret” of the other’s data directory to ${dataDir}. ` +
   'If it is lost for good: stop every ev on the database, and delete the webhooks (“ev webhooks delete”); then a new one holds.'
 
-const placeOf = ({ secret, secretFile, dataDir }: Place) =>
+const locationOf = ({ secret, secretFile, dataDir }: SecretLocation) =>
   secret !== null ? 'EV_SECRET' : (secretFile ?? `the data directory ${dataDir}`)

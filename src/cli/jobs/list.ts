@@ -3,7 +3,7 @@ import type { Database } from '../../store/database.ts'
 import { listJobs } from '../../store/job/job-list.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
 import type { CliContext } from '../context.ts'
-import { closeAll, openAll, placeName } from '../database.ts'
+import { closeAll, databaseName, openAll } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { type Column, table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
@@ -22,7 +22,7 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
       const objects = status.map(([job, state]) => jobObject(job, state))
       context.stdout.write(`${JSON.stringify(objects, null, 2)}\n`)
     } else if (status.length === 0) {
-      context.stdout.write(`No lists in ${placeName(config)}. “ev bulk” makes one.\n`)
+      context.stdout.write(`No lists in ${databaseName(config)}. “ev bulk” makes one.\n`)
     } else {
       context.stdout.write(table(COLUMNS, status.map(rowOf)))
     }

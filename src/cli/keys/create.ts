@@ -25,11 +25,15 @@ export type CreateFlags = {
 /** `ev keys create`: gives the code to exit with. */
 export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
   const now = context.clock.now()
-  const wish = toKeyInput(flags, now)
+  const input = toKeyInput(flags, now)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const account = chosenAccount(accounts, flags.account)
     const services = { database, clock: context.clock, random: context.random }
-    const { key, text } = await createKey(services, { ...wish, accountId: account.id, actor: null })
+    const { key, text } = await createKey(services, {
+      ...input,
+      accountId: account.id,
+      actor: null,
+    })
     context.stdout.write(flags.json ? newKeyObject(key, text) : newKeyText(key, account, text))
     return 0
   })

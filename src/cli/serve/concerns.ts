@@ -2,7 +2,7 @@ import type { Service } from '../../http/service.ts'
 import { listAccounts } from '../../store/account/accounts.ts'
 import { canDecrypt } from '../../store/sealed.ts'
 
-type Looked = Pick<Service, 'database' | 'log' | 'secretBox'> & {
+type StartupState = Pick<Service, 'database' | 'log' | 'secretBox'> & {
   readonly settings: Pick<Service['settings'], 'plans'>
 }
 
@@ -12,7 +12,7 @@ export async function logStartupWarnings({
   log,
   secretBox,
   settings,
-}: Looked): Promise<void> {
+}: StartupState): Promise<void> {
   const accounts = await listAccounts(database)
   const orphans = accounts.filter(({ plan }) => !settings.plans.has(plan))
   for (const { id, plan } of orphans.slice(0, NAMED_MAX)) {

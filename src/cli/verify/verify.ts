@@ -33,8 +33,8 @@ export async function verifyCommand(
 ): Promise<number> {
   const config = readConfig(context, flags)
   const include = includes(flags)
-  const wayOut = createOutboundHint(stderrLog(context, config), config)
-  const engine = composeEngine(config, externalDepsFrom(context, wayOut.log), {
+  const reachability = createOutboundHint(stderrLog(context, config), config)
+  const engine = composeEngine(config, externalDepsFrom(context, reachability.log), {
     sandbox: flags.sandbox ?? false,
   })
   const machine = flags.json === true || flags.ndjson === true
@@ -60,8 +60,8 @@ export async function verifyCommand(
         `${JSON.stringify(given.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
       )
     }
-    for (const result of results) wayOut.note(result)
-    const unreached = wayOut.atEnd()
+    for (const result of results) reachability.note(result)
+    const unreached = reachability.atEnd()
     if (unreached !== null) context.stderr.write(`ev: ${unreached}\n`)
     return exitCode(results)
   } finally {

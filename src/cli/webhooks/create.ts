@@ -23,7 +23,7 @@ export type CreateFlags = {
 /** `ev webhooks create`: gives the code to exit with. */
 export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
   const config = readConfig(context, flags)
-  const wish = {
+  const input = {
     url: flags.url,
     events: eventsOf(flags.events),
     active: flags.inactive !== true,
@@ -36,7 +36,7 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
     const { resolver, close } = composeResolver(config, doors?.resolver, clock)
     try {
       const services = { database, clock, random, secretBox, resolver, settings: config }
-      const { webhook, secret } = await createWebhook(services, { ...wish, accountId })
+      const { webhook, secret } = await createWebhook(services, { ...input, accountId })
       if (flags.json) printJson(context, newSecretObject(webhook, secret))
       else context.stdout.write(newSecretText(webhook, secret))
       return 0

@@ -8,7 +8,7 @@ import { getDelivery } from '../../webhooks/deliveries.ts'
 import { withAccounts } from '../accounts/chosen.ts'
 import { isServed } from '../cluster/at-work.ts'
 import type { CliContext } from '../context.ts'
-import { placeName } from '../database.ts'
+import { databaseName } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isDeliveryId, withWebhook } from './chosen.ts'
 import { deliveriesText, deliveryText } from './delivery-text.ts'
@@ -55,7 +55,7 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
     else {
       const isFiltered = Object.keys(filters).length > 0
       const log = {
-        ...{ webhook, rows, isFiltered, hasMore: found.length > max, place: placeName(config) },
+        ...{ webhook, rows, isFiltered, hasMore: found.length > max, place: databaseName(config) },
         isServed: await isServed(database, config, ['serve']),
       }
       const table = rows.length === 0 ? '' : `${deliveriesText(rows, webhook)}\n`

@@ -12,10 +12,10 @@ import { type ListenFlags, type ListenOptions, toListenOptions } from './listene
 /** `ev webhooks listen`: gives the code to exit with. */
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {
   const config = readConfig(context, flags)
-  const wish = toListenOptions(flags, context.env)
+  const input = toListenOptions(flags, context.env)
   const { ended, dispose } = untilEnded(context)
   try {
-    return await listen(context, { config, flags, wish }, ended)
+    return await listen(context, { config, flags, input }, ended)
   } finally {
     dispose()
   }
@@ -24,26 +24,26 @@ export async function listenCommand(context: CliContext, flags: ListenFlags): Pr
 type Parts = {
   readonly config: Config
   readonly flags: ListenFlags
-  readonly wish: ListenOptions
+  readonly input: ListenOptions
 }
 
 async function listen(
   context: CliContext,
-  { config, flags, wish }: Parts,
+  { config, flags, input }: Parts,
   ended: Promise<number>,
 ): Promise<number> {
-  const secrets = [...(wish.secrets ?? [])]
+  const secrets = [...(input.secrets ?? [])]
   const receiver = await startReceiver({
-    ...{ host: wish.host, port: wish.port, status: wish.status },
-    onArrival: arrival => show(context, arrival, secrets, wish),
+    ...{ host: input.host, port: input.port, status: input.status },
+    onArrival: arrival => show(context, arrival, secrets, input),
   })
   try {
-    const url = `http://${wish.urlHost}:${receiver.port}/`
+    const url = `http://${input.urlHost}:${receiver.port}/`
     const account = flags.account
     const registration =
-      wish.secrets === null ? await register(context, config, { url, account }) : null
+      input.secrets === null ? await register(context, config, { url, account }) : null
     if (registration !== null) secrets.push(registration.secret)
-    context.stderr.write(printBanner({ url, wish, registration }))
+    context.stderr.write(printBanner({ url, wish: input, registration }))
     const code = await ended
     if (registration !== null) await unregister(context, config, registration)
     return code

@@ -7,7 +7,7 @@ import { retryDelivery, retryFailedDeliveries } from '../../webhooks/deliveries.
 import { withAccounts } from '../accounts/chosen.ts'
 import { isServed } from '../cluster/at-work.ts'
 import type { CliContext } from '../context.ts'
-import { placeName } from '../database.ts'
+import { databaseName } from '../database.ts'
 import { sinceOf } from '../keys/times.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isDeliveryId } from './chosen.ts'
@@ -89,4 +89,4 @@ function retryOne(
 const whenSent = async (database: Database, config: Config) =>
   (await isServed(database, config, ['serve']))
     ? ', within a second.'
-    : `; no “ev serve” is at work in ${placeName(config)}, and the next one that is started there sends it.`
+    : `; no “ev serve” is at work in ${databaseName(config)}, and the next one that is started there sends it.`

@@ -9,7 +9,7 @@ import { composeWorker, type WatchedWorker, type WorkerServices } from '../../wi
 import { baseUrlOfService } from '../cluster/base-url.ts'
 import { compareSecret } from '../cluster/secret.ts'
 import { type CliContext, externalDepsFrom } from '../context.ts'
-import { databaseUrl, isShared, placeName } from '../database.ts'
+import { databaseName, databaseUrl, isShared } from '../database.ts'
 import { reloadOnSighup } from '../hangup.ts'
 import { catchPrints, exitAfter, exitOnFault, untilSignal } from '../serve/ending.ts'
 import { type ServeLog, serveLog } from '../serve/log.ts'
@@ -123,5 +123,5 @@ async function stop(context: CliContext, services: WorkerServices, log: ServeLog
 const notShared = (config: Config) =>
   new EvError(
     'bad_config',
-    `A worker shares the database of “ev serve”, and ${placeName(config)} is for one process alone. Name a PostgreSQL database for both, in the environment as EV_DATABASE=postgres://USER:PASSWORD@HOST/NAME.`,
+    `A worker shares the database of “ev serve”, and ${databaseName(config)} is for one process alone. Name a PostgreSQL database for both, in the environment as EV_DATABASE=postgres://USER:PASSWORD@HOST/NAME.`,
   )

@@ -67,7 +67,7 @@ const DOMAINS_SHOWN_MAX = 40
 function figuresOf(host: HostCounters): string[] {
   const times = [...host.recipients.values()]
   const again = times.filter(each => each > 1).length
-  const unruly = host.pregreet + host.outOfTurn + host.badLines
+  const unruly = host.pregreet + host.outOfOrder + host.badLines
   return [host.connections, host.sessionsPeak, times.length, again, unruly].map(String)
 }
 

@@ -54,11 +54,11 @@ export function createHealth(deps: HealthDeps): HealthSource & { close(): Promis
   return {
     ...{ operators, trouble: createAlerts(operators, clock) },
     examine: () => examiner.look(),
-    examineAgain: () => examiner.again(),
+    rerunChecks: () => examiner.again(),
     queue: () => worker.status(),
     workers: async () => ({
       concurrency: settings.concurrency,
-      requestsUnderWay: deliveries.status().underWay,
+      requestsInFlight: deliveries.status().underWay,
       deliveriesOpen: await countOpenDeliveries(database),
       noticesOpen: await countNotices(database),
     }),

@@ -2,13 +2,13 @@ import { isDomainKey } from '../../probe/lane/domain-refusals.ts'
 import { readRates } from '../../store/cluster/pace/rows.ts'
 import type { Database } from '../../store/database.ts'
 import type { OperatorsDeps } from './operator/operators.ts'
-import type { RefusalElsewhere } from './source.ts'
+import type { PeerBlock } from './source.ts'
 
 /** Operators that refuse egresses by which this process does not ask; those of other processes, which have no page. */
 export async function blocksElsewhere(
   database: Database,
   { egressPool, titleOf }: Pick<OperatorsDeps, 'egressPool' | 'titleOf'>,
-): Promise<readonly RefusalElsewhere[]> {
+): Promise<readonly PeerBlock[]> {
   if (database.dialect === 'sqlite') return []
   const { now, records } = await readRates(database, { known: [], refusedSince: 0 })
   return records.flatMap(({ operator, egress, stored }) => {

@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts'
 import type { Check } from '../../doctor/doctor.ts'
 import type { Examination } from './source.ts'
 
-export type ExaminerDeps = {
+export type DoctorCacheDeps = {
   readonly clock: Clock
   readonly log: Log
   /** The doctor at work; an abort ends it soon. */
@@ -25,7 +25,7 @@ const OLD_MS = 10 * MINUTE
 const BEGIN_EVERY_MS = MINUTE
 
 /** One run at a time, behind whoever looks. */
-export function createDoctorCache({ clock, log, examine }: ExaminerDeps): DoctorCache {
+export function createDoctorCache({ clock, log, examine }: DoctorCacheDeps): DoctorCache {
   const closing = new AbortController()
   let known: Examination = { checks: [], at: null, isRunning: false, fault: null }
   let startedAt = Number.NEGATIVE_INFINITY

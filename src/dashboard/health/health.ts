@@ -24,7 +24,7 @@ export function healthRoutes({ health, clock }: DashboardDeps): Hono<Env> {
     .get('/doctor/standing', async c => part(c, await status(health, clock.now())))
     .get('/doctor/findings', c => part(c, findings(health.examine())))
     .post('/doctor/examine', c => {
-      health.examineAgain()
+      health.rerunChecks()
       leaveNote(c, health.examine().isRunning ? STARTED : TOO_SOON)
       return c.redirect('/doctor', 303)
     })

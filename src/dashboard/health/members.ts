@@ -4,13 +4,10 @@ import type { Member } from '../../store/cluster/members.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { time } from '../page/text.ts'
 import { replyOf } from './operator/text.ts'
-import type { RefusalElsewhere } from './source.ts'
+import type { PeerBlock } from './source.ts'
 
 /** The processes that share the database; nothing where it is one that cannot be shared. */
-export function membersTable(
-  members: readonly Member[],
-  refusals: readonly RefusalElsewhere[],
-): Html {
+export function membersTable(members: readonly Member[], refusals: readonly PeerBlock[]): Html {
   if (members.length === 0) return NOTHING
   return html`
     <section>
@@ -31,7 +28,7 @@ export function membersTable(
       </table></div>
       <p><small>All processes that work on this database. What one of them had in hand is given to the others when it
       has not been heard of for ten seconds, and it stands here no longer then.</small></p>
-      ${refusals.length === 0 ? NOTHING : refusedElsewhere(refusals)}
+      ${refusals.length === 0 ? NOTHING : blockedOnPeers(refusals)}
     </section>`
 }
 
@@ -42,7 +39,7 @@ function doneBy({ role, egresses }: Member): string {
 }
 
 /** What is asked by other processes stands on no other page. */
-const refusedElsewhere = (refusals: readonly RefusalElsewhere[]): Html => html`
+const blockedOnPeers = (refusals: readonly PeerBlock[]): Html => html`
   <h3>Refusals of other egresses</h3>
   <ul>${refusals.slice(0, REFUSALS_SHOWN).map(
     ({ title, egress, since, until, answer }) => html`

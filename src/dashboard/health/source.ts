@@ -9,7 +9,7 @@ export interface HealthSource {
   /** What the doctor found. Where that is old, he begins anew behind it; who looks never waits. */
   examine(): Examination
   /** The doctor begins anew, unless he did within the last minute or is at it. */
-  examineAgain(): void
+  rerunChecks(): void
   /** Operators that were asked lately: those in trouble first, then the busiest. */
   operators(): OperatorsStatus
   queue(): QueueStatus
@@ -17,7 +17,7 @@ export interface HealthSource {
   /** The processes that share the database; none where it cannot be shared. */
   members(): Promise<readonly Member[]>
   /** Operators that refuse egresses of other processes alone; those of this one are among `operators`. */
-  elsewhere(): Promise<readonly RefusalElsewhere[]>
+  elsewhere(): Promise<readonly PeerBlock[]>
   process(): Promise<ProcessStatus>
   /** A sentence for every page of the operator: what is in trouble now; null: nothing. Cheap. */
   trouble(): Html | null
@@ -59,7 +59,7 @@ export type OperatorStatus = RateStatus & {
 }
 
 /** Times are epoch ms. */
-export type RefusalElsewhere = {
+export type PeerBlock = {
   /** For people: `Outlook.com`. */
   readonly title: string
   readonly egress: string
@@ -81,7 +81,7 @@ export type WorkerStatus = {
   /** Connections to mail servers that lists may have open at the same time. */
   readonly concurrency: number
   /** As `ev_webhook_requests_under_way`. */
-  readonly requestsUnderWay: number
+  readonly requestsInFlight: number
   /** As `ev_webhook_deliveries_open`. */
   readonly deliveriesOpen: number
   /** Notices about webhooks that are to be sent. */

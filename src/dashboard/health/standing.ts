@@ -7,7 +7,7 @@ import type { HealthSource } from './source.ts'
 export async function figures(health: HealthSource): Promise<Html> {
   const { jobs, waiting, running } = health.queue()
   const [workers, process] = await Promise.all([health.workers(), health.process()])
-  const { concurrency, requestsUnderWay, deliveriesOpen, noticesOpen } = workers
+  const { concurrency, requestsInFlight, deliveriesOpen, noticesOpen } = workers
   return html`
     <h2>Under way</h2>
     <div class="grid">
@@ -24,7 +24,7 @@ export async function figures(health: HealthSource): Promise<Html> {
       <section class="card">
         <h3>Webhooks</h3>
         <dl class="figures">
-          ${figure('Under way', pluralize(requestsUnderWay, 'request'))}
+          ${figure('Under way', pluralize(requestsInFlight, 'request'))}
           ${figure('Still to arrive', pluralize(deliveriesOpen, 'delivery'))}
           ${figure('To be mailed', pluralize(noticesOpen, 'notice'))}
         </dl>

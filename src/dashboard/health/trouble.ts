@@ -3,7 +3,7 @@ import { type Clock, SECOND } from '../../base/clock.ts'
 import { formatNumber } from '../../base/format.ts'
 import type { Html } from '../page/html.ts'
 import { time } from '../page/text.ts'
-import { isShutOut } from './operator/operators.ts'
+import { isBlocked } from './operator/operators.ts'
 import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
 
 /** Every page of the operator asks; a sentence that comes so much late is early enough. */
@@ -27,7 +27,7 @@ function alertsFrom({ egresses, shown }: OperatorsStatus, now: number): Html | n
   const closed = egresses.find(({ closedSince }) => closedSince !== null)
   if (closed !== undefined) return closedSentence(closed, egresses.length > 1)
   const refusing = shown.find(
-    one => isShutOut(one, now) && (one.refusal?.turnedAway ?? 0) >= TURNED_AWAY_MIN,
+    one => isBlocked(one, now) && (one.refusal?.skipped ?? 0) >= TURNED_AWAY_MIN,
   )
   return refusing === undefined ? null : refusedSentence(refusing)
 }
@@ -38,6 +38,6 @@ function closedSentence({ name, closedSince, port }: EgressStatus, isOneOfMany: 
 }
 
 const refusedSentence = ({ title, refusal }: OperatorStatus): Html =>
-  html`${title} refuses us since ${time(refusal?.since ?? null)}: ${formatNumber(refusal?.turnedAway ?? 0)} addresses ended as unknown since then. ${MORE}`
+  html`${title} refuses us since ${time(refusal?.since ?? null)}: ${formatNumber(refusal?.skipped ?? 0)} addresses ended as unknown since then. ${MORE}`
 
 const MORE = html`<a href="/doctor">Health</a> says why, and what to do.`

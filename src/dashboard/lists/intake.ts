@@ -12,7 +12,7 @@ import type { ApiProblem } from '../api.ts'
 import { DISK_LOW } from '../page/banner.ts'
 import { part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { nonceField, onceAgain } from '../page/once.ts'
+import { nonceField, renewNonce } from '../page/once.ts'
 import { Refusal } from '../page/refusal.ts'
 import { problemWith } from '../page/sent.ts'
 import type { DashboardDeps, Env } from '../parts.ts'
@@ -20,7 +20,7 @@ import { CSRF_FIELD, checkSameSite, checkToken, tokenOfHeader } from '../session
 import { may } from '../session/signed-in.ts'
 import { newListPage, type Refused } from './new.ts'
 import { previewPart } from './preview-part.ts'
-import { lookAt, onceIn, submit } from './submission.ts'
+import { nonceIn, previewList, submit } from './submission.ts'
 
 /** Where lists are sent to. The steps before other forms leave this path alone: its body is a stream. */
 export const INTAKE = '/lists/new'
@@ -36,7 +36,7 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
   async function take(c: Context<Env>, upload: Upload): Promise<Response> {
     if (upload.size === 0) throw new Refusal(400, NOTHING_SENT)
     if (c.req.query('dry_run') === 'true') {
-      const seen = await lookAt(c.get('api'), upload)
+      const seen = await previewList(c.get('api'), upload)
       return part(c, previewPart(random, upload, seen))
     }
     const { job_id } = await submit(c.get('api'), upload)
@@ -59,7 +59,7 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
           await upload?.discard()
         }
       } catch (error) {
-        return refused(c, random, { problem: refusalOf(error), once: upload && onceIn(upload) })
+        return refused(c, random, { problem: refusalOf(error), once: upload && nonceIn(upload) })
       }
     })
 }
@@ -73,7 +73,7 @@ const goTo = (c: Context<Env>, path: string): Response =>
 function refused(c: Context<Env>, random: Random, o: Refused): Response | Promise<Response> {
   if (!isHtmx(c)) return newListPage(c, random, o)
   c.header('HX-Retarget', '#sending')
-  const body = html`${notice('bad', o.problem.message)}${onceAgain(nonceField(random, o))}`
+  const body = html`${notice('bad', o.problem.message)}${renewNonce(nonceField(random, o))}`
   return part(c, body, o.problem.status as ContentfulStatusCode)
 }
 

@@ -16,7 +16,7 @@ import { chartsOf } from './charts.ts'
 import { downloadForm } from './download.ts'
 import { filter } from './filter.ts'
 import { progress } from './progress.ts'
-import { newRows, rows, rowsSaid } from './rows.ts'
+import { newRows, rows, rowsText } from './rows.ts'
 import { readFilter } from './wanted.ts'
 import { isUnderWay, stateBadge, stateSentence, titleOf } from './words.ts'
 
@@ -50,7 +50,7 @@ export async function jobPage(
       ${job.processed_emails === 0 ? NOTHING : downloadForm(job)}
     </div>
     <h2>Rows</h2>
-    ${filter(job.job_id, rowFilter)} ${rowsSaid} ${await rows(c, job.job_id, rowFilter)}`
+    ${filter(job.job_id, rowFilter)} ${rowsText} ${await rows(c, job.job_id, rowFilter)}`
   const status = (refused?.status ?? 200) as ContentfulStatusCode
   return page(c, { title: titleOf(job), body, scripts: ['live.js'], status })
 }

@@ -9,7 +9,7 @@ import { field } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { nonceField, oncePlace } from '../page/once.ts'
+import { nonceField, nonceTarget } from '../page/once.ts'
 import type { Refusal } from '../page/refusal.ts'
 import type { Env } from '../parts.ts'
 import { csrfField } from '../session/csrf.ts'
@@ -60,7 +60,7 @@ const listForm = (c: Context<Env>, random: Random, refused?: Refused): Html => h
     <button class="primary scripted">Look at it</button>
     <noscript><button class="primary">Start</button></noscript>
     <div class="sending" id="sending" role="status"></div>
-    <div id="preview" aria-live="polite">${oncePlace(nonceField(random, refused))}</div>
+    <div id="preview" aria-live="polite">${nonceTarget(nonceField(random, refused))}</div>
   </form>`
 
 const notAllowed = (c: Context<Env>) =>

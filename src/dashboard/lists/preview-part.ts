@@ -6,7 +6,7 @@ import type { Upload } from '../../work/upload/uploads.ts'
 import { select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
-import { nonceField, oncePlace } from '../page/once.ts'
+import { nonceField, nonceTarget } from '../page/once.ts'
 import { preview } from './preview.ts'
 
 /** What is found in a list: a part of the form that holds it, with the button that starts it. */
@@ -14,7 +14,7 @@ export const previewPart = (random: Random, upload: Upload, seen: FileDryRun): H
   <p>This is what is found in it (${formatBytes(upload.size)}).</p>
   ${[reading(seen), figures(upload.fields.get('sandbox') === 'on', seen), preview(seen)]}
   ${start(seen)}
-  ${oncePlace(nonceField(random))}`
+  ${nonceTarget(nonceField(random))}`
 
 /** Each change is looked at anew by the form that it is in. */
 function reading(seen: FileDryRun): Html {

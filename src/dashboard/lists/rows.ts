@@ -18,7 +18,7 @@ export async function newRows(c: Context<Env>, jobId: string, rowFilter: RowFilt
 
 /** Where that is told. */
 const SAID = 'rows-said'
-export const rowsSaid: Html = html`<p id="${SAID}" class="unseen" role="status"></p>`
+export const rowsText: Html = html`<p id="${SAID}" class="unseen" role="status"></p>`
 
 /** A page of rows, with the way to the next one. */
 export async function rows(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Html> {
@@ -51,12 +51,12 @@ async function look(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promi
   const path = `/v1/jobs/${encodeURIComponent(jobId)}/results`
   const items: ResultRow[] = []
   let from: RowFilter = rowFilter
-  for (let looks = 1; ; looks++) {
+  for (let filters = 1; ; filters++) {
     const query = { ...queryFor(from), limit: PAGE_ROWS - items.length }
     const { data } = await c.get('api').ask<ResultPage>(path, { query })
     items.push(...data.items)
     const next = data.next_cursor
-    if (next === null || items.length >= PAGE_ROWS || looks >= LOOKS_MAX) return { items, next }
+    if (next === null || items.length >= PAGE_ROWS || filters >= LOOKS_MAX) return { items, next }
     from = { ...rowFilter, cursor: next }
   }
 }

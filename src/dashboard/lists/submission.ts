@@ -7,17 +7,17 @@ import { type Api, problemOf } from '../api.ts'
 import { readNonce } from '../page/once.ts'
 
 /** Asks what would come of a list. Throws ApiProblem. */
-export const lookAt = (api: Api, upload: Upload): Promise<FileDryRun> =>
+export const previewList = (api: Api, upload: Upload): Promise<FileDryRun> =>
   send<FileDryRun>(api, upload, { dry_run: 'true' })
 
 /** Makes a job of a list; of a form that is sent twice, as by a double click, it is one job. Throws ApiProblem. */
 export function submit(api: Api, upload: Upload): Promise<QueuedFile> {
-  const once = onceIn(upload)
+  const once = nonceIn(upload)
   return send<QueuedFile>(api, upload, {}, once === undefined ? {} : { 'Idempotency-Key': once })
 }
 
 /** What a form with a file was numbered with. */
-export const onceIn = ({ fields }: Upload): string | undefined =>
+export const nonceIn = ({ fields }: Upload): string | undefined =>
   readNonce({ text: name => fields.get(name) ?? '' })
 
 type Fields = Readonly<Record<string, string | undefined>>

@@ -61,14 +61,14 @@ type Room = {
   readonly isFor: (user: SignedIn) => boolean
 }
 
-const everybody = () => true
+const everyUser = () => true
 
 const ROOMS: readonly Room[] = [
-  { path: '/verify', name: 'Verify', isFor: everybody },
-  { path: '/lists', name: 'Lists', isFor: everybody },
-  { path: '/keys', name: 'Keys', isFor: everybody },
-  { path: '/webhooks', name: 'Webhooks', isFor: everybody },
-  { path: '/usage', name: 'Usage', isFor: everybody },
+  { path: '/verify', name: 'Verify', isFor: everyUser },
+  { path: '/lists', name: 'Lists', isFor: everyUser },
+  { path: '/keys', name: 'Keys', isFor: everyUser },
+  { path: '/webhooks', name: 'Webhooks', isFor: everyUser },
+  { path: '/usage', name: 'Usage', isFor: everyUser },
   { path: '/doctor', name: 'Health', isFor: user => user.isOperator },
 ]
 
@@ -79,7 +79,7 @@ const link = (c: Context<Env>, room: Room) =>
   html`<li><a href="${room.path}" ${isHere(c, room) ? html`aria-current="page"` : NOTHING}>${room.name}</a></li>`
 
 /** From a page that is not there, to those beside it. */
-export function wayBack(c: Context<Env>): Html {
+export function backLink(c: Context<Env>): Html {
   const room = ROOMS.find(one => c.req.path !== one.path && isHere(c, one))
   return room === undefined
     ? NOTHING

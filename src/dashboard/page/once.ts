@@ -18,15 +18,15 @@ export function nonceField(
   random: Random,
   before: { readonly once?: string | undefined; readonly problem?: Error | undefined } = {},
 ): Html {
-  const isUnderWay =
+  const isInProgress =
     before.problem instanceof ApiProblem && before.problem.code === 'idempotency_in_progress'
-  const number = (isUnderWay && before.once) || `form_${random.token(LENGTH)}`
+  const number = (isInProgress && before.once) || `form_${random.token(LENGTH)}`
   return html`<input type="hidden" name="${FIELD}" value="${number}" />`
 }
 
 /** The place of that field in a form that stays as it is when htmx sends it, and what gives it another number there. */
-export const oncePlace = (once: Html): Html => html`<div id="once">${once}</div>`
-export const onceAgain = (once: Html): Html =>
+export const nonceTarget = (once: Html): Html => html`<div id="once">${once}</div>`
+export const renewNonce = (once: Html): Html =>
   html`<div hx-swap-oob="innerHTML:#once">${once}</div>`
 
 /** Forms of one key, of one day, are to be told apart. */

@@ -85,7 +85,7 @@ type SignIn = {
 
 function signInPage(c: Context<Env>, { settings }: DashboardDeps, o: SignIn) {
   const body = html`
-    ${o.refusal ? notice('bad', o.refusal) : NOTHING} ${isKept(c, settings.baseUrl) ? NOTHING : notKept()}
+    ${o.refusal ? notice('bad', o.refusal) : NOTHING} ${isStored(c, settings.baseUrl) ? NOTHING : notStored()}
     <form method="post" action="/sign-in">
       <input type="hidden" name="next" value="${o.next}" />
       ${field({
@@ -100,12 +100,12 @@ function signInPage(c: Context<Env>, { settings }: DashboardDeps, o: SignIn) {
 }
 
 /** Browsers keep the cookie of a session where it came by TLS, and on the machine itself. */
-function isKept(c: Context<Env>, baseUrl: string): boolean {
+function isStored(c: Context<Env>, baseUrl: string): boolean {
   const { hostname } = new URL(c.req.url)
   return baseUrl.startsWith('https:') || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-const notKept = (): Html =>
+const notStored = (): Html =>
   notice(
     'warn',
     'This page came without TLS from another machine, so your browser will not keep the session. Open it by https.',

@@ -35,7 +35,7 @@ export const may = (user: SignedIn, scope: Scope): boolean => permits(user.scope
 export function signedIn(deps: DashboardDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const user = await userOf(c, deps)
-    if (user === null) return isFromElsewhere(c) ? comeAgain(c) : toSignIn(c)
+    if (user === null) return isCrossSite(c) ? resumeSession(c) : toSignIn(c)
     c.set('user', user)
     c.set('api', apiFor(c, deps, user))
     return next()
@@ -94,9 +94,9 @@ function toSignIn(c: Context<Env>): Response {
 }
 
 /** A strict cookie does not come along with a link of another site, as in a mail. */
-const isFromElsewhere = (c: Context<Env>) =>
+const isCrossSite = (c: Context<Env>) =>
   c.req.method === 'GET' && c.req.header('Sec-Fetch-Site') === 'cross-site'
 
 /** Asked for by a page of ours, the same page comes with the cookie. */
-const comeAgain = (c: Context<Env>) =>
+const resumeSession = (c: Context<Env>) =>
   c.html(html`<!doctype html><meta http-equiv="refresh" content="0" /><title>ev</title>`)

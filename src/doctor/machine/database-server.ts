@@ -1,6 +1,6 @@
 import { SECOND } from '../../base/clock.ts'
 import { formatDurationInWords } from '../../base/format.ts'
-import type { ConnectionLimit, ServerFacts, ServerLook } from '../../store/postgres/look.ts'
+import type { ConnectionLimit, ServerFacts, ServerInspection } from '../../store/postgres/look.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /**
@@ -8,7 +8,7 @@ import { type Finding, fail, ok, warn } from '../finding.ts'
  * of ours may open.
  */
 export function databaseServerFindings(
-  look: ServerLook,
+  look: ServerInspection,
   place: string,
   connectionsMax: number,
 ): readonly Finding[] {

@@ -15,8 +15,8 @@ export function portFinding(
   const refused = best.filter(is('refused'))
   if (greeted.length + refused.length === 0) return closed(best, port, proxied)
   const count = `${greeted.length} of ${best.length} mail servers`
-  if (refused.length > 0) return unwelcome(`${count} greeted us on port ${port}`, greeted, refused)
-  const others = best.filter(visit => visit.outcome.kind !== 'greeted')
+  if (refused.length > 0) return rejected(`${count} greeted us on port ${port}`, greeted, refused)
+  const others = best.filter(handshake => handshake.outcome.kind !== 'greeted')
   const names = greeted.map(({ host }) => host).join(', ')
   const says = `${count} greeted us on port ${port}: ${names}`
   if (others.length === 0) return ok(says)
@@ -34,8 +34,8 @@ type With<K extends Outcome['kind']> = HandshakeResult & {
 
 const is =
   <K extends Outcome['kind']>(kind: K) =>
-  (visit: HandshakeResult): visit is With<K> =>
-    visit.outcome.kind === kind
+  (handshake: HandshakeResult): handshake is With<K> =>
+    handshake.outcome.kind === kind
 
 /** From the best news to the worst. */
 const ORDER: readonly Outcome['kind'][] = [
@@ -52,7 +52,7 @@ const bestOf = (visits: readonly HandshakeResult[]): HandshakeResult =>
     (a, b) => ORDER.indexOf(a.outcome.kind) - ORDER.indexOf(b.outcome.kind),
   )[0] as HandshakeResult
 
-function unwelcome(
+function rejected(
   says: string,
   greeted: readonly HandshakeResult[],
   refused: readonly With<'refused'>[],

@@ -87,12 +87,12 @@ export function alternativeEgress(
   answer: RecipientOutcome,
   available: () => readonly string[],
 ): string | null {
-  if (!mayDifferElsewhere(answer, turnedAway.length)) return null
+  if (!mayDifferFromOtherEgress(answer, turnedAway.length)) return null
   return available().find(name => !turnedAway.includes(name)) ?? null
 }
 
 /** A demand for TLS that cannot be met is the same for all of us, and a host that two cannot reach is down. */
-function mayDifferElsewhere(answer: RecipientOutcome, tried: number): boolean {
+function mayDifferFromOtherEgress(answer: RecipientOutcome, tried: number): boolean {
   if (answer.kind === 'refused-us') return answer.why !== 'tls'
   const isUnreached = answer.kind === 'silent' && answer.stage === 'connect'
   return isUnreached && (answer.why === 'connect' || answer.why === 'timeout') && tried < 2

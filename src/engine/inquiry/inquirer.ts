@@ -17,7 +17,7 @@ import { fromAcceptance, fromCache, fromFailure, fromProbe } from '../result/con
 import { alternativeEgress } from './again.ts'
 import { type HostAttempts, triesNext } from './exchangers.ts'
 import type { ProbeTask } from './prepare.ts'
-import { type EgressTurn, firstEgressTurn, toProbeTarget } from './turns.ts'
+import { type EgressOrder, firstEgressOrder, toProbeTarget } from './turns.ts'
 
 export type ProbeRunnerDeps = {
   readonly egressPool: EgressPool
@@ -96,7 +96,7 @@ export class ProbeRunner {
         timeoutMs: leftMs,
         dialogue: options.dialogue,
         // Nothing is told after the answer.
-        listener: options.listener && hearsUnless(() => isDone, options.listener),
+        listener: options.listener && notifyUnless(() => isDone, options.listener),
         onProbed: (_, probed) => {
           notified(probed)
           // Only closing is left: it is short, and neither the deadline nor `close` cuts it off.
@@ -200,7 +200,7 @@ export class ProbeRunner {
       options.onProbed(task, probed)
     }
     try {
-      await this.#askInOrder(prober, tasks.map(firstEgressTurn), { ...options, onProbed })
+      await this.#askInOrder(prober, tasks.map(firstEgressOrder), { ...options, onProbed })
     } finally {
       if (!options.single) await cache.set(definite)
     }
@@ -209,20 +209,20 @@ export class ProbeRunner {
   /** Asks the exchangers of one operator and, for whom nobody there speaks with us, those of the next. */
   async #askInOrder(
     prober: EgressProber,
-    turns: readonly EgressTurn[],
+    turns: readonly EgressOrder[],
     options: ProbeOptions<ProbeTask>,
   ): Promise<void> {
     const { signal, drain } = options
     for (const together of Map.groupBy(turns, ({ at }) => at.operator.name).values()) {
-      const [{ at }] = together as [EgressTurn, ...EgressTurn[]]
+      const [{ at }] = together as [EgressOrder, ...EgressOrder[]]
       const byQuestion = new Map(together.map(turn => [toProbeTarget(turn), turn]))
-      const next: EgressTurn[] = []
+      const next: EgressOrder[] = []
       const onProbed = (question: ProbeTask, probed: ProbeResult) => {
-        const turn = byQuestion.get(question) as EgressTurn
+        const turn = byQuestion.get(question) as EgressOrder
         const received = turn.before === null ? probed : after(turn.before, probed)
         const [backup, ...others] = turn.left
         const isDone = signal.aborted || drain.aborted || backup === undefined
-        if (isDone || !triesNext(probed.answer) || this.#asksElsewhere(prober, at, probed)) {
+        if (isDone || !triesNext(probed.answer) || this.#hasOtherEgress(prober, at, probed)) {
           options.onProbed(turn.task, received)
         } else next.push({ task: turn.task, at: backup, left: others, before: received })
       }
@@ -232,7 +232,7 @@ export class ProbeRunner {
   }
 
   /** Another egress may ask these exchangers, which know better than a backup who has a mailbox. */
-  #asksElsewhere(
+  #hasOtherEgress(
     prober: EgressProber,
     { operator }: HostAttempts,
     { answer }: ProbeResult,
@@ -293,7 +293,7 @@ function after(refusal: ProbeResult, probed: ProbeResult): ProbeResult {
   return { ...received, dialogue: probed.dialogue === null ? refusal.dialogue : both }
 }
 
-const hearsUnless = (isDone: () => boolean, { onCall, onLine }: ProbeListener): ProbeListener => ({
+const notifyUnless = (isDone: () => boolean, { onCall, onLine }: ProbeListener): ProbeListener => ({
   onCall: call => void (isDone() || onCall(call)),
   onLine: line => void (isDone() || onLine(line)),
 })

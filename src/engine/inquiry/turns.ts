@@ -3,7 +3,7 @@ import { type HostAttempts, mxHostsFor } from './exchangers.ts'
 import type { ProbeTask } from './prepare.ts'
 
 /** Whom an inquiry is to be asked of now, whom after that, and what was heard before. */
-export type EgressTurn = {
+export type EgressOrder = {
   readonly task: ProbeTask
   readonly at: HostAttempts
   readonly left: readonly HostAttempts[]
@@ -11,13 +11,13 @@ export type EgressTurn = {
 }
 
 /** The first turn of an inquiry. */
-export function firstEgressTurn(task: ProbeTask): EgressTurn {
+export function firstEgressOrder(task: ProbeTask): EgressOrder {
   const [at, ...left] = mxHostsFor(task.exchangers, task.accepted)
   return { task, at, left, before: null }
 }
 
 /** The inquiry as these exchangers are asked it. */
-export function toProbeTarget({ task, at: { operator, route, catchAll } }: EgressTurn): ProbeTask {
+export function toProbeTarget({ task, at: { operator, route, catchAll } }: EgressOrder): ProbeTask {
   if (task.exchangers.length === 1) return task
   const isBackup = operator.name !== task.operator.name
   return { ...task, route, catchAll, isBackup, sharesLimits: true }

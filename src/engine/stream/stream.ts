@@ -178,7 +178,7 @@ class Stream {
     this.#enqueue({ task, since, tries: 0, egress: null, refusedBy: [] })
   }
 
-  #enqueue(waiting: PendingAddress, isAgain = false) {
+  #enqueue(waiting: PendingAddress, isRetry = false) {
     const { operator, route } = waiting.task
     let line = this.#lines.get(operator.name)
     if (line === undefined) {
@@ -188,7 +188,7 @@ class Stream {
     }
     line.add(waiting)
     // What was put off together comes back together: it gathers anew, though nothing else is to come.
-    line.ready = this.#isAllRouted && !isAgain
+    line.ready = this.#isAllRouted && !isRetry
     line.lastAt = this.#options.clock.monotonicNow()
     if (line.ready || line.fillsConnection) this.#dispatch(line)
     if (!line.isEmpty && !line.ready && !line.gathering) this.#gather(line, GATHER_MS)

@@ -3,7 +3,7 @@ import { isoTime } from '../../engine/result/present.ts'
 import type { Verification } from '../../store/account/history.ts'
 import { historyPage } from '../../store/account/history-page.ts'
 import type { Reason, Risk } from '../../verdict/reason.ts'
-import { cursorAt, pageQuery, placeOf } from '../cursor.ts'
+import { cursorAt, pageQuery, positionOf } from '../cursor.ts'
 import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { HISTORY_EXAMPLE, HistoryPage, historyFilters, type SOURCES } from '../schema/account.ts'
@@ -32,7 +32,7 @@ export function historyRoutes(service: Service) {
     const { rows, next } = await historyPage(service.database, {
       accountId: c.get('caller').account.id,
       sandbox: c.get('sandbox'),
-      before: placeOf(cursor),
+      before: positionOf(cursor),
       max: limit,
       ...given({ ...chosen, classes }),
     })

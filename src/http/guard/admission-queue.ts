@@ -30,7 +30,7 @@ export class AdmissionQueue {
   #hasConnected = false
   #startedAt = Number.NEGATIVE_INFINITY
   #running = 0
-  #isTurning = false
+  #isRotating = false
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -66,7 +66,7 @@ export class AdmissionQueue {
   async #wait(c: Context<Env>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiting.add(resolve)
-    if (!this.#isTurning) void this.#turn()
+    if (!this.#isRotating) void this.#turn()
     try {
       await unlessAborted(c, promise)
     } catch (error) {
@@ -77,17 +77,17 @@ export class AdmissionQueue {
   }
 
   async #turn(): Promise<void> {
-    this.#isTurning = true
+    this.#isRotating = true
     while (this.#waiting.size > 0) {
-      const turnedAt = this.#clock.monotonicNow()
+      const rotatedAt = this.#clock.monotonicNow()
       await yieldToEventLoop()
-      this.#start(this.#clock.monotonicNow(), turnedAt)
+      this.#start(this.#clock.monotonicNow(), rotatedAt)
     }
-    this.#isTurning = false
+    this.#isRotating = false
   }
 
-  #start(now: number, turnedAt: number): void {
-    const starts = this.#startsNow(now, now - turnedAt)
+  #start(now: number, rotatedAt: number): void {
+    const starts = this.#startsNow(now, now - rotatedAt)
     this.#hasConnected = false
     let started = 0
     for (const start of this.#waiting) {
@@ -99,12 +99,12 @@ export class AdmissionQueue {
     }
   }
 
-  #startsNow(now: number, turnMs: number): number {
+  #startsNow(now: number, rotationMs: number): number {
     const isDue = now - this.#startedAt >= START_EVERY_MS
     if (this.#hasConnected) return isDue ? 1 : 0
     if (this.#isBusy()) return STARTS_PER_CROWDED_TURN
     if (this.#running < RUNNING_FREE) return RUNNING_FREE - this.#running
-    if (turnMs > TURN_MAX_MS) return isDue ? 1 : 0
+    if (rotationMs > TURN_MAX_MS) return isDue ? 1 : 0
     return STARTS_PER_TURN
   }
 }

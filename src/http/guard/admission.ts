@@ -8,7 +8,7 @@ import { type State, stateOf } from '../state.ts'
 export const VERIFYING_MAX = 1_000
 
 /** What the app refuses of a request, by what Node knows of it; null: nothing. */
-export type CrowdFault = (request: {
+export type OverloadError = (request: {
   readonly method?: string | undefined
   readonly url?: string | undefined
   readonly socket: object
@@ -18,7 +18,7 @@ export type CrowdFault = (request: {
 const VERIFY = /^\/v1\/verify\b/
 
 /** Refuses requests above `VERIFYING_MAX` before the app is asked: most of a crowd is refused, and waits for this. */
-export function crowdFault(service: Service): CrowdFault {
+export function overloadError(service: Service): OverloadError {
   const state = stateOf(service)
   return ({ method, url = '', socket }) =>
     method === 'POST' && VERIFY.test(url) ? faultNow(state, socket) : null

@@ -80,7 +80,7 @@ async function keep(
     idempotency_key: replay.key,
     fingerprint: replay.fingerprint,
     status,
-    answer: secretBox.secretBox(JSON.stringify(kept)),
+    answer: secretBox.encrypt(JSON.stringify(kept)),
     created_at: now,
   }
   if (await saveResponse(trx, row, now - REPLAY_MS)) return

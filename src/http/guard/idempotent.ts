@@ -49,17 +49,17 @@ export async function findStoredResponse(
 ): Promise<Response | null> {
   const fingerprint = fingerprintOf(c, body)
   c.set('replay', { key, fingerprint })
-  const kept = await findKept(c, service, key)
+  const kept = await findStored(c, service, key)
   return kept === null ? null : repeat(c, service, kept, fingerprint)
 }
 
 /** Whether there is an answer under the request's Idempotency-Key, perhaps to another request: it costs nothing to be had again. */
 export async function isAnswered(c: Context<Env>, service: Service): Promise<boolean> {
   const key = c.req.header('Idempotency-Key')
-  return key !== undefined && (await findKept(c, service, key)) !== null
+  return key !== undefined && (await findStored(c, service, key)) !== null
 }
 
-function findKept(c: Context<Env>, { database, clock }: Service, key: string) {
+function findStored(c: Context<Env>, { database, clock }: Service, key: string) {
   const since = clock.now() - REPLAY_MS
   return findResponse(database, { keyId: c.get('caller').key.id, key, since })
 }
@@ -99,5 +99,5 @@ function repeat(
     throw new ApiError('idempotency_mismatch', sentence)
   }
   c.header('Idempotency-Replayed', 'true')
-  return sendStored(c, JSON.parse(service.secretBox.open(kept.answer)), kept.status)
+  return sendStored(c, JSON.parse(service.secretBox.decrypt(kept.answer)), kept.status)
 }

@@ -69,7 +69,7 @@ async function* progress(
     if (text !== sent) yield { event: 'progress', data }
     sent = text
     await nextChange(service, job.id, over)
-    const now = await unlessAway(accountJob(database, job.account_id ?? '', job.id))
+    const now = await unlessDisconnected(accountJob(database, job.account_id ?? '', job.id))
     if (now === undefined) continue
     // One that was deleted was cancelled first.
     last = now ?? { ...last, state: 'cancelled', finished_at: clock.now() }
@@ -77,7 +77,7 @@ async function* progress(
 }
 
 /** A database that cannot be had for a while is no end: whoever listens hears more when it is there again. */
-const unlessAway = <T>(read: Promise<T>): Promise<T | undefined> =>
+const unlessDisconnected = <T>(read: Promise<T>): Promise<T | undefined> =>
   read.catch(error => {
     if (isStorageError(error)) return undefined
     throw error

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { accountJobs } from '../../store/job/account-jobs.ts'
-import { pageOf, pageQuery, placeOf } from '../cursor.ts'
+import { pageOf, pageQuery, positionOf } from '../cursor.ts'
 import { requireKey } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -28,7 +28,7 @@ export function jobListRoutes(service: Service) {
     const { limit, cursor, status } = c.req.valid('query')
     const found = await accountJobs(service.database, {
       accountId: c.get('caller').account.id,
-      after: placeOf(cursor),
+      after: positionOf(cursor),
       max: limit + 1,
       sandbox: c.get('sandbox'),
       ...(status === undefined ? {} : { state: status }),

@@ -19,7 +19,7 @@ export type Wait = {
 }
 
 /** What is to be expected of a job that is not finished. */
-export type Outlook = {
+export type WaitReport = {
   /** How long it will go on, in ms. */
   readonly leftMs: number
   /** Where most rows wait, the most first. */
@@ -34,27 +34,27 @@ const JOBS_MAX = 1_000
 const WAITS_MAX = 5
 
 /** The outlook of jobs, counted at most once in five seconds for each. */
-export type Outlooks = {
+export type WaitReports = {
   /** Null for a job that is finished or simulated. */
-  of(job: Job): Promise<Outlook | null>
+  of(job: Job): Promise<WaitReport | null>
 }
 
-export function createOutlooks(deps: EstimateDeps & { readonly clock: Clock }): Outlooks {
-  const known = new TtlMap<Promise<Outlook>>({ sizeMax: JOBS_MAX, clock: deps.clock })
+export function createWaitReports(deps: EstimateDeps & { readonly clock: Clock }): WaitReports {
+  const known = new TtlMap<Promise<WaitReport>>({ sizeMax: JOBS_MAX, clock: deps.clock })
   return {
     async of(job) {
       if (job.finished_at !== null || job.sandbox === 1) return null
       const counted = known.get(job.id)
       if (counted !== undefined) return counted
-      const outlook = outlookOf(deps, job)
-      known.set(job.id, outlook, RETENTION_MS)
-      outlook.catch(() => known.delete(job.id))
-      return outlook
+      const waitReport = waitReportOf(deps, job)
+      known.set(job.id, waitReport, RETENTION_MS)
+      waitReport.catch(() => known.delete(job.id))
+      return waitReport
     },
   }
 }
 
-async function outlookOf(deps: EstimateDeps, job: Job): Promise<Outlook> {
+async function waitReportOf(deps: EstimateDeps, job: Job): Promise<WaitReport> {
   const { database, clock } = deps
   const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
   const now = clock.now()

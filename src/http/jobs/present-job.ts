@@ -5,13 +5,13 @@ import { type Job, progressOf } from '../../store/job/jobs.ts'
 import { parseJobOptions } from '../../store/job/options.ts'
 import type { Service } from '../service.ts'
 import { simulatedTime, usualMs } from '../verify/estimate.ts'
-import { type Outlook, presentWait, sentenceOf } from './outlook.ts'
+import { presentWait, sentenceOf, type WaitReport } from './outlook.ts'
 
 /**
  * A job as its status tells of it; its results are put into `data` by whoever is asked for them. `outlook`:
  * what is to be expected of it; null where it is finished, or one of many.
  */
-export function presentStatus(service: Service, job: Job, outlook: Outlook | null = null) {
+export function presentStatus(service: Service, job: Job, waitReport: WaitReport | null = null) {
   return {
     success: true as const,
     job_id: job.id,
@@ -19,7 +19,8 @@ export function presentStatus(service: Service, job: Job, outlook: Outlook | nul
     progress: progressOf(job),
     total_emails: job.total,
     processed_emails: job.done,
-    estimated_time: outlook === null ? timeLeft(service, job) : formatEstimate(outlook.leftMs),
+    estimated_time:
+      waitReport === null ? timeLeft(service, job) : formatEstimate(waitReport.leftMs),
     created_at: isoTime(job.created_at),
     started_at: job.started_at === null ? null : isoTime(job.started_at),
     error:
@@ -33,15 +34,15 @@ export function presentStatus(service: Service, job: Job, outlook: Outlook | nul
 }
 
 /** The same, with what jobs have beside. */
-export function presentJob(service: Service, job: Job, outlook: Outlook | null = null) {
-  const { data, ...status } = presentStatus(service, job, outlook)
+export function presentJob(service: Service, job: Job, waitReport: WaitReport | null = null) {
+  const { data, ...status } = presentStatus(service, job, waitReport)
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
-  const detail = reasonToWait(service, job, outlook)
+  const detail = reasonToWait(service, job, waitReport)
   return {
     ...status,
     ...(detail === null ? {} : { status_detail: detail }),
-    ...(outlook?.waits.length ? { waiting_for: outlook.waits.map(presentWait) } : {}),
+    ...(waitReport?.waits.length ? { waiting_for: waitReport.waits.map(presentWait) } : {}),
     type: typeOf(job),
     name: job.name,
     data: { ...data, classes: classesOf(job), download_url },
@@ -52,10 +53,10 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
 function reasonToWait(
   { engine }: Service,
   { state, sandbox }: Job,
-  outlook: Outlook | null,
+  waitReport: WaitReport | null,
 ): string | null {
   if (state !== 'processing' || sandbox === 1) return null
-  const [first] = outlook?.waits ?? []
+  const [first] = waitReport?.waits ?? []
   return engine.resolverCheck?.failure?.detail ?? (first ? sentenceOf(first) : null)
 }
 

@@ -51,14 +51,14 @@ export function statusRoutes(service: Service) {
     .openapi(status, async c => {
       const now = await jobNow(c, service, c.req.valid('param').id, c.req.valid('query'))
       const isShown = now.state === 'completed' || isTrue(c.req.valid('query').partial)
-      const outlook = await stateOf(service).outlooks.of(now)
-      const body = presentStatus(service, now, outlook)
+      const waitReport = await stateOf(service).waitReports.of(now)
+      const body = presentStatus(service, now, waitReport)
       return withResults(c, service, body, isShown ? now : null) as never
     })
     .openapi(job, async c => {
       const query = c.req.valid('query')
       const now = await jobNow(c, service, c.req.valid('param').id, query)
-      const body = presentJob(service, now, await stateOf(service).outlooks.of(now))
+      const body = presentJob(service, now, await stateOf(service).waitReports.of(now))
       if (query.include === undefined) return c.json(body, 200)
       const isShown = now.state === 'completed' || isTrue(query.partial)
       return withResults(c, service, body, isShown ? now : null) as never

@@ -109,12 +109,12 @@ function listenTo(server: Server | TlsServer, deps: ListenerDeps): void {
   const logDrops = (connections: number) =>
     log.warn('connections were turned away', { connections, open: limits.connectionsMax })
   const opened = 'setSecureContext' in server ? 'secureConnection' : 'connection'
-  const tellSurplus = throttled(deps.clock, DROP_LOG_INTERVAL_MS, logDrops)
-  server.on('drop', tellSurplus)
+  const rejectSurplus = throttled(deps.clock, DROP_LOG_INTERVAL_MS, logDrops)
+  server.on('drop', rejectSurplus)
   server.on(opened, (socket: Socket) => {
     traffic.track(socket)
     if (!traffic.isSurplus(socket)) return
-    tellSurplus()
+    rejectSurplus()
     socket.setTimeout(limits.refusedMs)
   })
 }

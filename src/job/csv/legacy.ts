@@ -10,9 +10,9 @@ export function legacyEncoding(lines: readonly Uint8Array[]): string {
   if (SIGNS_OF_1252.test(new TextDecoder('windows-1252').decode(sample))) return 'windows-1252'
   const detected = detect(sample).toLowerCase()
   const guess = WIDER[detected] ?? detected
-  const misfitsOf = (encoding: string) => misfits(new TextDecoder(encoding).decode(sample))
-  const count = misfitsOf(guess) + (guess === 'windows-1252' ? foreignTo1252(sample) : 0)
-  return MAC.find(encoding => misfitsOf(encoding) * 2 < count) ?? guess
+  const mismatchesOf = (encoding: string) => mismatches(new TextDecoder(encoding).decode(sample))
+  const count = mismatchesOf(guess) + (guess === 'windows-1252' ? foreignTo1252(sample) : 0)
+  return MAC.find(encoding => mismatchesOf(encoding) * 2 < count) ?? guess
 }
 
 /** A few hundred words settle it. */
@@ -29,7 +29,7 @@ const MAC = ['macintosh', 'x-mac-cyrillic']
  * What text seldom has, but text that was read wrongly often does: control characters, signs and large letters within
  * words, letters of two scripts side by side.
  */
-const misfits = (text: string): number => text.match(MISFIT)?.length ?? 0
+const mismatches = (text: string): number => text.match(MISFIT)?.length ?? 0
 
 const MISFIT = new RegExp(
   [

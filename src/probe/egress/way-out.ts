@@ -37,11 +37,11 @@ export class OutboundReachability {
   #closedSince: number | null = null
   /** It was closed when it was tried again too, or nobody could tell. */
   #isConfirmed = false
-  readonly #failedVisits = new Set<DialGroup>()
+  readonly #failedDials = new Set<DialGroup>()
   readonly #failedSets = new Set<string>()
   /** Ends each dial under way, as long as none has opened. */
   readonly #dials = new Set<() => void>()
-  #knocking: AbortController | null = null
+  #probing: AbortController | null = null
 
   readonly #onReopened: () => void
 
@@ -70,7 +70,7 @@ export class OutboundReachability {
    */
   get uncertainForMs(): number | null {
     if (this.#isConfirmed) return null
-    if (this.#knocking !== null) return KNOCKING_MS
+    if (this.#probing !== null) return KNOCKING_MS
     const closedForMs = (this.#closedUntil ?? 0) - this.#deps.clock.monotonicNow()
     return closedForMs > 0 ? closedForMs : null
   }
@@ -79,26 +79,26 @@ export class OutboundReachability {
    * A dial begins; the returned function takes how it ended. An answer in its place where the way is closed; when it
    * closes meanwhile, `giveUp` is called.
    */
-  dial(visit: DialGroup, giveUp: () => void): ((end: DialResult) => void) | RecipientOutcome {
+  dial(dialGroup: DialGroup, giveUp: () => void): ((end: DialResult) => void) | RecipientOutcome {
     const { clock } = this.#deps
     if (this.#openUntil > clock.monotonicNow()) return end => end === 'opened' && this.#opened()
     const closed = this.blockedOutcome
     if (closed !== null) return closed
     if (this.#closedUntil !== null) this.#retryNow()
     this.#dials.add(giveUp)
-    const cancel = clock.after(NO_RESPONSE_MS, () => this.#failed(visit))
+    const cancel = clock.after(NO_RESPONSE_MS, () => this.#failed(dialGroup))
     return end => {
       cancel()
       this.#dials.delete(giveUp)
       if (end === 'opened') this.#opened()
-      if (end === 'failed') this.#failed(visit)
+      if (end === 'failed') this.#failed(dialGroup)
     }
   }
 
   /** Gives up a question that only serves dials to come. */
   cancelProbe(): void {
-    this.#knocking?.abort()
-    this.#knocking = null
+    this.#probing?.abort()
+    this.#probing = null
   }
 
   /** One dial is let through, and the well-known exchangers are tried beside it: one that opens is enough. */
@@ -110,7 +110,7 @@ export class OutboundReachability {
   #opened() {
     const { clock, log, smtpPort, egress } = this.#deps
     this.#openUntil = clock.monotonicNow() + OPEN_MS
-    this.#failedVisits.clear()
+    this.#failedDials.clear()
     this.#failedSets.clear()
     this.#isConfirmed = false
     this.cancelProbe()
@@ -121,22 +121,22 @@ export class OutboundReachability {
     log.info(`Mail servers can be reached again on port ${smtpPort}.`, { egress: egress.name })
   }
 
-  #failed(visit: DialGroup) {
+  #failed(dialGroup: DialGroup) {
     if (this.#openUntil > this.#deps.clock.monotonicNow() || this.#closedUntil !== null) return
-    if (this.#failedVisits.size < SUSPICIOUS_AFTER) this.#failedVisits.add(visit)
-    if (this.#failedSets.size < CERTAIN_AFTER) this.#failedSets.add(visit.set)
-    if (this.#failedVisits.size >= SUSPICIOUS_AFTER) void this.#portProbe()
+    if (this.#failedDials.size < SUSPICIOUS_AFTER) this.#failedDials.add(dialGroup)
+    if (this.#failedSets.size < CERTAIN_AFTER) this.#failedSets.add(dialGroup.set)
+    if (this.#failedDials.size >= SUSPICIOUS_AFTER) void this.#portProbe()
   }
 
   async #portProbe(): Promise<void> {
-    if (this.#knocking !== null) return
-    const knocking = new AbortController()
-    this.#knocking = knocking
-    const opens = await probePort(this.#deps, knocking.signal)
+    if (this.#probing !== null) return
+    const probing = new AbortController()
+    this.#probing = probing
+    const opens = await probePort(this.#deps, probing.signal)
     // Nothing is known: those who dial just now are given the time to open.
-    if (opens === null) await sleep(this.#deps.clock, NO_RESPONSE_MS, knocking.signal)
-    if (this.#knocking !== knocking) return
-    this.#knocking = null
+    if (opens === null) await sleep(this.#deps.clock, NO_RESPONSE_MS, probing.signal)
+    if (this.#probing !== probing) return
+    this.#probing = null
     const isCertain = this.#failedSets.size >= CERTAIN_AFTER || this.#closedUntil !== null
     if (opens === true) this.#opened()
     else if (opens === false || isCertain) this.#close()

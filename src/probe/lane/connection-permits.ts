@@ -14,7 +14,7 @@ export type ConnectionPermitsOptions = {
   readonly isUrgent: boolean
   readonly timeoutMs: number
   /** What has to wait long for an address is handed back. */
-  readonly mayReturn: boolean
+  readonly isReturnable: boolean
   readonly signal: AbortSignal
 }
 
@@ -40,9 +40,9 @@ export class ConnectionPermits {
 
   /** Waits for the right to dial one of its addresses. */
   async address(ip: string): Promise<AddressStart> {
-    const { deps, operator, key, single, isUrgent, timeoutMs, mayReturn, signal } = this.#options
+    const { deps, operator, key, single, isUrgent, timeoutMs, isReturnable, signal } = this.#options
     const limits = deps.destinationLimits
-    const request = { key, single, signal, timeoutMs, mayReturn }
+    const request = { key, single, signal, timeoutMs, isReturnable }
     const start: AddressStart = limits?.includes(operator)
       ? await limits.start(operator, ip, request)
       : UNLIMITED

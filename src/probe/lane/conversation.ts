@@ -54,7 +54,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#catchAllProbe = new CatchAllProbe(group, opened.session, {
       inBatch: to => this.#rcpt(to),
       here: (to, isLast) => this.#askHere(to, isLast),
-      alone: (to, isLast) => this.#askAlone(to, isLast),
+      isAlone: (to, isLast) => this.#probeSingly(to, isLast),
       noteFull: taken => this.#narrow(taken),
     })
     this.#refusals = new BlockLimit(group.options.rateController)
@@ -66,8 +66,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     while (!this.#over && this.#session.usable && this.#hasRoom()) {
       await this.#transaction(nextBatch(this.#group.pending, this.#batchMax()))
     }
-    const isWhole = this.#hasQuit || this.#session.usable
-    this.#wentWell = this.#lost === null && !this.#refused && isWhole
+    const isComplete = this.#hasQuit || this.#session.usable
+    this.#wentWell = this.#lost === null && !this.#refused && isComplete
     return this.#lost
   }
 
@@ -268,7 +268,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     hosts.demandsTls(this.#opened.host)
     if (this.#hasQuit) {
       this.#group.noteTlsDemand(demand, this.facts)
-      return this.#askAgain()
+      return this.#retry()
     }
     const failure = await startTls(this.#session, deps, this.#opened.host, signal)
     // RFC 3207 §4.2: with TLS all begins anew; without it the transaction stands as it was.
@@ -284,7 +284,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** The questions without an answer are asked in a new connection, in a way that is known now. */
-  #askAgain(): true {
+  #retry(): true {
     this.#isRetried = true
     this.#over = true
     return true
@@ -308,13 +308,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   #dropReply(): true {
     this.#group.stopPipelining(this.#opened.host)
-    return this.#askAgain()
+    return this.#retry()
   }
 
   /** 421 says that the server closes, whichever command it answers. */
   #handleClosing(question: Q, answer: RecipientOutcome) {
     this.#countRefusal(answer)
-    if (this.#isAgainstAll(question, answer)) this.#abandon(answer)
+    if (this.#isBlockedForAll(question, answer)) this.#abandon(answer)
     else this.#settle(question, answer)
   }
 
@@ -325,7 +325,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     random: PipelinedReply | null,
   ) {
     const accepted: [Q, RecipientOutcome][] = []
-    let against: RecipientOutcome | null = null
+    let blocking: RecipientOutcome | null = null
     let deferred: Q | null = null
     for (const [index, question] of batch.entries()) {
       const outcome = replies[index] as Reply | ConnectionFailure
@@ -338,20 +338,20 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#isFull(index)) continue
-      if (this.#isAgainstAll(question, answer)) against = answer
+      if (this.#isBlockedForAll(question, answer)) blocking = answer
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = question
       if (answer.kind === 'accepted') accepted.push([question, answer])
       else this.#settle(question, answer)
     }
-    const mayIntroduce = random === null && accepted.length === 0 && against === null
+    const mayIntroduce = random === null && accepted.length === 0 && blocking === null
     const test = {
       inTransaction: batch.length,
       isLast: this.#group.pending.size === accepted.length,
     }
     if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
-    const isLeaving = against !== null || this.#group.isRefused(batch)
+    const isLeaving = blocking !== null || this.#group.isRefused(batch)
     await this.#settleAccepted(accepted, { ...test, early: random, isLeaving })
-    if (against !== null) this.#abandon(against)
+    if (blocking !== null) this.#abandon(blocking)
     this.#over ||= this.#group.options.rateController.isRefused
     this.#group.settleRefused()
   }
@@ -395,7 +395,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** Counts what an answer says of us. True when it holds for everybody here, not for one recipient. */
-  #isAgainstAll(question: Q, answer: RecipientOutcome): boolean {
+  #isBlockedForAll(question: Q, answer: RecipientOutcome): boolean {
     this.#countUnknown(answer)
     if (answer.kind === 'refused-us') {
       this.#refused = true
@@ -408,7 +408,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const [first] = accepted
     if (first === undefined) return
     const notified = await this.#catchAllProbe.catchAllOf(first[0], test)
-    if (notified === 'over') return void this.#askAgain()
+    if (notified === 'over') return void this.#retry()
     const facts = { ...this.facts, catchAll: notified.known }
     for (const [question, answer] of accepted) {
       this.#group.resolve(question, answer, facts, notified.inStep)
@@ -429,7 +429,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** The same in a transaction of its own. */
-  async #askAlone(to: string, isLast: boolean): Promise<Reply | ConnectionFailure | 'over'> {
+  async #probeSingly(to: string, isLast: boolean): Promise<Reply | ConnectionFailure | 'over'> {
     if (this.#hasQuit) return 'over'
     // Without PIPELINING the session itself waits for each reply.
     void this.#session.rset()

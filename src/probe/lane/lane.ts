@@ -64,7 +64,7 @@ export type MxGroupProbeOptions<Q extends ProbeTarget> = ProbeOptions<Q> & {
   readonly learned: Promise<void> | null
   readonly hosts: HostHealth
   readonly domains: DomainBlocks
-  readonly wayOut: OutboundReachability
+  readonly reachability: OutboundReachability
   /** Called with the end of each connection, which may come after the last answer. */
   readonly onDrain: (closed: Promise<void>) => void
 }
@@ -108,7 +108,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
    * until it is over the connection keeps its place in the pace.
    */
   async run(): Promise<void> {
-    const { hosts, wayOut, signal, drain, single } = this.#options
+    const { hosts, reachability, signal, drain, single } = this.#options
     const stop = signal === drain ? signal : AbortSignal.any([signal, drain])
     const permits = this.#permits(stop)
     let fruitless = 0
@@ -116,7 +116,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (stop.aborted) return this.#settleUnasked(DEADLINE_EXCEEDED)
       this.settleRefused()
       if (this.#pending.size === 0) return
-      const down = wayOut.blockedOutcome ?? hosts.cachedFailure(this.#plan.key)
+      const down = reachability.blockedOutcome ?? hosts.cachedFailure(this.#plan.key)
       if (down !== null) return this.#settleUnasked(down)
       const start = await permits.operator()
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
@@ -128,7 +128,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (this.#pending.size < before) fruitless = 0
       if (this.#pending.size < before || lost === WITHOUT_TLS) continue
       if (isRetried && !signal.aborted) continue
-      if (wayOut.blockedOutcome !== null) continue
+      if (reachability.blockedOutcome !== null) continue
       if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
       if (++fruitless >= (single ? 1 : FRUITLESS_MAX))
         this.resolveRemaining(lost ?? NO_RESULT, facts)
@@ -155,13 +155,13 @@ export class MxGroupProbe<Q extends ProbeTarget> {
         isUrgent: urgent,
         timeoutMs,
       },
-      ...{ mayReturn: onTurnLater !== undefined, signal: stop },
+      ...{ isReturnable: onTurnLater !== undefined, signal: stop },
     })
   }
 
   /** One connection, from dialling until its answers are told. */
   async #visit(permit: ConnectionPermit, permits: ConnectionPermits): Promise<HostVisit> {
-    const { deps, hosts, wayOut, signal, dialogue, listener = null, onDrain } = this.#options
+    const { deps, hosts, reachability, signal, dialogue, listener = null, onDrain } = this.#options
     if (this.#tlsDemand === null) this.#dialogue = new Dialogue(dialogue, listener)
     const received = this.#dialogue.asListener
     const opened = await openSession(deps, this.#plan.route, {
@@ -169,7 +169,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       onCall: received && (call => received.onCall(call)),
       onLine: received && (line => received.onLine(line)),
       startTls: host => hosts.requiresTls(host, deps.startTls),
-      wayOut,
+      reachability,
       visit: { set: this.#plan.key },
       single: this.#options.single,
       sharesLimits: this.#plan.questions.every(({ sharesLimits = false }) => sharesLimits),
@@ -228,20 +228,20 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   /** No address may be dialled now: whoever is left is asked later, or told of the pause. */
   #keepOpen(keptOpen: HeldConnection): null {
     const { signal, drain, onTurnLater } = this.#options
-    if ('turnInMs' in keptOpen && onTurnLater !== undefined) {
+    if ('retryInMs' in keptOpen && onTurnLater !== undefined) {
       const pending = this.#pending
       this.#pending = new Set()
-      for (const question of pending) onTurnLater(question, keptOpen.turnInMs)
+      for (const question of pending) onTurnLater(question, keptOpen.retryInMs)
     } else if ('refusal' in keptOpen) this.#settleUnasked(keptOpen.refusal)
     else {
-      const waitMs = 'waitMs' in keptOpen ? keptOpen.waitMs : keptOpen.turnInMs
+      const waitMs = 'waitMs' in keptOpen ? keptOpen.waitMs : keptOpen.retryInMs
       this.#settleUnasked(withheld(waitMs, signal.aborted || drain.aborted))
     }
     return null
   }
 
   #notOpened({ answer, cutShort, ...where }: OpenFailure): RecipientOutcome | null {
-    const { hosts, wayOut, rateController, deps } = this.#options
+    const { hosts, reachability, rateController, deps } = this.#options
     const demand = this.#tlsDemand
     if (demand !== null && (answer.stage === 'starttls' || answer.stage === 'ehlo')) {
       // TLS cannot be put on: what the server said without it is the answer.
@@ -254,7 +254,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       // A name without an address, or with a forbidden one, does not change by asking again at once.
       const final = answer.why === 'no-address' || answer.why === 'not-public'
       // No fault of these exchangers: who is left is told so in `walk`.
-      if (!final && wayOut.blockedOutcome !== null) return answer
+      if (!final && reachability.blockedOutcome !== null) return answer
       if (final || this.#options.single || this.#options.signal.aborted) {
         if (!cutShort) hosts.failed(this.#plan.key, answer)
         this.resolveRemaining(answer, where)

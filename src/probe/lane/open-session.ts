@@ -55,7 +55,7 @@ export type OpenOptions = {
   readonly onLine: ((line: string) => void) | null
   /** True where this host is known to demand TLS. */
   readonly startTls: (host: string) => boolean
-  readonly wayOut: OutboundReachability
+  readonly reachability: OutboundReachability
   readonly visit: DialGroup
   /** True: the exchangers of another operator may be dialled too, so half of the limits hold here. */
   readonly sharesLimits?: boolean
@@ -123,7 +123,7 @@ class Attempt {
   }
 
   get exhausted(): boolean {
-    if (this.#options.wayOut.blockedOutcome !== null) return true
+    if (this.#options.reachability.blockedOutcome !== null) return true
     const share = this.#options.sharesLimits ? 2 : 1
     return (
       this.#addresses >= Math.floor(ADDRESSES_MAX / share) || this.#sessions >= SESSIONS_MAX / share
@@ -229,10 +229,10 @@ class Attempt {
 
   async #dial(host: string, ip: string): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#deps
-    const { signal, wayOut, visit, single = false, sharesLimits = false } = this.#options
+    const { signal, reachability, visit, single = false, sharesLimits = false } = this.#options
     const limit = new AbortController()
     const giveUp = () => limit.abort()
-    const ended = wayOut.dial(visit, giveUp)
+    const ended = reachability.dial(visit, giveUp)
     if (typeof ended !== 'function') {
       this.note(ended, host, ip, false)
       return null
@@ -252,7 +252,8 @@ class Attempt {
       const cause = limit.signal.reason === late ? late : error
       const answer = noResponse('connect', 'connect', errorMessage(cause))
       // It is no fault of theirs where nobody can be reached.
-      if (!signal.aborted && wayOut.blockedOutcome === null) this.#options.hosts.failed(ip, answer)
+      if (!signal.aborted && reachability.blockedOutcome === null)
+        this.#options.hosts.failed(ip, answer)
       this.note(answer, host, ip)
       return null
     } finally {

@@ -33,7 +33,7 @@ export type ProbeRandom = {
   /** In the transaction at hand. */
   readonly here: Probe
   /** In a transaction of its own. */
-  readonly alone: Probe
+  readonly isAlone: Probe
   /** Notes that a transaction takes no more than `taken` recipients. */
   readonly noteFull: (taken: number) => void
 }
@@ -142,7 +142,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
       if (!isTooMany(outcomeFor('rcpt', reply))) return reply
       this.#ask.noteFull(inTransaction)
     }
-    return this.#ask.alone(to, isLast)
+    return this.#ask.isAlone(to, isLast)
   }
 
   #nameAt(question: Q): string {

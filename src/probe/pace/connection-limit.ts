@@ -13,11 +13,11 @@ export type LimitRequest = {
   /** How long a pause may be waited out, in ms. */
   readonly timeoutMs: number
   /** Whether the request can be made again when its turn comes; else it waits until `signal` aborts. */
-  readonly mayReturn: boolean
+  readonly isReturnable: boolean
 }
 
-/** `turnInMs`: others come first; the request is to be made again after this time. */
-export type LimitStart = AcquireResult | { readonly turnInMs: number }
+/** `retryInMs`: others come first; the request is to be made again after this time. */
+export type LimitStart = AcquireResult | { readonly retryInMs: number }
 
 export type LimitOptions = {
   readonly clock: Clock
@@ -53,7 +53,7 @@ export class ConnectionLimit {
   /** The users that count, until the state is shared. */
   readonly #users = new Set<string>()
   /** When the next request that has no turn gets one, monotonic ms. */
-  #nextTurnAt = Number.NEGATIVE_INFINITY
+  #nextSlotAt = Number.NEGATIVE_INFINITY
   /** The turns of requests that have no permit yet. */
   readonly #turns = new Map<string, number>()
   #waiting = 0
@@ -68,10 +68,10 @@ export class ConnectionLimit {
   /** `user` is who wants the connection: an operator, or an address of the network. */
   async start(user: string, request: LimitRequest): Promise<LimitStart> {
     this.#see(user)
-    if (!request.mayReturn) return this.#acquire(user, request)
+    if (!request.isReturnable) return this.#acquire(user, request)
     const { key } = request
     const hasRoom = this.#waiting < this.#options.row.sessionsMax * RESERVED_SLOTS_PER_SESSION
-    const isSoon = this.#turnInMs(key) <= RESERVED_SLOT_MAX_MS && hasRoom
+    const isSoon = this.#retryInMs(key) <= RESERVED_SLOT_MAX_MS && hasRoom
     this.#waiting++
     const start = await this.#acquire(user, request, isSoon ? RESERVED_SLOT_MAX_MS : 0).finally(
       () => {
@@ -80,7 +80,7 @@ export class ConnectionLimit {
     )
     const isOthers = 'waitMs' in start && !start.paused && !request.signal.aborted
     if (isSoon || !isOthers) this.#turns.delete(key)
-    return isOthers ? { turnInMs: Math.max(start.waitMs, this.#turnInMs(key)) } : start
+    return isOthers ? { retryInMs: Math.max(start.waitMs, this.#retryInMs(key)) } : start
   }
 
   /** How long until a connection may be opened, as far as this process knows. */
@@ -110,13 +110,13 @@ export class ConnectionLimit {
   }
 
   /** In how long it is this request's turn, by the rate and by how long connections are held. */
-  #turnInMs(key: string): number {
+  #retryInMs(key: string): number {
     const { clock, row } = this.#options
     const now = clock.monotonicNow()
     const known = this.#turns.get(key)
     if (known !== undefined) return Math.max(0, known - now)
-    const at = Math.max(now, this.#nextTurnAt)
-    this.#nextTurnAt =
+    const at = Math.max(now, this.#nextSlotAt)
+    this.#nextSlotAt =
       at + Math.max(SECOND / row.sessionsPerSecond, this.#reservedMs / row.sessionsMax)
     if (this.#turns.size >= TURNS_MAX) this.#turns.clear()
     this.#turns.set(key, at)

@@ -15,8 +15,8 @@ export class FairWaitQueue {
 
   /** A single question goes first, as somebody waits for it; but no list waits for ever. */
   isOthers(single: boolean): boolean {
-    const isListsTurn = this.#lists > 0 && this.#singlesInARow >= SINGLES_IN_A_ROW_MAX
-    return single ? isListsTurn : this.#singles > 0 && !isListsTurn
+    const isBatchTurn = this.#lists > 0 && this.#singlesInARow >= SINGLES_IN_A_ROW_MAX
+    return single ? isBatchTurn : this.#singles > 0 && !isBatchTurn
   }
 
   began(single: boolean): void {

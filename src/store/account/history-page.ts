@@ -7,13 +7,13 @@ import type { JobType, Schema } from '../schema.ts'
 import type { Verification } from './history.ts'
 
 /** A row of the history, by what it is in order of. */
-export type HistoryPlace = { readonly createdAt: number; readonly id: string }
+export type HistoryPosition = { readonly createdAt: number; readonly id: string }
 
 export type HistoryQuery = {
   readonly accountId: string
   readonly sandbox: boolean
   /** Behind which place the page begins; null: with the newest. */
-  readonly before: HistoryPlace | null
+  readonly before: HistoryPosition | null
   readonly max: number
   /** One address, in any case. */
   readonly email?: string
@@ -32,7 +32,7 @@ export type HistoryQuery = {
 export type HistoryPage = {
   readonly rows: readonly Verification[]
   /** The place behind which to look on; null: these are the last. */
-  readonly next: HistoryPlace | null
+  readonly next: HistoryPosition | null
 }
 
 /**
@@ -41,8 +41,8 @@ export type HistoryPage = {
  */
 export async function historyPage(database: Database, o: HistoryQuery): Promise<HistoryPage> {
   let before = startOf(o)
-  if (!isChosen(o)) {
-    return wholePage(await rowsBetween(database, { ...o, max: o.max + 1 }, { before }), o.max)
+  if (!matchesFilter(o)) {
+    return fullPage(await rowsBetween(database, { ...o, max: o.max + 1 }, { before }), o.max)
   }
   const rows: Verification[] = []
   let left = o.scannedMax ?? SCANNED_MAX
@@ -50,41 +50,44 @@ export async function historyPage(database: Database, o: HistoryQuery): Promise<
   while (left > 0 && rows.length <= o.max) {
     const part = { ...o, max: o.max + 1 - rows.length }
     const chunk = { before, size: Math.min(left, nextChunk(database)) }
-    const { found, end } = await inChunk(database, () => lookThrough(database, part, chunk))
+    const { found, end } = await inChunk(database, () => scan(database, part, chunk))
     rows.push(...found.filter(row => holds(row, o)))
     left -= chunk.size
     const last = found.length < part.max ? null : found.at(-1)
     before = last ? placeOf(last) : end
     if (before === null) break
   }
-  return rows.length > o.max ? wholePage(rows, o.max) : { rows, next: before }
+  return rows.length > o.max ? fullPage(rows, o.max) : { rows, next: before }
 }
 
-const isChosen = ({ email, search, reason, source, classes }: HistoryQuery) =>
+const matchesFilter = ({ email, search, reason, source, classes }: HistoryQuery) =>
   [email, search, reason, source, classes].some(one => one !== undefined)
 
 /** The time is told as a place: of two ends SQLite would go by one, and look for the other row by row. */
-function startOf({ before, until }: HistoryQuery): HistoryPlace | null {
+function startOf({ before, until }: HistoryQuery): HistoryPosition | null {
   if (until === undefined || (before !== null && before.createdAt < until)) return before
   return { createdAt: until, id: '' }
 }
 
 /** Of rows that were read with one more than `max`, if there are so many. */
-function wholePage(read: readonly Verification[], max: number): HistoryPage {
+function fullPage(read: readonly Verification[], max: number): HistoryPage {
   const rows = read.slice(0, max)
   const last = rows.at(-1)
   return { rows, next: read.length > max && last !== undefined ? placeOf(last) : null }
 }
 
-const placeOf = ({ created_at, id }: Verification): HistoryPlace => ({ createdAt: created_at, id })
+const placeOf = ({ created_at, id }: Verification): HistoryPosition => ({
+  createdAt: created_at,
+  id,
+})
 
 /** What is chosen of the next `size` rows, and where these end; null: there are no more. */
-async function lookThrough(
+async function scan(
   database: Database,
   o: HistoryQuery,
-  { before, size }: { before: HistoryPlace | null; size: number },
+  { before, size }: { before: HistoryPosition | null; size: number },
 ) {
-  const { rows } = await sql<HistoryPlace>`
+  const { rows } = await sql<HistoryPosition>`
     select created_at as "createdAt", id from verification
     where ${within(o, { before })} order by created_at desc, id desc limit 1 offset ${size - 1}
   `.execute(database.reader)
@@ -92,7 +95,7 @@ async function lookThrough(
   return { found: await rowsBetween(database, o, { before, end }), end }
 }
 
-type Between = { readonly before: HistoryPlace | null; readonly end?: HistoryPlace | null }
+type Between = { readonly before: HistoryPosition | null; readonly end?: HistoryPosition | null }
 
 async function rowsBetween(
   { reader }: Database,

@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from 'kysely'
-import { isSameHash, type Secret } from '../../account/key.ts'
+import { hashEquals, type Secret } from '../../account/key.ts'
 import { permits, type Scope } from '../../account/scope.ts'
 import type { Database } from '../database.ts'
 import type { Schema } from '../schema.ts'
@@ -73,7 +73,7 @@ export async function findKeyByHash({ reader }: Database, hash: string): Promise
     .where('newest.expires_at', 'is', null)
     .where('api_key.revoked_at', 'is', null)
     .executeTakeFirst()
-  if (row === undefined || !isSameHash(row.hash, hash)) return null
+  if (row === undefined || !hashEquals(row.hash, hash)) return null
   const account = await accountIn(reader, row.account_id)
   return account && { key: toKey(row), account, secretExpiresAt: row.graceEnd }
 }

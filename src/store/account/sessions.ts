@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from 'kysely'
-import { isSameHash } from '../../account/key.ts'
+import { hashEquals } from '../../account/key.ts'
 import { SESSION_IDLE_MS, SESSION_MAX_MS, SESSIONS_MAX } from '../../account/session.ts'
 import type { Database } from '../database.ts'
 import type { Schema } from '../schema.ts'
@@ -73,7 +73,7 @@ export async function findSession(
   now: number,
 ): Promise<FoundSession | null> {
   const row = await liveSessions(database.reader, now).where('hash', '=', hash).executeTakeFirst()
-  if (row === undefined || !isSameHash(row.hash, hash)) return null
+  if (row === undefined || !hashEquals(row.hash, hash)) return null
   const found = await findKeyById(database, row.key_id)
   if (found === null) return null
   const { key, account } = found

@@ -48,7 +48,7 @@ export async function copyDatabase(
   to: Database,
   onProgress: (progress: CopyProgress) => void = () => {},
 ): Promise<Copied> {
-  if (from.dialect !== 'sqlite' || to.dialect !== 'postgres') throw wrongWay()
+  if (from.dialect !== 'sqlite' || to.dialect !== 'postgres') throw wrongDirection()
   return write(from, async source => {
     // Before the other transaction begins: a server ends those that stand still for ten seconds.
     const held = await lockedBy(source)
@@ -58,7 +58,7 @@ export async function copyDatabase(
       for (const table of COPIED) {
         await copyTable({ source, target, table, all: held.rows[table], onProgress })
       }
-      const probingItems = await askAgain(target)
+      const probingItems = await retry(target)
       await releaseOrphanedReservations(target)
       await compareCounts(target, held.rows)
       return { ...held, probingItems }
@@ -80,7 +80,7 @@ async function lockedBy(source: Trx): Promise<Omit<Copied, 'probingItems'>> {
 
 const tableList = (tables: readonly string[]) => sql.join(tables.map(name => sql.table(name)))
 
-const wrongWay = () =>
+const wrongDirection = () =>
   new EvError('usage', 'What is copied is a SQLite database, and the copy is a PostgreSQL one.')
 
 async function refuseFull(target: Trx): Promise<void> {
@@ -162,7 +162,7 @@ async function insertRows(target: Trx, table: CopiedTable, rows: object[]): Prom
 }
 
 /** Whoever asked is not there any more. */
-async function askAgain(target: Trx): Promise<number> {
+async function retry(target: Trx): Promise<number> {
   const { numAffectedRows } = await sql`
     update item set state = 'routed', holder = null where state = 'probing'`.execute(target)
   return Number(numAffectedRows ?? 0)

@@ -50,7 +50,7 @@ export async function findPersonalData(
       sql` or `,
     )
   const isAbout = (...places: (string | null)[]) =>
-    places.some(place => sought.some(text => containsWhole(place?.toLowerCase() ?? '', text)))
+    places.some(place => sought.some(text => containsExactly(place?.toLowerCase() ?? '', text)))
   const answers = await sql<{ address_key: string }>`
     select address_key from answer where lower(address_key) = ${key}`.execute(db)
   const items = await candidates(db, key, holds)
@@ -112,7 +112,7 @@ function toPersonalItem({ jobId, position, state, type, writtenAt }: Candidate):
 }
 
 /** Whether the address stands there by itself: joann@example.com is not ann@example.com. */
-function containsWhole(place: string, address: string): boolean {
+function containsExactly(place: string, address: string): boolean {
   for (let at = place.indexOf(address); at >= 0; at = place.indexOf(address, at + 1)) {
     const [before, after] = [place.slice(0, at), place.slice(at + address.length)]
     if (!/[\p{L}\p{N}._+-]$/u.test(before) && !/^(?:[\p{L}\p{N}_-]|\.[\p{L}\p{N}])/u.test(after))

@@ -64,7 +64,7 @@ export async function overduePinnedItems(
 }
 
 /** Whether it is this process that looks for what is missing: one does so in this time, of all that share the database. */
-export async function isOwnRound(database: Database, everyMs: number): Promise<boolean> {
+export async function isOwnTurn(database: Database, everyMs: number): Promise<boolean> {
   const now = serverTime(database)
   const { rows } = await writeAsyncCommit(database, db =>
     sql`

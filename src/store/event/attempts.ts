@@ -66,21 +66,21 @@ export async function recordAttempts(
     }),
   )
   await forgetOldest(trx, made)
-  const inRound = made.filter(isInItsRound)
-  await moveOn(trx, inRound)
-  await enterFailures(trx, inRound, now)
+  const inCycle = made.filter(isInCycle)
+  await moveOn(trx, inCycle)
+  await enterFailures(trx, inCycle, now)
   await touchWebhooks(trx, made.filter(hasAlert), now)
 }
 
 /** An attempt that is written down. */
 export type RecordedAttempt = { readonly attempt: NewAttempt; readonly delivery: EndpointStatus }
 
-const isInItsRound = ({ attempt: { delivery: taken }, delivery }: RecordedAttempt) =>
+const isInCycle = ({ attempt: { delivery: taken }, delivery }: RecordedAttempt) =>
   delivery.trigger === taken.round.trigger && delivery.attempt === taken.round.attempt
 
 /** One that comes late says nothing of its webhook but that it took something. */
 const hasAlert = (made: RecordedAttempt) =>
-  isInItsRound(made) || made.attempt.next.state === 'delivered'
+  isInCycle(made) || made.attempt.next.state === 'delivered'
 
 /**
  * Where the answer to a commit was lost, it is tried again, and may be there already: its delivery has moved on, and the
@@ -90,14 +90,14 @@ async function notYetWritten(
   trx: Transaction<Schema>,
   found: readonly RecordedAttempt[],
 ): Promise<RecordedAttempt[]> {
-  const late = found.filter(one => !isInItsRound(one))
+  const late = found.filter(one => !isInCycle(one))
   if (late.length === 0) return [...found]
   const ids = late.map(({ delivery }) => delivery.id)
   const { rows } = await sql<Request>`
     select delivery_id, "trigger", url, started_at, duration_ms from attempt
     where delivery_id in ${inArray(trx, ids)}`.execute(trx)
   const written = new Set(rows.map(nameOf))
-  return found.filter(one => isInItsRound(one) || !written.has(nameOf(requestOf(one))))
+  return found.filter(one => isInCycle(one) || !written.has(nameOf(requestOf(one))))
 }
 
 type Request = Pick<AttemptTable, 'delivery_id' | 'trigger' | 'url' | 'started_at' | 'duration_ms'>

@@ -118,7 +118,7 @@ export async function retryDelivery(
 ): Promise<DeliveryRow | null> {
   const started = await trx
     .updateTable('delivery')
-    .set(newRound(now))
+    .set(newCycle(now))
     .where('id', '=', deliveryId)
     .where('webhook_id', '=', webhookId)
     .where('state', '<>', 'pending')
@@ -159,7 +159,7 @@ export async function recoverDeliveries(
             .$if(isPostgres(trx), query => query.forUpdate()),
       )
       .updateTable('delivery')
-      .set(newRound(now))
+      .set(newCycle(now))
       .where('id', 'in', db => db.selectFrom('lost').select('id'))
       .executeTakeFirstOrThrow()
     all += Number(numUpdatedRows)
@@ -170,7 +170,7 @@ export async function recoverDeliveries(
 /** It takes some milliseconds. */
 const STEP_ROWS = 1_000
 
-const newRound = (now: number) => ({
+const newCycle = (now: number) => ({
   ...{ state: 'pending' as const, trigger: 'manual' as const },
   ...{ attempt: 0, due_at: now, expires_at: null },
 })

@@ -17,7 +17,7 @@ export type NewItem = {
   /** JSON of what came with the address and goes back with its result. */
   readonly cells?: string | null
   /** The position of the row that it repeats, where that is known before the list is queued. */
-  readonly sameAs?: number | null
+  readonly duplicateOf?: number | null
 }
 
 export async function addItems(

@@ -51,14 +51,14 @@ async function countByOperator(
 }
 
 /** What waits for an operator, beside one job. */
-export type OperatorCrowd = { readonly rows: number; readonly jobs: number }
+export type OperatorBacklog = { readonly rows: number; readonly jobs: number }
 
 /** What other jobs have waiting for an operator. */
 export async function countWaitingAt(
   database: Database,
   operator: string,
   jobId: string | null,
-): Promise<OperatorCrowd> {
+): Promise<OperatorBacklog> {
   const jobs = (await jobsWaitingFor(database, operator)).filter(id => id !== jobId)
   if (jobs.length === 0) return { rows: 0, jobs: 0 }
   const isThere = sql`operator = ${operator} and state = 'routed' and job_id <> ${jobId ?? ''}`

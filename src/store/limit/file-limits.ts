@@ -1,17 +1,17 @@
 import { openLedger } from './ledger.ts'
-import { createLimiter, type LimiterDoors } from './limiter.ts'
+import { createLimiter, type LimiterDeps } from './limiter.ts'
 import type { Bucket, LimitStore } from './limits.ts'
-import { settle, standingOf, type Window, type WindowStore, windowAt } from './windows.ts'
+import { settle, usageOf, type Window, type WindowStore, windowAt } from './windows.ts'
 
 /** Limits of one process, on a file of its own. */
-export const openLimits = (file: string, doors: LimiterDoors): LimitStore =>
+export const openLimits = (file: string, doors: LimiterDeps): LimitStore =>
   createLimiter(fileWindows(file, doors), doors)
 
 /**
  * Windows in memory, as no other process counts: where the disk is full, they hold nevertheless. They end by the
  * monotonic clock, so that a wall clock that is set anew locks nobody out. What changed is written to `file`.
  */
-function fileWindows(file: string, { clock, log }: LimiterDoors): WindowStore {
+function fileWindows(file: string, { clock, log }: LimiterDeps): WindowStore {
   const ledger = openLedger(file, log)
   const windows = new Map<string, Window>()
   const startedAt = clock.monotonicNow()
@@ -36,7 +36,7 @@ function fileWindows(file: string, { clock, log }: LimiterDoors): WindowStore {
     known(key) {
       const now = clock.monotonicNow()
       const window = current(key, now)
-      return window && standingOf(window, now)
+      return window && usageOf(window, now)
     },
     async count(requests) {
       const now = clock.monotonicNow()
@@ -55,7 +55,7 @@ function fileWindows(file: string, { clock, log }: LimiterDoors): WindowStore {
     },
     async look(buckets) {
       const now = clock.monotonicNow()
-      return buckets.map(bucket => standingOf(currentOrNew(bucket, now), now))
+      return buckets.map(bucket => usageOf(currentOrNew(bucket, now), now))
     },
     async sweep() {
       const now = clock.monotonicNow()

@@ -3,22 +3,22 @@ import { type Clock, MINUTE } from '../../base/clock.ts'
 import { errorMessage } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Bucket, BucketState, LimitStore, Taken } from './limits.ts'
-import type { Outcome, Standing, WindowStore, Wish } from './windows.ts'
+import type { BucketUsage, ChargeRequest, Outcome, WindowStore } from './windows.ts'
 
-export type LimiterDoors = { readonly clock: Clock; readonly log: Log }
+export type LimiterDeps = { readonly clock: Clock; readonly log: Log }
 
 /**
  * Counts requests exactly, however many ask at once. All that ask in one turn of the event loop, and while others are
  * counted, are counted together, before anybody of them is answered. Where they cannot be counted, nobody is let in:
  * `take` rejects.
  */
-export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors): LimitStore {
+export function createLimiter(store: WindowStore, { clock, log }: LimiterDeps): LimitStore {
   /** Charges by key that are to be taken back, and still stand in their window. */
   const backs = new Map<string, number>()
   let sweepAt = clock.monotonicNow() + SWEEP_MS
   let sweeping: Promise<void> = Promise.resolve()
 
-  const batcher = new Batcher<Wish, Outcome>({
+  const batcher = new Batcher<ChargeRequest, Outcome>({
     ...{ clock, sizeMax: BATCH_MAX },
     async run(requests) {
       const outcomes = await store.count(requests)
@@ -35,9 +35,9 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors):
       .sweep()
       .catch(error => log.warn('old limits cannot be cleared away', { why: errorMessage(error) }))
   }
-  const statesOf = (buckets: readonly Bucket[], status: readonly Standing[]) => {
+  const statesOf = (buckets: readonly Bucket[], status: readonly BucketUsage[]) => {
     const now = clock.now()
-    return buckets.map((bucket, n) => stateOf(bucket, status[n] as Standing, now))
+    return buckets.map((bucket, n) => stateOf(bucket, status[n] as BucketUsage, now))
   }
   const peek = (buckets: readonly Bucket[]) => {
     const now = clock.now()
@@ -47,7 +47,7 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors):
     })
   }
   /** Not waited for: what cannot be given back ends with its window. */
-  function giveBack(bucket: Bucket, { endsAt }: Standing): BucketState {
+  function giveBack(bucket: Bucket, { endsAt }: BucketUsage): BucketState {
     const { key } = bucket
     const isCounted = store.known(key)?.endsAt === endsAt
     if (isCounted) backs.set(key, (backs.get(key) ?? 0) + 1)
@@ -70,7 +70,7 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors):
       if (refusedBy !== null) return { refusedBy, states, giveBack: nothingToGive }
       return {
         ...{ refusedBy, states },
-        giveBack: index => giveBack(buckets[index] as Bucket, status[index] as Standing),
+        giveBack: index => giveBack(buckets[index] as Bucket, status[index] as BucketUsage),
       }
     },
     async close() {
@@ -88,7 +88,7 @@ const SWEEP_MS = MINUTE
 
 const stateOf = (
   { limit }: Bucket,
-  { used, leftMs }: Pick<Standing, 'used' | 'leftMs'>,
+  { used, leftMs }: Pick<BucketUsage, 'used' | 'leftMs'>,
   now: number,
 ): BucketState => ({ limit, remaining: Math.max(0, limit - used), resetAt: now + leftMs })
 

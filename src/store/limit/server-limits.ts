@@ -4,25 +4,25 @@ import { TtlMap } from '../../base/ttl-map.ts'
 import { serverTime } from '../cluster/server-time.ts'
 import type { Database, Trx } from '../database.ts'
 import { jsonRows } from '../dialect.ts'
-import { createLimiter, type LimiterDoors } from './limiter.ts'
+import { createLimiter, type LimiterDeps } from './limiter.ts'
 import type { Bucket, LimitStore } from './limits.ts'
 import {
+  type BucketUsage,
+  type ChargeRequest,
   type Outcome,
-  type Standing,
   settle,
-  standingOf,
+  usageOf,
   type Window,
   type WindowStore,
   type Windows,
-  type Wish,
   windowAt,
 } from './windows.ts'
 
 /** Limits on a PostgreSQL server, exact over all processes that share it, by its clock. */
-export const serverLimits = (database: Database, doors: LimiterDoors): LimitStore =>
+export const serverLimits = (database: Database, doors: LimiterDeps): LimitStore =>
   createLimiter(serverWindows(database, doors), doors)
 
-function serverWindows(database: Database, { clock }: LimiterDoors): WindowStore {
+function serverWindows(database: Database, { clock }: LimiterDeps): WindowStore {
   const known = new TtlMap<Known>({ sizeMax: KNOWN_MAX, clock })
   return {
     known(key) {
@@ -58,14 +58,17 @@ const KNOWN_MAX = 100_000
 type Counted = Windows & { readonly outcomes: readonly Outcome[] }
 
 /** Where there is room for all, which is so nearly always, one statement does; null: there is not, and nothing was charged. */
-async function chargeAll(database: Database, requests: readonly Wish[]): Promise<Counted | null> {
+async function chargeAll(
+  database: Database,
+  requests: readonly ChargeRequest[],
+): Promise<Counted | null> {
   const db = database.isAsync
-  const wanted = wantedOf(requests)
+  const requested = requestsOf(requests)
   const { rows } = await sql<Row & { readonly charge: number }>`
     with wanted as (
       select value ->> 'key' as key, cast(value ->> 'charge' as bigint) as charge,
         cast(value ->> 'limit' as bigint) as most, cast(value ->> 'perMs' as bigint) as per_ms
-      from ${jsonRows(db, wanted)}
+      from ${jsonRows(db, requested)}
     ), locked as materialized (
       select key, used, per_ms, ends_at from bucket
       where key in (select key from wanted) order by key collate "C" for update
@@ -83,10 +86,10 @@ async function chargeAll(database: Database, requests: readonly Wish[]): Promise
       ends_at = standing.ends_at
     from standing where bucket.key = standing.key
       and (select coalesce(bool_and(used + charge <= most), false) from standing)
-      and found = ${wanted.length}
+      and found = ${requested.length}
     returning bucket.key, standing.used, standing.per_ms as "perMs", standing.ends_at as "endsAt",
       now`.execute(db)
-  if (rows.length < wanted.length) return null
+  if (rows.length < requested.length) return null
   const windows = new Map(
     rows.map(({ key, used, perMs, endsAt }) => [key, { used, perMs, endsAt }] as const),
   )
@@ -95,24 +98,24 @@ async function chargeAll(database: Database, requests: readonly Wish[]): Promise
 }
 
 /** What all wishes together ask of each bucket. */
-function wantedOf(requests: readonly Wish[]) {
-  const wanted = new Map<string, { key: string; perMs: number; limit: number; charge: number }>()
+function requestsOf(requests: readonly ChargeRequest[]) {
+  const requested = new Map<string, { key: string; perMs: number; limit: number; charge: number }>()
   for (const { buckets, back } of requests) {
-    if (back !== null && !wanted.has(back.key)) {
-      wanted.set(back.key, { key: back.key, perMs: 0, limit: 0, charge: 0 })
+    if (back !== null && !requested.has(back.key)) {
+      requested.set(back.key, { key: back.key, perMs: 0, limit: 0, charge: 0 })
     }
     for (const { key, perMs, limit } of buckets) {
-      const before = wanted.get(key)
+      const before = requested.get(key)
       // Of a plan that is changed while some of its requests wait both limits hold.
       const least = before === undefined ? limit : Math.min(before.limit, limit)
-      wanted.set(key, { key, perMs, limit: least, charge: (before?.charge ?? 0) + 1 })
+      requested.set(key, { key, perMs, limit: least, charge: (before?.charge ?? 0) + 1 })
     }
   }
-  return [...wanted.values()]
+  return [...requested.values()]
 }
 
 /** Where somebody is refused, who comes first matters: decided here, while nobody else has the rows. */
-function countOneByOne(database: Database, requests: readonly Wish[]): Promise<Counted> {
+function countOneByOne(database: Database, requests: readonly ChargeRequest[]): Promise<Counted> {
   return database.isAsync.transaction().execute(async trx => {
     const locked = await lockWindows(database, trx, requests)
     const { outcomes, changed } = settle(requests, locked)
@@ -129,20 +132,20 @@ function countOneByOne(database: Database, requests: readonly Wish[]): Promise<C
 async function lockWindows(
   database: Database,
   trx: Trx,
-  requests: readonly Wish[],
+  requests: readonly ChargeRequest[],
 ): Promise<Windows> {
-  const wanted = wantedOf(requests)
+  const requested = requestsOf(requests)
   const { rows } = await sql<Row>`
     insert into bucket (key, used, per_ms, ends_at)
     select value ->> 'key', 0, cast(value ->> 'perMs' as bigint), 0
-    from ${jsonRows(trx, wanted)}
+    from ${jsonRows(trx, requested)}
     order by (value ->> 'key') collate "C"
     on conflict (key) do update set key = excluded.key
     returning key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now,
       ${unlessIdle}`.execute(trx)
   // Rows that were waited for are later than those before them.
   const now = Math.max(0, ...rows.map(row => row.now))
-  const spans = new Map(wanted.map(({ key, perMs }) => [key, perMs]))
+  const spans = new Map(requested.map(({ key, perMs }) => [key, perMs]))
   const windows = rows.map(row => [row.key, windowAt(row, spans.get(row.key) ?? 0, now)] as const)
   return { windows: new Map(windows), now }
 }
@@ -172,7 +175,10 @@ async function writeWindows(
     from ${jsonRows(trx, rows)} where bucket.key = value ->> 'key'`.execute(trx)
 }
 
-async function look(database: Database, buckets: readonly Bucket[]): Promise<readonly Standing[]> {
+async function look(
+  database: Database,
+  buckets: readonly Bucket[],
+): Promise<readonly BucketUsage[]> {
   const { reader } = database
   const { rows } = await sql<Row>`
     select bucket.key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now
@@ -181,7 +187,7 @@ async function look(database: Database, buckets: readonly Bucket[]): Promise<rea
   return buckets.map(({ key, perMs }) => {
     const row = rowOf.get(key)
     const now = row?.now ?? 0
-    return standingOf(windowAt(row, perMs, now), now)
+    return usageOf(windowAt(row, perMs, now), now)
   })
 }
 

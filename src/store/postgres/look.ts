@@ -6,7 +6,7 @@ import { migrationSource } from '../migration/migrations.ts'
 import { TABLES } from '../schema.ts'
 
 /** What there is at the place of a database on a server. */
-export type ServerLook =
+export type ServerInspection =
   | { readonly kind: 'unreachable'; readonly why: string }
   | ({ readonly kind: 'reached' } & ServerFacts)
 
@@ -48,11 +48,11 @@ const TIMEOUT_MS = 5 * SECOND
 const COMMITS = 5
 
 /** Looks at the database of a `postgres://…` URL and changes nothing: its tables are neither made nor brought up to date. */
-export async function lookAtServer(
+export async function inspectServer(
   url: string,
   clock: Clock,
   timeoutMs = TIMEOUT_MS,
-): Promise<ServerLook> {
+): Promise<ServerInspection> {
   const client = new pg.Client({
     ...{ connectionString: url, application_name: 'ev doctor' },
     ...{ connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs },

@@ -91,7 +91,7 @@ function afterFailure(error: unknown, entries: number, tries: number): AfterFail
 
 export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
   const { database, clock, log, random } = deps
-  const slips = new Batcher<LedgerEntry>({
+  const ledgerEntries = new Batcher<LedgerEntry>({
     ...{ clock, sizeMax: WRITE_MAX, retryMs: RETRY_MS, run: ledgerWriter(deps) },
     onFailure(error, { length: entries }, tries) {
       const next = afterFailure(error, entries, tries)
@@ -107,7 +107,7 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       return postEntries(trx, deps, entries, clock.now())
     },
     async reservation(accountId, plan, amount) {
-      if (slips.fault !== null) throw slips.fault
+      if (ledgerEntries.fault !== null) throw ledgerEntries.fault
       const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
       if (limit === null) return { period, amount: 0 }
       const member = deps.member?.() ?? null
@@ -126,15 +126,16 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
     async settle(settled) {
       const { result, id = newVerificationId(random) } = settled.entry
       // What is simulated was let in without a look at the disk.
-      if (settled.reservation === null && slips.fault !== null) throw slips.fault
-      await slips.add({ ...settled, at: clock.now(), entry: { id, result } })
+      if (settled.reservation === null && ledgerEntries.fault !== null) throw ledgerEntries.fault
+      await ledgerEntries.add({ ...settled, at: clock.now(), entry: { id, result } })
     },
     giveBack(accountId, reservation, unless = null) {
-      if (reservation.amount > 0) void slips.add({ accountId, reservation, unless, entry: null })
+      if (reservation.amount > 0)
+        void ledgerEntries.add({ accountId, reservation, unless, entry: null })
     },
-    flushed: () => slips.flushed(),
+    flushed: () => ledgerEntries.flushed(),
     async stop() {
-      const lost = await slips.close()
+      const lost = await ledgerEntries.close()
       if (lost > 0) log.error('books: not written, lost', { entries: lost })
     },
   }

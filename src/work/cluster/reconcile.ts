@@ -5,7 +5,7 @@ import type { Random } from '../../base/random.ts'
 import type { EgressPool } from '../../probe/egress/fleet.ts'
 import type { Queue } from '../../queue/queue.ts'
 import {
-  isOwnRound,
+  isOwnTurn,
   jobsWithoutTask,
   operatorsWithoutTask,
   overduePinnedItems,
@@ -65,7 +65,7 @@ class Round {
   async run(signal: AbortSignal): Promise<void> {
     const { database, queue, egresses } = this.#deps
     this.#absence.note(egresses())
-    if (!(await isOwnRound(database, this.#timings.reconcileMinMs))) return
+    if (!(await isOwnTurn(database, this.#timings.reconcileMinMs))) return
     await queue.putAll('route', await jobsWithoutTask(database))
     await this.#putOperators(signal)
     await this.#putBound()

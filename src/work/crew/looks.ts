@@ -29,16 +29,16 @@ export class ChangePoller {
   constructor(deps: ChangePollerDeps) {
     this.#deps = deps
     const { endedMs: everyMs } = deps.timings
-    this.#start({ name: 'the poll for ended jobs', everyMs, run: () => this.#lookForEnded() })
+    this.#start({ name: 'the poll for ended jobs', everyMs, run: () => this.#pollEndedJobs() })
   }
 
   /** Somebody waits for the next change of a job that stands so. */
   follow(job: Job): void {
-    if (!this.#stands.has(job.id)) this.#stands.set(job.id, standOf(job))
+    if (!this.#stands.has(job.id)) this.#stands.set(job.id, stateOf(job))
     const { awaitedMs: everyMs } = this.#deps.timings
     this.#following ??= this.#start({
       ...{ name: 'the poll for awaited jobs', everyMs, startAfterMs: everyMs },
-      run: () => this.#lookForAwaited(),
+      run: () => this.#pollAwaitedJobs(),
     })
   }
 
@@ -53,14 +53,14 @@ export class ChangePoller {
     this.#following = null
   }
 
-  async #lookForAwaited(): Promise<void> {
+  async #pollAwaitedJobs(): Promise<void> {
     const { database, waiters } = this.#deps
     const ids = waiters.keys
     if (ids.length === 0) return this.#endFollowing()
     const jobs = new Map((await jobsAmong(database, ids)).map(job => [job.id, job]))
     for (const id of ids) {
       const job = jobs.get(id) ?? null
-      const stand = job === null ? '' : standOf(job)
+      const stand = job === null ? '' : stateOf(job)
       if (stand === this.#stands.get(id)) continue
       this.#stands.set(id, stand)
       waiters.notify(id, job)
@@ -69,7 +69,7 @@ export class ChangePoller {
     for (const id of this.#stands.keys()) if (!awaited.has(id)) this.#stands.delete(id)
   }
 
-  async #lookForEnded(): Promise<void> {
+  async #pollEndedJobs(): Promise<void> {
     const { database, lists, onEnded } = this.#deps
     const ids = lists.ids
     if (ids.length === 0) return
@@ -79,5 +79,5 @@ export class ChangePoller {
 }
 
 /** What changes with each commit that touches a job. */
-const standOf = ({ state, done, started_at, finished_at }: Job) =>
+const stateOf = ({ state, done, started_at, finished_at }: Job) =>
   [state, done, started_at, finished_at].join(' ')

@@ -41,7 +41,7 @@ const LOST_SECRET =
 
 function opened(secretBox: SecretBox, encrypted: string): string | null {
   try {
-    return secretBox.open(encrypted)
+    return secretBox.decrypt(encrypted)
   } catch {
     return null
   }

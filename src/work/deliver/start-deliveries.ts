@@ -62,7 +62,7 @@ export function startDeliveries(deps: DeliveryDeps): Deliveries {
     const due = await dueWebhooks(database, clock.now())
     for (const { id, url } of due) endpoints.isAt(id, url)
     const ids = due.map(({ id }) => id).filter(id => endpoints.restMs(id) === 0)
-    for (const id of ids) turns.get(id)?.nudge()
+    for (const id of ids) turns.get(id)?.wake()
     if (ids.length > 0) await queue.putAll(KIND, ids)
   }
   const poll = startLoop({

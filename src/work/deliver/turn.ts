@@ -50,7 +50,7 @@ export class DeliveryRun {
   /** Gives when the webhook is to have its next turn. */
   async run(): Promise<Reschedule> {
     const over = AbortSignal.any([this.#work.abandoned, this.#work.lost])
-    const onDone = () => this.nudge()
+    const onDone = () => this.wake()
     over.addEventListener('abort', onDone)
     try {
       await this.#sendDue()
@@ -63,7 +63,7 @@ export class DeliveryRun {
   }
 
   /** Something may have become due. */
-  nudge(): void {
+  wake(): void {
     this.#alert.resolve()
     this.#alert = Promise.withResolvers<void>()
   }
@@ -100,7 +100,7 @@ export class DeliveryRun {
     this.#underWay.add(due.id)
     void this.#deliver(due).finally(() => {
       this.#underWay.delete(due.id)
-      this.nudge()
+      this.wake()
     })
   }
 
@@ -112,7 +112,7 @@ export class DeliveryRun {
       const disabled = this.#updateEndpointHealth(due, attempt)
       const isDurable = await recorder.record({
         ...attempt,
-        delivery: { id: due.id, webhookId: this.#webhookId, round: roundOf(due) },
+        delivery: { id: due.id, webhookId: this.#webhookId, round: cycleOf(due) },
         disabledCode: disabled,
       })
       if (!isDurable) return
@@ -160,6 +160,6 @@ export class DeliveryRun {
   }
 }
 
-const roundOf = ({ trigger, attempt }: DueDelivery) => ({ trigger, attempt })
+const cycleOf = ({ trigger, attempt }: DueDelivery) => ({ trigger, attempt })
 
 const COUNTED = { delivered: 'delivered', retry_scheduled: 'retried', failed: 'failed' } as const

@@ -51,7 +51,7 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   const lists = await claims.waitingFor(operator)
   if (lists.length === 0) return 'done'
   const { engine } = lists[0] as ActiveJob
-  if (engine.egressPool.isDeprioritised(egress, operator)) return standBack(work, slot, engine)
+  if (engine.egressPool.isDeprioritised(egress, operator)) return deferToOthers(work, slot, engine)
   const rateController = engine.rateController(operator, egress)
   const uncertainForMs = engine.egressPool.uncertainForMs(egress, operator)
   const readyInMs = uncertainForMs ?? rateController.readyInMs
@@ -141,7 +141,7 @@ export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<Resche
  * An egress that may not ask where another may leaves the operator's items to it. Its own it takes, due or not: they
  * hear of it at once, unasked, and so go over to the others too.
  */
-async function standBack(work: ProbeWork, slot: Slot, engine: Engine): Promise<Reschedule> {
+async function deferToOthers(work: ProbeWork, slot: Slot, engine: Engine): Promise<Reschedule> {
   const { database, recorder, claims, holder } = work
   const { operator, egress } = slot
   // What was put back and is not durable yet counts too.

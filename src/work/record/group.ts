@@ -30,7 +30,7 @@ export function contentOf(group: readonly Recordable[]): Content {
 }
 
 /** What a group holds of each job by itself; the answers go with the first. */
-export const apart = ({ changes, answers }: Content): Content[] =>
+export const splitByJob = ({ changes, answers }: Content): Content[] =>
   [...changes].map(([jobId, own], index) => ({
     changes: new Map([[jobId, own]]),
     answers: index === 0 ? answers : new Map(),

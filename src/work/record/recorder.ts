@@ -8,7 +8,7 @@ import type { CachedAnswer } from '../../engine/memory.ts'
 import { isStorageError } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../crew/crew-timings.ts'
-import { apart, contentOf, itemsOf, type Recordable } from './group.ts'
+import { contentOf, itemsOf, type Recordable, splitByJob } from './group.ts'
 import {
   type Content,
   commitBatch,
@@ -120,15 +120,15 @@ export class ResultWriter {
       await this.#write(content)
     } catch (error) {
       const mayBeOfOne = content.changes.size > 1 && !isStorageError(error)
-      if (mayBeOfOne) return this.#writeApart(content)
+      if (mayBeOfOne) return this.#writeSplit(content)
       await this.#give(content, error)
       throw error
     }
   }
 
   /** What one job brought is refused: that is nothing to the others. */
-  async #writeApart(group: Content): Promise<void> {
-    for (const content of apart(group)) {
+  async #writeSplit(group: Content): Promise<void> {
+    for (const content of splitByJob(group)) {
       await this.#write(content).catch(error => this.#give(content, error))
     }
   }

@@ -25,7 +25,7 @@ export type RouteWork = {
   /** Lists that are being routed just now. */
   readonly routing: ReadonlySet<string>
   /** Requests that go first; null: there are none. */
-  readonly priority: Pick<Priority, 'giveWay'> | null
+  readonly priority: Pick<Priority, 'yieldToRequests'> | null
   /** Called when an item of an operator is filed and durable. */
   readonly onFiled: (list: ActiveJob, operator: string) => Promise<void>
 }
@@ -36,7 +36,7 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
   const stopping = AbortSignal.any([work.stopping, list.over])
   const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
   const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
-  const giveWay = () => work.priority?.giveWay('route') ?? yieldToEventLoop()
+  const giveWay = () => work.priority?.yieldToRequests('route') ?? yieldToEventLoop()
   const underWay = new Set<Promise<void>>()
   let onDone = () => {}
   let after = 0

@@ -108,7 +108,7 @@ export class Conversation {
   #command(line: string): void {
     const verb = verbOf(line)
     this.#host.tally.command(verb)
-    if (this.#spokenOutOfTurn(verb) && this.#host.behavior.strict === true) {
+    if (this.#isOutOfOrder(verb) && this.#host.behavior.strict === true) {
       this.#writer.say('554 5.5.0 SMTP synchronization error')
       this.#hangUp()
       return
@@ -124,9 +124,9 @@ export class Conversation {
     this.#obey(verb, rule, reply)
   }
 
-  #spokenOutOfTurn(verb: string): boolean {
+  #isOutOfOrder(verb: string): boolean {
     const wrong = this.#more && (!this.#status.pipelining || MUST_BE_LAST.has(verb))
-    if (wrong) this.#host.tally.outOfTurn += 1
+    if (wrong) this.#host.tally.outOfOrder += 1
     return wrong
   }
 
@@ -157,7 +157,7 @@ export class Conversation {
     if (verb === 'CONNECT') this.#greeted = (reply ?? rule?.raw) !== undefined
     if (rule?.endless !== undefined) {
       this.#deaf = true
-      this.#writer.sayForEver(rule.endless)
+      this.#writer.replyForever(rule.endless)
     } else if (rule?.end === 'hang') {
       this.#writer.flush()
       this.#deaf = true

@@ -12,7 +12,7 @@ import { createRuleSet, type Moment, type RuleSet } from './rule.ts'
 import { BEHAVIORS, type Behavior, EXTENSIONS } from './tempers.ts'
 
 /** What a host knows of the world around it. */
-export type Around = {
+export type HostDeps = {
   readonly roundTripMs: number
   readonly attendance: SessionLog
   /** Sessions by the domains that they asked about. */
@@ -60,7 +60,7 @@ export class MailHost {
   }
 
   /** Takes a connection that came in over the loopback, from as far away as `roundTripMs` says. */
-  accept(socket: Socket, world: Around): void {
+  accept(socket: Socket, world: HostDeps): void {
     socket.on('error', () => socket.destroy())
     this.#connections += 1
     const client = socket.remoteAddress ?? ''
@@ -80,7 +80,7 @@ export class MailHost {
   }
 
   /** Counts a session until it is over, by the word of the server or by the end of the connection. */
-  #count(socket: Socket, client: string, world: Around): Pick<Caller, 'over' | 'asks'> {
+  #count(socket: Socket, client: string, world: HostDeps): Pick<Caller, 'over' | 'asks'> {
     let counted = true
     const { attendance, byDomain } = world
     const ledger = [this.tally.attendance, attendance]

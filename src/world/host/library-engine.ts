@@ -12,7 +12,7 @@ import { filledIn, SessionState } from './standing.ts'
  * 100 ms after the connection, and sends each reply by itself.
  */
 export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => Ending {
-  const standings = new Map<string, SessionState>()
+  const sessions = new Map<string, SessionState>()
   const callers = new Map<string, Caller>()
   const server = new SMTPServer({
     ...optionsFor(host),
@@ -21,11 +21,11 @@ export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => E
       if (verb === 'QUIT') callers.get(id)?.over()
     }),
     onConnect(session, done) {
-      const status = known(standings, session.id)
+      const status = known(sessions, session.id)
       decide(host, 'CONNECT', status, done)
     },
     onMailFrom({ address }, session, done) {
-      const status = known(standings, session.id)
+      const status = known(sessions, session.id)
       status.from = address
       status.secure = session.secure
       decide(host, 'MAIL', status, error => {
@@ -34,7 +34,7 @@ export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => E
       })
     },
     onRcptTo({ address }, session, done) {
-      const status = known(standings, session.id)
+      const status = known(sessions, session.id)
       status.asked(address)
       decide(host, 'RCPT', status, done)
     },
@@ -48,10 +48,10 @@ export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => E
   return (line, caller) => {
     const id = `${host.name}#${caller.connection}`
     callers.set(id, caller)
-    standings.set(id, new SessionState(host, caller))
+    sessions.set(id, new SessionState(host, caller))
     line.once('close', () => {
       callers.delete(id)
-      standings.delete(id)
+      sessions.delete(id)
     })
     // The library uses of a socket what a far one has too.
     server.connect(line as unknown as Socket, { id, remoteAddress: caller.client })
@@ -87,8 +87,8 @@ function commandWatcher(
   return { level: quiet, trace: quiet, debug, info: quiet, warn: quiet, error: quiet, fatal: quiet }
 }
 
-function known(standings: ReadonlyMap<string, SessionState>, id: string): SessionState {
-  const status = standings.get(id)
+function known(sessions: ReadonlyMap<string, SessionState>, id: string): SessionState {
+  const status = sessions.get(id)
   if (status === undefined) throw new EvError('internal', `No session ${id} in the mail world`)
   return status
 }

@@ -37,7 +37,7 @@ export class ReplyWriter {
   }
 
   /** Says a line again and again, as fast as the client reads. */
-  sayForEver(line: string): void {
+  replyForever(line: string): void {
     this.flush()
     const text = `${line}\r\n`.repeat(100)
     const more = () => {

@@ -5,7 +5,7 @@ import { BEHAVIORS, type Behavior } from '../host/tempers.ts'
 import { isLoopback } from '../street/street.ts'
 import type { HostPlan, Scenario } from './scenario.ts'
 import { SCENARIO } from './scenario-shape.ts'
-import { Misfit } from './shape.ts'
+import { Mismatch } from './shape.ts'
 
 /** Finds the mistakes that a person makes in writing a scenario; throws `bad_input` with the place and what it takes. */
 export function checkScenario(given: unknown): Scenario {
@@ -16,7 +16,7 @@ export function checkScenario(given: unknown): Scenario {
     checkAddresses(scenario.hosts)
     return scenario
   } catch (error) {
-    if (!(error instanceof Misfit)) throw error
+    if (!(error instanceof Mismatch)) throw error
     throw new EvError('bad_input', sanitizeText(error.message, SENTENCE_MAX))
   }
 }
@@ -29,7 +29,7 @@ function checkEngine(name: string, plan: HostPlan): void {
   const rules = [...(plan.rules ?? []), ...(behavior.rules ?? [])]
   const tricks = behavior.dripMs !== undefined || behavior.strict === true || rules.some(isTrick)
   if (plan.engine !== undefined && tricks) {
-    throw new Misfit(
+    throw new Mismatch(
       `scenario.hosts[${JSON.stringify(name)}] has "engine": "smtp-server", which only gives replies; leave it out, or what is no reply.`,
     )
   }
@@ -49,7 +49,7 @@ function checkAddresses(hosts: Readonly<Record<string, HostPlan>>): void {
     for (const ip of [plan.ip ?? []].flat().filter(isLoopback)) {
       const owner = owners.get(ip)
       if (owner !== undefined && (door === undefined || door !== owner.door)) {
-        throw new Misfit(
+        throw new Mismatch(
           `scenario.hosts gives ${ip} to ${owner.name} and to ${name}; each needs an address of its own.`,
         )
       }

@@ -6,7 +6,7 @@ import type { DnsTrouble, DomainPlan, HostPlan, Scenario } from './scenario.ts'
 import {
   flag,
   list,
-  Misfit,
+  Mismatch,
   number,
   object,
   oneOf,
@@ -121,7 +121,7 @@ function rule(value: unknown, place: string): void {
   RULE(value, place)
   const { reply, raw, endless, end } = value as Rule
   if ([reply, raw, endless, end].every(effect => effect === undefined)) {
-    throw new Misfit(
+    throw new Mismatch(
       `${place} does nothing; it takes reply, raw, endless or end ("end": "hang" says nothing any more).`,
     )
   }

@@ -51,7 +51,7 @@ export type HostPlan = {
   ip?: string | readonly string[]
   /** Who lives there: local parts or whole addresses, `*` for any run of characters. Default: those of the scenario, else `user*`. */
   mailboxes?: readonly string[]
-  /** Asked before the rules of the temper. */
+  /** Asked before the rules of the behavior. */
   rules?: readonly Rule[]
   /** EHLO keywords instead of the usual ones; for STARTTLS see below. */
   extensions?: readonly string[]

@@ -2,7 +2,7 @@
 export type Shape = (value: unknown, place: string) => void
 
 /** A mistake in such data, in a sentence. */
-export class Misfit extends Error {}
+export class Mismatch extends Error {}
 
 /** An object with these keys; all may be left out but those that are needed. */
 export const object =
@@ -16,12 +16,12 @@ export const object =
     for (const [key, one] of entries) {
       const shape = known.get(key)
       if (shape === undefined) {
-        throw new Misfit(`${place} has "${key}"; it takes ${[...known.keys()].join(', ')}.`)
+        throw new Mismatch(`${place} has "${key}"; it takes ${[...known.keys()].join(', ')}.`)
       }
       shape(one, `${place}.${key}`)
     }
     const missing = needed.find(key => !entries.some(([given]) => given === key))
-    if (missing !== undefined) throw new Misfit(`${place} has no "${missing}", which it needs.`)
+    if (missing !== undefined) throw new Mismatch(`${place} has no "${missing}", which it needs.`)
   }
 
 /** An object whose keys are names. */
@@ -29,7 +29,7 @@ export const record =
   (name: RegExp, expected: string, shape: Shape): Shape =>
   (value, place) => {
     for (const [key, one] of entriesOf(value, place)) {
-      if (!name.test(key)) throw new Misfit(`${place} has "${key}"; it takes ${expected}.`)
+      if (!name.test(key)) throw new Mismatch(`${place} has "${key}"; it takes ${expected}.`)
       shape(one, `${place}[${JSON.stringify(key)}]`)
     }
   }
@@ -38,7 +38,7 @@ export const record =
 export const list =
   (shape: Shape, expected: string): Shape =>
   (value, place) => {
-    if (!Array.isArray(value)) throw misfit(value, place, expected)
+    if (!Array.isArray(value)) throw mismatch(value, place, expected)
     for (const [index, one] of value.entries()) shape(one, `${place}[${index}]`)
   }
 
@@ -72,19 +72,19 @@ export const flag: Shape = only('true or false', value => typeof value === 'bool
 /** Anything that holds. */
 export function only(expected: string, holds: (value: unknown) => boolean): Shape {
   return (value, place) => {
-    if (!holds(value)) throw misfit(value, place, expected)
+    if (!holds(value)) throw mismatch(value, place, expected)
   }
 }
 
 function entriesOf(value: unknown, place: string): [string, unknown][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw misfit(value, place, 'an object: {…}')
+    throw mismatch(value, place, 'an object: {…}')
   }
   return Object.entries(value)
 }
 
-const misfit = (value: unknown, place: string, expected: string) =>
-  new Misfit(`${place} is ${shown(value)}; it takes ${expected}.`)
+const mismatch = (value: unknown, place: string, expected: string) =>
+  new Mismatch(`${place} is ${shown(value)}; it takes ${expected}.`)
 
 /** Of long data the beginning. */
 function shown(value: unknown): string {

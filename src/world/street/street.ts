@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { EvError, errorMessage } from '../../base/error.ts'
-import type { Around, MailHost } from '../host/host.ts'
+import type { HostDeps, MailHost } from '../host/host.ts'
 import type { HostPlan } from '../scenario/scenario.ts'
 import { type BlackHole, digBlackHole } from './black-hole.ts'
 
@@ -12,7 +12,7 @@ type Plan = {
   readonly hosts: readonly MailHost[]
   readonly addresses: ReadonlyMap<string, readonly string[]>
   readonly port: number
-  readonly world: Around
+  readonly world: HostDeps
 }
 
 /** How often a free port is looked for: it must be free at every address. */

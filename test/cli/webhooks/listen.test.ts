@@ -60,7 +60,7 @@ async function secretIn(home: string): Promise<string> {
     readFileSync(join(home, 'data/secret'), 'utf8').trim(),
     systemRandom,
   )
-  return secretBox.open((await webhooksIn(home))[0]?.secret ?? '')
+  return secretBox.decrypt((await webhooksIn(home))[0]?.secret ?? '')
 }
 
 describe('ev webhooks listen', { timeout: 60_000 }, () => {

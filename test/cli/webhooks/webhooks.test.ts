@@ -25,7 +25,7 @@ async function opened(home: string, id: string): Promise<string> {
     readFileSync(join(home, 'data/secret'), 'utf8').trim(),
     systemRandom,
   )
-  return secretBox.open((await kept(home, id))?.secret ?? '')
+  return secretBox.decrypt((await kept(home, id))?.secret ?? '')
 }
 
 describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {

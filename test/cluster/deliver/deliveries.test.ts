@@ -43,7 +43,7 @@ function addWebhooks(database: Database, count: number, origin: string): Promise
         ...{ id: `wh_${n}`, accountId: 'acc_1', url: `${origin}/wh_${n}`, active: true },
         ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
         ...{
-          secret: secretBox.secretBox('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
+          secret: secretBox.encrypt('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
           secretHint: 'LaSw',
         },
       })

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { openDatabase } from '../../../src/store/database.ts'
-import { lookAtServer } from '../../../src/store/postgres/look.ts'
+import { inspectServer } from '../../../src/store/postgres/look.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { emptyDatabase, latin1Database } from '../../support/database.ts'
 import { tempRole } from '../../support/postgres-role.ts'
@@ -23,7 +23,7 @@ async function connectionsMaxOf(url: string): Promise<number> {
   return row?.max ?? 0
 }
 
-const look = (url: string) => lookAtServer(url, systemClock)
+const look = (url: string) => inspectServer(url, systemClock)
 
 test('a server tells what it is, to a user without any right beyond the usual ones', async () => {
   const owned = await emptyDatabase()
@@ -108,7 +108,7 @@ test('the difference of the clocks is told', async () => {
   const url = await emptyDatabase()
   const at = systemClock.now() + 90_000
   const clock = { ...fakeClock(at), now: () => systemClock.now() + 90_000 }
-  const found = await lookAtServer(url, clock)
+  const found = await inspectServer(url, clock)
   if (found.kind !== 'reached') throw new Error(found.why)
   expect(Math.abs(found.clockAheadMs - 90_000)).toBeLessThan(1_000)
 })
@@ -119,7 +119,7 @@ test('a server that lets in and then says nothing is given up', async () => {
   await once(silent, 'listening')
   const { port } = silent.address() as AddressInfo
   const url = `postgres://ann:c4nary@127.0.0.1:${port}/ev`
-  expect(await lookAtServer(url, systemClock, 100)).toEqual({
+  expect(await inspectServer(url, systemClock, 100)).toEqual({
     ...{ kind: 'unreachable', why: expect.not.stringContaining('c4nary') },
   })
 })

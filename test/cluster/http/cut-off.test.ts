@@ -26,7 +26,7 @@ async function furnish({ database, service }: ClusterService) {
       ...{ id: 'wh_a', accountId: 'acc_1', url: 'https://hook.test/ev', active: true },
       ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
       ...{
-        secret: secretBox.secretBox('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
+        secret: secretBox.encrypt('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
         secretHint: 'LaSw',
       },
     })

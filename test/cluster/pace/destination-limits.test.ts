@@ -22,7 +22,7 @@ const limitsOf = ({ paces }: Process) =>
   })
 
 const request = (key: string) => ({
-  ...{ key, single: false, signal: never, timeoutMs: 0, mayReturn: false },
+  ...{ key, single: false, signal: never, timeoutMs: 0, isReturnable: false },
 })
 
 async function permitAt(limits: DestinationLimits, operator: string) {

@@ -68,7 +68,7 @@ test('the doctor of a service goes through its doors, and has none open when he 
   expect(mx.sessions.length).toBeGreaterThan(0)
   expect(counts()).toEqual({ opened: 1, closed: 1 })
   await clock.advance(60_000)
-  health.examineAgain()
+  health.rerunChecks()
   await health.close()
   expect(counts()).toEqual({ opened: 2, closed: 2 })
 })

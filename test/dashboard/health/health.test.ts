@@ -38,7 +38,7 @@ describe('health', () => {
   test('is for whoever runs the service; others are told so, whatever they ask of it', async () => {
     const asked: string[] = []
     const services = await createTestDashboard({
-      health: { examineAgain: () => void asked.push('again'), trouble: () => html`All is lost.` },
+      health: { rerunChecks: () => void asked.push('again'), trouble: () => html`All is lost.` },
     })
     for (const path of ['/doctor', '/doctor/standing', '/doctor/findings']) {
       const { status, text } = await services.get(path)
@@ -83,7 +83,7 @@ describe('health', () => {
     const text = await words({
       queue: () => ({ jobs: 1, waiting: 1_234, running: 2 }),
       workers: async () => ({
-        ...{ concurrency: 200, requestsUnderWay: 3, deliveriesOpen: 1, noticesOpen: 0 },
+        ...{ concurrency: 200, requestsInFlight: 3, deliveriesOpen: 1, noticesOpen: 0 },
       }),
       process: async () => ({
         ...{ version: '1.2.3', upMs: 125 * MINUTE, memoryBytes: 163e6 },
@@ -148,7 +148,7 @@ describe('the findings', () => {
     const state = { asked: 0, isRunning: true }
     const services = await operatorHouse({
       examine: () => ({ ...FOUND, isRunning: state.isRunning }),
-      examineAgain: () => void state.asked++,
+      rerunChecks: () => void state.asked++,
     })
     const sent = await services.post('/doctor/examine')
     expect([sent.status, sent.headers.get('Location')]).toEqual([303, '/doctor'])
@@ -182,7 +182,7 @@ describe('the operators', () => {
 
   test('that refuse us are told with since when, the reply, what to do, and what becomes of addresses', async () => {
     const refusal = refusalWith('Listed, see https://lists.example/lookup?q=192.0.2.9.', {
-      turnedAway: 1_200,
+      skipped: 1_200,
     })
     const services = await operatorHouse({
       operators: () => operatorsOf([operatorStatus({ title: 'Outlook.com', refusal })]),

@@ -7,7 +7,11 @@ import { fakeClock } from '../../support/clock.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
 
 const refusing = (turnedAway: number, othersAsk = false) =>
-  operatorStatus({ title: 'Outlook.com', othersAsk, refusal: refusalWith('no', { turnedAway }) })
+  operatorStatus({
+    title: 'Outlook.com',
+    othersAsk,
+    refusal: refusalWith('no', { skipped: turnedAway }),
+  })
 
 function troubled(status: OperatorsStatus) {
   const clock = fakeClock()

@@ -24,7 +24,7 @@ describe('another secret', () => {
     expect((await json(path)).data).toEqual({ ...kept, secret_hint: shown.slice(-4) })
     const row = await database.db.selectFrom('webhook').selectAll().executeTakeFirstOrThrow()
     expect(JSON.stringify(row)).not.toContain(shown)
-    expect(service.secretBox.open(row.secret)).toBe(shown)
+    expect(service.secretBox.decrypt(row.secret)).toBe(shown)
   })
 
   test.each([

@@ -134,7 +134,7 @@ describe('a test event', () => {
   test('cannot be signed with a secret that cannot be read, and says so', async () => {
     const secretBox = createSecretBox('another secret', countedRandom())
     const home = await endpoint()
-    const row = { secret: secretBox.secretBox('whsec_AAAA') }
+    const row = { secret: secretBox.encrypt('whsec_AAAA') }
     await home.database.db.updateTable('webhook').set(row).execute()
     const { data } = await home.json(`${home.path}/test`, POST)
     expect(data).toMatchObject({ status: 'failed', error: expect.stringMatching(/secret/) })

@@ -30,7 +30,7 @@ describe('registering a webhook endpoint', () => {
     expect(await json(`/v1/webhooks/${data.id}`)).toEqual({ success: true, data: shown })
     const row = await database.db.selectFrom('webhook').selectAll().executeTakeFirstOrThrow()
     expect(row.secret).not.toContain(secret)
-    expect(service.secretBox.open(row.secret)).toBe(secret)
+    expect(service.secretBox.decrypt(row.secret)).toBe(secret)
   })
 
   test('twice under one Idempotency-Key makes one, and shows the same secret', async () => {

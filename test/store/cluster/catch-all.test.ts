@@ -76,7 +76,7 @@ test('a memory learns what another process found', async () => {
   new CatchAllCache(clock, catchAll).set('all.test', true)
   await catchAll.close()
   const other = new CatchAllCache(clock, openCatchAll({ database, log: silentLog }))
-  await other.learn(['all.test', 'new.test'])
+  await other.load(['all.test', 'new.test'])
   expect(other.get('all.test')).toBe(true)
   expect(other.get('new.test')).toBeNull()
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
-  isOwnRound,
+  isOwnTurn,
   jobsWithoutTask,
   operatorsWithoutTask,
   overduePinnedItems,
@@ -136,8 +136,8 @@ test('items of an egress are told by job, operator and egress, when they have be
 
 test('of all that ask at once one has the round, and the next one only after a while', async () => {
   const database = await tempDatabase()
-  const asked = await Promise.all([0, 1, 2].map(() => isOwnRound(database, 60_000)))
+  const asked = await Promise.all([0, 1, 2].map(() => isOwnTurn(database, 60_000)))
   expect(asked.filter(isOurs => isOurs)).toHaveLength(1)
-  expect(await isOwnRound(database, 60_000)).toBe(false)
-  expect(await isOwnRound(database, 0)).toBe(true)
+  expect(await isOwnTurn(database, 60_000)).toBe(false)
+  expect(await isOwnTurn(database, 0)).toBe(true)
 })

@@ -71,7 +71,7 @@ describe('the secret', () => {
 const rotate = ({ database, secretBox, clock }: TestDelivery, secret: string) =>
   write(database, trx =>
     rotateSecret(trx, 'acc_1', 'wh_a', {
-      ...{ secret: secretBox.secretBox(secret), secretHint: secret.slice(-4) },
+      ...{ secret: secretBox.encrypt(secret), secretHint: secret.slice(-4) },
       ...{ graceMs: HOUR, now: clock.now() },
     }),
   )

@@ -42,7 +42,7 @@ async function office(
   const lost: string[] = []
   const complaints: string[] = []
   const all = new ResultWriter({
-    ...{ database, keepsTrying, ledger: ledger ?? null, priority: { hasRequests } },
+    ...{ database, keepsTrying, ledger: ledger ?? null, priority: { hasRequests: hasRequests } },
     ...{ random: countedRandom(), baseUrl: 'https://ev.test' },
     log: { ...silentLog, error: message => void complaints.push(message) },
     onProgress: state => progress.push(state),

@@ -27,7 +27,7 @@ test('at most 25 items are looked up between two turns of the event loop', async
   await routeItems(
     {
       ...{ database, recorder, stopping: never, routing: new Set([job.id]) },
-      priority: { giveWay: async () => void asked.push(0) },
+      priority: { yieldToRequests: async () => void asked.push(0) },
       onFiled: async () => {},
     },
     list,

@@ -58,5 +58,5 @@ function firstOf(probers: readonly EgressProber[]): { first: readonly Ranked[]; 
 }
 
 /** A refusal that still holds, and that nobody else asks around. */
-export const isShutOut = ({ refusal, othersAsk }: OperatorStatus, now: number): boolean =>
+export const isBlocked = ({ refusal, othersAsk }: OperatorStatus, now: number): boolean =>
   refusal !== null && refusal.until > now && !othersAsk

@@ -41,7 +41,7 @@ function refused(one: OperatorStatus, refusal: Block, now: number): Html {
     ${one.othersAsk ? html`The other egresses ask it meanwhile.` : ended(refusal, until > now)}`
 }
 
-function ended({ until, turnedAway }: Block, holds: boolean): Html {
+function ended({ until, skipped: turnedAway }: Block, holds: boolean): Html {
   const sofar = turnedAway === 0 ? '' : ` (${pluralize(turnedAway, 'address')} so far)`
   return holds
     ? html`Addresses there end as unknown${sofar} until ${time(until)}; then it is asked again by itself.`

@@ -23,13 +23,13 @@ export function presentItem(row: JobRow) {
  * address. `input` is JSON.
  */
 export function rowJson(row: JobRow, input: string | null): string {
-  const result = row.result === null ? plainRow(row) : presentWhole(row.result)
+  const result = row.result === null ? plainRow(row) : presentFull(row.result)
   const head = { row: row.position, ...(row.id === null ? {} : { id: row.id }) }
   const text = JSON.stringify({ ...head, ...result, ...erasedMark(row) })
   return input === null ? text : `${text.slice(0, -1)},"input":${input}}`
 }
 
-function presentWhole(result: Result) {
+function presentFull(result: Result) {
   const { operator, smtp_code, smtp_text } = presentRow(result)
   return { ...presentResult(result, ['flags']), operator, smtp_code, smtp_text }
 }

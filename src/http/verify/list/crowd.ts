@@ -25,14 +25,14 @@ export function limitConcurrency(): MiddlewareHandler<Env> {
       })
     }
     underWay++
-    let endTurn = () => {}
+    let releaseSlot = () => {}
     c.set('importTurn', async () => {
-      endTurn = await imports.take()
+      releaseSlot = await imports.take()
     })
     try {
       await next()
     } finally {
-      endTurn()
+      releaseSlot()
       underWay--
     }
   }

@@ -49,8 +49,8 @@ export function listRoutes(service: Service) {
   // Not by `openapi`, which would read the whole form into memory.
   router.openAPIRegistry.registerPath(FILE)
   const form = { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' } as const
-  const gates = verifyMiddleware(service, form, disk)
-  router.on('POST', [FILE.path], concurrency, ...gates, refuseUnknown(FILE))
+  const guards = verifyMiddleware(service, form, disk)
+  router.on('POST', [FILE.path], concurrency, ...guards, refuseUnknown(FILE))
   router.post(FILE.path, async c => {
     const upload = await receive(c.req.raw)
     try {

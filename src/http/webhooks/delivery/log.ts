@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { deliveryPage } from '../../../store/event/delivery-log.ts'
 import { getDelivery } from '../../../webhooks/deliveries.ts'
 import { getWebhook } from '../../../webhooks/endpoints.ts'
-import { pageOf, pageQuery, placeOf } from '../../cursor.ts'
+import { pageOf, pageQuery, positionOf } from '../../cursor.ts'
 import { requireKey } from '../../guard/guard.ts'
 import { newRouter } from '../../router.ts'
 import { json } from '../../schema/answers.ts'
@@ -51,7 +51,7 @@ export function deliveryLogRoutes(service: Service) {
       const { limit, cursor, status, event } = c.req.valid('query')
       const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
       const found = await deliveryPage(service.database, {
-        ...{ webhookId: webhook.id, before: placeOf(cursor), max: limit + 1 },
+        ...{ webhookId: webhook.id, before: positionOf(cursor), max: limit + 1 },
         ...(status === undefined ? {} : { status }),
         ...(event === undefined ? {} : { event }),
       })

@@ -15,9 +15,9 @@ import { ofMembers, type StoredRate, withOwn } from './stored.ts'
 import {
   isCurrent,
   isSingleWaiting,
-  keptFor,
   newTicket,
   type QueuePosition,
+  reservedFor,
   type WaitTicket,
 } from './tickets.ts'
 import { Waiters } from './waiters.ts'
@@ -84,7 +84,7 @@ export class SharedRateEntry {
   /** Connections that are kept free for other members, who come before whoever waits here. */
   reservedForOthers(single: boolean, now: number): number {
     const place = { since: this.#waiters.since(now), single }
-    return this.#known === null ? 0 : keptFor(this.#known.waiting, this.#member, place, now)
+    return this.#known === null ? 0 : reservedFor(this.#known.waiting, this.#member, place, now)
   }
 
   isSingleWaiting(now: number): boolean {

@@ -54,7 +54,7 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   readonly #refusals = new SharedBlocks()
   readonly #due = new Set<SharedRateEntry>()
   #isMember = true
-  #isAway = false
+  #isOffline = false
   #isTurning = false
   #turns: Promise<void> = Promise.resolve()
   #lastLookAt: number | null = null
@@ -76,8 +76,8 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
     this.#looking = startLoop({
       ...{ name: 'the poll for shared paces', clock: this.#clock, log: this.#deps.log },
       everyMs: () => (isSoon() ? pollSoonMs : pollMs),
-      run: () => this.#lookOn(),
-      onFailure: error => this.#away(error),
+      run: () => this.#pollStates(),
+      onFailure: error => this.#offline(error),
     })
   }
 
@@ -95,7 +95,7 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   async close(): Promise<void> {
     await this.#looking?.stop()
     await this.#turns
-    if (this.#dueNow().length > 0) await this.#turnAll()
+    if (this.#dueNow().length > 0) await this.#retryAll()
   }
 
   // What follows is for the keepers.
@@ -127,13 +127,13 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
 
   press(entry: SharedRateEntry): void {
     this.#due.add(entry)
-    if (!this.#isTurning) this.#turns = this.#turnAll()
+    if (!this.#isTurning) this.#turns = this.#retryAll()
   }
 
   // What is decided and written here.
 
   /** One turn at a time; what comes meanwhile goes with the next. Ends with the first that fails. */
-  async #turnAll(): Promise<void> {
+  async #retryAll(): Promise<void> {
     this.#isTurning = true
     try {
       // Who comes in this moment goes with the first.
@@ -142,7 +142,7 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
         await this.#turn(due.slice(0, TURN_MAX))
       }
     } catch (error) {
-      this.#away(error)
+      this.#offline(error)
       for (const entry of this.#dueNow()) entry.fail(error)
     } finally {
       this.#isTurning = false
@@ -219,7 +219,7 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
 
   // How it is learned what others changed.
 
-  async #lookOn(): Promise<void> {
+  async #pollStates(): Promise<void> {
     await this.#look()
     await this.#forget()
     this.#back()
@@ -266,15 +266,15 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
     await deleteRates(this.#deps.database)
   }
 
-  #away(error: unknown) {
-    if (this.#isAway) return
-    this.#isAway = true
+  #offline(error: unknown) {
+    if (this.#isOffline) return
+    this.#isOffline = true
     const sentence = 'paces cannot be shared now: no list opens a connection until they can'
     this.#deps.log.error(sentence, { error: errorMessage(error) })
   }
 
   #back() {
-    if (this.#isAway) this.#deps.log.info('paces are shared again')
-    this.#isAway = false
+    if (this.#isOffline) this.#deps.log.info('paces are shared again')
+    this.#isOffline = false
   }
 }

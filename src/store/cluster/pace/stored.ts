@@ -22,12 +22,12 @@ export function withOwn(
   member: string,
   own: { readonly state: RateState; readonly held: number; readonly ticket: WaitTicket | null },
 ): StoredRate {
-  const { [member]: _held, ...reservedElsewhere } = held
-  const { [member]: _ticket, ...waitingElsewhere } = waiting
+  const { [member]: _held, ...reservedByOthers } = held
+  const { [member]: _ticket, ...waitingAtOthers } = waiting
   return {
     state: own.state,
-    held: own.held === 0 ? reservedElsewhere : { ...reservedElsewhere, [member]: own.held },
-    waiting: own.ticket === null ? waitingElsewhere : { ...waitingElsewhere, [member]: own.ticket },
+    held: own.held === 0 ? reservedByOthers : { ...reservedByOthers, [member]: own.held },
+    waiting: own.ticket === null ? waitingAtOthers : { ...waitingAtOthers, [member]: own.ticket },
   }
 }
 

@@ -43,7 +43,7 @@ export function isCurrent(
 }
 
 /** How many connections are kept for other members, who come before this place. */
-export function keptFor(
+export function reservedFor(
   tickets: Tickets,
   member: string,
   place: QueuePosition,

@@ -41,7 +41,7 @@ describe('the operators that are shown', () => {
     pace('a', 'paused').throttled(null)
     pace('a', 'refusing').refused(REFUSAL)
     pace('a', 'much').refused(REFUSAL)
-    pace('a', 'much').turnedAway(9)
+    pace('a', 'much').skipped(9)
     const { shown, left, egresses } = status()
     expect(shown.map(({ title }) => title)).toEqual([
       ...['MUCH', 'REFUSING', 'PAUSED', 'OPEN', 'ASKED', 'IDLE TOO', 'IDLE'],

@@ -3,9 +3,9 @@ import { SECOND } from '../../../../src/base/clock.ts'
 import {
   isCurrent,
   isSingleWaiting,
-  keptFor,
   newTicket,
   type QueuePosition,
+  reservedFor,
 } from '../../../../src/store/cluster/pace/tickets.ts'
 
 const NOW = Date.UTC(2026, 5, 1)
@@ -15,7 +15,7 @@ const waits = (seconds: number, single: boolean): QueuePosition => ({
 })
 /** Whether one who waits comes before another, by a ticket of the one and the place of the other. */
 const isBefore = (one: QueuePosition, other: QueuePosition) =>
-  keptFor({ one: newTicket(one, NOW) }, 'other', other, NOW) === 1
+  reservedFor({ one: newTicket(one, NOW) }, 'other', other, NOW) === 1
 
 describe('who waits', () => {
   test.each<[string, QueuePosition, QueuePosition]>([
@@ -35,13 +35,13 @@ describe('who waits', () => {
 
   test('comes before nobody once the ticket is no longer renewed', () => {
     const tickets = { gone: newTicket(waits(60, true), NOW - 10 * SECOND) }
-    expect(keptFor(tickets, 'other', waits(0, false), NOW)).toBe(0)
+    expect(reservedFor(tickets, 'other', waits(0, false), NOW)).toBe(0)
     expect(isSingleWaiting(tickets, 'other', NOW)).toBe(false)
   })
 
   test('is not in his own way', () => {
     const tickets = { own: newTicket(waits(9, true), NOW) }
-    expect(keptFor(tickets, 'own', waits(0, false), NOW)).toBe(0)
+    expect(reservedFor(tickets, 'own', waits(0, false), NOW)).toBe(0)
     expect(isSingleWaiting(tickets, 'own', NOW)).toBe(false)
     expect(isSingleWaiting(tickets, 'other', NOW)).toBe(true)
   })
@@ -52,7 +52,7 @@ test('of any number that wait there is always one before whom nobody comes', () 
   for (let size = 1; size <= places.length; size++) {
     const some = places.slice(0, size)
     const tickets = Object.fromEntries(some.map((place, n) => [`m${n}`, newTicket(place, NOW)]))
-    const kept = some.map((place, n) => keptFor(tickets, `m${n}`, place, NOW))
+    const kept = some.map((place, n) => reservedFor(tickets, `m${n}`, place, NOW))
     expect(Math.min(...kept)).toBe(0)
   }
 })
