@@ -58,8 +58,8 @@ export type EngineOptions = Partial<
   readonly lists?: ClassifierOptions
   /** Results are simulated by the prefix of the address: no DNS, no socket. */
   readonly sandbox?: boolean
-  /** Where definite answers are remembered; in this process when left out. */
-  readonly memory?: ResultCache
+  /** Where definite answers are cached; in this process when left out. */
+  readonly resultCache?: ResultCache
   readonly log?: Log
   readonly clock?: Clock
   readonly random?: Random
@@ -73,13 +73,16 @@ export type EngineOptions = Partial<
  * the end. Throws EvError('usage') on a bad setting.
  */
 export function createEngine(options: EngineOptions = {}): Engine {
-  const { lists, sandbox, memory, log, clock, random, resolver, dial, ...rest } = options
+  const { lists, sandbox, resultCache, log, clock, random, resolver, dial, ...rest } = options
   const { egresses, operators, ...settings } = rest
   const structures = asInFile({ egresses, operators })
   const config = toConfig({ flags: asFlags(settings), environment: {}, file: null, structures })
   const externalDeps = { ...optional({ clock, random, resolver, dial }), log: log ?? silentLog }
   const own = openLists(listFiles(config, entriesOf(lists)))
-  return composeEngine(config, externalDeps, { lists: own, ...optional({ sandbox, memory }) })
+  return composeEngine(config, externalDeps, {
+    lists: own,
+    ...optional({ sandbox, cache: resultCache }),
+  })
 }
 
 /** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */

@@ -46,7 +46,7 @@ export interface HttpService {
   /** What every answer has, for a client of that address. */
   headers(ip: string): Record<string, string>
   /** What is refused before `app` is asked; null: nothing. */
-  readonly crowdFault: OverloadError
+  readonly overloadError: OverloadError
   /** Offers a key on a page, once; gives the path of that page. */
   offerKey(key: string): string
   /** From now on it is not ready, and begins nothing new. */
@@ -145,7 +145,7 @@ function serviceOn(
     app,
     watch: monitoringApp(service, stateOf(service).metrics),
     headers: ip => bareHeaders(service, ip),
-    crowdFault: overloadError(service),
+    overloadError: overloadError(service),
     offerKey: key => banner.offer(key),
     stopSoon() {
       isStopping = true

@@ -114,12 +114,12 @@ export function composeEngine(
 const hasIpv6 = (egresses: readonly EgressConfig[], dial: ExternalDeps['dial'] = tcpDial) =>
   dial !== tcpDial || egresses.some(egress => mayDialIpv6(egress, networkInterfaces()))
 
-const configErrorOf = ({ operators }: Config, operator: string) =>
+const operatorSettings = ({ operators }: Config, operator: string) =>
   Object.hasOwn(operators, operator) ? operators[operator] : undefined
 
 function hasOwnLimits(config: Config, operator: string): boolean {
-  const message = configErrorOf(config, operator)
-  return message?.sessionsPerOperator != null || message?.sessionsPerSecond != null
+  const own = operatorSettings(config, operator)
+  return own?.sessionsPerOperator != null || own?.sessionsPerSecond != null
 }
 
 function composeEgressPool(
@@ -130,7 +130,7 @@ function composeEgressPool(
 ): EgressPool {
   const { rateStates = null, catchAll: store = null } = cluster ?? {}
   const catchAll = new CatchAllCache(world.clock, store)
-  const message = (operator: string) => configErrorOf(config, operator)
+  const settingsFor = (operator: string) => operatorSettings(config, operator)
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
     const own = {
@@ -138,14 +138,14 @@ function composeEgressPool(
       // What another dial can reach is not known here.
       hasIpv6: hasIpv6([egress], dial),
     }
-    const rowOf = (operator: string) => limitsFor(operator, config, message(operator))
+    const rowOf = (operator: string) => limitsFor(operator, config, settingsFor(operator))
     return new EgressProber({ ...world, egress: own }, rowOf, catchAll, rateStates)
   })
   const others = cluster && {
     names: cluster.egresses,
     isRefused: (key: RateKey) => cluster.rateStates.refusal(key) !== null,
   }
-  const allowed = (operator: string) => message(operator)?.egresses ?? null
+  const allowed = (operator: string) => settingsFor(operator)?.egresses ?? null
   const sharesLists = (operator: string) => !world.destinationLimits.includes(operator)
   return new EgressPool(probers, allowed, others, sharesLists)
 }

@@ -59,7 +59,7 @@ test('what nobody knows is asked for each time, as another may learn it', async 
 
 test('what is remembered here is near before the shared one has it, and even where that cannot be written', async () => {
   const { shared, asked, clock, answerOf } = services()
-  const away = { ...shared, remember: () => Promise.reject(new Error('away')) }
+  const away = { ...shared, set: () => Promise.reject(new Error('away')) }
   const memory = localCache(away, clock)
   await expect(memory.set(new Map([[ANN, answerOf('rejected')]]))).rejects.toThrow('away')
   expect((await memory.get([ANN])).get(ANN)?.probed.answer.kind).toBe('rejected')

@@ -24,7 +24,7 @@ describe('a memory of one’s own', () => {
 
   test('answers for the engine without a word to the server', async () => {
     const now = fakeClock().now()
-    const { verify, mx } = createTestEngine({ engine: { memory: holding(now - HOUR) } })
+    const { verify, mx } = createTestEngine({ engine: { resultCache: holding(now - HOUR) } })
     expect(await verify('ann@a.test')).toMatchObject({
       verdict: { reason: 'accepted_email' },
       cached: true,
@@ -35,13 +35,13 @@ describe('a memory of one’s own', () => {
 
   test('does not serve what is older than anything may be', async () => {
     const now = fakeClock().now()
-    const { verify } = createTestEngine({ engine: { memory: holding(now - 8 * DAY) } })
+    const { verify } = createTestEngine({ engine: { resultCache: holding(now - 8 * DAY) } })
     expect((await verify('nobody@a.test')).verdict.reason).toBe('rejected_email')
   })
 
   test('whose entry comes from the future is asked again behind it: a clock was set back', async () => {
     const now = fakeClock().now()
-    const { verify, recipients } = createTestEngine({ engine: { memory: holding(now + DAY) } })
+    const { verify, recipients } = createTestEngine({ engine: { resultCache: holding(now + DAY) } })
     expect((await verify('ann@a.test')).cached).toBe(true)
     await drainEventLoop()
     expect(ann(recipients())).toBe(1)
@@ -73,8 +73,8 @@ describe('a memory of one’s own', () => {
         set: async () => {},
       },
     ],
-  ])('%s knows nothing, and spoils nothing', async (_, memory) => {
-    const { verify, many, complaints } = createTestEngine({ engine: { memory } })
+  ])('%s knows nothing, and spoils nothing', async (_, resultCache) => {
+    const { verify, many, complaints } = createTestEngine({ engine: { resultCache } })
     expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
     const results = await many(['ann@a.test', 'nobody@a.test', 'no address'])
     expect(results.map(({ verdict }) => verdict.reason).toSorted()).toEqual([
@@ -85,14 +85,14 @@ describe('a memory of one’s own', () => {
 
   test('is asked for many addresses of a list at a time', async () => {
     const questions: number[] = []
-    const memory: ResultCache = {
+    const resultCache: ResultCache = {
       get: async keys => {
         questions.push(keys.length)
         return new Map()
       },
       set: async () => {},
     }
-    const { many } = createTestEngine({ engine: { memory } })
+    const { many } = createTestEngine({ engine: { resultCache } })
     const texts = Array.from({ length: 300 }, (_, i) => `user${i}@a.test`)
     expect(await many(texts)).toHaveLength(300)
     expect(questions.reduce((sum, keys) => sum + keys, 0)).toBe(300)

@@ -16,7 +16,7 @@ function sandbox() {
     resolver: { resolve: wall },
     dial: { connect: wall, secure: wall },
     random: { below: wall, token: wall },
-    memory: { get: wall, set: wall },
+    resultCache: { get: wall, set: wall },
   })
 }
 

@@ -19,10 +19,10 @@ test('who comes after a refusal is counted as turned away; who met it is not', a
   const { prober, run, single } = createTestProber(LISTED)
   const refusal = () => prober.rateController('mx.test').status('mx.test').refusal
   await run(people(3))
-  expect(refusal()).toMatchObject({ turnedAway: 0, answer: { why: 'blocklist' } })
+  expect(refusal()).toMatchObject({ skipped: 0, answer: { why: 'blocklist' } })
   await run(people(30))
   await single('ann@a.test')
-  expect(refusal()).toMatchObject({ turnedAway: 31 })
+  expect(refusal()).toMatchObject({ skipped: 31 })
 })
 
 test('a conversation that ends well leaves nothing to tell of', async () => {

@@ -13,7 +13,7 @@ function paced(row: Partial<RateLimits> = {}) {
 describe('the status of a pace', () => {
   test('of an operator that nobody asked yet is as the table has it', () => {
     expect(paced().status()).toEqual({
-      ...{ operator: 'mx.test', unknownStreakMax: 20, heard: 0, pause: null, refusal: null },
+      ...{ operator: 'mx.test', unknownStreakMax: 20, recent: 0, pause: null, refusal: null },
       ...{ sessions: 0, sessionsAllowed: 4, sessionsMax: 4 },
       ...{ sessionsPerSecond: 2, sessionsPerSecondMax: 2 },
     })
@@ -23,7 +23,7 @@ describe('the status of a pace', () => {
     const { pace, status } = paced()
     const starts = [pace.tryStart(), pace.tryStart()]
     pace.recent(false)
-    expect(status()).toMatchObject({ sessions: 2, heard: 1 })
+    expect(status()).toMatchObject({ sessions: 2, recent: 1 })
     for (const start of starts) if ('permit' in start) start.permit.release()
     expect(status().sessions).toBe(0)
   })
@@ -67,11 +67,11 @@ describe('the status of a pace', () => {
     pace.skipped(3)
     await clock.advance(40 * MINUTE)
     expect(pace.isRefused).toBe(false)
-    expect(status().refusal).toMatchObject({ since, until: since + 30 * MINUTE, turnedAway: 3 })
+    expect(status().refusal).toMatchObject({ since, until: since + 30 * MINUTE, skipped: 3 })
     pace.refused(REFUSAL)
     pace.skipped(4)
     expect(status().refusal).toEqual({
-      ...{ since, until: since + 70 * MINUTE, turnedAway: 7, answer: REFUSAL },
+      ...{ since, until: since + 70 * MINUTE, skipped: 7, answer: REFUSAL },
     })
     pace.succeeded()
     expect(status().refusal).toBeNull()

@@ -32,7 +32,7 @@ export type TestHttpServerOptions = {
   readonly clock?: FakeClock
   readonly certificate?: Certificate
   readonly mayBePlain?: MayBePlain
-  readonly crowdFault?: ListenerDeps['crowdFault']
+  readonly overloadError?: ListenerDeps['overloadError']
   readonly log?: Log
   readonly host?: string
   readonly port?: number
@@ -51,7 +51,7 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
     limits: { ...SERVER_LIMITS, ...options.limits },
     headers: () => ({ 'x-ratelimit-limit': '100' }),
     mayBePlain: options.mayBePlain ?? (() => true),
-    ...(options.crowdFault && { crowdFault: options.crowdFault }),
+    ...(options.overloadError && { overloadError: options.overloadError }),
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
     certificate: options.certificate ?? null,

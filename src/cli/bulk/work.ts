@@ -41,12 +41,12 @@ export async function work(
     keepsTrying: false,
     ...watcher,
   })
-  const memory = config.cache && !sandbox ? { memory: worker.cache } : {}
+  const cache = config.cache && !sandbox ? { cache: worker.cache } : {}
   const engine = composeEngine(config, externalDepsFrom(context, log), {
     lists,
     sandbox,
     list: true,
-    ...memory,
+    ...cache,
   })
   const endNotes = engine.resolverCheck?.onChange(failure => progress.note(failure?.detail ?? null))
   const { signal, dispose } = interruption(context)

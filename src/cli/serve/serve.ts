@@ -89,7 +89,7 @@ async function serve(run: ServeRun): Promise<void> {
   const server = await startServer({
     ...serverDeps(deps, () => services?.app ?? null),
     ...{ host: address.host, port: address.port, certificate, mayBePlain: address.mayBePlain },
-    crowdFault: request => services?.crowdFault(request) ?? null,
+    overloadError: request => services?.overloadError(request) ?? null,
   })
   const servers = [server]
   let renewal: Renewal | null = null

@@ -18,7 +18,7 @@ export type ListenerDeps = RefusalDeps & {
   readonly traffic: ConnectionTracker
   readonly mayBePlain: MayBePlain
   /** What the app refuses, whatever else is asked: told here, it costs half. Null: nothing. */
-  readonly crowdFault?: (request: IncomingMessage) => ApiError | null
+  readonly overloadError?: (request: IncomingMessage) => ApiError | null
 }
 
 /**
@@ -57,7 +57,7 @@ export function requestListener(deps: ListenerDeps): Listener {
     if (fault !== null) return refuse(response, deps, fault)
     response.once('finish', () => readOn(request))
     watchBody(clock, request, bodyMsOf(request, limits), () => late(deps, request, response))
-    const tooBusy = deps.crowdFault?.(request) ?? null
+    const tooBusy = deps.overloadError?.(request) ?? null
     if (tooBusy !== null) answer(response, deps, tooBusy)
     else void hand(request, response)
   }

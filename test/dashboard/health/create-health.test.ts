@@ -79,7 +79,7 @@ test('an operator that refuses us is told of with its own words', async () => {
   await verify('bob@a.test')
   const [one] = health.operators().shown
   expect(one).toMatchObject({
-    refusal: { turnedAway: 1, answer: { why: 'blocklist', reply: { code: 554 } } },
+    refusal: { skipped: 1, answer: { why: 'blocklist', reply: { code: 554 } } },
   })
 })
 
@@ -88,7 +88,7 @@ test('the work and the process are told as they are', async () => {
   await clock.advance(7_000)
   expect(health.queue()).toEqual({ jobs: 1, waiting: 2, running: 3 })
   expect(await health.workers()).toEqual({
-    ...{ concurrency: 200, requestsUnderWay: 4, deliveriesOpen: 0, noticesOpen: 0 },
+    ...{ concurrency: 200, requestsInFlight: 4, deliveriesOpen: 0, noticesOpen: 0 },
   })
   expect(await health.process()).toMatchObject({
     ...{ version: '1.2.3', upMs: 7_000, memoryBytes: 5, databaseBytes: null },

@@ -6,11 +6,11 @@ import type { Html } from '../../../src/dashboard/page/html.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
 
-const refusing = (turnedAway: number, othersAsk = false) =>
+const refusing = (skipped: number, othersAsk = false) =>
   operatorStatus({
     title: 'Outlook.com',
     othersAsk,
-    refusal: refusalWith('no', { skipped: turnedAway }),
+    refusal: refusalWith('no', { skipped: skipped }),
   })
 
 function troubled(status: OperatorsStatus) {

@@ -41,7 +41,7 @@ test('one that asks nothing is closed after a second', async () => {
 test('what a crowd is refused costs the app nothing, and its connection goes on', async () => {
   let isBusy = true
   const server = await openHttpServer({
-    crowdFault: () =>
+    overloadError: () =>
       isBusy ? new ApiError('service_unavailable', 'Too many', { retryAfterS: 1 }) : null,
   })
   const socket = await server.open()

@@ -163,7 +163,7 @@ async function slowServer(url: string) {
   let ahead = 0
   const clock = {
     ...systemClock,
-    ticks: () => systemClock.monotonicNow() + ahead,
+    monotonicNow: () => systemClock.monotonicNow() + ahead,
     ticksOn: (ms: number) => {
       ahead += ms
     },

@@ -262,9 +262,9 @@ test('a failure after the rows were stored leaves nothing behind', async () => {
   const broken = {
     ...home,
     service: Object.assign(service, {
-      seal: {
+      secretBox: {
         ...service.secretBox,
-        seal: () => {
+        encrypt: () => {
           throw new Error('no seal')
         },
       },
