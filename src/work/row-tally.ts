@@ -7,7 +7,7 @@ import { DedupeIndex } from './first-rows.ts'
 /** About 100 bytes each. Of more domains those that come last have few addresses. */
 const DOMAINS_MAX = 50_000
 
-/** A row as it is asked, with its place in the list, from 1; `sameAs`: the place of the row that it repeats. */
+/** A row as it is asked, with its place in the list, from 1; `duplicateOf`: the place of the row that it repeats. */
 export type CountedRow = ParsedRow & {
   readonly position: number
   readonly duplicateOf: number | null

@@ -57,7 +57,10 @@ describe('what is remembered, and how long it is fresh', () => {
       get: async () => new Map(),
       set: async found => void entries.push(...found.keys()),
     }
-    const { reason: reasonOf } = createTestEngine({ script: script ?? {}, engine: { resultCache: memory } })
+    const { reason: reasonOf } = createTestEngine({
+      script: script ?? {},
+      engine: { resultCache: memory },
+    })
     expect(await reasonOf('ann@a.test')).toBe(reason)
     expect(entries).toEqual([])
   })

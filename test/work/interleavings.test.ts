@@ -45,7 +45,7 @@ const steps = fc.array(
   { maxLength: 14 },
 )
 
-test('whatever is submitted, cancelled, deleted, finished or crashed between, the ledger are right', async () => {
+test('whatever is submitted, cancelled, deleted, finished or crashed between, the ledger is right', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async run => {
       const service = await started()
@@ -143,7 +143,7 @@ async function started() {
 
   async function single(accountId: string, answered: boolean) {
     const { ledger, engine } = services
-    const reservation = await ledger.reservation(accountId, plan, 1)
+    const reservation = await ledger.reserve(accountId, plan, 1)
     if (reservation === null) return
     if (!answered) return ledger.giveBack(accountId, reservation)
     const result = await engine.verify('nobody@nowhere.invalid', { checkSmtp: false })

@@ -21,7 +21,7 @@ export async function reserveOrGetCached<Known>(
   getCached: () => Promise<Known | null>,
 ): Promise<ReservedOrCached<Known>> {
   const { account, plan } = c.get('caller')
-  const reservation = await service.ledger.reservation(account.id, plan, amount)
+  const reservation = await service.ledger.reserve(account.id, plan, amount)
   if (reservation !== null) return { reservation, known: null }
   const known = await getCached()
   if (known !== null) return { reservation: null, known }

@@ -31,9 +31,9 @@ export async function addItems(
         (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at, tries)
       select cast(${jobId} as text), cast(value ->> 'position' as bigint), value ->> 'text',
         value ->> 'dedupeKey', value ->> 'cells',
-        case when value ->> 'sameAs' is null then 'queued' else 'same' end,
-        cast(value ->> 'sameAs' as bigint),
-        case when value ->> 'sameAs' is null then 1 else 0 end, 0, 0
+        case when value ->> 'duplicateOf' is null then 'queued' else 'same' end,
+        cast(value ->> 'duplicateOf' as bigint),
+        case when value ->> 'duplicateOf' is null then 1 else 0 end, 0, 0
       from ${jsonRows(trx, items)}`.execute(trx),
   )
 }

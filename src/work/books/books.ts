@@ -51,7 +51,7 @@ export interface UsageLedger {
   /** Writes verifications in the transaction of their results: history, usage, credits, quota events. */
   record(trx: Trx, entries: LedgerBatch): Promise<void>
   /** Sets credits aside before anybody is asked; null: they are used up. Throws when what was done cannot be written down. */
-  reservation(accountId: string, plan: Plan, amount: number): Promise<Reservation | null>
+  reserve(accountId: string, plan: Plan, amount: number): Promise<Reservation | null>
   /** Tells an account once in a period that it was refused, when nothing is left that is not set aside. */
   refused(accountId: string, plan: Plan): Promise<void>
   /** Writes a single verification, with others of its turn; resolves when it is durable. Rejects when it cannot be written for now. */
@@ -106,7 +106,7 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       counterRows(database, entries)
       return postEntries(trx, deps, entries, clock.now())
     },
-    async reservation(accountId, plan, amount) {
+    async reserve(accountId, plan, amount) {
       if (ledgerEntries.fault !== null) throw ledgerEntries.fault
       const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
       if (limit === null) return { period, amount: 0 }

@@ -185,7 +185,9 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     const { job_id } = await waiting(home)
     const { stdout } = await jobs(home, 'show', job_id)
     expect(stdout).toMatch(/state +processing\n/)
-    expect(stdout).toMatch(/WAITING AT +ITEMS +DUE\ngrey\.test +2 +in \d+ (s|min)( \d+ s)?, at \d{4}-/)
+    expect(stdout).toMatch(
+      /WAITING AT +ITEMS +DUE\ngrey\.test +2 +in \d+ (s|min)( \d+ s)?, at \d{4}-/,
+    )
     const shown = JSON.parse((await jobs(home, 'show', job_id, '--json')).stdout)
     expect(shown).toMatchObject({ job_id, not_looked_at: 0, being_asked: 0 })
     expect(shown.waiting).toEqual([

@@ -56,7 +56,7 @@ const holdsOf = async ({ db }: Database) =>
   )
 
 async function held(ledger: ReturnType<typeof createUsageLedger>, accountId = 'acc_a', amount = 1) {
-  const reservation = await ledger.reservation(accountId, FREE, amount)
+  const reservation = await ledger.reserve(accountId, FREE, amount)
   if (reservation === null) throw new Error('there are no credits left')
   return reservation
 }
@@ -135,7 +135,7 @@ test('an account that two servers refuse at once is told of it once', async () =
   const ledger = [booksOf(a, 'mem_a'), booksOf(b, 'mem_b')] as const
   await held(ledger[0], 'acc_a', 1_000)
   const refused = Array.from({ length: 10 }, (_, n) =>
-    (n % 2 === 0 ? ledger[0] : ledger[1]).reservation('acc_a', FREE, 1),
+    (n % 2 === 0 ? ledger[0] : ledger[1]).reserve('acc_a', FREE, 1),
   )
   expect((await Promise.all(refused)).every(reservation => reservation === null)).toBe(true)
   expect((await tell(a)).events).toEqual(['quota.exceeded', 'quota.warning', 'quota.warning'])

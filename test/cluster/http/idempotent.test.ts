@@ -102,7 +102,7 @@ describe('an address whose commit failed', () => {
     const { proxy, one, other, key } = await pair('free')
     const free = PLANS.find(({ name }) => name === 'free') as Plan
     // Somebody else waits for an answer meanwhile.
-    await one.service.ledger.reservation('acc_1', free, 1)
+    await one.service.ledger.reserve('acc_1', free, 1)
     const ask = (to: ClusterService) =>
       to.request('/v1/verify/single', {
         ...{ key, body: { email: 'ann@a.test' } },

@@ -61,7 +61,7 @@ const settled = (
 })
 
 async function held(ledger: UsageLedger, plan: Plan = FREE, amount = 1): Promise<Reservation> {
-  const reservation = await ledger.reservation('acc_a', plan, amount)
+  const reservation = await ledger.reserve('acc_a', plan, amount)
   if (reservation === null) throw new Error('there are no credits left')
   return reservation
 }
@@ -177,7 +177,7 @@ describe('the last credit', () => {
     const { database, ledger } = await services()
     await use(ledger, 19)
     const holds = await Promise.all(
-      Array.from({ length: 100 }, () => ledger.reservation('acc_a', FREE, 1)),
+      Array.from({ length: 100 }, () => ledger.reserve('acc_a', FREE, 1)),
     )
     expect(holds.filter(reservation => reservation !== null)).toHaveLength(1)
     expect(await creditOf(database)).toMatchObject({ used: 19, held: 1 })
@@ -187,10 +187,10 @@ describe('the last credit', () => {
     const { ledger } = await services()
     await use(ledger, 19)
     const reservation = await held(ledger)
-    expect(await ledger.reservation('acc_a', FREE, 1)).toBeNull()
+    expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
     ledger.giveBack('acc_a', reservation)
     await ledger.flushed()
-    expect(await ledger.reservation('acc_a', FREE, 1)).not.toBeNull()
+    expect(await ledger.reserve('acc_a', FREE, 1)).not.toBeNull()
   })
 })
 
@@ -202,7 +202,7 @@ describe('an account is told', () => {
     await use(ledger, 1)
     expect(await toldOf(database)).toEqual(['quota.warning 80 % 16/20 4 left'])
     await use(ledger, 4)
-    await ledger.reservation('acc_a', FREE, 1)
+    await ledger.reserve('acc_a', FREE, 1)
     expect(await toldOf(database)).toEqual([
       'quota.warning 80 % 16/20 4 left',
       'quota.warning 95 % 20/20 0 left',
@@ -213,21 +213,21 @@ describe('an account is told', () => {
   test('when it is refused while all that is left is set aside, and not again in that period', async () => {
     const { clock, database, ledger } = await services()
     await held(ledger, FREE, 20)
-    for (let n = 0; n < 3; n++) expect(await ledger.reservation('acc_a', FREE, 1)).toBeNull()
+    for (let n = 0; n < 3; n++) expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
     const told = await toldOf(database)
     expect(told.filter(text => text.startsWith('quota.exceeded'))).toEqual([
       'quota.exceeded 100 % 20/20 0 left',
     ])
     clock.jump(DAY)
     await held(ledger, FREE, 20)
-    await ledger.reservation('acc_a', FREE, 1)
+    await ledger.reserve('acc_a', FREE, 1)
     expect(await toldOf(database)).toHaveLength(2 * told.length)
   })
 
   test('nothing when it wanted more at once than is left', async () => {
     const { database, ledger } = await services()
     await use(ledger, 10)
-    expect(await ledger.reservation('acc_a', FREE, 11)).toBeNull()
+    expect(await ledger.reserve('acc_a', FREE, 11)).toBeNull()
     expect(await toldOf(database)).toEqual([])
   })
 })

@@ -17,7 +17,7 @@ function called(count: number, isShared: boolean, mayAsk: (name: string) => bool
     ...{
       all: names,
       mayAsk,
-      available: () => available,
+      availableFor: () => available,
       ranked: () => names,
       primaryFor: () => available[0],
       sharesLists: (operator: string) => operator === 'op',

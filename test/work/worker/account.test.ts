@@ -109,7 +109,7 @@ describe('a job of an account', () => {
     ])
   })
 
-  test('that the ledger refuse is ended as failed and told of; the others go on', async () => {
+  test('that the ledger refuses is ended as failed and told of; the others go on', async () => {
     const { ledger } = notingBooks()
     const refusing = {
       async record(trx, entries) {
