@@ -26,7 +26,7 @@ console.log('| way | right | of the replies about us, taken for a missing mailbo
 console.log('|---|---|---|')
 for (const [name, kindOf] of WAYS) {
   const right = replies.filter(given => kindOf(given) === given.kind).length
-  const about = replies.filter(({ kind }) => kind === 'refused-us' || kind === 'deferred')
+  const about = replies.filter(({ kind }) => kind === 'blocked' || kind === 'deferred')
   const lost = about.filter(given => kindOf(given) === 'rejected').length
   console.log(`| ${name} | ${share(right, replies.length)} | ${share(lost, about.length)} |`)
 }

@@ -1,5 +1,5 @@
 /** What a refusal can mean to a tool of the usual kind. */
-export type Kind = 'accepted' | 'rejected' | 'refused-us' | 'deferred'
+export type Kind = 'accepted' | 'rejected' | 'blocked' | 'deferred'
 
 /**
  * The usual way: one list of expressions over the text of the reply, first match wins, and the digits where nothing
@@ -14,21 +14,21 @@ export function plainMeaning(code: number, enhanced: string | null, text: string
 }
 
 const LIST: readonly (readonly [RegExp, Kind])[] = [
-  [/spamhaus|spamcop|barracuda|sorbs|uceprotect|\brbl\b|dnsbl/i, 'refused-us'],
-  [/black ?list|block ?list|deny ?list/i, 'refused-us'],
-  [/client host .*blocked|(?:ip|host|address|sender) .*(?:blocked|banned|denied)/i, 'refused-us'],
-  [/blocked (?:by|using|due|because)|has been blocked/i, 'refused-us'],
-  [/poor reputation|bad reputation|low reputation|reputation/i, 'refused-us'],
-  [/reverse dns|rdns|\bptr\b|cannot find your (?:hostname|reverse)/i, 'refused-us'],
-  [/helo|ehlo command rejected/i, 'refused-us'],
-  [/\bspf\b|\bdkim\b|\bdmarc\b/i, 'refused-us'],
-  [/sender (?:address )?(?:rejected|denied|refused|not allowed|verify failed)/i, 'refused-us'],
-  [/starttls|tls required|must issue/i, 'refused-us'],
-  [/authentication required|auth(?:entication)? (?:is )?needed|not authenticated/i, 'refused-us'],
-  [/relay(?:ing)? (?:access )?(?:denied|not permitted|prohibited)|unable to relay/i, 'refused-us'],
-  [/spam|junk|unsolicited/i, 'refused-us'],
-  [/policy|security reasons|not authorized|unauthorized/i, 'refused-us'],
-  [/access denied|permission denied|administratively prohibited/i, 'refused-us'],
+  [/spamhaus|spamcop|barracuda|sorbs|uceprotect|\brbl\b|dnsbl/i, 'blocked'],
+  [/black ?list|block ?list|deny ?list/i, 'blocked'],
+  [/client host .*blocked|(?:ip|host|address|sender) .*(?:blocked|banned|denied)/i, 'blocked'],
+  [/blocked (?:by|using|due|because)|has been blocked/i, 'blocked'],
+  [/poor reputation|bad reputation|low reputation|reputation/i, 'blocked'],
+  [/reverse dns|rdns|\bptr\b|cannot find your (?:hostname|reverse)/i, 'blocked'],
+  [/helo|ehlo command rejected/i, 'blocked'],
+  [/\bspf\b|\bdkim\b|\bdmarc\b/i, 'blocked'],
+  [/sender (?:address )?(?:rejected|denied|refused|not allowed|verify failed)/i, 'blocked'],
+  [/starttls|tls required|must issue/i, 'blocked'],
+  [/authentication required|auth(?:entication)? (?:is )?needed|not authenticated/i, 'blocked'],
+  [/relay(?:ing)? (?:access )?(?:denied|not permitted|prohibited)|unable to relay/i, 'blocked'],
+  [/spam|junk|unsolicited/i, 'blocked'],
+  [/policy|security reasons|not authorized|unauthorized/i, 'blocked'],
+  [/access denied|permission denied|administratively prohibited/i, 'blocked'],
   [/gr[ae]y ?list/i, 'deferred'],
   [/try again|try later|retry later|come back later/i, 'deferred'],
   [/too many (?:connections|recipients|messages|concurrent|requests|errors)/i, 'deferred'],
@@ -73,7 +73,7 @@ const LIST: readonly (readonly [RegExp, Kind])[] = [
   [/utilisateur inconnu|adresse inconnue|n'existe pas/i, 'rejected'],
   [/unbekannt|existiert nicht|nicht vorhanden/i, 'rejected'],
   [/no existe|desconocid|destinatario/i, 'rejected'],
-  [/\b5\.7\.\d/, 'refused-us'],
+  [/\b5\.7\.\d/, 'blocked'],
   [/\b[45]\.2\.[12]|\b5\.1\.\d/, 'rejected'],
   [/\b4\.\d\.\d/, 'deferred'],
 ]

@@ -45,10 +45,10 @@ const hint = (port: number) =>
   `outbound port ${port} is blocked here: run “ev doctor” to find out.`
 
 const hadToBeDialled = (answer: RecipientOutcome) =>
-  !(answer.kind === 'silent' && UNDIALLED.has(answer.why))
+  !(answer.kind === 'no-response' && UNDIALLED.has(answer.why))
 
 /** Told by the DNS alone. */
 const UNDIALLED: ReadonlySet<NoResponseReason> = new Set(['no-address', 'dns', 'not-public'])
 
 const gotNoConnection = ({ kind, why, stage }: RecipientOutcome) =>
-  kind === 'silent' && stage === 'connect' && (why === 'connect' || why === 'timeout')
+  kind === 'no-response' && stage === 'connect' && (why === 'connect' || why === 'timeout')

@@ -33,7 +33,7 @@ export type RecipientOutcome =
       readonly reply: Reply
     }
   | {
-      readonly kind: 'refused-us'
+      readonly kind: 'blocked'
       readonly why: BlockedReason
       readonly stage: Stage
       readonly reply: Reply
@@ -47,7 +47,7 @@ export type RecipientOutcome =
       readonly reply: Reply
     }
   | {
-      readonly kind: 'silent'
+      readonly kind: 'no-response'
       readonly why: NoResponseReason
       readonly stage: Stage
       readonly detail: string
@@ -90,7 +90,8 @@ export function classifyReply(
   }
   const text = plainText(reply, about.recipient)
   const phrase = matchRule(stage, reply, text)
-  if (phrase === null) return { kind: 'silent', why: 'garbage', stage, detail: detailOf(reply) }
+  if (phrase === null)
+    return { kind: 'no-response', why: 'garbage', stage, detail: detailOf(reply) }
   return toOutcome(phrase, stage, reply, text)
 }
 
@@ -208,7 +209,7 @@ function meaningFor({ meaning, code }: ReplyRule, reply: Reply): Meaning {
 
 function toOutcome(phrase: ReplyRule, stage: Stage, reply: Reply, text: string): RecipientOutcome {
   const [kind, why] = meaningFor(phrase, reply).split('/')
-  if (kind === 'silent') {
+  if (kind === 'no-response') {
     return { kind, why: why as NoResponseReason, stage, detail: detailOf(reply) }
   }
   if (kind === 'deferred') {

@@ -5,7 +5,7 @@ import type { RecipientOutcome } from './answer.ts'
 export function describeOutcome(answer: RecipientOutcome): string {
   const text = SENTENCES[`${answer.kind}/${answer.why}` as keyof typeof SENTENCES]
   if (answer.kind === 'deferred') return `${text} ${retryTimeText(answer.retryAfterMs)}`
-  if (answer.kind !== 'refused-us' || answer.why !== 'blocklist') return text
+  if (answer.kind !== 'blocked' || answer.why !== 'blocklist') return text
   const list = LISTS.find(([pattern]) => pattern.test(answer.reply.text))?.[1]
   return list === undefined ? text : text.replace('on a block list', `on the list of ${list}`)
 }
@@ -31,34 +31,33 @@ const SENTENCES = {
   'rejected/moved': 'The mailbox has moved elsewhere. Ask its owner for the new address.',
   'rejected/not-hosted': 'The server does not take mail for this domain. Do not send to it.',
   'rejected/no-mail': 'The host says that it takes no mail at all. Do not send to it.',
-  'refused-us/blocklist':
+  'blocked/blocklist':
     'The server refused our address, not yours: it is on a block list or has a poor name. Have it delisted or verify from another address.',
-  'refused-us/rdns':
+  'blocked/rdns':
     'The server refused our host, not yours: its reverse DNS or its HELO name is not in order. Set a PTR record that matches the HELO name.',
-  'refused-us/sender':
+  'blocked/sender':
     'The server refused the sender address that ev uses, not yours. Use a working one whose SPF record allows this machine.',
-  'refused-us/tls':
+  'blocked/tls':
     'The server talks only over TLS, and TLS could not be had. Nothing is known of the mailbox.',
-  'refused-us/auth':
-    'The server wants a log-in before it answers. Nothing is known of the mailbox.',
-  'refused-us/policy':
+  'blocked/auth': 'The server wants a log-in before it answers. Nothing is known of the mailbox.',
+  'blocked/policy':
     'The server refused us by a rule of its own. Nothing is known of the mailbox; try later or from another address.',
   'deferred/greylist': 'The server turns strangers away at first (greylisting).',
   'deferred/rate': 'The server finds us too fast. Nothing is known of the mailbox.',
   'deferred/too-many': 'The server takes no more recipients in one go.',
   'deferred/busy': 'The server cannot say at present.',
-  'silent/no-address': 'No mail server of the domain has an address. Mail cannot reach it.',
-  'silent/dns': 'The address of the mail server could not be looked up. Try again later.',
-  'silent/connect':
+  'no-response/no-address': 'No mail server of the domain has an address. Mail cannot reach it.',
+  'no-response/dns': 'The address of the mail server could not be looked up. Try again later.',
+  'no-response/connect':
     'No mail server could be reached. Try again later, and check that port 25 is open here.',
-  'silent/timeout': 'The mail server did not answer in time. Try again later.',
-  'silent/closed': 'The mail server hung up. Try again later.',
-  'silent/tls': 'TLS with the mail server failed. Nothing is known of the mailbox.',
-  'silent/garbage':
+  'no-response/timeout': 'The mail server did not answer in time. Try again later.',
+  'no-response/closed': 'The mail server hung up. Try again later.',
+  'no-response/tls': 'TLS with the mail server failed. Nothing is known of the mailbox.',
+  'no-response/garbage':
     'The mail server answered something that is no answer. Nothing is known of the mailbox.',
-  'silent/not-public':
+  'no-response/not-public':
     'The mail server has an address that is not on the public internet, so it was not asked.',
-  'silent/smtputf8': 'The mail server cannot take an address with such letters.',
+  'no-response/smtputf8': 'The mail server cannot take an address with such letters.',
 } satisfies Record<Key<RecipientOutcome>, string>
 
 /** Lists and filters that name themselves in their refusals. */

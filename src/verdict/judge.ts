@@ -20,8 +20,8 @@ const RULES: readonly Rule[] = [
   [e => e.route?.kind === 'no-mail', 'no_mx_record'],
   [e => e.route?.kind === 'null-mx', 'does_not_accept_mail'],
   [e => e.route?.kind === 'unknown', 'dns_error'],
-  [e => silent(e, 'no-address'), 'no_mx_record'],
-  [e => silent(e, 'dns'), 'dns_error'],
+  [e => noResponse(e, 'no-address'), 'no_mx_record'],
+  [e => noResponse(e, 'dns'), 'dns_error'],
 
   [e => e.flags?.spamTrap === true, 'spam_trap'],
   [e => e.flags?.disposable === true || e.disposableHost, 'disposable_email'],
@@ -31,14 +31,14 @@ const RULES: readonly Rule[] = [
   [e => rejected(e, 'full'), 'mailbox_full'],
   [e => rejected(e, 'disabled'), 'mailbox_disabled'],
   [e => e.answer?.kind === 'rejected', 'rejected_email'],
-  [e => e.answer?.kind === 'refused-us', 'probe_blocked'],
+  [e => e.answer?.kind === 'blocked', 'probe_blocked'],
   [e => e.answer?.kind === 'deferred' && e.answer.why === 'greylist', 'greylisted'],
   [e => e.answer?.kind === 'deferred', 'unavailable_smtp'],
-  [e => silent(e, 'smtputf8'), 'smtp_skipped'],
-  [e => silent(e, 'connect', 'not-public'), 'no_connect'],
-  [e => silent(e, 'timeout'), 'timeout'],
-  [e => silent(e, 'closed'), 'unavailable_smtp'],
-  [e => e.answer?.kind === 'silent', 'invalid_smtp'],
+  [e => noResponse(e, 'smtputf8'), 'smtp_skipped'],
+  [e => noResponse(e, 'connect', 'not-public'), 'no_connect'],
+  [e => noResponse(e, 'timeout'), 'timeout'],
+  [e => noResponse(e, 'closed'), 'unavailable_smtp'],
+  [e => e.answer?.kind === 'no-response', 'invalid_smtp'],
   [e => e.answer === null, 'smtp_skipped'],
 
   [e => e.answer?.kind === 'accepted' && e.answer.why !== 'recipient', 'low_deliverability'],
@@ -83,8 +83,8 @@ function detailsFound({ address, route, answer }: Evidence): Verdict['details'] 
 
 type Explanation<K extends RecipientOutcome['kind']> = Extract<RecipientOutcome, { kind: K }>['why']
 
-const silent = ({ answer }: Evidence, ...whys: Explanation<'silent'>[]) =>
-  answer?.kind === 'silent' && whys.includes(answer.why)
+const noResponse = ({ answer }: Evidence, ...whys: Explanation<'no-response'>[]) =>
+  answer?.kind === 'no-response' && whys.includes(answer.why)
 
 const rejected = ({ answer }: Evidence, why: Explanation<'rejected'>) =>
   answer?.kind === 'rejected' && answer.why === why

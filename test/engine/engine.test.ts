@@ -150,7 +150,7 @@ describe('who need not be asked is not asked', () => {
     })
     const { verdict, evidence } = await verify('ann@a.test')
     expect(verdict.reason).toBe('no_connect')
-    expect(evidence.answer).toMatchObject({ kind: 'silent', why: 'not-public' })
+    expect(evidence.answer).toMatchObject({ kind: 'no-response', why: 'not-public' })
     expect(mx.dialled).toEqual([])
   })
 

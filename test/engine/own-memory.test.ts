@@ -117,7 +117,7 @@ describe('the memory of a process', () => {
   test('keeps nothing that is not definite, whoever hands it in', async () => {
     const clock = fakeClock()
     const memory = processCache(clock)
-    const answer = { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' } as const
+    const answer = { kind: 'no-response', why: 'timeout', stage: 'rcpt', detail: '' } as const
     const probed = { answer, catchAll: null, host: null, ip: null, tls: false }
     const entry = { probed: { ...probed, connectMs: null, asked: true }, at: clock.now() }
     await memory.set(new Map([['ann@a.test', entry]]))

@@ -69,7 +69,7 @@ const DIALOGUE = { include: ['dialogue'] } as const
 /** What is compared with the row; where that says `*`, so does this. */
 export function findingsOf({ verdict, evidence }: Result, { expected }: Case): Findings {
   const { answer, host, tls } = evidence
-  const reply = answer === null || answer.kind === 'silent' ? null : answer.reply
+  const reply = answer === null || answer.kind === 'no-response' ? null : answer.reply
   return {
     class: classOf(verdict),
     reason: verdict.reason,

@@ -110,7 +110,7 @@ describe('trouble of ours is never a dead mailbox', () => {
   test.each(failures)('before RCPT no 4xx or 5xx speaks of the mailbox: $line', ({ reply }) => {
     const kinds = stages.map(stage => classifyReply(stage, reply).kind)
     expect(
-      kinds.filter(kind => kind !== 'refused-us' && kind !== 'deferred' && kind !== 'silent'),
+      kinds.filter(kind => kind !== 'blocked' && kind !== 'deferred' && kind !== 'no-response'),
     ).toEqual([])
   })
 
@@ -119,7 +119,7 @@ describe('trouble of ours is never a dead mailbox', () => {
       fc.property(fc.integer({ min: 0, max: 999 }), fc.string(), (code, text) => {
         const { kind, why } = classifyReply('rcpt', reply(code, text))
         if (kind === 'accepted' && why !== 'restricted') expect([250, 251, 252]).toContain(code)
-        if (code < 400 || code > 599) expect(['accepted', 'silent']).toContain(kind)
+        if (code < 400 || code > 599) expect(['accepted', 'no-response']).toContain(kind)
       }),
     )
   })
@@ -172,14 +172,14 @@ describe('names in a reply do not sway it', () => {
       'a domain named after a fault',
       554,
       'Access denied for unknown-user.example',
-      'refused-us/policy',
+      'blocked/policy',
     ],
-    ['a host of that domain', 554, 'mx1.unknown-user.example denied', 'refused-us/policy'],
+    ['a host of that domain', 554, 'mx1.unknown-user.example denied', 'blocked/policy'],
     [
       'and in brackets',
       554,
       'denied <x@no-such-user.example> no-such-user.example',
-      'refused-us/policy',
+      'blocked/policy',
     ],
   ])('%s', (_, code, text, means) => {
     const { kind, why } = classifyReply('rcpt', reply(code, text), about)
@@ -196,7 +196,7 @@ describe('names in a reply do not sway it', () => {
     ['spamhaus', 550, 'mailbox spamhaus does not exist', 'rejected/no-mailbox'],
     ['a.b+c', 550, 'User a.b+c is unknown', 'rejected/no-mailbox'],
     ['greylisted', 450, 'greylisted, come back later', 'deferred/greylist'],
-    ['spamhaus', 554, 'listed by spamhaus', 'refused-us/blocklist'],
+    ['spamhaus', 554, 'listed by spamhaus', 'blocked/blocklist'],
     ['blacklisted', 550, "mailbox 'blacklisted' does not exist", 'rejected/no-mailbox'],
     ['blacklisted', 550, 'mailbox "Blacklisted": does not exist', 'rejected/no-mailbox'],
     ['blacklisted', 550, '<blacklisted> does not exist', 'rejected/no-mailbox'],

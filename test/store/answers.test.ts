@@ -15,8 +15,8 @@ const ANSWERS = {
   accepted: { kind: 'accepted', why: 'accepted' },
   rejected: { kind: 'rejected', why: 'no-mailbox' },
   deferred: { kind: 'deferred', why: 'greylist' },
-  silent: { kind: 'silent', why: 'timeout' },
-  refused: { kind: 'refused-us', why: 'blocklist' },
+  silent: { kind: 'no-response', why: 'timeout' },
+  refused: { kind: 'blocked', why: 'blocklist' },
 } as const
 
 /** What a server said, as far as it matters for keeping it. */

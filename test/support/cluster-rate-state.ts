@@ -20,7 +20,7 @@ export const ROW: RateLimits = {
 }
 
 export const REFUSAL: RecipientOutcome = {
-  ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
+  ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
   // What servers say is foreign; a zero byte has no place in a text of PostgreSQL.
   reply: { code: 554, enhanced: null, text: 'listed \0 "refusal":null \u{10fffe}1' },
 }

@@ -35,7 +35,7 @@ export const TIMEOUTS = {
 
 /** What a server says that has our address on a list. */
 export const REFUSAL = {
-  ...({ kind: 'refused-us', why: 'blocklist', stage: 'greeting' } as const),
+  ...({ kind: 'blocked', why: 'blocklist', stage: 'greeting' } as const),
   reply: { code: 554, enhanced: null, text: 'listed' },
 } satisfies RecipientOutcome
 

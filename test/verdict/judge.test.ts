@@ -54,13 +54,13 @@ const rejected = (why: RejectedReason): Partial<Evidence> => ({
   answer: { kind: 'rejected', why, stage: 'rcpt', reply: REPLY },
 })
 const refused = (why: BlockedReason, stage: Stage = 'rcpt'): Partial<Evidence> => ({
-  answer: { kind: 'refused-us', why, stage, reply: REPLY },
+  answer: { kind: 'blocked', why, stage, reply: REPLY },
 })
 const deferred = (why: DeferredReason, stage: Stage = 'rcpt'): Partial<Evidence> => ({
   answer: { kind: 'deferred', why, retryAfterMs: null, stage, reply: REPLY },
 })
 const silent = (why: NoResponseReason, stage: Stage = 'connect'): Partial<Evidence> => ({
-  answer: { kind: 'silent', why, stage, detail: 'as the case may be' },
+  answer: { kind: 'no-response', why, stage, detail: 'as the case may be' },
 })
 const accepted = (why: 'recipient' | 'cannot-verify' | 'restricted'): Partial<Evidence> => ({
   answer: { kind: 'accepted', why, stage: 'rcpt', reply: REPLY },

@@ -67,7 +67,7 @@ function howWeKnow(evidence: Evidence): string | null {
   const { address, route, answer, failure } = evidence
   if (failure !== null) return sanitizeText(failure)
   if (isFault(address)) return `${address.message} (${address.rule})`
-  if (answer?.kind === 'silent')
+  if (answer?.kind === 'no-response')
     return `${describeOutcome(answer)} (${sanitizeText(answer.detail)})`
   if (answer !== null) return describeOutcome(answer)
   if (evidence.skipped === 'literal') return 'an address literal names a machine, not a mail domain'
@@ -83,7 +83,7 @@ function mailServer({ host, ip, tls, operator }: Evidence): string | null {
 }
 
 function replyText({ answer }: Evidence): string | null {
-  if (answer === null || answer.kind === 'silent') return null
+  if (answer === null || answer.kind === 'no-response') return null
   const { code, enhanced, text } = answer.reply
   return [code, enhanced, sanitizeText(text)].filter(part => part !== null && part !== '').join(' ')
 }

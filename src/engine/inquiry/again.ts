@@ -93,8 +93,8 @@ export function alternativeEgress(
 
 /** A demand for TLS that cannot be met is the same for all of us, and a host that two cannot reach is down. */
 function mayDifferFromOtherEgress(answer: RecipientOutcome, tried: number): boolean {
-  if (answer.kind === 'refused-us') return answer.why !== 'tls'
-  const isUnreached = answer.kind === 'silent' && answer.stage === 'connect'
+  if (answer.kind === 'blocked') return answer.why !== 'tls'
+  const isUnreached = answer.kind === 'no-response' && answer.stage === 'connect'
   return isUnreached && (answer.why === 'connect' || answer.why === 'timeout') && tried < 2
 }
 
@@ -130,7 +130,7 @@ function retryWhenBlockEnds(
   terms: RetryRules,
 ): Retry | null {
   const isDone = past.waitedMs >= WAIT_IN_ALL_MAX_MS
-  if (asked || isDone || result.evidence.answer?.kind !== 'refused-us') return null
+  if (asked || isDone || result.evidence.answer?.kind !== 'blocked') return null
   const delayMs = Math.min(terms.refusedForMs(), DELAY_MAX_MS)
   const egress = past.refusedBy.length > 0 ? null : past.egress
   const accepted = untestedAcceptance(result)
@@ -144,7 +144,7 @@ function retryWhenKnown(
   terms: RetryRules,
 ): Retry | null {
   const { answer } = result.evidence
-  if (answer?.kind !== 'silent') return null
+  if (answer?.kind !== 'no-response') return null
   const delayMs = uncertaintyEndsAt(answer.why, past, terms)
   if (delayMs === null) return null
   const { tries, egress, refusedBy } = past

@@ -239,7 +239,7 @@ export class ProbeRunner {
   ): boolean {
     const available = () => this.#deps.egressPool.own.availableFor(operator.name)
     return (
-      answer.kind === 'refused-us' &&
+      answer.kind === 'blocked' &&
       alternativeEgress([prober.egressName], answer, available) !== null
     )
   }
@@ -286,7 +286,7 @@ const OUT_OF_TIME = {
  * did not come so far, the one that leaves more open.
  */
 function after(refusal: ProbeResult, probed: ProbeResult): ProbeResult {
-  const isObserved = probed.answer.kind !== 'silent' && !triesNext(probed.answer)
+  const isObserved = probed.answer.kind !== 'no-response' && !triesNext(probed.answer)
   const isLess = !isObserved && weight(probed.answer) < weight(refusal.answer)
   const received = isLess ? refusal : probed
   const both = [...(refusal.dialogue ?? []), ...(probed.dialogue ?? [])]

@@ -105,7 +105,7 @@ function presentOutcome(answer: RecipientOutcome) {
     why: answer.why,
     stage: answer.stage,
     code: smtpCode(answer),
-    enhanced_code: answer.kind === 'silent' ? null : answer.reply.enhanced,
+    enhanced_code: answer.kind === 'no-response' ? null : answer.reply.enhanced,
     text: smtpText(answer),
     meaning: describeOutcome(answer),
   }
@@ -188,10 +188,11 @@ function mxHost({ host, route }: Evidence): string | null {
   return route?.kind === 'implicit' ? route.host : null
 }
 
-const smtpCode = (answer: RecipientOutcome) => (answer.kind === 'silent' ? null : answer.reply.code)
+const smtpCode = (answer: RecipientOutcome) =>
+  answer.kind === 'no-response' ? null : answer.reply.code
 
 /** Foreign text, cleaned and cut; of a silent server what was observed. */
 const smtpText = (answer: RecipientOutcome) =>
-  sanitizeText(answer.kind === 'silent' ? answer.detail : answer.reply.text)
+  sanitizeText(answer.kind === 'no-response' ? answer.detail : answer.reply.text)
 
 export const isoTime = (epochMs: number) => new Date(epochMs).toISOString()

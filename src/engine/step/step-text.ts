@@ -31,7 +31,8 @@ export function callText({ host, ip, port, dialled, answer }: ServerCall): strin
   const name = host ?? 'The mail server'
   if (answer === null) return `${name} answers on port ${port}, at ${ip}.`
   if (!dialled) return `${name} was not called. ${describeOutcome(answer)}`
-  if (answer.kind !== 'silent') return `${name} will not speak with us. ${describeOutcome(answer)}`
+  if (answer.kind !== 'no-response')
+    return `${name} will not speak with us. ${describeOutcome(answer)}`
   switch (answer.why) {
     case 'no-address':
       return `${name} has no address.`

@@ -300,7 +300,7 @@ class Stream {
     const dnsUncertainForMs = () => dnsWaitMs(this.#engine.resolverCheck)
     const domain = task.address.domain.ascii
     const refusedForMs = () => egressPool.refusedForMs(outcome.egress, name, domain)
-    const isRefused = !outcome.asked && outcome.result.evidence.answer?.kind === 'refused-us'
+    const isRefused = !outcome.asked && outcome.result.evidence.answer?.kind === 'blocked'
     const isBusy = isRefused && this.#refused >= this.#windowMax * REFUSED_SHARE_MAX
     const uncertainty = {
       uncertainForMs: uncertainForMs,

@@ -56,7 +56,7 @@ export class OutboundReachability {
     const { clock, smtpPort } = this.#deps
     if (this.#closedUntil === null || this.#closedUntil <= clock.monotonicNow()) return null
     const detail = `not asked: outbound port ${smtpPort} seems to be blocked`
-    return { kind: 'silent', why: 'connect', stage: 'connect', detail }
+    return { kind: 'no-response', why: 'connect', stage: 'connect', detail }
   }
 
   /** Since when it has been closed, by the wall clock; null: nobody says that it is. */

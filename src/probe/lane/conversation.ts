@@ -163,7 +163,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       const facts = { ...this.facts, catchAll: notified.known }
       this.#group.resolve(question, question.accepted.answer, facts, notified.inStep)
     }
-    if (answer?.kind === 'silent') this.#lost = answer
+    if (answer?.kind === 'no-response') this.#lost = answer
     if (answer?.kind === 'deferred' && answer.why === 'rate') this.#abandon(answer)
   }
 
@@ -222,7 +222,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * recipient.
    */
   async #mailFailed(answer: RecipientOutcome, cut: Cut | null = null, behind = 0): Promise<void> {
-    if (answer.kind === 'silent') {
+    if (answer.kind === 'no-response') {
       this.#lost = answer
       this.#over = true
       return
@@ -244,7 +244,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   #abandon(answer: RecipientOutcome) {
     const { rateController } = this.#group.options
-    if (answer.kind === 'refused-us' && !isTlsDemand(answer)) rateController.refused(answer)
+    if (answer.kind === 'blocked' && !isTlsDemand(answer)) rateController.refused(answer)
     if (answer.kind === 'deferred') this.#throttled(answer)
     this.#over = true
     this.#lost = answer
@@ -277,7 +277,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#withoutTls = true
     // Who speaks TLS with us and takes no EHLO is not spoken with any more.
     this.#over ||= this.#session.secured
-    if (failure.kind === 'silent') this.#lost = failure
+    if (failure.kind === 'no-response') this.#lost = failure
     if (failure.kind !== 'deferred' || failure.stage !== 'starttls') return false
     this.#abandon(failure)
     return true
@@ -330,7 +330,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     for (const [index, question] of batch.entries()) {
       const outcome = replies[index] as Reply | ConnectionFailure
       const answer = outcomeFor('rcpt', outcome, question.address.text)
-      if (answer.kind === 'silent') {
+      if (answer.kind === 'no-response') {
         this.#handleSilence(question, outcome, answer)
         continue
       }
@@ -397,7 +397,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Counts what an answer says of us. True when it holds for everybody here, not for one recipient. */
   #isBlockedForAll(question: Q, answer: RecipientOutcome): boolean {
     this.#countUnknown(answer)
-    if (answer.kind === 'refused-us') {
+    if (answer.kind === 'blocked') {
       this.#refused = true
       this.#group.refusedAtRcpt(question, answer)
     } else this.#group.notRefused(question)

@@ -129,7 +129,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (this.#pending.size < before || lost === WITHOUT_TLS) continue
       if (isRetried && !signal.aborted) continue
       if (reachability.blockedOutcome !== null) continue
-      if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
+      if (lost?.kind === 'no-response' && !signal.aborted) hosts.failed(this.#plan.key, lost)
       if (++fruitless >= (single ? 1 : FRUITLESS_MAX))
         this.resolveRemaining(lost ?? NO_RESULT, facts)
     }
@@ -248,7 +248,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       this.resolveRemaining(demand.answer, demand.facts)
       return demand.answer
     }
-    if (answer.kind === 'silent') {
+    if (answer.kind === 'no-response') {
       const optional = answer.why === 'tls' && where.host !== null && hosts.tlsFailed(where.host)
       if (optional && !this.#options.signal.aborted) return WITHOUT_TLS
       // A name without an address, or with a forbidden one, does not change by asking again at once.
@@ -267,7 +267,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       why: answer.why,
       code: answer.reply.code,
     })
-    if (answer.kind === 'refused-us') rateController.refused(answer)
+    if (answer.kind === 'blocked') rateController.refused(answer)
     if (answer.kind === 'deferred') rateController.throttled(answer.retryAfterMs)
     this.resolveRemaining(answer, where)
     return answer
@@ -346,7 +346,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   }
 
   #notify({ question, answer, facts }: WithheldOutcome<Q>) {
-    if (answer.kind !== 'silent' && facts.asked !== false)
+    if (answer.kind !== 'no-response' && facts.asked !== false)
       this.#options.hosts.markReachable(this.#plan.key)
     this.#options.onProbed(question, {
       catchAll: question.catchAll,

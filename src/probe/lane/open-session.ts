@@ -100,7 +100,8 @@ export async function openSession(
     }
   }
   const { answer, ...where } = attempt.unopened()
-  const unsure = hosts.length > HOSTS_MAX && answer.kind === 'silent' && answer.why === 'no-address'
+  const unsure =
+    hosts.length > HOSTS_MAX && answer.kind === 'no-response' && answer.why === 'no-address'
   // The hosts that were not looked up may have an address: nothing is sure.
   return { answer: unsure ? noResponse('connect', 'connect', answer.detail) : answer, ...where }
 }
@@ -305,7 +306,7 @@ export async function startTls(
  */
 export function weight(answer: RecipientOutcome): number {
   if (answer.kind === 'rejected') return 1
-  if (answer.kind !== 'silent') return 5
+  if (answer.kind !== 'no-response') return 5
   if (answer.why === 'no-address') return 0
   if (answer.why === 'not-public') return 2
   return answer.why === 'dns' || answer.why === 'connect' ? 3 : 4

@@ -23,7 +23,7 @@ export const noResponse = (
   stage: Stage,
   detail: string,
 ): RecipientOutcome => ({
-  kind: 'silent',
+  kind: 'no-response',
   why,
   stage,
   detail,
@@ -34,8 +34,7 @@ export const isTooMany = ({ kind, why }: RecipientOutcome) =>
   kind === 'deferred' && why === 'too-many'
 
 /** We are asked to put TLS on first. */
-export const isTlsDemand = ({ kind, why }: RecipientOutcome) =>
-  kind === 'refused-us' && why === 'tls'
+export const isTlsDemand = ({ kind, why }: RecipientOutcome) => kind === 'blocked' && why === 'tls'
 
 export const DEADLINE_EXCEEDED = noResponse('timeout', 'connect', 'time ran out')
 /** TLS failed where it was only our wish: the exchanger is visited once more, without it. */

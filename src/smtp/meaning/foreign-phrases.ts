@@ -28,7 +28,7 @@ const korean = spoken('Korean')
 /** The same in other languages; accents are already gone, so й reads и and ü reads u. */
 export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
   languages(
-    'refused-us/sender',
+    'blocked/sender',
     /expediteur|absender|remitente|remetente|mittente|nadawc|odesilatel|odosielatel|afzender|afsender|avsandare|отправител|відправник|gonderen|发件人|發件人|寄件|送信者|差出人|발신자|보낸 ?사람/,
   ),
   languages(
@@ -38,11 +38,11 @@ export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
 
   french('deferred/rate', /trop de (?:connexion|message|session|destinataire)/),
   french(
-    'refused-us/blocklist',
+    'blocked/blocklist',
     /bloques? par nos|liste noire|adresse ip [^;]{0,30}(?:bloque|refuse)/,
   ),
-  french('refused-us/auth', /authenti[a-z]{3,9} (?:invalide|requise|necessaire)/),
-  french('refused-us/policy', /politique|indesirable|pourriel/),
+  french('blocked/auth', /authenti[a-z]{3,9} (?:invalide|requise|necessaire)/),
+  french('blocked/policy', /politique|indesirable|pourriel/),
   french(
     'rejected/no-mailbox',
     /(?:utilisateur|destinataire|compte|adresse|boite)[^;]{0,30} (?:inconnue?|invalide|inexistante?|introuvable|erronee?)/,
@@ -58,14 +58,8 @@ export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
   ),
   french('deferred/busy', /plus tard|temporairement/),
 
-  german(
-    'refused-us/blocklist',
-    /schwarze[nr]? liste|gesperrte ip|ip[^;]{0,30}(?:gesperrt|gelistet)/,
-  ),
-  german(
-    'refused-us/policy',
-    /abgelehnt wegen|wegen spam|unerwunscht|richtlinie|gesperrte absender/,
-  ),
+  german('blocked/blocklist', /schwarze[nr]? liste|gesperrte ip|ip[^;]{0,30}(?:gesperrt|gelistet)/),
+  german('blocked/policy', /abgelehnt wegen|wegen spam|unerwunscht|richtlinie|gesperrte absender/),
   german(
     'rejected/not-hosted',
     /domain[^;]{0,20} (?:unbekannt|existiert nicht|nicht (?:verwaltet|gefunden|zustandig))/,
@@ -88,7 +82,7 @@ export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
   ),
   german('deferred/busy', /spater (?:erneut|noch|wieder)|vorubergehend/),
 
-  languages('refused-us/blocklist', /list[ae] ne[gr]r?a|czarnej lisci|zwarte lijst/),
+  languages('blocked/blocklist', /list[ae] ne[gr]r?a|czarnej lisci|zwarte lijst/),
   spanish(
     'rejected/no-mailbox',
     /(?:usuario|destinatario|buzon|casilla|cuenta|direccion)[^;]{0,30} (?:desconocid|no (?:existe|encontrad|valid)|inexistente|invalid|incorrect)/,
@@ -151,7 +145,7 @@ export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
     'rejected/no-mailbox',
     /(?:ukendt|ukjent|okand) (?:bruger|bruker|anvandare|modtager|mottaker|mottagare)|(?:bruger|bruker|anvandare|mottaker|mottagare|modtager|adresse|adress)(?:en|n)? (?:findes|finnes|finns|eksisterer|existerar) (?:ikke|inte)|tuntematon (?:kayttaja|vastaanottaja)/,
   ),
-  slavic('refused-us/policy', /спам|заблокирован[^;]{0,30}ip|черн[^;]{0,10}спис/),
+  slavic('blocked/policy', /спам|заблокирован[^;]{0,30}ip|черн[^;]{0,10}спис/),
   slavic(
     'rejected/no-mailbox',
     /(?:пользовател|адрес|ящик|получател|адресат|користувач|потребител)[^;]{0,30}не (?:наиден|существует|знаиден|існує)|(?:нет|немає|няма) так|неизвестн|адресат неизвест/,
@@ -167,8 +161,8 @@ export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
   ),
   eastern('rejected/full', /kutusu dolu|kotasi (?:dolu|asildi)/),
 
-  chinese('refused-us/blocklist', /黑名单|黑名單|ip[^;]{0,20}(?:拒绝|不在|禁止)/),
-  chinese('refused-us/policy', /垃圾/),
+  chinese('blocked/blocklist', /黑名单|黑名單|ip[^;]{0,20}(?:拒绝|不在|禁止)/),
+  chinese('blocked/policy', /垃圾/),
   chinese('deferred/rate', /频率|过于频繁|太频繁/),
   chinese(
     'rejected/no-mailbox',
@@ -184,7 +178,7 @@ export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
     /(?:ユーザ|宛先|アドレス|メールボックス)[^;]{0,12}(?:存在しません|見つかりません|不明)/,
   ),
   japanese('rejected/full', /(?:メールボックス|容量)[^;]{0,12}(?:いっぱい|超え|超過)/),
-  korean('refused-us/blocklist', /차단된 ?ip|ip[^;]{0,10}차단/),
+  korean('blocked/blocklist', /차단된 ?ip|ip[^;]{0,10}차단/),
   korean(
     'rejected/no-mailbox',
     /존재하지 않는|사용자가 없|없는 사용자|(?:수신자|사용자|주소)[^;]{0,6}찾을 수 없/,

@@ -4,10 +4,10 @@ import type { BlockedReason, DeferredReason, RejectedReason } from '../answer.ts
 export type Meaning =
   | 'accepted/restricted'
   | `rejected/${RejectedReason}`
-  | `refused-us/${BlockedReason}`
+  | `blocked/${BlockedReason}`
   | `deferred/${DeferredReason}`
-  | 'silent/garbage'
-  | 'silent/smtputf8'
+  | 'no-response/garbage'
+  | 'no-response/smtputf8'
 
 /**
  * One line of what we know; all that is given must match. Two rules bind all rows and are kept by `answer.ts`: a row about
@@ -49,7 +49,7 @@ const OUR_MESSAGE = String.raw`(?:certificate|user agent|\b(?:tls|ssl) version|\
 /** Words about us come before words about the mailbox: "recipient rejected, your IP is listed" is about us. */
 export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
-    'refused-us/tls',
+    'blocked/tls',
     'RFC 3207 §4',
     /starttls|requiretls|unencrypted/,
     /\b(?:tls|ssl|encryption|secure connection) (?:is )?(?:required|needed|mandatory|enforced)/,
@@ -57,7 +57,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /(?:over|using|without|use) (?:an? )?(?:tls|ssl|encrypted|secure) (?:conn|session|channel)/,
   ),
   ...words(
-    'refused-us/sender',
+    'blocked/sender',
     'RFC 7208 §8.4, RFC 7489 §10.3',
     /\bspf|\bdkim|\bdmarc|sender policy framework|domain authentication/,
     /spoof|\bforged (?!\[|helo|ehlo)|forgery|(?<!host )impersonat|backscatter|\bbatv\b|fake sender/,
@@ -65,7 +65,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /(?:sender|message|e?mail) (?:is |was )?(?:unauthenticated|not authenticated)/,
   ),
   ...words(
-    'refused-us/auth',
+    'blocked/auth',
     'RFC 4954 §6',
     /authenticat(?:e|ion) (?:is )?(?:required|needed|first|failed|failure|unsuccessful|not allowed)|\bauth failed/,
     /(?:without|failed to|unable to) authenticat|turn(?:ed)? on[^;]{0,20} authentication|authentication turned on|incorrect authentication|invalid authentication/,
@@ -73,14 +73,14 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /\blog ?in\b|logged in\b|password|credentials|unauthenticated command/,
   ),
   ...words(
-    'refused-us/rdns',
+    'blocked/rdns',
     'RFC 1912 §2.1',
     /\bptr\b|\brdns\b|reverse[- ](?:dns|host|name|lookup|resol|record|address|mapping|ip\b)/,
     /(?:find|resolve) your (?:reverse |ip |host|address)|unresolvable relay|ip name (?:lookup failed|possibly)/,
     /no (?:dns )?a[- ](?:data|record)|forward(?:ing)? dns|unverif[a-z]{0,4}able sending|host ?name[^;]{0,40}(?:does not|doesn't|not) (?:resolve|match)/,
   ),
   ...words(
-    'refused-us/rdns',
+    'blocked/rdns',
     'RFC 5321 §4.1.4',
     /\bhelo\b|\behlo\b|fully[- ]qualified (?:host|domain)/,
     /hostname (?:is )?(?:required|invalid|not found)|invalid hostname|mismatch(?:es|ed)? (?:the )?client ip|client ip (?:address )?mismatch|did not map to a host/,
@@ -92,7 +92,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /not yet authori[sz]ed|retry too early|first (?:time|contact)[^;]{0,30}(?:later|again|defer)/,
   ),
   ...words(
-    'refused-us/sender',
+    'blocked/sender',
     'RFC 5321 §3.3, Postfix reject_unknown_sender_domain',
     re`${SENDER}[^;]{0,40}(?:reject|refus|denied|verif|fail|required|syntax|mismatch|${FAULT})`,
     /mail[- ]from[^;]{0,20}(?:mismatch|not owned)|\bfrom: ?(?:addresses|address|domain)|provide a valid from|domain of (?:the |your )?(?:sender|address)/,
@@ -104,7 +104,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     pattern:
       /(?:^|[.;:] )(?:[a-z0-9-]{1,63}\.){1,6}[a-z]{2,24}:? (?:domain )?(?:does not exist|not found|unknown)/,
     enhanced: /^(?:5\.0\.0|5\.1\.[078]|5\.7\.\d{1,3})?$/,
-    meaning: 'refused-us/sender',
+    meaning: 'blocked/sender',
     provider: 'any',
     source: 'SoftBank: no DNS record for the domain of MAIL FROM',
   },
@@ -130,7 +130,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /separate transaction|multiple (?:regions|destination domains)|per (?:smtp )?transaction/,
   ),
   ...words(
-    'refused-us/blocklist',
+    'blocked/blocklist',
     'RFC 5782 §2',
     /(?:block|black|deny|reject|ban)[- ]?list|white-?list|allow-?list/,
     /\b(?:rbl|dnsbl|rhsbl|uribl|surbl|[sxdp]bl|dul|cbl)\b|dnsbl-lookup|ipcheck/,
@@ -138,7 +138,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /senderbase|\btalos|cloudmark|uceprotect|invaluement|spamrats|mailspike|\bpsbl\b|senderscore/,
   ),
   ...words(
-    'refused-us/blocklist',
+    'blocked/blocklist',
     'sisimai: BadReputation, Blocked',
     /reputation/,
     /client host|blocked (?:using|by (?:our|rbl|ip|geo)|ip\b|sender ip)|\bip based\b/,
@@ -154,7 +154,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /\byour (?:mail ?)?(?:server|(?:remote ?)?host|hostname|ip|network|provider|country|site|location|region|isp)\b|not allowed to connect|no access from|too many (?:spam|unwanted|unsolicited)|mail server [^;]{0,40}blocked/,
   ),
   ...words(
-    'refused-us/blocklist',
+    'blocked/blocklist',
     'sisimai: Blocked',
     /\bdynamic(?:ally)? (?:ip|pool|assigned|address|host|range)|dial-?up|residential/,
     /(?:of|through|by|use|contact) your (?:isp|internet service)|open (?:proxy|relay)|botnet/,
@@ -162,13 +162,13 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /harvest|dictionary attack|namespace mining|compromised/,
   ),
   ...words(
-    'refused-us/policy',
+    'blocked/policy',
     'RFC 5248 (x.7.1), sisimai: SpamDetected',
     /\bspam\b|spammy|\bspammers?\b|\bube\b|\buce\b|\bby (?:our |the |a )?filter|unsolicited|\bbulk\b|\bjunk|unwanted/,
     /phish|virus|malware|malicious|infected|trojan|suspicio|suspect|fraud/,
   ),
   ...words(
-    'refused-us/policy',
+    'blocked/policy',
     'RFC 5248 (x.7.1), sisimai: PolicyViolation',
     /\bcontent\b|attachment|executable|quarantine|security (?:reason|issue|risk|violat)/,
     /\bpolic(?:y|ies)\b|(?<!relay[^;]{0,30})\bprohibit|not [io]n [^;]{0,50}\bsenders\b/,
@@ -180,13 +180,13 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
       pattern,
       // RFC 3463 §3.2: x.1.1 to x.1.6 are about the address of the recipient.
       enhanced: /^(?!5\.1\.[1-6]$)/,
-      meaning: 'refused-us/rdns',
+      meaning: 'blocked/rdns',
       provider: 'any',
       source: 'Postfix: the name and the address of the client',
     }),
   ),
   ...words(
-    'refused-us/policy',
+    'blocked/policy',
     'RFC 5248 (x.6, x.7): what is not a mailbox',
     re`${OUR_MESSAGE}[^;:]{0,20}${FAULT}`,
     re`${ADJECTIVE_OF_FAULT} ${OUR_MESSAGE}`,
@@ -196,7 +196,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'sisimai: Suspend',
     /(?<!your |sender )(?:mail ?box|account|user) (?:is |has been )?(?:temporarily )?(?:blocked|locked)/,
   ),
-  ...words('refused-us/policy', 'sisimai: Blocked', /\bblocked\b|\bbanned\b|not welcome/),
+  ...words('blocked/policy', 'sisimai: Blocked', /\bblocked\b|\bbanned\b|not welcome/),
 ]
 
 /** Words that say little, yet more than an enhanced code about the mailbox: "5.1.1 Access denied" proves nothing. */
@@ -220,13 +220,13 @@ export const WEAK_PHRASES: readonly ReplyRule[] = [
   {
     pattern: /protocol (?:error|violat)|bad sequence|unrecogni[sz]ed|unimplemented|syntax error/,
     stage: 'rcpt',
-    meaning: 'silent/garbage',
+    meaning: 'no-response/garbage',
     provider: 'any',
     source: 'RFC 5321 §4.2.4',
   },
   ...words('deferred/busy', 'RFC 5321 §4.2.3 (421)', /\blater\b|try again|retry/),
   ...words(
-    'refused-us/policy',
+    'blocked/policy',
     'RFC 5321 §4.2.3 (550, command refused for policy reasons)',
     /denied|refused|forbidden|disallow|unacceptable|administrative|violat/,
     /not (?:be )?(?:accept|allow|permit|authori[sz]ed)|unauthori[sz]ed/,

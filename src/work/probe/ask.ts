@@ -32,7 +32,7 @@ export async function probeClaimed(
     // What was cut off is no result, and the item may be another's by now.
     if (item.list.over.aborted || work.lost.aborted) return
     // What was not asked because we stop is no result: the item is asked when the job goes on.
-    if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
+    if (stopping.aborted && result.evidence.answer?.kind === 'no-response') return
     const outcome = {
       ...{ result, asked, egress },
       isBackupOnly: isBackupOnly(task.exchangers, result),

@@ -14,7 +14,7 @@ export const operatorStatus = (o: Partial<OperatorStatus> = {}): OperatorStatus 
 export const refusalWith = (text: string, o: Partial<Block> = {}): Block => ({
   ...{ since: Date.UTC(2026, 5, 1, 12), until: Date.UTC(2026, 5, 1, 12, 30), skipped: 0 },
   answer: {
-    ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
+    ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
     reply: { code: 550, enhanced: '5.7.1', text },
   },
   ...o,

@@ -74,8 +74,8 @@ describe('an item of a list is asked again', () => {
       { kind: 'accepted', why: 'cannot-verify', stage: 'rcpt', reply: REPLY },
     ],
     ['rejected', { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: REPLY }],
-    ['refused us', { kind: 'refused-us', why: 'blocklist', stage: 'rcpt', reply: REPLY }],
-    ['silent', { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' }],
+    ['refused us', { kind: 'blocked', why: 'blocklist', stage: 'rcpt', reply: REPLY }],
+    ['silent', { kind: 'no-response', why: 'timeout', stage: 'rcpt', detail: '' }],
   ])('never when it was %s', (_, answer) => {
     expect(retryAfter({ result: result(answer), asked: true }, FIRST, null)).toBeNull()
     expect(retryAfterSeconds(result(answer))).toBeNull()
@@ -83,13 +83,13 @@ describe('an item of a list is asked again', () => {
 })
 
 const refused = (why: 'blocklist' | 'tls' | 'sender'): RecipientOutcome => ({
-  ...{ kind: 'refused-us', why, stage: 'rcpt', reply: REPLY },
+  ...{ kind: 'blocked', why, stage: 'rcpt', reply: REPLY },
 })
 const silent = (
   why: 'connect' | 'dns' | 'timeout' | 'no-address',
   stage: 'connect' | 'rcpt',
 ): RecipientOutcome => ({
-  ...{ kind: 'silent', why, stage, detail: '' },
+  ...{ kind: 'no-response', why, stage, detail: '' },
 })
 
 describe('another egress asks', () => {

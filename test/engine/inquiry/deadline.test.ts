@@ -141,7 +141,7 @@ describe('what was learned before the time ran out is kept', () => {
     const { verify } = createTestEngine({ script: silentTo('EHLO') })
     expect((await verify('ann@a.test')).evidence).toMatchObject({
       host: 'mx.a.test',
-      answer: { kind: 'silent', why: 'timeout' },
+      answer: { kind: 'no-response', why: 'timeout' },
     })
   })
 })

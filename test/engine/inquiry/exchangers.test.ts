@@ -57,7 +57,7 @@ describe('the exchangers of a route', () => {
 
   test('are passed over only before MAIL', () => {
     const at = (stage: 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt') =>
-      triesNext({ kind: 'silent', why: 'closed', stage, detail: '' })
+      triesNext({ kind: 'no-response', why: 'closed', stage, detail: '' })
     expect((['connect', 'greeting', 'ehlo', 'starttls'] as const).map(at)).toEqual(
       Array(4).fill(true),
     )

@@ -70,7 +70,7 @@ describe('a call is a sentence', () => {
       'There was no conversation with mx.a.test. The mail server answered something that is no answer. Nothing is known of the mailbox.',
     ],
     [
-      { answer: { kind: 'refused-us', why: 'blocklist', stage: 'greeting', reply } },
+      { answer: { kind: 'blocked', why: 'blocklist', stage: 'greeting', reply } },
       'mx.a.test will not speak with us. The server refused our address, not yours: it is on the list of Spamhaus or has a poor name. Have it delisted or verify from another address.',
     ],
     [

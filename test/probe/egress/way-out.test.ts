@@ -148,7 +148,7 @@ describe('a street where nobody answers', () => {
     await pass(7 * SECOND)
     const { told } = await single(question(2))
     expect(told.map(({ probed }) => [nameOf(probed), probed.asked])).toEqual([
-      ['silent/connect', false],
+      ['no-response/connect', false],
     ])
     expect(dials()).toBe(2)
   })

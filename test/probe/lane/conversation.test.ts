@@ -103,7 +103,7 @@ test('time that runs out in mid-conversation tells with whom it was', async () =
   walk.abort()
   await walk.end()
   expect(walk.only()).toMatchObject({
-    answer: { kind: 'silent' },
+    answer: { kind: 'no-response' },
     host: 'mx.test',
     ip: '192.0.2.1',
   })

@@ -239,7 +239,7 @@ describe('hostile reply streams', () => {
     process.off('unhandledRejection', note)
     expect(unhandled).toEqual([])
     // The servers are hostile, but not so much that nothing is tested.
-    for (const kind of ['accepted', 'rejected', 'refused-us', 'deferred', 'silent']) {
+    for (const kind of ['accepted', 'rejected', 'blocked', 'deferred', 'no-response']) {
       expect(count[kind]).toBeGreaterThan(STREAMS / 100)
     }
   }, 600_000)

@@ -16,11 +16,11 @@ describe('a refusal of us', () => {
     async (_, script) => {
       const home = createTestProber(script)
       const walk = await home.run(people(3))
-      expect(walk.answers()).toEqual(each(people(3), 'refused-us/blocklist'))
+      expect(walk.answers()).toEqual(each(people(3), 'blocked/blocklist'))
       expect(walk.told.every(({ probed }) => probed.asked)).toBe(true)
       expect(home.mx.dialled).toHaveLength(1)
       const later = await home.run([ask('zoe@z.test', ['other.test'])])
-      expect(later.answers()).toEqual(['zoe@z.test refused-us/blocklist'])
+      expect(later.answers()).toEqual(['zoe@z.test blocked/blocklist'])
       expect(later.only().asked).toBe(false)
       expect(home.mx.dialled).toHaveLength(1)
     },
@@ -35,7 +35,7 @@ describe('a refusal of us', () => {
     await home.run(['ann@a.test'])
     listed = false
     await home.clock.advance(29 * MINUTE)
-    expect((await home.run(['ann@a.test'])).answers()).toEqual(['ann@a.test refused-us/blocklist'])
+    expect((await home.run(['ann@a.test'])).answers()).toEqual(['ann@a.test blocked/blocklist'])
     await home.clock.advance(MINUTE)
     expect((await home.run(['ann@a.test'])).answers()).toEqual(['ann@a.test rejected/no-mailbox'])
   })
@@ -47,7 +47,7 @@ describe('a refusal of us', () => {
     const walk = await home.run(people(3))
     expect(sorted(walk.answers())).toEqual([
       'p00@a.test rejected/no-mailbox',
-      'p01@a.test refused-us/blocklist',
+      'p01@a.test blocked/blocklist',
       'p02@a.test rejected/no-mailbox',
     ])
   })
@@ -79,11 +79,11 @@ describe('a refusal of us', () => {
     const walk = await home.run(people(8))
     expect(sorted(walk.answers())).toEqual([
       'p00@a.test accepted/recipient',
-      ...each(people(8).slice(1), 'refused-us/blocklist'),
+      ...each(people(8).slice(1), 'blocked/blocklist'),
     ])
     expect(home.recipients()).toEqual(people(5))
     const later = await home.run(['zoe@a.test'])
-    expect(later.answers()).toEqual(['zoe@a.test refused-us/blocklist'])
+    expect(later.answers()).toEqual(['zoe@a.test blocked/blocklist'])
     expect(later.only().asked).toBe(false)
     expect((await home.run(['zoe@b.test'])).only().asked).toBe(true)
   })
@@ -252,10 +252,13 @@ describe('exchangers that are down', () => {
   test('are dialled twice, and then nobody dials them for a minute', async () => {
     const home = createTestProber(down)
     const walk = await home.run(people(3))
-    expect(walk.answers()).toEqual(each(people(3), 'silent/connect'))
+    expect(walk.answers()).toEqual(each(people(3), 'no-response/connect'))
     expect(home.mx.dialled).toHaveLength(2)
     const later = await home.run(['zoe@a.test'])
-    expect(later.only()).toMatchObject({ asked: false, answer: { kind: 'silent', why: 'connect' } })
+    expect(later.only()).toMatchObject({
+      asked: false,
+      answer: { kind: 'no-response', why: 'connect' },
+    })
     await home.clock.advance(59 * SECOND)
     await home.run(['zoe@a.test'])
     expect(home.mx.dialled).toHaveLength(2)
@@ -295,7 +298,7 @@ describe('exchangers that are down', () => {
     const pace = home.prober.rateController('mx.test')
     await home.single('ann@a.test')
     pace.refused({
-      kind: 'refused-us',
+      kind: 'blocked',
       why: 'blocklist',
       stage: 'greeting',
       reply: { code: 554, enhanced: null, text: 'listed' },
@@ -308,8 +311,12 @@ describe('exchangers that are down', () => {
   })
 
   test.each([
-    ['no address', { zone: { 'mx.test': 'no-data' } }, 'silent/no-address'],
-    ['no address that may be dialled', { world: { isPublic: () => false } }, 'silent/not-public'],
+    ['no address', { zone: { 'mx.test': 'no-data' } }, 'no-response/no-address'],
+    [
+      'no address that may be dialled',
+      { world: { isPublic: () => false } },
+      'no-response/not-public',
+    ],
   ] as const)('for having %s are looked up once for a list', async (_, options, name) => {
     const home = createTestProber({}, options)
     const walk = await home.run(people(3))

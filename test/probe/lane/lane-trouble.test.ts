@@ -49,14 +49,14 @@ describe('a connection that ends too early', () => {
   test('twice without one answer: the rest is told so', async () => {
     const home = createTestProber(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
     const walk = await home.run(people(3))
-    expect(walk.answers()).toEqual(each(people(3), 'silent/closed'))
+    expect(walk.answers()).toEqual(each(people(3), 'no-response/closed'))
     expect(home.mx.dialled).toHaveLength(2)
   })
 
   test('a single address is not asked again', async () => {
     const home = createTestProber(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
     const walk = await home.single('ann@a.test')
-    expect(nameOf(walk.only())).toBe('silent/closed')
+    expect(nameOf(walk.only())).toBe('no-response/closed')
     expect(home.mx.dialled).toHaveLength(1)
   })
 
@@ -78,7 +78,7 @@ describe('a connection that ends too early', () => {
       )
       const walk = await home.run(people(2))
       expect(sorted(walk.answers())).toEqual([
-        'p00@a.test silent/garbage',
+        'p00@a.test no-response/garbage',
         'p01@a.test rejected/no-mailbox',
       ])
       // Perhaps it was the reply to another command: it is asked once more, without PIPELINING.
@@ -95,7 +95,7 @@ describe('a connection that ends too early', () => {
     )
     const walk = await home.run(people(2))
     expect(sorted(walk.answers())).toEqual([
-      'p00@a.test silent/garbage',
+      'p00@a.test no-response/garbage',
       'p01@a.test rejected/no-mailbox',
     ])
     expect(home.mx.dialled).toHaveLength(1)
@@ -151,7 +151,7 @@ describe('TLS that a server demands', () => {
   ] as const)('and not given %s is a refusal of us', async (_, script, startTls) => {
     const home = createTestProber(script, { world: { startTls } })
     const walk = await home.run(people(2))
-    expect(walk.answers()).toEqual(each(people(2), 'refused-us/tls'))
+    expect(walk.answers()).toEqual(each(people(2), 'blocked/tls'))
     expect(home.mx.secured).toEqual([])
     // The demand is the host's: others of the operator are still asked.
     expect(home.prober.rateController('mx.test').tryStart()).toHaveProperty('permit')
@@ -165,7 +165,7 @@ describe('TLS that a server demands', () => {
       },
     })
     const walk = await home.run(people(2))
-    expect(walk.answers()).toEqual(each(people(2), 'refused-us/tls'))
+    expect(walk.answers()).toEqual(each(people(2), 'blocked/tls'))
   })
 
   test('at RCPT of some and then refuses leaves the transaction as it was: RSET goes before the next', async () => {
@@ -184,8 +184,8 @@ describe('TLS that a server demands', () => {
         : undefined
     })
     const walk = await home.run(people(12))
-    const told = walk.answers().filter(answer => answer.endsWith('refused-us/tls'))
-    expect(sorted(told)).toEqual(each(demanding, 'refused-us/tls'))
+    const told = walk.answers().filter(answer => answer.endsWith('blocked/tls'))
+    expect(sorted(told)).toEqual(each(demanding, 'blocked/tls'))
     const accepted = walk.answers().filter(answer => answer.endsWith('accepted/recipient'))
     expect(accepted).toHaveLength(10)
     expect(home.mx.dialled).toHaveLength(1)
@@ -200,7 +200,7 @@ describe('TLS that a server demands', () => {
       return line.startsWith('MAIL') ? '530 5.7.0 Must issue a STARTTLS command first' : undefined
     })
     const walk = await home.run(people(2))
-    expect(walk.answers()).toEqual(each(people(2), 'refused-us/tls'))
+    expect(walk.answers()).toEqual(each(people(2), 'blocked/tls'))
     expect(home.mx.secured).toEqual(['mx.test'])
   })
 })
@@ -218,7 +218,7 @@ describe('the end of our time', () => {
     await drainEventLoop()
     expect(walk.finished).toBe(true)
     expect(walk.answers()[0]).toBe('p00@a.test rejected/no-mailbox')
-    expect(walk.answers().slice(1)).toEqual(each(people(3).slice(1), 'silent/timeout'))
+    expect(walk.answers().slice(1)).toEqual(each(people(3).slice(1), 'no-response/timeout'))
     expect(home.mx.sessions.map(({ closed }) => closed)).toEqual([true])
     expect(home.clock.pending).toBe(0)
   })
@@ -273,7 +273,10 @@ describe('the end of our time', () => {
     expect(walk.finished).toBe(false)
     walk.abort()
     await drainEventLoop()
-    expect(walk.only()).toMatchObject({ asked: false, answer: { kind: 'silent', why: 'timeout' } })
+    expect(walk.only()).toMatchObject({
+      asked: false,
+      answer: { kind: 'no-response', why: 'timeout' },
+    })
     expect(home.clock.pending).toBe(0)
   })
 
@@ -303,7 +306,7 @@ describe('the end of our time', () => {
     expect(home.mx.lines().at(-1)).toBe('QUIT')
     expect(sorted(walk.answers())).toEqual([
       ...each(people(2), 'rejected/no-mailbox'),
-      ...each(people(5).slice(2), 'silent/timeout'),
+      ...each(people(5).slice(2), 'no-response/timeout'),
     ])
     expect(walk.told.map(({ probed }) => probed.asked)).toEqual([true, true, false, false, false])
   })
@@ -315,8 +318,8 @@ describe('the end of our time', () => {
     })
     await walk.end()
     expect(sorted(walk.answers())).toEqual([
-      'ann@a.test silent/timeout',
-      'bob@b.test silent/timeout',
+      'ann@a.test no-response/timeout',
+      'bob@b.test no-response/timeout',
     ])
     expect(home.mx.dialled).toEqual([])
   })

@@ -168,7 +168,7 @@ describe('recipients in one connection', () => {
     )
     const walk = await home.run(people(5).map(email => ask(email, ['mx.test'], false)))
     expect(home.said().map(rcpts)).toEqual([3, 2])
-    expect(sorted(walk.answers())).toEqual(each(people(5), 'silent/garbage'))
+    expect(sorted(walk.answers())).toEqual(each(people(5), 'no-response/garbage'))
   })
 
   test('are two where the row says one: the random one is the second', async () => {
@@ -354,7 +354,10 @@ describe('SMTPUTF8', () => {
   test('not offered, the server is not asked for them, and the others are', async () => {
     const home = createTestProber(() => undefined)
     const walk = await home.run([email, 'ann@a.test'])
-    expect(walk.answers()).toEqual([`${email} silent/smtputf8`, 'ann@a.test accepted/recipient'])
+    expect(walk.answers()).toEqual([
+      `${email} no-response/smtputf8`,
+      'ann@a.test accepted/recipient',
+    ])
     expect(home.recipients().filter(to => !isUnguessable(to))).toEqual(['ann@a.test'])
   })
 
@@ -367,7 +370,7 @@ describe('SMTPUTF8', () => {
   test('a recipient whom the server cannot take is told so once', async () => {
     const home = createTestProber(toRecipients(() => '553 5.6.7 not ASCII'))
     const walk = await home.run(people(2))
-    expect(walk.answers()).toEqual(each(people(2), 'silent/smtputf8'))
+    expect(walk.answers()).toEqual(each(people(2), 'no-response/smtputf8'))
     expect(home.recipients()).toEqual(people(2))
   })
 })

@@ -58,7 +58,7 @@ describe('the order of dialling', () => {
     const noMail = { greeting: '521 mx.test' }
     expect(nameOf((await verify(noMail, { hosts })).probed)).toBe('rejected/no-mail')
     const oneIsDown = { ...noMail, connect: onlyAt('192.0.2.1') }
-    expect(nameOf((await verify(oneIsDown, { hosts })).probed)).toBe('silent/connect')
+    expect(nameOf((await verify(oneIsDown, { hosts })).probed)).toBe('no-response/connect')
   })
 
   test('goes on after a refused connection', async () => {
@@ -127,7 +127,7 @@ describe('limits of dialling', () => {
   test('no more than two conversations are begun', async () => {
     const { dialled, probed } = await verify({ greeting: '554 5.7.1 no' })
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
-    expect(nameOf(probed)).toBe('refused-us/policy')
+    expect(nameOf(probed)).toBe('blocked/policy')
   })
 
   test('no more than five addresses are dialled', async () => {
@@ -140,7 +140,7 @@ describe('limits of dialling', () => {
       { zone, hosts: ['mx1.test', 'mx2.test'] },
     )
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5'])
-    expect(probed.answer).toMatchObject({ kind: 'silent', why: 'connect', stage: 'connect' })
+    expect(probed.answer).toMatchObject({ kind: 'no-response', why: 'connect', stage: 'connect' })
   })
 
   test('no more than three hosts are looked up', async () => {
@@ -169,7 +169,7 @@ describe('limits of dialling', () => {
     await home.clock.advance(0)
     expect(walk.finished).toBe(true)
     expect((startedAt[1] ?? 0) - (startedAt[0] ?? 0)).toBe(TIMEOUTS.connectMs)
-    expect(walk.only().answer).toMatchObject({ kind: 'silent', why: 'connect' })
+    expect(walk.only().answer).toMatchObject({ kind: 'no-response', why: 'connect' })
     expect(walk.only().answer).toMatchObject({
       detail: `no answer within ${TIMEOUTS.connectMs / 1_000} s`,
     })
@@ -179,17 +179,17 @@ describe('limits of dialling', () => {
 describe('when nobody speaks with us', () => {
   test('no address anywhere is sure only when every host was looked up', async () => {
     const three = await verify({}, { zone: {}, hosts: HOSTS.slice(0, 3) })
-    expect(nameOf(three.probed)).toBe('silent/no-address')
+    expect(nameOf(three.probed)).toBe('no-response/no-address')
     const four = await verify({}, { zone: {} })
-    expect(nameOf(four.probed)).toBe('silent/connect')
+    expect(nameOf(four.probed)).toBe('no-response/connect')
     expect(four.dialled).toEqual([])
   })
 
   test.each([
-    ['server', 'silent/dns'],
-    ['timeout', 'silent/dns'],
-    ['no-name', 'silent/no-address'],
-    ['no-data', 'silent/no-address'],
+    ['server', 'no-response/dns'],
+    ['timeout', 'no-response/dns'],
+    ['no-name', 'no-response/no-address'],
+    ['no-data', 'no-response/no-address'],
   ] as const)('a fault of the DNS (%s) is told as %s', async (fault, name) => {
     const { probed } = await verify({}, { zone: { 'mx1.test': fault }, hosts: ['mx1.test'] })
     expect(nameOf(probed)).toBe(name)
@@ -201,7 +201,7 @@ describe('when nobody speaks with us', () => {
       {},
       { zone: { 'mx2.test': 'server' }, hosts: HOSTS.slice(0, 3) },
     )
-    expect(nameOf(probed)).toBe('silent/dns')
+    expect(nameOf(probed)).toBe('no-response/dns')
   })
 
   test('the word of a server counts more than the silence of others', async () => {
@@ -209,7 +209,7 @@ describe('when nobody speaks with us', () => {
       connect: onlyAt('192.0.2.2'),
       greeting: '554 5.7.1 you are listed',
     })
-    expect(probed).toMatchObject({ host: 'mx2.test', answer: { kind: 'refused-us' } })
+    expect(probed).toMatchObject({ host: 'mx2.test', answer: { kind: 'blocked' } })
   })
 
   test('of two servers that spoke, the first is told', async () => {
@@ -217,7 +217,7 @@ describe('when nobody speaks with us', () => {
       greeting: ({ to }) =>
         to.ip === '192.0.2.1' ? '554 5.7.1 you are listed' : '450 4.3.2 not now',
     })
-    expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'refused-us' } })
+    expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'blocked' } })
   })
 
   test('an address that may not be dialled counts more than none', async () => {
@@ -231,13 +231,16 @@ describe('when nobody speaks with us', () => {
     )
     expect(probed).toMatchObject({
       host: 'mx2.test',
-      answer: { kind: 'silent', why: 'not-public' },
+      answer: { kind: 'no-response', why: 'not-public' },
     })
   })
 
   test('a break in conversation counts more than a refused connection', async () => {
     const { probed } = await verify({ connect: onlyAt('192.0.2.1'), greeting: () => HANG_UP })
-    expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'silent', why: 'closed' } })
+    expect(probed).toMatchObject({
+      host: 'mx1.test',
+      answer: { kind: 'no-response', why: 'closed' },
+    })
   })
 })
 
@@ -248,7 +251,7 @@ describe('an address that is not public', () => {
     const zone = { 'mx1.test': { A: ['10.0.0.1', '10.0.0.2'] } }
     const { dialled, probed } = await verify({}, { zone, hosts: ['mx1.test'], world: { isPublic } })
     expect(dialled).toEqual([])
-    expect(nameOf(probed)).toBe('silent/not-public')
+    expect(nameOf(probed)).toBe('no-response/not-public')
   })
 
   test('is passed over for one that is', async () => {
@@ -361,7 +364,7 @@ describe('our time', () => {
     await home.clock.advance(1_000)
     walk.abort()
     await walk.end()
-    expect(nameOf(walk.only())).toBe('silent/timeout')
+    expect(nameOf(walk.only())).toBe('no-response/timeout')
     expect(home.mx.dialled).toEqual([])
   })
 
@@ -375,7 +378,11 @@ describe('our time', () => {
     await home.clock.advance(0)
     expect(walk.finished).toBe(true)
     expect(home.mx.sessions.map(({ closed }) => closed)).toEqual([true])
-    expect(walk.only().answer).toMatchObject({ kind: 'silent', why: 'timeout', stage: 'greeting' })
+    expect(walk.only().answer).toMatchObject({
+      kind: 'no-response',
+      why: 'timeout',
+      stage: 'greeting',
+    })
     expect(home.clock.pending).toBe(0)
   })
 
@@ -399,6 +406,6 @@ describe('our time', () => {
     await home.clock.advance(0)
     expect(walk.finished).toBe(true)
     expect(home.mx.lines()).toEqual([])
-    expect(nameOf(walk.only())).toBe('silent/timeout')
+    expect(nameOf(walk.only())).toBe('no-response/timeout')
   })
 })

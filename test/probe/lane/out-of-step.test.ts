@@ -166,7 +166,7 @@ describe('a group of commands that is cut off', () => {
       return HANG_UP
     })
     const walk = await home.single('ann@a.test')
-    expect(walk.answers()).toEqual(['ann@a.test refused-us/blocklist'])
+    expect(walk.answers()).toEqual(['ann@a.test blocked/blocklist'])
     expect(home.mx.dialled).toHaveLength(1)
   })
 
@@ -232,7 +232,7 @@ describe('somebody who waits', () => {
       },
     })
     const walk = await home.single('ann@a.test', { dialogue: true })
-    expect(walk.answers()).toEqual(['ann@a.test refused-us/tls'])
+    expect(walk.answers()).toEqual(['ann@a.test blocked/tls'])
     const { dialogue, host, tls } = walk.only()
     expect({ host, tls }).toEqual({ host: 'mx.test', tls: false })
     expect(dialogue).toContain('S: 530 5.7.0 Must issue a STARTTLS command first')

@@ -35,7 +35,7 @@ const SLOWED =
 
 function refused(one: OperatorStatus, refusal: Block, now: number): Html {
   const { answer, since, until } = refusal
-  const { target, todo } = REFUSED[answer.kind === 'refused-us' ? answer.why : 'policy']
+  const { target, todo } = REFUSED[answer.kind === 'blocked' ? answer.why : 'policy']
   return html`${one.title} refuses ${target} since ${time(since)}: “${replyOf(answer)}”. ${todo(leads(one))}
     ${linkIn(one, answer)}
     ${one.othersAsk ? html`The other egresses ask it meanwhile.` : ended(refusal, until > now)}`
@@ -107,7 +107,7 @@ const REFUSED: Readonly<Record<BlockedReason, Refused>> = {
 
 /** A refusal of us always has a reply. */
 export function replyOf(answer: RecipientOutcome, charactersMax = REPLY_CHARACTERS_MAX): string {
-  if (answer.kind === 'silent') return sanitizeText(answer.detail, charactersMax)
+  if (answer.kind === 'no-response') return sanitizeText(answer.detail, charactersMax)
   const { code, enhanced, text } = answer.reply
   return sanitizeText(`${code} ${enhanced === null ? '' : `${enhanced} `}${text}`, charactersMax)
 }

@@ -11,7 +11,7 @@ import type { RecipientOutcome } from '../../../../src/smtp/answer.ts'
 import { createTestProber, knows, ROW } from '../../../support/prober.ts'
 
 const REFUSAL: RecipientOutcome = {
-  ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
+  ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
   reply: { code: 554, enhanced: '5.7.1', text: 'blocked' },
 }
 
