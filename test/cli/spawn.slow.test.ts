@@ -37,7 +37,7 @@ test.each([
 
 test.each([
   ['serve', ['serve', '--listen', '127.0.0.1:0', ...DATA], 'All paths:', 'stderr'],
-  ['world', ['world'], 'ann@polite.test\n', 'stdout'],
+  ['simulate', ['simulate'], 'ann@polite.test\n', 'stdout'],
   ['webhooks listen', ['webhooks', 'listen', '--port', '0', ...DATA], '\n\n', 'stderr'],
 ] as const)('ev %s until SIGTERM', async (_, args, text, stream) => {
   const running = startEv(args, { home: await homeWith('acc_a') })

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest'
 import { EV } from '../support/ev-process.ts'
 
 // Each test waits for processes of its own, so they run side by side.
-describe.concurrent('ev world', () => {
+describe.concurrent('ev simulate', () => {
   test('does not end where stdin is nobody’s', async () => {
-    const child = spawn(process.execPath, [EV, 'world', '--json'], {
+    const child = spawn(process.execPath, [EV, 'simulate', '--json'], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     try {

@@ -15,16 +15,16 @@ function homeWith(scenario: unknown): string {
   return home
 }
 
-/** What `ev world --json` said first. */
+/** What `ev simulate --json` said first. */
 async function whereabouts(running: ReturnType<typeof startEv>) {
   await running.printed('\n')
   return JSON.parse(running.stdout.slice(0, running.stdout.indexOf('\n')))
 }
 
-describe.concurrent('ev world', () => {
+describe.concurrent('ev simulate', () => {
   test('says how ev meets it, and at the end what it saw', async () => {
     const home = homeWith(SMALL)
-    const world = startEv(['world', 'world.json'], { home, stdinOpen: true })
+    const world = startEv(['simulate', 'world.json'], { home, stdinOpen: true })
     await world.printed('ann@a.test\n')
     const said = world.stdout
     expect(said).toMatch(/a\.test +mx\.a\.test \(polite, 127\.20\.0\.1\)/)
@@ -43,7 +43,7 @@ describe.concurrent('ev world', () => {
 
   test('speaks JSON with a program, and ends with it', async () => {
     const home = homeWith(SMALL)
-    const world = startEv(['world', 'world.json', '--json'], { home, stdinOpen: true })
+    const world = startEv(['simulate', 'world.json', '--json'], { home, stdinOpen: true })
     const place = await whereabouts(world)
     expect(place).toMatchObject({
       dnsAddress: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
@@ -77,15 +77,15 @@ describe.concurrent('ev world', () => {
 
   test('takes the ports that it is given', async () => {
     const home = homeWith({ ...SMALL, dnsPort: 1, smtpPort: 1 })
-    const free = startEv(['world', '--json'], { home, stdinOpen: true })
+    const free = startEv(['simulate', '--json'], { home, stdinOpen: true })
     const { dnsAddress, smtpPort } = await whereabouts(free)
     free.stdin.end()
     await free.ended
     const dnsPort = dnsAddress.split(':')[1]
     const ports = ['--dns-port', dnsPort, '--smtp-port', `${smtpPort}`]
-    const world = startEv(['world', 'world.json', '--json', ...ports], { home, stdinOpen: true })
+    const world = startEv(['simulate', 'world.json', '--json', ...ports], { home, stdinOpen: true })
     expect(await whereabouts(world)).toMatchObject({ dnsAddress, smtpPort })
-    const second = await runEv(['world', 'world.json', ...ports], { home })
+    const second = await runEv(['simulate', 'world.json', ...ports], { home })
     expect(second).toMatchObject({ code: 74, stdout: '' })
     expect(second.stderr).toMatch(
       /^ev: Port \d+ is taken \(.*EADDRINUSE.*\)\. Choose another, or none/,
@@ -96,10 +96,10 @@ describe.concurrent('ev world', () => {
 
   test('gives an example that runs', async () => {
     const home = emptyFolder()
-    const { code, stdout } = await runEv(['world', '--example'], { home })
+    const { code, stdout } = await runEv(['simulate', '--example'], { home })
     expect(code).toBe(0)
     writeFileSync(join(home, 'world.json'), stdout)
-    const world = startEv(['world', 'world.json', '--json'], { home, stdinOpen: true })
+    const world = startEv(['simulate', 'world.json', '--json'], { home, stdinOpen: true })
     expect(await whereabouts(world)).toMatchObject({ try: 'ann@polite.test' })
     world.stdin.end()
     expect((await world.ended).code).toBe(0)
@@ -127,7 +127,7 @@ describe.concurrent('ev world', () => {
     ],
   ])('tells %s', async (_, args, code, about) => {
     const home = homeWith({ ...SMALL, hosts: { 'mx.a.test': { behavior: 'grumpy' } } })
-    const ran = await runEv(['world', ...args], { home })
+    const ran = await runEv(['simulate', ...args], { home })
     expect(ran).toMatchObject({ code, stdout: '' })
     expect(ran.stderr).toMatch(about)
   })

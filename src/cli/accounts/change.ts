@@ -54,7 +54,7 @@ const alertAddressText = ({ id, name, email }: Account) =>
     ? `The account ${id} “${name}” has no address now: notices about it go to whoever --notify-to names for “ev serve”, else to its log.`
     : `Notices about the account ${id} “${name}” go to ${email} now, by the mail server that --notify-smtp names for “ev serve”.`
 
-/** `ev accounts set-operator`: gives the code to exit with. */
+/** `ev accounts set-admin`: gives the code to exit with. */
 export function setAdminCommand(
   context: CliContext,
   given: string,

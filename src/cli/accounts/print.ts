@@ -4,7 +4,7 @@ import type { CliContext } from '../context.ts'
 
 /** An account as JSON. */
 export const accountObject = ({ id, name, plan, email, operator, created_at }: Account) => ({
-  ...{ id, name, plan, email, operator: operator === 1 },
+  ...{ id, name, plan, email, admin: operator === 1 },
   created_at: isoTime(created_at),
 })
 

@@ -9,7 +9,7 @@ Examples:
   ev accounts create --name Shop --plan starter
   ev accounts set-plan Shop professional
   ev accounts set-email Shop owner@shop.example
-  ev accounts set-operator Ops on
+  ev accounts set-admin Ops on
 
 What an account owns, such as keys, lists and history, no other account sees. Plans: free, starter, professional,
 enterprise, and those that the config file adds under "plans". Its address is told what could not be delivered to its
@@ -95,14 +95,14 @@ function addSetEmail(accounts: Command, context: CliContext, end: EndWith): void
 
 function addSetAdmin(accounts: Command, context: CliContext, end: EndWith): void {
   const setOperator = accounts
-    .command('set-operator')
+    .command('set-admin')
     .description(
       'say whether one is that of whoever runs the service: it sees Health on the dashboard',
     )
     .argument('<account>', 'its ID or name')
     .argument('<on|off>', 'on: it sees how the whole service is; off: itself alone')
     .option('--json', 'print JSON: one object')
-    .addHelpText('after', '\nExamples:\n  ev accounts set-operator Ops on')
+    .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
     .action(async (account: string, word: string, flags) => {
       const { setAdminCommand: setOperatorCommand } = await import('../accounts/change.ts')
       end(await setOperatorCommand(context, account, word, flags))

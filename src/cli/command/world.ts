@@ -3,16 +3,16 @@ import type { CliContext, EndWith } from '../context.ts'
 
 const EXAMPLES = `
 Examples:
-  ev world --example > world.json
-  ev world world.json --smtp-port 2525 --dns-port 5353
-  ev world world.json --json
+  ev simulate --example > world.json
+  ev simulate world.json --smtp-port 2525 --dns-port 5353
+  ev simulate world.json --json
 
 Everything listens on loopback addresses alone: nobody else can reach it, and no mail leaves. Each server has
 an address of its own in 127.0.0.0/8, which Linux has by itself. Ctrl-C ends it and shows what it saw.
 With --json it answers the lines “counters” and “reset” on stdin.`
 
 export function addSimulate(ev: Command, context: CliContext, end: EndWith): void {
-  ev.command('world')
+  ev.command('simulate')
     .description('a small world of mail servers and DNS, to try ev and your own program on')
     .argument('[scenario]', 'a JSON file; none: the world of --example')
     .option('--smtp-port <N>', 'port of all mail servers (default: a free one)')
@@ -22,7 +22,7 @@ export function addSimulate(ev: Command, context: CliContext, end: EndWith): voi
     .option('--debug', 'show the stack of errors')
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags) => {
-      const { simulateCommand: worldCommand } = await import('../world/world.ts')
-      end(await worldCommand(context, scenario, flags))
+      const { simulateCommand } = await import('../world/world.ts')
+      end(await simulateCommand(context, scenario, flags))
     })
 }

@@ -15,7 +15,7 @@ export type SimulateFlags = {
   readonly json?: boolean
 }
 
-/** `ev world`: a mail world that runs until it is stopped. */
+/** `ev simulate`: a mail world that runs until it is stopped. */
 export async function simulateCommand(
   context: CliContext,
   file: string | undefined,

@@ -16,7 +16,7 @@ import { figures } from './standing.ts'
 /** How the service is, for whoever runs it: who would not have us, what is under way, what the doctor found. */
 export function healthRoutes({ health, clock }: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
-    .use('/doctor/*', operatorsOnly())
+    .use('/doctor/*', adminsOnly())
     .get('/doctor', async c => {
       const body = html`${await status(health, clock.now())} ${findings(health.examine())}`
       return page(c, { title: 'Health', actions: examineButton(c), body })
@@ -34,13 +34,13 @@ const STARTED = 'The machine is being examined.'
 const TOO_SOON =
   'The machine was examined less than a minute ago, so what is shown is still new. Mail servers and blocklists are asked each time; try again in a minute.'
 
-function operatorsOnly(): MiddlewareHandler<Env> {
+function adminsOnly(): MiddlewareHandler<Env> {
   return (c, next) => {
-    const { isOperator, accountName } = c.get('user')
-    if (isOperator) return next()
+    const { isAdmin, accountName } = c.get('user')
+    if (isAdmin) return next()
     throw new Refusal(
       403,
-      `Health is for whoever runs this service, and the account “${accountName}” is not marked as theirs. On the machine of the service: ev accounts set-operator`,
+      `Health is for whoever runs this service, and the account “${accountName}” is not marked as theirs. On the machine of the service: ev accounts set-admin`,
     )
   }
 }

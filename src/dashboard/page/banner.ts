@@ -11,7 +11,7 @@ export function banners({ health, disk }: DashboardDeps): MiddlewareHandler<Env>
   return (c, next) => {
     c.set('banners', async () => {
       // Health itself says more of it.
-      const isShown = c.get('user').isOperator && !c.req.path.startsWith('/doctor')
+      const isShown = c.get('user').isAdmin && !c.req.path.startsWith('/doctor')
       const trouble = isShown ? health.trouble() : null
       const shown = trouble === null ? [] : [notice('warn', trouble)]
       return [...(await diskBanner(c, disk)), ...shown, ...(await webhookAlerts(c))]
@@ -22,12 +22,12 @@ export function banners({ health, disk }: DashboardDeps): MiddlewareHandler<Env>
 
 /** Where lists are sent and looked at everybody should know that none is taken; whoever runs the service, everywhere. */
 async function diskBanner(c: Context<Env>, disk: ReadDisk): Promise<readonly Html[]> {
-  const { isOperator } = c.get('user')
-  if (!isOperator && !/^\/lists\b/.test(c.req.path)) return []
+  const { isAdmin } = c.get('user')
+  if (!isAdmin && !/^\/lists\b/.test(c.req.path)) return []
   const { freeBytes, isLow } = await disk()
   if (!isLow) return []
   const free =
-    freeBytes !== null && isOperator
+    freeBytes !== null && isAdmin
       ? ` ${formatBytes(freeBytes)} are free: make room on the disk of the data directory.`
       : ''
   return [notice('warn', `${DISK_LOW}${free}`)]

@@ -69,7 +69,7 @@ const ROOMS: readonly Room[] = [
   { path: '/keys', name: 'Keys', isFor: everyUser },
   { path: '/webhooks', name: 'Webhooks', isFor: everyUser },
   { path: '/usage', name: 'Usage', isFor: everyUser },
-  { path: '/doctor', name: 'Health', isFor: user => user.isOperator },
+  { path: '/doctor', name: 'Health', isFor: user => user.isAdmin },
 ]
 
 const isHere = (c: Context<Env>, { path }: Room) =>

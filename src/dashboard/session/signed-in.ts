@@ -25,7 +25,7 @@ export type SignedIn = {
   readonly accountName: string
   readonly plan: string
   /** Whether the account is that of whoever runs the service. */
-  readonly isOperator: boolean
+  readonly isAdmin: boolean
 }
 
 /** Whether the key of this session may do something. */
@@ -66,7 +66,7 @@ export async function userOf(
     secretExpiresAt: session.secretExpiresAt,
     ...{ keyId: key.id, keyName: key.name, scopes: key.scopes },
     ...{ accountId: account.id, accountName: account.name, plan: account.plan },
-    isOperator: account.operator === 1,
+    isAdmin: account.operator === 1,
   }
 }
 

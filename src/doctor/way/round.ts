@@ -14,7 +14,7 @@ const SMTP_PORT = 25
 
 /**
  * The same, for the port that is dialled. On another one nobody of them takes mail: there are mail servers of one's own,
- * as those of `ev world`, and whoever they are, the DNS names them. So no address of a stranger is dialled for nothing.
+ * as those of `ev simulate`, and whoever they are, the DNS names them. So no address of a stranger is dialled for nothing.
  */
 export const referenceMxHosts = (smtpPort: number): readonly string[] =>
   smtpPort === SMTP_PORT ? USUAL_EXCHANGERS : REFERENCE_MX_HOSTS

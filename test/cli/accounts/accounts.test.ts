@@ -13,7 +13,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     const shop = ['create', '--name', 'Shop', '--plan', 'free', '--email', ' Owner@Shop.Example ']
     expect(await read(home, ...shop)).toEqual({
       ...{ id: expect.stringMatching(/^acc_\w{16}$/), name: 'Shop', plan: 'free' },
-      ...{ email: 'Owner@shop.example', operator: false },
+      ...{ email: 'Owner@shop.example', admin: false },
       ...{ created_at: expect.stringMatching(/Z$/) },
     })
     expect((await ev(home, 'create', '--name', 'Other')).code).toBe(0)
@@ -64,26 +64,26 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
   test('says which accounts are those of whoever runs the service', async () => {
     const home = emptyFolder()
     for (const name of ['Shop', 'Ops']) await ev(home, 'create', '--name', name)
-    const on = await ev(home, 'set-operator', 'Ops', 'on')
+    const on = await ev(home, 'set-admin', 'Ops', 'on')
     expect(on).toMatchObject({ code: 0, stderr: '' })
     expect(on.stdout).toMatch(/account acc_\w+ “Ops” sees how the whole service is now/)
     expect(await read(home)).toMatchObject([
-      { name: 'Shop', operator: false },
-      { name: 'Ops', operator: true },
+      { name: 'Shop', admin: false },
+      { name: 'Ops', admin: true },
     ])
     expect((await ev(home)).stdout).toMatch(/ Ops +enterprise +– +yes +0 keys /)
-    const { code, stderr } = await ev(home, 'set-operator', 'Ops', 'no')
+    const { code, stderr } = await ev(home, 'set-admin', 'Ops', 'no')
     expect([code, stderr]).toEqual([64, 'ev: Write on or off after the account, not “no”.\n'])
-    expect(await read(home, 'set-operator', 'Ops', 'off')).toMatchObject({ operator: false })
-    expect(await read(home)).toMatchObject([{ operator: false }, { operator: false }])
-    expect((await ev(home, 'set-operator', 'Nobody', 'on')).code).toBe(66)
+    expect(await read(home, 'set-admin', 'Ops', 'off')).toMatchObject({ admin: false })
+    expect(await read(home)).toMatchObject([{ admin: false }, { admin: false }])
+    expect((await ev(home, 'set-admin', 'Nobody', 'on')).code).toBe(66)
   })
 
   test('says which commands there are where a word is none of them', async () => {
     const { code, stderr } = await ev(emptyFolder(), 'set-mail')
     expect(code).toBe(64)
     expect(stderr).toContain(
-      'There is no “ev accounts set-mail”; there are list, create, set-plan, set-email, set-operator.',
+      'There is no “ev accounts set-mail”; there are list, create, set-plan, set-email, set-admin.',
     )
   })
 })

@@ -53,7 +53,7 @@ export type Visitor = {
 }
 
 export type StageOptions = {
-  /** The mail world; left out: that of `ev world --example`. */
+  /** The mail world; left out: that of `ev simulate --example`. */
   readonly scenario?: Scenario
   readonly args?: readonly string[]
 }

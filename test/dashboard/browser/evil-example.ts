@@ -9,7 +9,7 @@ const EXAMPLE: Scenario = JSON.parse(
   readFileSync(join(import.meta.dirname, '../../../src/world/scenario/example.json'), 'utf8'),
 )
 
-/** The example of `ev world`, and a server of `evil.test` whose replies have markup in them. */
+/** The example of `ev simulate`, and a server of `evil.test` whose replies have markup in them. */
 export const EVIL_EXAMPLE: Scenario = {
   ...EXAMPLE,
   domains: { ...EXAMPLE.domains, 'evil.test': { mx: [[10, 'mx.evil.test']] } },
