@@ -350,7 +350,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
   },
   log: {
     good: [['debug', 'debug']],
-    bad: [['loud', /debug, info, warn, error, no-response/]],
+    bad: [['loud', /debug, info, warn, error, silent/]],
     fallback: 'info',
   },
   logFormat: { good: [['json', 'json']], bad: [['xml', /pretty, json/]], fallback: null },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { MINUTE } from '../../../src/base/clock.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { cluster } from '../../support/cluster-jobs.ts'
 import { isUnguessable, toRecipients } from '../../support/engine.ts'
@@ -59,6 +60,8 @@ test('one that stops in the middle leaves the rest to the other, and nobody is a
       return script(line, session)
     },
     domains: 20,
+    // However busy the machine is, open sessions end by themselves.
+    timings: { ...FAST_TIMINGS, worker: { ...FAST_TIMINGS.worker, drainMs: MINUTE } },
   })
   const [one, other] = [await home.join(), await home.join()]
   await home.submit('job_1', texts)
@@ -104,8 +107,7 @@ describe('one that the others took for dead', () => {
 
 describe('a job that another process ends', () => {
   test('is asked about no more, and whoever waits for it hears of that', async () => {
-    const crew = { ...FAST_TIMINGS.worker, drainMs: 50 }
-    const timings = { ...FAST_TIMINGS, crew }
+    const timings = { ...FAST_TIMINGS, worker: { ...FAST_TIMINGS.worker, drainMs: 50 } }
     const home = await cluster({ domains: 1, script: { greeting: null }, timings })
     const { worker } = await home.join({ greetingTimeoutMs: '60000' })
     await home.submit('job_1', addresses(5, 1))
