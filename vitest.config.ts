@@ -5,10 +5,10 @@ import { configDefaults, defineConfig } from 'vitest/config'
 const SLOW = 'test/**/*.slow.test.ts'
 /** Only ends what hangs: a crash test beside load on both cores takes minutes. */
 const SLOW_TIMEOUT_MS = 300_000
-/** Files whose tests need PostgreSQL. */
-const CLUSTER = 'test/cluster/**'
-/** Files that run on both databases: the store, and the use cases on it. */
-const STORED = 'test/{store,webhooks,accounts,jobs}/**/*.test.ts'
+/** Files whose tests need PostgreSQL: several processes on one database. */
+const CLUSTER = 'test/postgres/**'
+/** Files that run on both databases. */
+const STORED = 'test/**/*.db.test.ts'
 
 /** Files with property tests: `npm test` runs a tenth of the cases, `test:rest` all. */
 const PROPERTIES = globSync('test/**/*.test.ts').filter(

@@ -1,7 +1,7 @@
 // How quickly addresses are read, beside validator's isEmail in the same run: node bench/address.ts
 import { createRequire } from 'node:module'
-import { isFault, parseAddress } from '../src/address/address.ts'
-import { createClassifier } from '../src/address/traits.ts'
+import { isFault, parseAddress } from '../src/engine/address/address.ts'
+import { createClassifier } from '../src/engine/address/classifier.ts'
 import { type Judged, odd, usualList } from './address/list.ts'
 import { machine } from './engine/figures.ts'
 import { inTurns, rows, type Way } from './turns.ts'

@@ -1,6 +1,6 @@
 // How quickly replies are understood, beside a plain list of regular expressions in the same run: node bench/answer.ts
 
-import { classifyReply } from '../src/smtp/answer.ts'
+import { classifyReply } from '../src/engine/smtp/classify-reply.ts'
 import { plainMeaning } from './answer/plain-list.ts'
 import { type Judged, neverTheSame, replies, toManyPeople } from './answer/replies.ts'
 import { machine } from './engine/figures.ts'

@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import type { Scenario } from '../src/world/scenario/scenario.ts'
-import { type SimulatorProcess, startScenarioProcess } from '../src/world/world-process.ts'
+import type { Scenario } from '../src/simulator/scenario/scenario.ts'
+import { type SimulatorProcess, startScenarioProcess } from '../src/simulator/simulator-process.ts'
 
 const [rows = 20_000, kills = 10, seed = 1] = process.argv.slice(2).map(Number)
 const ev = join(import.meta.dirname, '../bin/ev.js')

@@ -1,6 +1,6 @@
 // A year of lists against the scheduler: node bench/scale.ts [--addresses N] [--workers 1,10,100,1000] [--way year|at-once]
 import { parseArgs } from 'node:util'
-import { DAY, MINUTE, SECOND } from '../src/base/clock.ts'
+import { DAY, MINUTE, SECOND } from '../src/platform/clock.ts'
 import { machine, percentile } from './engine/figures.ts'
 import { type Course, play } from './scale/house.ts'
 

@@ -1,11 +1,11 @@
-// Bakes the lists of src/address/lists/ from well-kept npm packages, so that none of them is needed at run time.
+// Bakes the lists of src/engine/address/lists/ from well-kept npm packages, so that none of them is needed at run time.
 // Usage: node tools/bake-lists.mjs [folder]   Each list is one name a line, lower case, sorted by bytes, without a header.
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { REAL_PROVIDERS } from '../src/address/provider.ts'
-import { hasRealEnding } from '../src/address/typo/ending.ts'
-import { listedTypo } from '../src/address/typo/typo.ts'
+import { REAL_PROVIDERS } from '../src/engine/address/provider.ts'
+import { hasRegisteredTld } from '../src/engine/address/typo-tld.ts'
+import { listedTypo } from '../src/engine/address/typo.ts'
 import { electDisposable, PROTECTED } from './lists/disposable.mjs'
 import { toDomains, withParents } from './lists/names.mjs'
 import {
@@ -19,7 +19,7 @@ import {
 
 const require = createRequire(import.meta.url)
 const root = join(import.meta.dirname, '..')
-const folder = process.argv[2] ?? join(root, 'src/address/lists')
+const folder = process.argv[2] ?? join(root, 'src/engine/address/lists')
 
 const SOURCES = {
   'disposable.txt': packageNames(),
@@ -47,7 +47,7 @@ const MORE_ROLES =
   verwaltung zakupy news usenet uucp ftp www hostmaster postmaster abuse noc trouble`.split(/\s+/)
 
 // Lists of providers hold what people typed, slips and dead endings too: `gmsil.com` is nobody's provider.
-const isTypo = name => listedTypo(name) !== null || !hasRealEnding(name)
+const isTypo = name => listedTypo(name) !== null || !hasRegisteredTld(name)
 
 /** Called disposable by one list and a provider by another: it is told as neither. */
 const isDoubted = name => accused.has(name) && !PROTECTED.has(name) && !REAL_PROVIDERS.has(name)

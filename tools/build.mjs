@@ -24,12 +24,12 @@ const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', 
   stdio: 'inherit',
 })
 if (compiled.status !== 0) process.exit(compiled.status ?? 1)
-cpSync(join(root, 'src/world/scenario/example.json'), join(made, 'world/scenario/example.json'))
+cpSync(join(root, 'src/simulator/scenario/example.json'), join(made, 'simulator/scenario/example.json'))
 cpSync(join(root, 'src/dashboard/browser'), join(made, 'dashboard/browser'), {
   recursive: true,
   filter: name => !name.endsWith('.json'),
 })
-const lists = join(root, 'src/address/lists')
-if (existsSync(lists)) cpSync(lists, join(made, 'address/lists'), { recursive: true })
+const lists = join(root, 'src/engine/address/lists')
+if (existsSync(lists)) cpSync(lists, join(made, 'engine/address/lists'), { recursive: true })
 if (existsSync(dist)) renameSync(dist, old)
 renameSync(made, dist)

@@ -7,10 +7,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
-const { startWorldProcess } = await import(join(root, 'dist/world/world-process.js'))
+const { startSimulatorProcess } = await import(join(root, 'dist/simulator/simulator-process.js'))
 
 const dataDir = mkdtempSync(join(tmpdir(), 'ev-demo-'))
-const world = await startWorldProcess(join(root, 'fixtures/world/demo.json'))
+const world = await startSimulatorProcess(join(root, 'fixtures/simulator/demo.json'))
 process.stdout.write(
   'A mail world is up. Try anna.moreau@northwind-tea.example, elin.holm@fortress.test, or the list fixtures/list/demo.csv.\n',
 )

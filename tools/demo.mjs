@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
-const { startWorldProcess } = await import(join(root, 'dist/world/world-process.js'))
+const { startSimulatorProcess } = await import(join(root, 'dist/simulator/simulator-process.js'))
 
 const list = 'fixtures/list/demo.csv'
 const output = 'demo-out.csv'
@@ -17,7 +17,7 @@ const explained = [
 ]
 
 const dataDir = mkdtempSync(join(tmpdir(), 'ev-demo-'))
-const world = await startWorldProcess(join(root, 'fixtures/world/demo.json'))
+const world = await startSimulatorProcess(join(root, 'fixtures/simulator/demo.json'))
 const settings = [
   ['--dns', world.dnsAddress],
   ['--smtp-port', String(world.smtpPort)],

@@ -1,4 +1,4 @@
-import { rows } from '../../test/address/rows.ts'
+import { rows } from '../../test/engine/address/rows.ts'
 
 /** An address, and whether it is one; null where it was made and nobody judged it. */
 export type Judged = { readonly text: string; readonly good: boolean }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Stage } from '../../src/smtp/answer.ts'
-import type { Reply } from '../../src/smtp/reply.ts'
+import type { Stage } from '../../src/engine/smtp/classify-reply.ts'
+import type { Reply } from '../../src/engine/smtp/reply.ts'
 
 /** A reply as a server gives it to somebody, and what it means. */
 export type Judged = {

@@ -1,4 +1,4 @@
-import { askedTwice } from '../../src/world/counters.ts'
+import { askedTwice } from '../../src/simulator/counters.ts'
 import { median, speed } from './figures.ts'
 import type { Measured } from './measure.ts'
 import type { Shape, ShapeName } from './scenario.ts'

@@ -1,7 +1,7 @@
 import { createEngine } from '../../src/index.ts'
-import type { SessionCounters } from '../../src/world/attendance.ts'
-import type { SimulatorCounters } from '../../src/world/counters.ts'
-import { startScenarioProcess } from '../../src/world/world-process.ts'
+import type { SessionCounters } from '../../src/simulator/session-log.ts'
+import type { SimulatorCounters } from '../../src/simulator/counters.ts'
+import { startScenarioProcess } from '../../src/simulator/simulator-process.ts'
 import type { List } from './scenario.ts'
 
 /** Connections: the most at once, and the most that were opened within one second. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/base/clock.ts'
+import type { Clock } from '../../src/platform/clock.ts'
 
 /** Timers fall due in steps of this: fewer turns of the event loop, and nothing here is exact to a few ms. */
 const STEP_MS = 20

@@ -1,7 +1,7 @@
 // What ours is held to: the same requests over as many connections, and nothing stored, signed or looked up.
 import { Pool } from 'undici'
-import { systemRandom } from '../../src/base/random.ts'
-import { eventBody } from '../../src/hook/event.ts'
+import { systemRandom } from '../../src/platform/random.ts'
+import { eventBody } from '../../src/webhooks/event.ts'
 import { DATA, KIND } from './event.ts'
 import { CONNECTIONS_MAX, type Cost, type Errand, mannerOf } from './plan.ts'
 import { answer, busyMs, peakRssMiB } from './process.ts'

@@ -1,17 +1,17 @@
-import { parseEmail } from '../account/email.ts'
-import { parseName } from '../account/name.ts'
-import type { Plan } from '../account/plan.ts'
-import type { Clock } from '../base/clock.ts'
-import { OperationError } from '../base/operation-error.ts'
-import type { Random } from '../base/random.ts'
+import { parseEmail } from './email.ts'
+import { parseName } from './name.ts'
+import type { Plan } from './plan.ts'
+import type { Clock } from '../platform/clock.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import type { Random } from '../platform/random.ts'
 import {
   type Account,
   type AccountPatch,
   findAccountByName,
   createAccount as insertRow,
   updateAccount,
-} from '../store/account/accounts.ts'
-import { type Database, write } from '../store/database.ts'
+} from './account-store.ts'
+import { type Database, write } from '../db/database.ts'
 
 export type AccountServices = {
   readonly database: Database

@@ -1,11 +1,11 @@
-import { newSecret } from '../account/key.ts'
-import { exceedingRights, type KeyRights } from '../account/key-rights.ts'
-import { parseName } from '../account/name.ts'
-import { permits } from '../account/scope.ts'
-import { type Clock, DAY } from '../base/clock.ts'
-import { OperationError } from '../base/operation-error.ts'
-import type { Random } from '../base/random.ts'
-import { accountIn } from '../store/account/accounts.ts'
+import { newSecret } from './key.ts'
+import { exceedingRights, type KeyRights } from './key-rights.ts'
+import { parseName } from './name.ts'
+import { permits } from './scope.ts'
+import { type Clock, DAY } from '../platform/clock.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import type { Random } from '../platform/random.ts'
+import { accountIn } from './account-store.ts'
 import {
   type ApiKey,
   countKeys,
@@ -16,9 +16,9 @@ import {
   revokeKey as revokeRow,
   rotateKey as rotateRow,
   updateKey as updateRow,
-} from '../store/account/keys.ts'
-import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
-import { type Database, type Trx, write } from '../store/database.ts'
+} from './key-store.ts'
+import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
+import { type Database, type Trx, write } from '../db/database.ts'
 
 /** Keys of an account: one for each thing that asks; more are made by a loop that went wrong. */
 export const KEYS_MAX = 500

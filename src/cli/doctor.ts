@@ -1,15 +1,15 @@
 import { styleText } from 'node:util'
-import { EvError } from '../base/error.ts'
-import { pluralize } from '../base/format.ts'
-import { sanitizeText } from '../base/text.ts'
+import { EvError } from '../platform/error.ts'
+import { pluralize } from '../platform/format.ts'
+import { sanitizeText } from '../platform/text.ts'
 import { type Check, runChecks } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { parseIp } from '../doctor/identity/ip.ts'
-import { composeDoctor } from '../wire-doctor.ts'
+import { composeDoctor } from '../compose/doctor.ts'
 import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
-import { readConfig } from './settings/settings.ts'
+import { readConfig } from './settings.ts'
 
 export type DoctorFlags = {
   readonly ask?: string

@@ -1,4 +1,4 @@
-import { type Log, type LogFields, silentLog } from '../base/log.ts'
+import { type Log, type LogFields, silentLog } from '../platform/log.ts'
 import type { Config, LogLevel } from '../config/settings.ts'
 import type { CliContext } from './context.ts'
 

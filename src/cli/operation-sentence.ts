@@ -1,10 +1,10 @@
-import { EvError } from '../base/error.ts'
+import { EvError } from '../platform/error.ts'
 import {
   describeOperation,
   type OperationError,
   type OperationTexts,
-} from '../base/operation-error.ts'
-import { sanitizeText } from '../base/text.ts'
+} from '../platform/operation-error.ts'
+import { sanitizeText } from '../platform/text.ts'
 import { timeText } from './jobs/time-text.ts'
 
 /** What the command line says of each refusal of a use case, and the code to exit with. */

@@ -1,8 +1,8 @@
 import type { EventEmitter } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
-import { systemClock } from '../base/clock.ts'
-import { systemRandom } from '../base/random.ts'
+import { systemClock } from '../platform/clock.ts'
+import { systemRandom } from '../platform/random.ts'
 import type { CliContext, CliSignals, CliTerminal } from './context.ts'
 
 /** The context of a command line that has the process for itself. */

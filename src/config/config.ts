@@ -1,4 +1,4 @@
-import { EvError } from '../base/error.ts'
+import { EvError } from '../platform/error.ts'
 import { pickEgress, readEgresses } from './egresses.ts'
 import { asInFile, shown, textOf } from './fields.ts'
 import { readOperators } from './operators.ts'

@@ -1,6 +1,6 @@
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
-import { DAY } from '../base/clock.ts'
+import { DAY } from '../platform/clock.ts'
 import { type Environment, setting } from './setting.ts'
 import {
   checkNames,

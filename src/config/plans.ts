@@ -1,4 +1,4 @@
-import { MINUTE, SECOND } from '../base/clock.ts'
+import { MINUTE, SECOND } from '../platform/clock.ts'
 import { orNull, readByName, readFields } from './fields.ts'
 import { integer, oneOf } from './values.ts'
 

@@ -1,4 +1,4 @@
-import { DAY } from '../base/clock.ts'
+import { DAY } from '../platform/clock.ts'
 import { setting } from './setting.ts'
 import {
   baseUrl,

@@ -1,4 +1,4 @@
-import { DAY, SECOND } from '../base/clock.ts'
+import { DAY, SECOND } from '../platform/clock.ts'
 import type { EgressConfig } from './egresses.ts'
 import { ENGINE } from './engine-settings.ts'
 import type { OperatorConfig } from './operators.ts'

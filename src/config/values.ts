@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { DAY, SECOND } from '../base/clock.ts'
+import { DAY, SECOND } from '../platform/clock.ts'
 
 /** What a setting takes, said to whoever gave it something else. */
 export class Expected extends Error {}

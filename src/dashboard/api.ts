@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { ErrorBody } from '../client/types.ts'
-import type { AskingSession, DashboardDeps, Env } from './parts.ts'
+import type { AskingSession, DashboardDeps, Env } from './deps.ts'
 
 export type AskOptions = {
   /** GET when left out, POST where there is a body. */

@@ -5,7 +5,7 @@ import { dirname, extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 import { Hono } from 'hono'
-import type { Env } from './parts.ts'
+import type { Env } from './deps.ts'
 
 /** Where a page finds a file of `browser/`, or of the libraries; another content has another address. */
 export function assetPath(name: string): string {

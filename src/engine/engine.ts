@@ -1,34 +1,34 @@
-import { addressKey, isFault, parseAddress } from '../address/address.ts'
-import { EvError, errorMessage } from '../base/error.ts'
-import type { Log } from '../base/log.ts'
-import type { MxOperator } from '../dns/operator.ts'
-import type { ResolverCheck } from '../dns/resolver-check.ts'
-import { addressesOf } from '../dns/route.ts'
-import type { EgressPool } from '../probe/egress/fleet.ts'
-import type { RateController } from '../probe/pace.ts'
-import type { RateStatus } from '../probe/pace-status.ts'
-import { type Acceptance, catchAllKey, type RouteWithHost } from '../probe/plan.ts'
-import type { Result } from '../verdict/verdict.ts'
+import { addressKey, isFault, parseAddress } from './address/address.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import type { Log } from '../platform/log.ts'
+import type { MxOperator } from './dns/operator.ts'
+import type { ResolverCheck } from './dns/resolver-check.ts'
+import { addressesOf } from './dns/route.ts'
+import type { EgressPool } from './probe/egress-pool.ts'
+import type { RateController } from './rate-control/controller.ts'
+import type { RateStatus } from './rate-control/status.ts'
+import { type Acceptance, catchAllKey, type RouteWithHost } from './probe/mx-groups.ts'
+import type { Result } from './verdict/verdict.ts'
 import { type DnsPause, isUntrusted } from './dns-pause.ts'
-import { type ProbeListOptions, ProbeRunner } from './inquiry/inquirer.ts'
+import { type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
 import {
   type PrepareDeps,
   type PreparedAddress,
   type ProbeTask,
   prepare,
   restoreTask,
-} from './inquiry/prepare.ts'
-import { abortable, withDeadline } from './limit.ts'
-import { isFresh, type ResultCache } from './memory.ts'
-import { BatchedCache } from './recall.ts'
-import { fromCache, fromFailure, staleIfError } from './result/conclude.ts'
+} from './probing/prepare.ts'
+import { abortable, withDeadline } from './deadline.ts'
+import { isFresh, type ResultCache } from './result-cache.ts'
+import { BatchedCache } from './batched-cache.ts'
+import { fromCache, fromFailure, staleIfError } from './verdict/build-result.ts'
 import { sandboxResult } from './sandbox.ts'
-import { sandboxSteps } from './step/sandbox-steps.ts'
-import { observerFor, type StepObserver } from './step/telling.ts'
-import type { Step } from './step.ts'
-import { type ManyOptions, streamResults } from './stream/stream.ts'
+import { sandboxSteps } from './progress/sandbox-steps.ts'
+import { observerFor, type StepObserver } from './progress/step-observer.ts'
+import type { Step } from './progress/step.ts'
+import { type ManyOptions, streamResults } from './stream.ts'
 
-export type { ProbeListOptions } from './inquiry/inquirer.ts'
+export type { ProbeListOptions } from './probing/probe-runner.ts'
 
 export type VerifyOptions = {
   readonly signal?: AbortSignal

@@ -3,9 +3,9 @@ import {
   type ClassifierFiles,
   type ClassifierOptions,
   createClassifier,
-} from '../address/traits.ts'
-import { createMxOperatorReader, type MxOperatorReader } from '../dns/operator.ts'
-import type { CustomOperator } from '../dns/own-operators.ts'
+} from './address/classifier.ts'
+import { createMxOperatorReader, type MxOperatorReader } from './dns/operator.ts'
+import type { CustomOperator } from './dns/custom-operators.ts'
 
 /** Where lists of one's own stand, and what is said of operators. */
 export type ListFiles = {

@@ -1,12 +1,12 @@
-import { OperationError } from '../base/operation-error.ts'
-import { deleteHistoryOf } from '../store/account/history.ts'
-import { compact, type Database, secureDelete } from '../store/database.ts'
-import { accountJob } from '../store/job/account-jobs.ts'
-import { cancelJob as cancelRow } from '../store/job/course.ts'
-import { findJob, type Job } from '../store/job/jobs.ts'
-import { deleteJob as deleteRows } from '../store/job/removal.ts'
-import { acquireLock, jobLockName } from '../store/lock.ts'
-import type { JobWorker } from '../work/worker.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import { deleteHistoryOf } from '../accounts/credits/history.ts'
+import { compact, type Database, secureDelete } from '../db/database.ts'
+import { accountJob } from './account-jobs.ts'
+import { cancelJob as cancelRow } from './job-state.ts'
+import { findJob, type Job } from './job-store.ts'
+import { deleteJob as deleteRows } from './delete-job.ts'
+import { acquireLock, jobLockName } from '../db/file-lock.ts'
+import type { JobWorker } from './worker/worker.ts'
 
 export type ChangeServices = {
   readonly database: Database

@@ -1,8 +1,8 @@
-import type { Plan } from '../account/plan.ts'
-import { OperationError } from '../base/operation-error.ts'
-import { accountLoad } from '../store/account/stored-rows.ts'
-import type { Database, Trx } from '../store/database.ts'
-import type { Row } from '../work/submit.ts'
+import type { Plan } from '../accounts/plan.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import { accountLoad } from '../accounts/credits/stored-rows.ts'
+import type { Database, Trx } from '../db/database.ts'
+import type { Row } from './import/load-job.ts'
 
 export type Owner = { readonly accountId: string; readonly plan: Plan }
 

@@ -1,13 +1,13 @@
-import { periodStart } from '../account/plan.ts'
-import { creditsExceeded, creditsUsedUp } from '../account/quota.ts'
-import type { Clock } from '../base/clock.ts'
-import { isRefusal, OperationError } from '../base/operation-error.ts'
-import { creditsLeft } from '../store/account/credits.ts'
-import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
-import type { Trx } from '../store/database.ts'
-import type { Job } from '../store/job/jobs.ts'
-import { type JobOptions, toSourceFields } from '../store/job/options.ts'
-import type { UsageLedger } from '../work/books/books.ts'
+import { periodStart } from '../accounts/plan.ts'
+import { creditsExceeded, creditsUsedUp } from '../accounts/credits/quota-thresholds.ts'
+import type { Clock } from '../platform/clock.ts'
+import { isRefusal, OperationError } from '../platform/operation-error.ts'
+import { creditsLeft } from '../accounts/credits/credit-store.ts'
+import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
+import type { Trx } from '../db/database.ts'
+import type { Job } from './job-store.ts'
+import { type JobOptions, toSourceFields } from './job-options.ts'
+import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import {
   dropLoading,
   type Loaded,
@@ -15,8 +15,8 @@ import {
   queueLoaded,
   type Row,
   type Submission,
-} from '../work/submit.ts'
-import type { JobWorker } from '../work/worker.ts'
+} from './import/load-job.ts'
+import type { JobWorker } from './worker/worker.ts'
 import {
   type Added,
   checkPlanLimits,

@@ -10,10 +10,10 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { EvError, errorMessage } from '../base/error.ts'
-import { OperationError } from '../base/operation-error.ts'
-import { type Contents, contentsOf, copyFile } from '../store/care/backup.ts'
-import { inspectDatabase } from '../store/care/look.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import { type Contents, contentsOf, copyFile } from './backup-copy.ts'
+import { inspectDatabase } from './inspect.ts'
 
 export type BackupInput = {
   /** `sqlite:FILE` */

@@ -1,17 +1,17 @@
-import type { Clock } from '../base/clock.ts'
-import { deleteCachedAnswers } from '../store/answers.ts'
+import type { Clock } from '../platform/clock.ts'
+import { deleteCachedAnswers } from '../jobs/cached-answers.ts'
 import {
   countAnswersUntil,
   countBefore,
   countSpentDeliveries,
   erasePersonalData,
   type Traces,
-} from '../store/care/purge.ts'
-import { compact, type Database, secureDelete, write } from '../store/database.ts'
-import type { Job } from '../store/job/jobs.ts'
-import { deleteJobsBefore, jobsFinishedBefore } from '../store/job/removal.ts'
-import { isLocked, jobLockName } from '../store/lock.ts'
-import { expire, type Retention, retentions } from '../work/retention.ts'
+} from './purge-data.ts'
+import { compact, type Database, secureDelete, write } from '../db/database.ts'
+import type { Job } from '../jobs/job-store.ts'
+import { deleteJobsBefore, jobsFinishedBefore } from '../jobs/delete-job.ts'
+import { isLocked, jobLockName } from '../db/file-lock.ts'
+import { expire, type Retention, retentions } from './retention.ts'
 import { findTraces, sumOfTraces } from './erase-address.ts'
 
 export type PurgeServices = {

@@ -1,5 +1,5 @@
-import type { Clock } from '../base/clock.ts'
-import { type Log, type LogFields, ReminderOptions } from '../base/log.ts'
+import type { Clock } from '../platform/clock.ts'
+import { type Log, type LogFields, ReminderOptions } from '../platform/log.ts'
 
 export type FaultLogDeps = {
   readonly clock: Clock

@@ -1,6 +1,6 @@
-import type { Clock } from '../base/clock.ts'
-import { errorMessage } from '../base/error.ts'
-import type { Log } from '../base/log.ts'
+import type { Clock } from '../platform/clock.ts'
+import { errorMessage } from '../platform/error.ts'
+import type { Log } from '../platform/log.ts'
 import type { Handler, Queue, Reschedule, Worker, WorkOptions } from './queue.ts'
 import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 

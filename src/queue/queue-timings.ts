@@ -1,4 +1,4 @@
-import { SECOND } from '../base/clock.ts'
+import { SECOND } from '../platform/clock.ts'
 
 /** Intervals and timeouts of a queue, in ms. */
 export type QueueTimings = {

@@ -1,17 +1,17 @@
-import { OperationError } from '../base/operation-error.ts'
-import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
-import { type Database, type Trx, writeConcurrent } from '../store/database.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
+import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import {
   type DeliveryRow,
   recoverDeliveries,
   retryDelivery as retryRow,
-} from '../store/event/deliveries.ts'
+} from './delivery-store.ts'
 import {
   findDelivery,
   findWebhookOfDelivery,
   type LoggedDelivery,
-} from '../store/event/delivery-log.ts'
-import { findWebhook, type Webhook } from '../store/event/webhooks.ts'
+} from './delivery-log.ts'
+import { findWebhook, type Webhook } from './endpoint-store.ts'
 import { type ChangeServices, getWebhook, requireActive, type WebhookTarget } from './endpoints.ts'
 
 export type DeliveryTarget = {

@@ -1,13 +1,13 @@
-import type { Clock } from '../base/clock.ts'
-import { OperationError } from '../base/operation-error.ts'
-import type { Random } from '../base/random.ts'
-import type { SecretBox } from '../base/seal.ts'
-import type { Resolver } from '../dns/resolver.ts'
-import { validateWebhookUrl } from '../hook/destination.ts'
-import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from '../hook/endpoint.ts'
-import { createIpPolicy } from '../smtp/public-address.ts'
-import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
-import { type Database, write } from '../store/database.ts'
+import type { Clock } from '../platform/clock.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import type { Random } from '../platform/random.ts'
+import type { SecretBox } from '../platform/secret-box.ts'
+import type { Resolver } from '../engine/dns/resolver.ts'
+import { validateWebhookUrl } from './webhook-url.ts'
+import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from './endpoint.ts'
+import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
+import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
+import { type Database, write } from '../db/database.ts'
 import {
   countWebhooks,
   deleteWebhook as deleteRow,
@@ -18,7 +18,7 @@ import {
   updateWebhook as updateRow,
   type Webhook,
   type WebhookPatch,
-} from '../store/event/webhooks.ts'
+} from './endpoint-store.ts'
 
 /** What decides where events may be sent. */
 export type UrlServices = {

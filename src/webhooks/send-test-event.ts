@@ -1,10 +1,10 @@
-import { OperationError } from '../base/operation-error.ts'
-import type { Random } from '../base/random.ts'
-import { eventBody, newDeliveryId, newEventId, TEST_KIND } from '../hook/event.ts'
-import { type Database, write } from '../store/database.ts'
-import { recordTest } from '../store/event/deliveries.ts'
-import type { Webhook } from '../store/event/webhooks.ts'
-import { type Attempt, type AttemptDeps, makeAttempt } from '../work/deliver/attempt.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import type { Random } from '../platform/random.ts'
+import { eventBody, newDeliveryId, newEventId, TEST_KIND } from './event.ts'
+import { type Database, write } from '../db/database.ts'
+import { recordTest } from './delivery-store.ts'
+import type { Webhook } from './endpoint-store.ts'
+import { type Attempt, type AttemptDeps, makeAttempt } from './delivery/attempt.ts'
 import { getWebhook, type WebhookTarget } from './endpoints.ts'
 
 export type TestEventServices = AttemptDeps & {

@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { DAY, HOUR, SECOND } from '../../src/base/clock.ts'
+import { DAY, HOUR, SECOND } from '../../src/platform/clock.ts'
 import { emptyFolder } from '../support/ev-process.ts'
 import { hasOpenWork } from './ledger.ts'
 import { chaosService } from './service.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { contractOf } from '../http/contract/contract.ts'
-import type { Document } from '../http/contract/document.ts'
+import { contractOf } from '../api/contract/contract.ts'
+import type { Document } from '../api/contract/document.ts'
 import { xorshift } from '../support/random.ts'
 import { type FuzzRequest, RequestFuzzer } from './openapi-requests.ts'
 import { chaosService } from './service.ts'

@@ -4,7 +4,7 @@ import {
   type Place,
   placesOf,
   type Schema,
-} from '../http/contract/document.ts'
+} from '../api/contract/document.ts'
 
 /** One request of the fuzz, as `fetch` takes it. */
 export type FuzzRequest = {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Simulator, startSimulator } from '../../src/world/world.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { EV, type EvOptions, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
 
 // Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { openDatabase } from '../../src/store/database.ts'
-import { type Simulator, startSimulator } from '../../src/world/world.ts'
+import { type Clock, systemClock } from '../../src/platform/clock.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type CliOptions, emptyFolder, type Ran, runEv, startEv, towards } from '../support/cli.ts'
 
 // Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { type Simulator, startSimulator } from '../../src/world/world.ts'
+import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type CliOptions, emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
 
 const SCENARIO: Scenario = {

@@ -1,8 +1,8 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { EvApiError, EvClient, WebhookEvent } from '../../src/client/client.ts'
-import type { EventData } from '../../src/client/hook/event.ts'
-import { EVENT_KINDS, type EventKind } from '../../src/hook/event.ts'
-import type { batchCompleted, batchFailed, quotaData } from '../../src/hook/event-data.ts'
+import type { EventData } from '../../src/client/webhook-event.ts'
+import { EVENT_KINDS, type EventKind } from '../../src/webhooks/event.ts'
+import type { batchCompleted, batchFailed, quotaData } from '../../src/webhooks/event-data.ts'
 
 // Nothing of these runs: they are wrong when they do not compile.
 describe('types', () => {

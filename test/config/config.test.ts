@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { EvError } from '../../src/base/error.ts'
+import { EvError } from '../../src/platform/error.ts'
 import { type RawSettings, toConfig } from '../../src/config/config.ts'
 import { SETTINGS, type Settings } from '../../src/config/settings.ts'
 

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Resolver } from '../../src/dns/resolver.ts'
+import type { Resolver } from '../../src/engine/dns/resolver.ts'
 import { type Check, type DoctorDeps, runChecks, type Target } from '../../src/doctor/doctor.ts'
 import { fakeClock } from '../support/clock.ts'
 import { scriptedMx, silentDial } from '../support/mx.ts'

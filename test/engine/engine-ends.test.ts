@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Resolver } from '../../src/dns/resolver.ts'
+import type { Resolver } from '../../src/engine/dns/resolver.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { closedDial, stay } from '../support/mx.ts'
 import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import SqliteDatabase from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
-import { type Simulator, startSimulator } from '../../src/world/world.ts'
+import { readScenario, type Scenario } from '../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { rowsIn, rowsOf } from '../support/csv.ts'
 import { EV, emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
 
@@ -88,7 +88,7 @@ describe('a list in a world', () => {
 
 describe('the demo list', () => {
   test('has the summary and the verdicts that its rows were written for', async () => {
-    const world = await startSimulator(readScenario(join(ROOT, 'fixtures/world/demo.json')))
+    const world = await startSimulator(readScenario(join(ROOT, 'fixtures/simulator/demo.json')))
     try {
       const list = readFileSync(join(ROOT, 'fixtures/list/demo.csv'))
       const home = emptyFolder()

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { LIST_COLUMNS } from '../../src/engine/result/present.ts'
-import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { type Simulator, startSimulator } from '../../src/world/world.ts'
+import { LIST_COLUMNS } from '../../src/engine/verdict/present-result.ts'
+import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import {
   type CliOptions,
   emptyFolder,

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
-import type { HostCounters } from '../../src/world/counters.ts'
-import type { Rule } from '../../src/world/host/rule.ts'
-import { type Scenario, type Simulator, startSimulator } from '../../src/world/world.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import type { HostCounters } from '../../src/simulator/counters.ts'
+import type { Rule } from '../../src/simulator/smtp-host/rule.ts'
+import { type Scenario, type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 
 // Two source addresses of ours, over real sockets: servers tell them apart as they do out there.

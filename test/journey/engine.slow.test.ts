@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { createEngine } from '../../src/index.ts'
-import { startSimulator } from '../../src/world/world.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
 
 test('one address takes six round trips when nothing is known, the DNS included', async () => {
   // So long that a busy machine does not add one.

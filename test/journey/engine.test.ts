@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { createEngine, type Engine, type EngineOptions, type Result } from '../../src/index.ts'
-import { askedTwice } from '../../src/world/counters.ts'
-import { type Scenario, type Simulator, startSimulator } from '../../src/world/world.ts'
+import { askedTwice } from '../../src/simulator/counters.ts'
+import { type Scenario, type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
 // The engine against real DNS and SMTP servers on loopback: real sockets, real time.
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
-import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { type Simulator, startSimulator } from '../../src/world/world.ts'
+import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
 const IP = '127.31.0.1'
 const POLICY = '550 5.7.1 Denied by a policy of this organization'

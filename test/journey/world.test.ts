@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine/engine.ts'
 import { createEngine } from '../../src/index.ts'
-import { EXAMPLE_FILE } from '../../src/world/scenario/example.ts'
-import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
-import { type Simulator, startSimulator } from '../../src/world/world.ts'
+import { EXAMPLE_FILE } from '../../src/simulator/scenario/example.ts'
+import { readScenario, type Scenario } from '../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
 let world: Simulator
 let engine: Engine
@@ -27,7 +27,7 @@ async function leave(): Promise<void> {
   await world.close()
 }
 
-// What docs/world.md says of the example, and what people see who try it.
+// What docs/simulator.md says of the example, and what people see who try it.
 describe('the example world gives', () => {
   beforeAll(() => meet(readScenario(EXAMPLE_FILE)))
   afterAll(leave)

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/base/clock.ts'
+import type { Clock } from '../../src/platform/clock.ts'
 import type { Claim, TaskStore } from '../../src/queue/task-store.ts'
 
 /** Claims that were not renewed for so long go to others. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Log, silentLog } from '../../src/base/log.ts'
+import { type Log, silentLog } from '../../src/platform/log.ts'
 import { memoryQueue } from '../../src/queue/memory-queue.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fc, runs } from '../support/property.ts'

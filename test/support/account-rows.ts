@@ -1,8 +1,8 @@
-import { newSecret, type Secret } from '../../src/account/key.ts'
-import { systemRandom } from '../../src/base/random.ts'
-import { createAccount } from '../../src/store/account/accounts.ts'
-import { type ApiKey, createKey, type NewKey } from '../../src/store/account/keys.ts'
-import { type Database, write } from '../../src/store/database.ts'
+import { newSecret, type Secret } from '../../src/accounts/key.ts'
+import { systemRandom } from '../../src/platform/random.ts'
+import { createAccount } from '../../src/accounts/account-store.ts'
+import { type ApiKey, createKey, type NewKey } from '../../src/accounts/key-store.ts'
+import { type Database, write } from '../../src/db/database.ts'
 
 export const addAccount = (database: Database, id = 'acc_a', plan = 'free') =>
   write(database, trx =>

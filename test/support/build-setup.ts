@@ -12,7 +12,7 @@ declare module 'vitest' {
 
 const root = join(import.meta.dirname, '../..')
 /** What a build that succeeds writes last. */
-const LAST = join(root, 'dist/address/lists/free.txt')
+const LAST = join(root, 'dist/engine/address/lists/free.txt')
 
 /** Tests of the command line run dist/, as people do: it is built when it is older than src/. */
 export default function setup(project: TestProject): void {

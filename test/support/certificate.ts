@@ -1,6 +1,6 @@
-import { DAY, systemClock } from '../../src/base/clock.ts'
-import { type Random, systemRandom as random } from '../../src/base/random.ts'
-import type { Certificate } from '../../src/http/server/tls/certificate.ts'
+import { DAY, systemClock } from '../../src/platform/clock.ts'
+import { type Random, systemRandom as random } from '../../src/platform/random.ts'
+import type { Certificate } from '../../src/api/server/certificate.ts'
 import {
   type CertificatePlan,
   type Certified,
@@ -8,7 +8,7 @@ import {
   type KeyPair,
   newPair,
   selfSigned,
-} from '../../src/world/host/certificate.ts'
+} from '../../src/simulator/smtp-host/certificate.ts'
 
 export type AuthorityPlan = {
   /** Its common name. */

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Clock } from '../../src/base/clock.ts'
+import type { Clock } from '../../src/platform/clock.ts'
 import { drainEventLoop } from './wait.ts'
 
 export type FakeClock = Clock & {

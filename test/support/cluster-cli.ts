@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { systemClock } from '../../src/base/clock.ts'
-import { type Database, openDatabase } from '../../src/store/database.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
 import { emptyFolder, type RunningCli, runEv, startEv, withRelativePaths } from './cli.ts'
 import { tempPostgres } from './database.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'csv-parse/sync'
-import { detectDialect } from '../../src/job/csv.ts'
+import { detectDialect } from '../../src/csv/csv.ts'
 
 /** How a whole list is written. */
 export const dialectOf = (text: string) => detectDialect(Buffer.from(text), { complete: true })

@@ -1,4 +1,4 @@
-import { DEFAULT_TIMINGS, type Timings } from '../../src/timings.ts'
+import { DEFAULT_TIMINGS, type Timings } from '../../src/compose/timings.ts'
 
 /**
  * Intervals of tens of milliseconds. The ones that tell a dead member or connection from a slow one

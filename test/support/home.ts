@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Simulator } from '../../src/world/world.ts'
+import type { Simulator } from '../../src/simulator/simulator.ts'
 import { onFileFinished } from './cleanup.ts'
 
 /** What a command gave. */

@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { type Clock, SECOND, sleep } from '../../src/base/clock.ts'
+import { type Clock, SECOND, sleep } from '../../src/platform/clock.ts'
 import type { Told } from './http-receiver.ts'
 
 type Line = {

@@ -4,7 +4,7 @@ import { createServer, type ServerOptions } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { TLSSocket } from 'node:tls'
-import { type Clock, systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { type CertificateKind, certificateOf, testAuthority } from './certificate.ts'
 import { answerAs } from './http-receiver-reply.ts'
 

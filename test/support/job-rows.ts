@@ -1,11 +1,11 @@
 import { sandboxResult } from '../../src/engine/sandbox.ts'
-import { parseRow } from '../../src/job/submission.ts'
-import { type Database, write } from '../../src/store/database.ts'
-import { countResults, startJob } from '../../src/store/job/course.ts'
-import { fileItems, recordResults } from '../../src/store/job/items.ts'
-import { createJob, type Job, type NewJob, readJob } from '../../src/store/job/jobs.ts'
-import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
-import { isFailure, toClass } from '../../src/verdict/verdict.ts'
+import { parseRow } from '../../src/jobs/import/submission.ts'
+import { type Database, write } from '../../src/db/database.ts'
+import { countResults, startJob } from '../../src/jobs/job-state.ts'
+import { fileItems, recordResults } from '../../src/jobs/item-store.ts'
+import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-store.ts'
+import { addItems, queueJobIn } from '../../src/jobs/import/item-import.ts'
+import { isFailure, toClass } from '../../src/engine/verdict/verdict.ts'
 
 export type Seed = Partial<NonNullable<NewJob['owner']>> & {
   readonly id?: string

@@ -1,4 +1,4 @@
-import type { Log, LogFields } from '../../src/base/log.ts'
+import type { Log, LogFields } from '../../src/platform/log.ts'
 
 export type LogLine = {
   readonly level: string

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Duplex, duplexPair } from 'node:stream'
-import type { Dial, Target } from '../../src/smtp/dial.ts'
+import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
 
 /** A dialogue being played: the client's end, and a promise that tells whether all lines were spoken as written. */
 export type PlayedSession = { readonly socket: Duplex; readonly done: Promise<void> }

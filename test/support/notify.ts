@@ -1,4 +1,4 @@
-import type { Mail, Notify } from '../../src/work/notify/notify.ts'
+import type { Mail, Notify } from '../../src/webhooks/alerts/mail-transport.ts'
 
 export type FakeNotify = Notify & {
   /** All that was handed over, in order; what was not taken is not among them. */

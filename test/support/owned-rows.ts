@@ -1,8 +1,8 @@
-import { addHistory } from '../../src/store/account/history.ts'
-import { countUsage } from '../../src/store/account/usage.ts'
-import { write } from '../../src/store/database.ts'
-import { emit } from '../../src/store/event/events.ts'
-import { createWebhook } from '../../src/store/event/webhooks.ts'
+import { addHistory } from '../../src/accounts/credits/history.ts'
+import { countUsage } from '../../src/accounts/credits/usage.ts'
+import { write } from '../../src/db/database.ts'
+import { emit } from '../../src/webhooks/event-store.ts'
+import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { seedJob } from './job-rows.ts'
 import type { createTestService } from './service.ts'
 

@@ -1,4 +1,4 @@
-import type { Random } from '../../src/base/random.ts'
+import type { Random } from '../../src/platform/random.ts'
 
 /** Chance that counts: `below` gives 0, 1, 2 … within its limit, `token` gives 000001, 000002 … in base 36. */
 export function countedRandom(): Random {

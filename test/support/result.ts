@@ -1,6 +1,6 @@
-import { toEvidence } from '../../src/engine/result/result.ts'
-import { type Reason, VERDICT_BY_REASON } from '../../src/verdict/reason.ts'
-import type { Result } from '../../src/verdict/verdict.ts'
+import { toEvidence } from '../../src/engine/verdict/result.ts'
+import { type Reason, VERDICT_BY_REASON } from '../../src/engine/verdict/reason.ts'
+import type { Result } from '../../src/engine/verdict/verdict.ts'
 
 /** A result of that reason, as whoever writes it down sees it. */
 export function resultOf(reason: Reason, facts: Partial<Result> = {}): Result {

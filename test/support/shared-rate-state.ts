@@ -1,12 +1,12 @@
-import type { Clock } from '../../src/base/clock.ts'
-import { mayStart, newState, onStarted, type RateState } from '../../src/probe/pace/rules.ts'
-import type { RateLimits } from '../../src/probe/pace.ts'
+import type { Clock } from '../../src/platform/clock.ts'
+import { mayStart, newState, onStarted, type RateState } from '../../src/engine/rate-control/rules.ts'
+import type { RateLimits } from '../../src/engine/rate-control/controller.ts'
 import type {
   PermitEnd,
   RateKey,
   RateStateHandle,
   SharedRateState,
-} from '../../src/probe/pace-share.ts'
+} from '../../src/engine/rate-control/shared-state.ts'
 
 type Kept = { state: RateState; held: number; readonly watchers: Set<() => void> }
 

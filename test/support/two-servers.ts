@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { type Database, openDatabase } from '../../src/store/database.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { tempPostgres } from './database.ts'
 

@@ -1,8 +1,8 @@
-import { EVENT_KINDS } from '../../src/hook/event.ts'
-import { type Database, write } from '../../src/store/database.ts'
-import { type NewAttempt, recordAttempts } from '../../src/store/event/deliveries.ts'
-import { createWebhook, type NewWebhook, type Webhook } from '../../src/store/event/webhooks.ts'
-import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../src/store/schema.ts'
+import { EVENT_KINDS } from '../../src/webhooks/event.ts'
+import { type Database, write } from '../../src/db/database.ts'
+import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import { createWebhook, type NewWebhook, type Webhook } from '../../src/webhooks/endpoint-store.ts'
+import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../src/db/schema.ts'
 import { tempDatabase } from './database.ts'
 
 /** A webhook that is on, subscribed to everything. */

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { WebhookRequest } from '../../src/work/post/post.ts'
+import type { WebhookRequest } from '../../src/webhooks/transport/transport.ts'
 
 /**
  * Whether a receiver that knows a secret takes a letter by Standard Webhooks; whatever the time is, which the package

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import freeDomains from 'free-email-domains'
-import { REAL_PROVIDERS, RELAYS } from '../../src/address/provider.ts'
-import { FAMILIES } from '../../src/address/typo/famous.ts'
-import { OPERATOR_ROWS } from '../../src/dns/operators.ts'
+import { REAL_PROVIDERS, RELAYS } from '../../src/engine/address/provider.ts'
+import { MULTI_TLD_PROVIDERS } from '../../src/engine/address/known-providers.ts'
+import { OPERATOR_ROWS } from '../../src/engine/dns/operators.ts'
 import { toDomains, withParents } from './names.mjs'
 import { namedAnywhere, readJson } from './sources.mjs'
 
@@ -12,7 +12,7 @@ export const PROTECTED = new Set([
     .split('\n')
     .filter(line => !line.startsWith('#')),
   ...OPERATOR_ROWS.flatMap(([, , , suffixes]) => suffixes.split(' ')),
-  ...FAMILIES.flatMap(({ name, ending, endings }) =>
+  ...MULTI_TLD_PROVIDERS.flatMap(({ name, ending, endings }) =>
     [ending, ...endings].map(each => `${name}.${each}`),
   ),
 ])
@@ -31,7 +31,7 @@ const SAYS_SO =
  *   aggregate; what both states of the aggregate have and no older list; or what the archive's
  *   successor has and nobody else. Two are needed where a list of providers names the domain.
  * - Any source will do for a name that says what it is.
- * - Providers and relays that src/address/provider.ts names never are. What PROTECTED holds is
+ * - Providers and relays that src/engine/address/provider.ts names never are. What PROTECTED holds is
  *   only where `community` or `harvest` names it.
  */
 export function electDisposable(sources) {

@@ -1,5 +1,5 @@
-import { EvError } from '../../base/error.ts'
-import { sanitizeText } from '../../base/text.ts'
+import { EvError } from '../../platform/error.ts'
+import { sanitizeText } from '../../platform/text.ts'
 
 /** What people say of something that is there or not. */
 export function onOrOff(given: string): boolean {

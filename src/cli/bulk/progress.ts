@@ -1,7 +1,7 @@
 import ora from 'ora'
-import { type Clock, SECOND } from '../../base/clock.ts'
-import { formatEstimate } from '../../base/format.ts'
-import type { Job } from '../../store/job/jobs.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
+import { formatEstimate } from '../../platform/format.ts'
+import type { Job } from '../../jobs/job-store.ts'
 import type { CliContext } from '../context.ts'
 
 export interface Progress {

@@ -1,6 +1,6 @@
-import { formatDuration, formatNumber, formatPercent, pluralize } from '../../base/format.ts'
-import type { Job } from '../../store/job/jobs.ts'
-import type { WrittenFile } from './output/output.ts'
+import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
+import type { Job } from '../../jobs/job-store.ts'
+import type { WrittenFile } from './output.ts'
 
 /** How a job ended, for people. */
 export function summary(

@@ -1,9 +1,9 @@
-import { OperationError } from '../../base/operation-error.ts'
+import { OperationError } from '../../platform/operation-error.ts'
 import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
-import type { Job } from '../../store/job/jobs.ts'
+import type { Job } from '../../jobs/job-store.ts'
 import type { CliContext } from '../context.ts'
-import { readConfig } from '../settings/settings.ts'
-import { isAtWork, isOfService, jobContext, jobStatus, withJob } from './kept-job.ts'
+import { readConfig } from '../settings.ts'
+import { isAtWork, isOfService, jobContext, jobStatus, withJob } from './job-status.ts'
 import { resumeInService } from './resume-in-service.ts'
 import { forgetStdin } from './stdin-copy.ts'
 

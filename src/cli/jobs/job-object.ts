@@ -1,5 +1,5 @@
-import { type Job, progressOf } from '../../store/job/jobs.ts'
-import { databasesOf, type JobStatus } from './kept-job.ts'
+import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { databasesOf, type JobStatus } from './job-status.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
 /** A job for programs; a list that is still loading has no rows yet. */

@@ -1,13 +1,13 @@
-import { findPlan, mergePlans } from '../../account/plan.ts'
-import { silentLog } from '../../base/log.ts'
+import { findPlan, mergePlans } from '../../accounts/plan.ts'
+import { silentLog } from '../../platform/log.ts'
 import type { Config } from '../../config/settings.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
-import { accountIn } from '../../store/account/accounts.ts'
-import type { Database } from '../../store/database.ts'
-import type { Job } from '../../store/job/jobs.ts'
-import { createUsageLedger } from '../../work/books/books.ts'
+import { accountIn } from '../../accounts/account-store.ts'
+import type { Database } from '../../db/database.ts'
+import type { Job } from '../../jobs/job-store.ts'
+import { createUsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import type { CliContext } from '../context.ts'
-import { isAtWork, jobContext, jobStatus } from './kept-job.ts'
+import { isAtWork, jobContext, jobStatus } from './job-status.ts'
 
 /** Opens a job of the service that was cancelled or failed; a service that runs notices within seconds. */
 export async function resumeInService(

@@ -1,11 +1,11 @@
-import { formatDuration } from '../../base/format.ts'
-import { sanitizeText } from '../../base/text.ts'
-import { type Account, findAccount } from '../../store/account/accounts.ts'
-import { type Rest, restOf, type Waiting } from '../../store/job/job-list.ts'
-import { type Job, progressOf } from '../../store/job/jobs.ts'
+import { formatDuration } from '../../platform/format.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import { type Account, findAccount } from '../../accounts/account-store.ts'
+import { type Rest, restOf, type Waiting } from '../../jobs/job-list.ts'
+import { type Job, progressOf } from '../../jobs/job-store.ts'
 import type { CliContext } from '../context.ts'
-import { readConfig } from '../settings/settings.ts'
-import { table } from '../text/table.ts'
+import { readConfig } from '../settings.ts'
+import { table } from '../table.ts'
 import { jobObject } from './job-object.ts'
 import {
   databasesOf,
@@ -15,7 +15,7 @@ import {
   jobContext,
   jobStatus,
   withJob,
-} from './kept-job.ts'
+} from './job-status.ts'
 import type { ListFlags } from './list.ts'
 import { isoTimeOrNull, timeText } from './time-text.ts'
 

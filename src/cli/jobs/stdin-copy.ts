@@ -1,12 +1,12 @@
 import { readdirSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { MINUTE } from '../../base/clock.ts'
+import { MINUTE } from '../../platform/clock.ts'
 import type { Config } from '../../config/settings.ts'
-import type { Database } from '../../store/database.ts'
-import { unfinishedJobs } from '../../store/job/job-list.ts'
-import type { Job } from '../../store/job/jobs.ts'
-import type { BulkSource } from '../bulk/list/source.ts'
+import type { Database } from '../../db/database.ts'
+import { unfinishedJobs } from '../../jobs/job-list.ts'
+import type { Job } from '../../jobs/job-store.ts'
+import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 
 /** The name of the copy of stdin that a job was made from; null when it was made from a file. */

@@ -1,4 +1,4 @@
-import { isoTime } from '../../engine/result/present.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
 
 /** A time as people in its place write it, to the minute: 2026-11-21 17:46. */
 export function timeText(at: number): string {

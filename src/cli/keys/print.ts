@@ -1,8 +1,8 @@
-import { presentKey } from '../../http/keys/present.ts'
-import type { Account } from '../../store/account/accounts.ts'
-import type { ApiKey } from '../../store/account/keys.ts'
+import { presentKey } from '../../api/keys/present.ts'
+import type { Account } from '../../accounts/account-store.ts'
+import type { ApiKey } from '../../accounts/key-store.ts'
 import { timeText } from '../jobs/time-text.ts'
-import { type Column, table } from '../text/table.ts'
+import { type Column, table } from '../table.ts'
 
 /** A key with its text, which nobody sees again; for people. */
 export function newKeyText(key: ApiKey, { id, name }: Account, text: string): string {

@@ -1,6 +1,6 @@
-import { DAY, HOUR, MINUTE, SECOND } from '../../base/clock.ts'
-import { EvError } from '../../base/error.ts'
-import { sanitizeText } from '../../base/text.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
+import { EvError } from '../../platform/error.ts'
+import { sanitizeText } from '../../platform/text.ts'
 
 const UNITS = { s: SECOND, m: MINUTE, h: HOUR, d: DAY } as const
 

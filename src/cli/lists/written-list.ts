@@ -10,9 +10,9 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import type { CustomListName } from '../../address/own/entry.ts'
-import { keysInFile } from '../../address/own/list-file.ts'
-import { EvError, errorMessage } from '../../base/error.ts'
+import type { CustomListName } from '../../engine/address/custom-list-entry.ts'
+import { keysInFile } from '../../engine/address/custom-list-file.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
 import type { SourceEntries } from './source.ts'
 
 /** The first line of a file that ev wrote, and may replace. */

@@ -1,9 +1,9 @@
-import { EvError } from '../../base/error.ts'
-import type { Log } from '../../base/log.ts'
+import { EvError } from '../../platform/error.ts'
+import type { Log } from '../../platform/log.ts'
 import type { Config } from '../../config/settings.ts'
-import { logNotify } from '../../work/notify/log-notify.ts'
-import type { Notify } from '../../work/notify/notify.ts'
-import { smtpNotify } from '../../work/notify/smtp-notify.ts'
+import { logNotify } from '../../webhooks/alerts/log-transport.ts'
+import type { Notify } from '../../webhooks/alerts/mail-transport.ts'
+import { smtpNotify } from '../../webhooks/alerts/smtp-transport.ts'
 
 /** How notices leave: by a mail server, in our name; null: they are lines of the log. */
 export type MailTransport = { readonly url: string; readonly from: string } | null

@@ -2,14 +2,14 @@ import type { Hono } from 'hono'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
 import { thisMachine } from '../../doctor/machine/machine.ts'
-import type { Env } from '../../http/context.ts'
+import type { Env } from '../../api/context.ts'
 import {
   connectionLimits,
   PROXIED_KEEP_ALIVE_MS,
   SERVER_LIMITS,
   type ServerLimits,
-} from '../../http/server/limits.ts'
-import { type HttpServer, type ServerDeps, startServer } from '../../http/server/server.ts'
+} from '../../api/server/limits.ts'
+import { type HttpServer, type ServerDeps, startServer } from '../../api/server/server.ts'
 import type { CliContext } from '../context.ts'
 import type { ServeLog } from './log.ts'
 

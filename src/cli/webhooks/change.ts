@@ -1,14 +1,14 @@
-import { DAY } from '../../base/clock.ts'
-import { SECRET_GRACE_MAX_MS, SECRET_GRACE_MS } from '../../hook/endpoint.ts'
+import { DAY } from '../../platform/clock.ts'
+import { SECRET_GRACE_MAX_MS, SECRET_GRACE_MS } from '../../webhooks/endpoint.ts'
 import { deleteWebhook, rotateWebhookSecret, setWebhookActive } from '../../webhooks/endpoints.ts'
-import { withAccounts } from '../accounts/chosen.ts'
+import { withAccounts } from '../accounts/lookup.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { graceOf } from '../keys/times.ts'
-import { readConfig } from '../settings/settings.ts'
-import { withWebhook } from './chosen.ts'
+import { readConfig } from '../settings.ts'
+import { withWebhook } from './lookup.ts'
 import { newSecretObject, newSecretText, printJson, urlText, webhookObject } from './print.ts'
-import { serviceSecretBox } from './service-seal.ts'
+import { serviceSecretBox } from './service-secret-box.ts'
 
 export type ChangeFlags = {
   readonly grace?: string

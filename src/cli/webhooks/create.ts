@@ -1,14 +1,14 @@
-import { EvError } from '../../base/error.ts'
-import { sanitizeText } from '../../base/text.ts'
-import { DESCRIPTION_LENGTH_MAX } from '../../hook/endpoint.ts'
-import { EVENT_KINDS, type EventKind, isEventKind } from '../../hook/event.ts'
+import { EvError } from '../../platform/error.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import { DESCRIPTION_LENGTH_MAX } from '../../webhooks/endpoint.ts'
+import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event.ts'
 import { createWebhook } from '../../webhooks/endpoints.ts'
-import { composeResolver } from '../../wire.ts'
-import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
+import { composeResolver } from '../../compose/engine.ts'
+import { chosenAccount, withAccounts } from '../accounts/lookup.ts'
 import type { CliContext } from '../context.ts'
-import { readConfig } from '../settings/settings.ts'
+import { readConfig } from '../settings.ts'
 import { newSecretObject, newSecretText, printJson } from './print.ts'
-import { serviceSecretBox } from './service-seal.ts'
+import { serviceSecretBox } from './service-secret-box.ts'
 
 export type CreateFlags = {
   readonly url: string

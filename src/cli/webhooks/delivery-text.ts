@@ -1,10 +1,10 @@
-import { sanitizeText } from '../../base/text.ts'
-import { presentDelivery, type presentDetail } from '../../http/webhooks/delivery/present.ts'
-import type { Webhook } from '../../store/event/webhooks.ts'
-import type { DeliveryTable } from '../../store/schema.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import { presentDelivery, type presentDetail } from '../../api/webhooks/delivery-view.ts'
+import type { Webhook } from '../../webhooks/endpoint-store.ts'
+import type { DeliveryTable } from '../../db/schema.ts'
 import { timeText } from '../jobs/time-text.ts'
-import { keyValues } from '../text/facts.ts'
-import { type Column, table } from '../text/table.ts'
+import { keyValues } from '../key-values.ts'
+import { type Column, table } from '../table.ts'
 
 type Delivery = ReturnType<typeof presentDelivery>
 type Detail = ReturnType<typeof presentDetail>

@@ -1,8 +1,8 @@
-import { listWebhooks } from '../../store/event/webhooks.ts'
-import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
+import { listWebhooks } from '../../webhooks/endpoint-store.ts'
+import { chosenAccount, withAccounts } from '../accounts/lookup.ts'
 import type { CliContext } from '../context.ts'
-import { readConfig } from '../settings/settings.ts'
-import { withWebhook } from './chosen.ts'
+import { readConfig } from '../settings.ts'
+import { withWebhook } from './lookup.ts'
 import { printJson, webhookObject, webhooksText, webhookText } from './print.ts'
 
 export type WebhookFlags = {

@@ -1,12 +1,12 @@
-import { sanitizeText } from '../../base/text.ts'
-import { URL_LENGTH_MAX } from '../../hook/destination.ts'
-import { EVENT_KINDS } from '../../hook/event.ts'
-import { presentWebhook } from '../../http/webhooks/present.ts'
-import type { Webhook } from '../../store/event/webhooks.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import { URL_LENGTH_MAX } from '../../webhooks/webhook-url.ts'
+import { EVENT_KINDS } from '../../webhooks/event.ts'
+import { presentWebhook } from '../../api/webhooks/present.ts'
+import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
-import { keyValues } from '../text/facts.ts'
-import { type Column, table } from '../text/table.ts'
+import { keyValues } from '../key-values.ts'
+import { type Column, table } from '../table.ts'
 
 /** Webhooks without their secrets, for people. */
 export const webhooksText = (webhooks: readonly Webhook[]): string =>

@@ -1,20 +1,20 @@
-import { sanitizeText } from '../../base/text.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { Config } from '../../config/settings.ts'
-import { presentTest } from '../../http/webhooks/delivery/present.ts'
-import type { Database } from '../../store/database.ts'
+import { presentTest } from '../../api/webhooks/delivery-view.ts'
+import type { Database } from '../../db/database.ts'
 import {
   createTestEventLimit,
   sendTestEvent,
   type TestOutcome,
 } from '../../webhooks/send-test-event.ts'
-import { composeResolver } from '../../wire.ts'
-import { composeTransport, readAuthority } from '../../wire-post.ts'
+import { composeResolver } from '../../compose/engine.ts'
+import { composeTransport, readAuthority } from '../../compose/webhook-transport.ts'
 import type { CliContext } from '../context.ts'
-import { readConfig } from '../settings/settings.ts'
+import { readConfig } from '../settings.ts'
 import { version } from '../version.ts'
-import { withWebhook } from './chosen.ts'
+import { withWebhook } from './lookup.ts'
 import { printJson, urlText } from './print.ts'
-import { serviceSecretBox } from './service-seal.ts'
+import { serviceSecretBox } from './service-secret-box.ts'
 
 export type TestFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 

@@ -1,11 +1,11 @@
 import { html } from 'hono/html'
-import { pluralize } from '../../base/format.ts'
-import { sanitizeText } from '../../base/text.ts'
+import { pluralize } from '../../platform/format.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { Check, CheckName } from '../../doctor/doctor.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import { type State, statusIcon } from './mark.ts'
+import { type State, statusIcon } from './status-icon.ts'
 import type { Examination } from './source.ts'
 
 /** What the doctor found; the part asks for itself anew while he is at it. */

@@ -5,13 +5,13 @@ import { form } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { Refusal } from '../page/refusal.ts'
-import type { DashboardDeps, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { findings } from './findings.ts'
 import { membersTable } from './members.ts'
-import { operatorsTable } from './operator/table.ts'
+import { operatorsTable } from './operator-table.ts'
 import type { HealthSource } from './source.ts'
-import { figures } from './standing.ts'
+import { figures } from './status.ts'
 
 /** How the service is, for whoever runs it: who would not have us, what is under way, what the doctor found. */
 export function healthRoutes({ health, clock }: DashboardDeps): Hono<Env> {

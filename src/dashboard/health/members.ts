@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
-import { formatDuration, pluralize } from '../../base/format.ts'
-import type { Member } from '../../store/cluster/members.ts'
+import { formatDuration, pluralize } from '../../platform/format.ts'
+import type { Member } from '../../cluster/members.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { time } from '../page/text.ts'
-import { replyOf } from './operator/text.ts'
+import { replyOf } from './operator-text.ts'
 import type { PeerBlock } from './source.ts'
 
 /** The processes that share the database; nothing where it is one that cannot be shared. */

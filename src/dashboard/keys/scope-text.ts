@@ -1,4 +1,4 @@
-import type { Scope } from '../../account/scope.ts'
+import type { Scope } from '../../accounts/scope.ts'
 
 /** What each scope lets a key do, for people. */
 export const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {

@@ -4,9 +4,9 @@ import type { Job } from '../../client/types.ts'
 import { queryOf } from '../api.ts'
 import { boxes, select } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
-import type { Env } from '../parts.ts'
-import { proxy } from '../passing.ts'
-import { CLASSES } from './words.ts'
+import type { Env } from '../deps.ts'
+import { proxy } from '../api-proxy.ts'
+import { CLASSES } from './labels.ts'
 
 /** Results as a file, passed on as it is made. */
 export const downloadRoutes = () =>

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
-import { formatDuration, formatNumber, formatPercent } from '../../base/format.ts'
+import { formatDuration, formatNumber, formatPercent } from '../../platform/format.ts'
 import type { JobPage, ListedJob } from '../../client/types.ts'
 import { queryOf } from '../api.ts'
 import { bar } from '../page/chart.ts'
@@ -10,9 +10,9 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { DashboardDeps, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
 import { may } from '../session/signed-in.ts'
-import { CLASSES, isUnderWay, type State, stateBadge, titleOf, tookMs } from './words.ts'
+import { CLASSES, isUnderWay, type State, stateBadge, titleOf, tookMs } from './labels.ts'
 
 /** The lists of the account, the newest first. */
 export const overviewRoutes = ({ clock, settings }: DashboardDeps) =>

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { pluralize } from '../../base/format.ts'
+import { pluralize } from '../../platform/format.ts'
 import type { FileDryRun } from '../../client/types.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 

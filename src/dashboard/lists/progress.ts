@@ -1,13 +1,13 @@
 import { Hono } from 'hono'
 import { html } from 'hono/html'
-import { formatNumber } from '../../base/format.ts'
+import { formatNumber } from '../../platform/format.ts'
 import type { Job } from '../../client/types.ts'
 import type { Html } from '../page/html.ts'
 import { badge } from '../page/text.ts'
-import type { DashboardDeps, Env } from '../parts.ts'
-import { proxy } from '../passing.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
+import { proxy } from '../api-proxy.ts'
 import { whileSignedIn } from '../session/while-signed-in.ts'
-import { CLASSES } from './words.ts'
+import { CLASSES } from './labels.ts'
 
 /** How a list stands, told as it happens. */
 export const progressRoutes = (deps: DashboardDeps) =>

@@ -1,15 +1,15 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { formatNumber } from '../../base/format.ts'
+import { formatNumber } from '../../platform/format.ts'
 import type { ResultPage, ResultRow } from '../../client/types.ts'
 import { ApiProblem } from '../api.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { meanings, reasonCell } from '../page/reason.ts'
 import { badge } from '../page/text.ts'
-import type { Env } from '../parts.ts'
+import type { Env } from '../deps.ts'
 import { pages } from './filter.ts'
-import { filterError, isFiltered, queryFor, type RowFilter } from './wanted.ts'
+import { filterError, isFiltered, queryFor, type RowFilter } from './filters.ts'
 
 /** The same for a page that is there already: who does not look is told of it too. */
 export async function newRows(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Html> {

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
-import { sanitizeText } from '../../base/text.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { FileDryRun, QueuedFile } from '../../client/types.ts'
-import type { Upload } from '../../work/upload/uploads.ts'
+import type { Upload } from '../../jobs/upload/uploads.ts'
 import { type Api, problemOf } from '../api.ts'
-import { readNonce } from '../page/once.ts'
+import { readNonce } from '../page/form-nonce.ts'
 
 /** Asks what would come of a list. Throws ApiProblem. */
 export const previewList = (api: Api, upload: Upload): Promise<FileDryRun> =>

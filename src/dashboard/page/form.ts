@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import type { Env } from '../parts.ts'
+import type { Env } from '../deps.ts'
 import { csrfField } from '../session/csrf.ts'
 import { type Html, NOTHING } from './html.ts'
 

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { REASON_TEXTS, REASONS, type Reason } from '../../verdict/reason.ts'
+import { REASON_TEXTS, REASONS, type Reason } from '../../engine/verdict/reason.ts'
 import { type Html, NOTHING } from './html.ts'
 
 /** A reason as it is read: “accepted email”, “no MX record”. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Class } from '../../verdict/verdict.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
 import type { Html } from './html.ts'
 
 /** A point of time, in UTC; scripts show it in the time of who reads, with UTC on hover. Null: `otherwise`. */

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { getCookie, setCookie } from 'hono/cookie'
-import type { Env } from '../parts.ts'
+import type { Env } from '../deps.ts'
 
 /** Kept by browsers for this very host alone, with TLS alone; on this machine itself without TLS too. */
 const NAME = '__Host-ev_session'

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
-import { SECOND } from '../../base/clock.ts'
-import { startLoop } from '../../base/loop.ts'
-import type { DashboardDeps, Env } from '../parts.ts'
+import { SECOND } from '../../platform/clock.ts'
+import { startLoop } from '../../platform/loop.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
 import { userOf } from './signed-in.ts'
 
 /** Somebody who was signed out elsewhere sees no more after so long. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { formatNumber } from '../../base/format.ts'
+import { formatNumber } from '../../platform/format.ts'
 import type { Credits } from '../../client/types.ts'
 import type { Html } from '../page/html.ts'
 import { time } from '../page/text.ts'

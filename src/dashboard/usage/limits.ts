@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import { SECOND } from '../../base/clock.ts'
-import { formatDuration, formatNumber } from '../../base/format.ts'
+import { SECOND } from '../../platform/clock.ts'
+import { formatDuration, formatNumber } from '../../platform/format.ts'
 import type { Limit } from '../../client/types.ts'
 import type { Html } from '../page/html.ts'
 import { time } from '../page/text.ts'

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { formatPercent } from '../../base/format.ts'
+import { formatPercent } from '../../platform/format.ts'
 import type { Html } from '../page/html.ts'
 
 export type Used = { readonly used: number; readonly limit: number }

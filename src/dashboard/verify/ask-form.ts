@@ -1,9 +1,9 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import { type Html, NOTHING } from '../page/html.ts'
-import type { Env } from '../parts.ts'
+import type { Env } from '../deps.ts'
 import { csrfField } from '../session/csrf.ts'
-import type { VerifyForm } from './wish.ts'
+import type { VerifyForm } from './verify-options.ts'
 
 /** The form of the page: an address, and how to ask about it. */
 export const optionsForm = (c: Context<Env>, { email, sandbox, again }: VerifyForm): Html => html`

@@ -1,12 +1,12 @@
 import type { Context } from 'hono'
-import { VERDICT_BY_REASON } from '../../verdict/reason.ts'
-import { toClass } from '../../verdict/verdict.ts'
-import type { Env } from '../parts.ts'
+import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
+import { toClass } from '../../engine/verdict/verdict.ts'
+import type { Env } from '../deps.ts'
 import { after, isDone, type Progress, started } from './progress.ts'
 import { rows } from './rows.ts'
-import { verifyWithEvents } from './told.ts'
+import { verifyWithEvents } from './verify-events.ts'
 import { spokenVerdict } from './verdict.ts'
-import type { VerifyForm } from './wish.ts'
+import type { VerifyForm } from './verify-options.ts'
 
 /** What is to be changed in the page. */
 export type Change =

@@ -1,16 +1,16 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { SECOND } from '../../base/clock.ts'
-import { formatDuration } from '../../base/format.ts'
+import { SECOND } from '../../platform/clock.ts'
+import { formatDuration } from '../../platform/format.ts'
 import type { SingleResult } from '../../client/types.ts'
-import { REASON_TEXTS } from '../../verdict/reason.ts'
-import type { Class } from '../../verdict/verdict.ts'
+import { REASON_TEXTS } from '../../engine/verdict/reason.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { badge, time } from '../page/text.ts'
-import type { Env } from '../parts.ts'
+import type { Env } from '../deps.ts'
 import { verifyForm } from './ask-form.ts'
 import { type Evidence, evidenceOf } from './evidence.ts'
-import type { VerifyForm } from './wish.ts'
+import type { VerifyForm } from './verify-options.ts'
 
 type Judged = { readonly form: VerifyForm; readonly result: SingleResult; readonly kind: Class }
 

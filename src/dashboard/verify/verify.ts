@@ -4,15 +4,15 @@ import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { page, part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import type { DashboardDeps, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
 import { may } from '../session/signed-in.ts'
 import { optionsForm } from './ask-form.ts'
 import { changesBody, liveChanges } from './live.ts'
 import { after, IDLE, type Progress, started } from './progress.ts'
 import { recent } from './recent.ts'
 import { steps } from './rows.ts'
-import { verifyWithEvents } from './told.ts'
-import { EMPTY_FORM, readVerifyForm } from './wish.ts'
+import { verifyWithEvents } from './verify-events.ts'
+import { EMPTY_FORM, readVerifyForm } from './verify-options.ts'
 
 /** One address, answered step by step as it happens; without scripts the whole answer as a page. */
 export function verifyRoutes(_parts: DashboardDeps): Hono<Env> {

@@ -5,7 +5,7 @@ import { type Api, ApiProblem } from '../api.ts'
 import type { Html } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { Env } from '../parts.ts'
+import type { Env } from '../deps.ts'
 import { may } from '../session/signed-in.ts'
 import { pathOf } from './endpoint.ts'
 

@@ -3,8 +3,8 @@ import { html } from 'hono/html'
 import type { EventList } from '../../client/types.ts'
 import { boxes, field } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import type { SubmittedForm } from '../page/sent.ts'
-import type { Env } from '../parts.ts'
+import type { SubmittedForm } from '../page/form-data.ts'
+import type { Env } from '../deps.ts'
 
 /** An endpoint as a form has it. */
 export type Draft = {

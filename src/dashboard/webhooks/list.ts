@@ -6,9 +6,9 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { DashboardDeps, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
 import { may } from '../session/signed-in.ts'
-import { renderBadge } from './standing.ts'
+import { renderBadge } from './status.ts'
 
 /** All endpoints, or what they are good for where there is none. */
 export function listRoutes({ settings }: DashboardDeps): Hono<Env> {

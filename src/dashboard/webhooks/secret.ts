@@ -4,7 +4,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { copyable, time } from '../page/text.ts'
-import type { Env } from '../parts.ts'
+import type { Env } from '../deps.ts'
 
 type Shown = {
   readonly title: string

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { formatDuration } from '../../base/format.ts'
+import { formatDuration } from '../../platform/format.ts'
 import type { WebhookTest } from '../../client/types.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'

@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import type { DashboardDeps, Env } from '../parts.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
 import { actionRoutes } from './actions.ts'
 import { createRoutes } from './create.ts'
 import { deliveryRoutes } from './delivery.ts'

@@ -1,5 +1,5 @@
-import type { Resolver } from '../../dns/resolver.ts'
-import { findRoute } from '../../dns/route.ts'
+import type { Resolver } from '../../engine/dns/resolver.ts'
+import { findRoute } from '../../engine/dns/route.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /** Whether our sender is one that servers accept: bounces to it must find a mail server (RFC 5321 §3.6.2). */

@@ -1,5 +1,5 @@
-import type { DnsAnswer, Resolver } from '../../dns/resolver.ts'
-import { addressesOf } from '../../dns/route.ts'
+import type { DnsAnswer, Resolver } from '../../engine/dns/resolver.ts'
+import { addressesOf } from '../../engine/dns/route.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { isSameIp, partsOf, reverseZoneName } from './ip.ts'
 

@@ -1,5 +1,5 @@
-import { errorMessage } from '../../base/error.ts'
-import { formatBytes } from '../../base/format.ts'
+import { errorMessage } from '../../platform/error.ts'
+import { formatBytes } from '../../platform/format.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { nearestFolder } from './data-directory.ts'
 import type { Machine } from './machine.ts'

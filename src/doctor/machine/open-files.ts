@@ -1,4 +1,4 @@
-import { formatNumber } from '../../base/format.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { type Finding, ok, warn } from '../finding.ts'
 
 /** Whether as many connections may be open as the settings ask for. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { watchCancellation } from '../../../src/cli/bulk/cancellation.ts'
-import { cancelJob } from '../../../src/store/job/course.ts'
+import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { queuedJob } from '../../support/database.ts'
 
 /** A read goes through several promises before its answer is heard. */

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { progressLine, stderrProgress } from '../../../src/cli/bulk/progress.ts'
-import type { Job } from '../../../src/store/job/jobs.ts'
+import type { Job } from '../../../src/jobs/job-store.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const JOB: Job = {

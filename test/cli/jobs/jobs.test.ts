@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { type Simulator, startSimulator } from '../../../src/world/world.ts'
+import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import {
   emptyFolder,
   type Ran,

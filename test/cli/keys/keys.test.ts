@@ -8,12 +8,12 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { hashSecret } from '../../../src/account/key.ts'
-import { systemClock } from '../../../src/base/clock.ts'
+import { hashSecret } from '../../../src/accounts/key.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
 import { expiryOf, graceOf } from '../../../src/cli/keys/times.ts'
-import { findKeyByHash } from '../../../src/store/account/keys.ts'
-import { createSession, listSessions } from '../../../src/store/account/sessions.ts'
-import { type Database, openDatabase, write } from '../../../src/store/database.ts'
+import { findKeyByHash } from '../../../src/accounts/key-store.ts'
+import { createSession, listSessions } from '../../../src/accounts/session-store.ts'
+import { type Database, openDatabase, write } from '../../../src/db/database.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
 
 const ev = (home: string, ...args: string[]) =>

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { baseUrlOf, listenAddress, placeOf } from '../../../src/cli/serve/door.ts'
+import { baseUrlOf, listenAddress, placeOf } from '../../../src/cli/serve/listen-address.ts'
 import { toConfig } from '../../../src/config/config.ts'
 
 const config = (flags: Record<string, string> = {}) =>

@@ -5,9 +5,9 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { isWellFormed } from '../../../src/account/key.ts'
-import { type Clock, systemClock } from '../../../src/base/clock.ts'
-import { selfSigned } from '../../../src/world/host/certificate.ts'
+import { isWellFormed } from '../../../src/accounts/key.ts'
+import { type Clock, systemClock } from '../../../src/platform/clock.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
 import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
 
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']

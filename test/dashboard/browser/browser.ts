@@ -3,12 +3,12 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect } from 'vitest'
-import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
 import {
   type SimulatorProcess,
   startScenarioProcess,
   startSimulatorProcess,
-} from '../../../src/world/world-process.ts'
+} from '../../../src/simulator/simulator-process.ts'
 import { emptyFolder, towards } from '../../support/ev-process.ts'
 import { type ServiceProcess, startService } from '../../support/service-process.ts'
 import { startChromium } from './chromium.ts'
@@ -93,7 +93,7 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   }
 }
 
-const EXAMPLE = join(import.meta.dirname, '../../../src/world/scenario/example.json')
+const EXAMPLE = join(import.meta.dirname, '../../../src/simulator/scenario/example.json')
 const SCREENSHOTS = join(import.meta.dirname, '../../../docs/screenshots')
 /** Generous: other tests may have the processors. */
 const TIMEOUT_MS = 120_000

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
 
 /** Does something wherever it is taken for markup. */
 export const EVIL = '<img src=x onerror=alert(1)>'
 
 const EXAMPLE: Scenario = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../../../src/world/scenario/example.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, '../../../src/simulator/scenario/example.json'), 'utf8'),
 )
 
 /** The example of `ev simulate`, and a server of `evil.test` whose replies have markup in them. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DAY, MINUTE } from '../../../src/base/clock.ts'
+import { DAY, MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 
 const EVIL = '<img src=x onerror=alert(1)>'

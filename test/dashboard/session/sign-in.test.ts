@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR } from '../../../src/base/clock.ts'
+import { HOUR } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 
 describe('signing in', () => {

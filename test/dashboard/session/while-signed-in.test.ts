@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE, SECOND } from '../../../src/base/clock.ts'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { seedJob } from '../../support/job-rows.ts'
 

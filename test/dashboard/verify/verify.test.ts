@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { REASONS } from '../../../src/verdict/reason.ts'
+import { REASONS } from '../../../src/engine/verdict/reason.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { toRecipients } from '../../support/engine.ts'
 

@@ -6,7 +6,7 @@ import { dataDirectoryFinding } from '../../../src/doctor/machine/data-directory
 import { diskFinding } from '../../../src/doctor/machine/disk.ts'
 import { thisMachine } from '../../../src/doctor/machine/machine.ts'
 import { openFilesFinding } from '../../../src/doctor/machine/open-files.ts'
-import { openDatabase } from '../../../src/store/database.ts'
+import { openDatabase } from '../../../src/db/database.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 function folder(): string {

@@ -12,8 +12,8 @@ import {
   verifyWebhook,
   type WebhookEvent,
 } from '../../../src/client/client.ts'
-import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { type Simulator, startSimulator } from '../../../src/world/world.ts'
+import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, runEv, towards } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 import {

@@ -2,8 +2,8 @@ import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BLOCKLISTS } from '../../../src/doctor/identity/blocklist-table.ts'
-import type { DomainPlan } from '../../../src/world/scenario/scenario.ts'
-import { type Simulator, startSimulator } from '../../../src/world/world.ts'
+import type { DomainPlan } from '../../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
 
 // `ev doctor` as people start it, in worlds where all is well and where hardly anything is.

@@ -1,0 +1,72 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { Database } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
+import type { AccountTable } from './tables.ts'
+
+export type Account = AccountTable
+
+export type NewAccount = {
+  /** `acc_…` */
+  readonly id: string
+  readonly name: string
+  readonly plan: string
+  readonly email?: string | null
+  /** Whether it is that of whoever runs the service. */
+  readonly operator?: boolean
+  readonly now: number
+}
+
+export async function createAccount(
+  trx: Transaction<Schema>,
+  { id, name, plan, email = null, operator = false, now }: NewAccount,
+): Promise<Account> {
+  const flags = { operator: operator ? 1 : 0, stored_rows: 0 }
+  const account = { id, name, plan, email, created_at: now, ...flags }
+  await trx.insertInto('account').values(account).execute()
+  return account
+}
+
+export async function findAccount({ db }: Database, id: string): Promise<Account | null> {
+  return accountIn(db, id)
+}
+
+/** All of them, the oldest first. */
+export function listAccounts({ db }: Database): Promise<Account[]> {
+  return db.selectFrom('account').selectAll().orderBy('created_at').orderBy('id').execute()
+}
+
+export type AccountPatch = Partial<Pick<Account, 'plan' | 'email' | 'operator'>>
+
+/** Changes what is given; null when there is no such account. */
+export async function updateAccount(
+  trx: Transaction<Schema>,
+  id: string,
+  patch: AccountPatch,
+): Promise<Account | null> {
+  const query = trx.updateTable('account').set(patch).where('id', '=', id)
+  return (await query.returningAll().executeTakeFirst()) ?? null
+}
+
+export async function findAccountByName(
+  trx: Transaction<Schema>,
+  name: string,
+): Promise<Account | null> {
+  const query = trx.selectFrom('account').selectAll().where('name', '=', name).orderBy('created_at')
+  return (await query.executeTakeFirst()) ?? null
+}
+
+/** For use inside a transaction too, as `{ db: trx }`. */
+export async function countAccounts({ db }: Pick<Database, 'db'>): Promise<number> {
+  const { count } = await db
+    .selectFrom('account')
+    .select(eb => eb.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** For use inside a transaction too. */
+export async function accountIn(db: Kysely<Schema>, id: string): Promise<Account | null> {
+  return (
+    (await db.selectFrom('account').selectAll().where('id', '=', id).executeTakeFirst()) ?? null
+  )
+}

@@ -1,0 +1,146 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { greatest, locking } from '../../db/sql-dialect.ts'
+import type { JobTable, Schema } from '../../db/schema.ts'
+import type { CreditTable } from '../tables.ts'
+
+export type CreditsOf = {
+  readonly accountId: string
+  /** Its beginning, epoch ms. */
+  readonly period: number
+}
+
+/**
+ * Sets credits aside for what is about to be done; false when the plan has not so many left, and nothing is
+ * set aside then. One statement, so that of two who want the last credit one gets it. Null limit: any number.
+ */
+export async function reserveCredits(
+  db: Kysely<Schema>,
+  o: CreditsOf & {
+    readonly amount: number
+    readonly limit: number | null
+    /** The member of the cluster with which they go back; null or left out: there is none, or a job holds them. */
+    readonly member?: string | null
+  },
+): Promise<boolean> {
+  const { rows } = await (o.member ? heldFor(o, o.member) : held(o)).execute(db)
+  return rows.length === 1
+}
+
+const held = ({ accountId, period, amount, limit }: Parameters<typeof reserveCredits>[1]) => {
+  // Each is named by its type: PostgreSQL takes what stands by itself for a text.
+  const [id, start] = [sql`cast(${accountId} as text)`, sql`cast(${period} as bigint)`]
+  const [n, most] = [
+    sql`cast(${amount} as bigint)`,
+    sql`cast(${limit ?? Number.MAX_SAFE_INTEGER} as bigint)`,
+  ]
+  return sql`
+    insert into credit (account_id, period_start, used, held, warned)
+    select ${id}, ${start}, 0, ${n}, 0 where ${n} <= ${most}
+    on conflict (account_id, period_start) do update set held = credit.held + ${n}
+      where credit.used + credit.held + ${n} <= ${most}
+    returning held`
+}
+
+/** The credit is locked before the hold, here as everywhere. */
+const heldFor = (o: Parameters<typeof reserveCredits>[1], member: string) => sql`
+  with credited as (${held(o)})
+  insert into hold (member_id, account_id, period_start, amount)
+  select cast(${member} as text), cast(${o.accountId} as text), cast(${o.period} as bigint),
+    cast(${o.amount} as bigint) from credited
+  on conflict (member_id, account_id, period_start) do update
+    set amount = hold.amount + excluded.amount
+  returning amount`
+
+/** Counts what was used, and gives back what was set aside for it. */
+export async function settleCredits(
+  trx: Transaction<Schema>,
+  { accountId, period, released, used }: CreditsOf & { released: number; used: number },
+): Promise<CreditTable> {
+  // Nothing below zero: what a crash left held was given back at the start, perhaps before it is settled.
+  const rest = greatest(trx, sql`0`, sql`credit.held - cast(${released} as bigint)`)
+  const { rows } = await sql<CreditTable>`
+    insert into credit (account_id, period_start, used, held, warned)
+    values (${accountId}, ${period}, ${used}, 0, 0)
+    on conflict (account_id, period_start) do update set
+      used = credit.used + excluded.used, held = ${rest}
+    returning *`.execute(trx)
+  return rows[0] as CreditTable
+}
+
+/** Gives back what a job still holds, because nothing more is done for it. */
+export async function releaseReservation(
+  trx: Transaction<Schema>,
+  { id }: Pick<JobTable, 'id'>,
+): Promise<void> {
+  const job = await trx
+    .selectFrom('job')
+    .select(['account_id', 'credit_period', 'held'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (job === undefined || job.account_id === null || job.credit_period === null) return
+  if (job.held === 0) return
+  const { account_id: accountId, credit_period: period, held: released } = job
+  await settleCredits(trx, { accountId, period, released, used: 0 })
+  await trx.updateTable('job').set({ held: 0 }).where('id', '=', id).execute()
+}
+
+/** How an account stands; zeros where it used nothing yet. */
+export async function readCredit(
+  from: Kysely<Schema> | { readonly reader: Kysely<Schema> },
+  accountId: string,
+  period: number,
+): Promise<CreditTable> {
+  const db = 'reader' in from ? from.reader : from
+  const credit = await db
+    .selectFrom('credit')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('period_start', '=', period)
+    .executeTakeFirst()
+  return credit ?? { account_id: accountId, period_start: period, used: 0, held: 0, warned: 0 }
+}
+
+/** How many credits of a limited plan can still be had. */
+export async function creditsLeft(
+  from: Parameters<typeof readCredit>[0],
+  { accountId, period, limit }: CreditsOf & { readonly limit: number },
+): Promise<number> {
+  const { used, held } = await readCredit(from, accountId, period)
+  return Math.max(0, limit - used - held)
+}
+
+/**
+ * At a start: single verifications that were under way are lost, so only what open jobs and members of the cluster hold
+ * stays held.
+ */
+export async function releaseOrphanedReservations(trx: Transaction<Schema>): Promise<void> {
+  // Locked first: what others hold meanwhile would else be forgotten.
+  await locking(trx, trx.selectFrom('credit').select('account_id').where('held', '>', 0))
+    .orderBy('account_id')
+    .orderBy('period_start')
+    .execute()
+  await sql`
+    delete from hold where not exists (select 1 from member where id = hold.member_id)`.execute(trx)
+  await sql`
+    update credit set held = coalesce((
+      select sum(job.held) from job where job.account_id = credit.account_id
+        and job.credit_period = credit.period_start and job.finished_at is null), 0)
+      + coalesce((
+      select sum(hold.amount) from hold where hold.account_id = credit.account_id
+        and hold.period_start = credit.period_start), 0)
+    where held > 0`.execute(trx)
+}
+
+/** Notes up to which threshold an account was told. */
+export async function noteWarned(
+  trx: Transaction<Schema>,
+  { accountId, period }: CreditsOf,
+  warned: number,
+): Promise<void> {
+  await trx
+    .updateTable('credit')
+    .set({ warned })
+    .where('account_id', '=', accountId)
+    .where('period_start', '=', period)
+    .execute()
+}

@@ -1,0 +1,168 @@
+import { CompiledQuery, sql, type Transaction } from 'kysely'
+import { MINUTE, yieldToEventLoop } from '../../platform/clock.ts'
+import { type Database, writeConcurrent } from '../../db/database.ts'
+import { isPostgres, jsonRows, typedJsonRows } from '../../db/sql-dialect.ts'
+import type { JobTable, Schema, VerificationTable } from '../../db/schema.ts'
+
+export type Verification = VerificationTable
+
+/** Adds verifications; one that is there already stays, so that what failed midway can be written again. */
+export async function addHistory(
+  trx: Transaction<Schema>,
+  rows: readonly Verification[],
+): Promise<void> {
+  if (isPostgres(trx)) return addTogether(trx, rows)
+  for (let from = 0; from < rows.length; ) {
+    const size = SIZES.find(one => one <= rows.length - from) ?? 1
+    const values = rows.slice(from, from + size).flatMap(row => COLUMNS.map(name => row[name]))
+    await trx.executeQuery(CompiledQuery.raw(insertOf(size), values))
+    from += size
+  }
+}
+
+/**
+ * Rows in one statement. Many at once cost a third of what each by itself does, and a fourth of what one parameter of
+ * JSON does; with few sizes few statements are kept prepared.
+ */
+const SIZES = [50, 10, 1]
+
+function insertOf(size: number): string {
+  const row = `(${COLUMNS.map(() => '?').join(', ')})`
+  const rows = Array.from({ length: size }, () => row).join(', ')
+  return `insert into verification (${COLUMNS.join(', ')}) values ${rows} on conflict do nothing`
+}
+
+/** One round trip however many there are, and one text of a statement. */
+async function addTogether(trx: Transaction<Schema>, rows: readonly Verification[]): Promise<void> {
+  if (rows.length === 0) return
+  const columns = sql.raw(COLUMNS.join(', '))
+  const types = COLUMNS.map(name => `${name} ${TYPES[name] ?? 'text'}`).join(', ')
+  await sql`
+    insert into verification (${columns})
+    select ${columns} from ${typedJsonRows(rows, types)}
+    on conflict do nothing`.execute(trx)
+}
+
+/** Of the columns that are no text. */
+const TYPES: { readonly [Name in keyof Verification]?: string } = {
+  valid: 'integer',
+  deliverable: 'integer',
+  cached: 'integer',
+  sandbox: 'integer',
+  created_at: 'bigint',
+}
+
+const COLUMNS = [
+  'id',
+  'account_id',
+  'key_id',
+  'email',
+  'valid',
+  'deliverable',
+  'risk_level',
+  'reason',
+  'class',
+  'cached',
+  'source',
+  'job_id',
+  'sandbox',
+  'created_at',
+] as const satisfies readonly (keyof Verification)[]
+
+/** Removes at most `max` of the verifications before a time, epoch ms; gives how many. */
+export async function deleteHistoryBefore(
+  trx: Transaction<Schema>,
+  before: number,
+  max = Number.MAX_SAFE_INTEGER,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from verification where (account_id, sandbox, created_at, id) in (
+      select account_id, sandbox, created_at, id from verification
+      where created_at < ${before} and id <> '' order by created_at limit ${max})`.execute(trx)
+  return Number(numAffectedRows)
+}
+
+/**
+ * Removes at most `max` of the simulated verifications before a time, epoch ms; gives how many. From account to account
+ * by the primary key: the index of ages has the live ones of three months in between.
+ */
+export async function deleteSandboxHistoryBefore(
+  trx: Transaction<Schema>,
+  before: number,
+  max: number,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from verification where (account_id, sandbox, created_at, id) in (
+      select verification.account_id, verification.sandbox, verification.created_at, verification.id
+      from account cross join verification
+      where verification.account_id = account.id and verification.sandbox = 1
+        and verification.created_at < ${before} limit ${max})`.execute(trx)
+  return Number(numAffectedRows)
+}
+
+/** Verifications looked at in one go: nobody else writes meanwhile. */
+const LOOKED_AT_MAX = 2_000
+/** Results are written down soon after a job has ended, too, and clocks are set. */
+const SLACK_MS = MINUTE
+
+/**
+ * Removes what the history of an account has of one job, page by page; what it counted stays counted. Jobs have no
+ * index there, which each verification would pay for: the time of the job says where to look.
+ */
+export async function deleteHistoryOf(database: Database, job: JobTable): Promise<void> {
+  const { id, account_id: accountId, sandbox, created_at, finished_at } = job
+  if (accountId === null) return
+  let after = { created_at: created_at - SLACK_MS, id: '' }
+  const until = (finished_at ?? database.clock.now()) + SLACK_MS
+  for (;;) {
+    const page = await database.db
+      .selectFrom('verification')
+      .select(['created_at', 'id', 'job_id'])
+      .where('account_id', '=', accountId)
+      .where('sandbox', '=', sandbox)
+      .where(sql<boolean>`(created_at, id) > (${after.created_at}, ${after.id})`)
+      .where('created_at', '<=', until)
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(LOOKED_AT_MAX)
+      .execute()
+    const ofJob = page.filter(row => row.job_id === id || row.id === id)
+    if (ofJob.length > 0) {
+      await writeConcurrent(database, trx => deleteRows(trx, { accountId, sandbox, rows: ofJob }))
+    }
+    const last = page.at(-1)
+    if (last === undefined || page.length < LOOKED_AT_MAX) return
+    after = last
+    await yieldToEventLoop()
+  }
+}
+
+async function deleteRows(
+  trx: Transaction<Schema>,
+  o: {
+    accountId: string
+    sandbox: number
+    rows: readonly Pick<Verification, 'created_at' | 'id'>[]
+  },
+): Promise<void> {
+  await sql`
+    delete from verification where account_id = ${o.accountId} and sandbox = ${o.sandbox}
+      and (created_at, id) in (select cast(value ->> 'created_at' as bigint), value ->> 'id'
+        from ${jsonRows(trx, o.rows)})`.execute(trx)
+}
+
+/** Whether a verification is in the history. */
+export async function hasVerification(
+  trx: Transaction<Schema>,
+  o: { accountId: string; sandbox: boolean; createdAt: number; id: string },
+): Promise<boolean> {
+  const row = await trx
+    .selectFrom('verification')
+    .select('id')
+    .where('account_id', '=', o.accountId)
+    .where('sandbox', '=', o.sandbox ? 1 : 0)
+    .where('created_at', '=', o.createdAt)
+    .where('id', '=', o.id)
+    .executeTakeFirst()
+  return row !== undefined
+}

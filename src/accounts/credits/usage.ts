@@ -1,0 +1,60 @@
+import { sql, type Transaction } from 'kysely'
+import type { Database } from '../../db/database.ts'
+import type { Schema } from '../../db/schema.ts'
+import type { UsageTable } from '../tables.ts'
+
+export type Usage = UsageTable
+
+/** Adds to what was used, by account, key, day and class. */
+export async function countUsage(trx: Transaction<Schema>, rows: readonly Usage[]): Promise<void> {
+  if (rows.length === 0) return
+  await trx
+    .insertInto('usage')
+    .values(summed(rows))
+    .onConflict(conflict =>
+      conflict.columns(['account_id', 'day', 'key_id', 'class']).doUpdateSet({
+        verifications: sql`usage.verifications + excluded.verifications`,
+        cached: sql`usage.cached + excluded.cached`,
+        credits: sql`usage.credits + excluded.credits`,
+      }),
+    )
+    .execute()
+}
+
+/**
+ * What belongs together as one row, as a statement changes each only once. All who count lock rows in this order, so that
+ * no two wait for each other.
+ */
+function summed(rows: readonly Usage[]): Usage[] {
+  const sums = new Map<string, Usage>()
+  for (const row of rows) {
+    const key = [row.account_id, row.day, row.key_id, row.class].join(' ')
+    const sum = sums.get(key)
+    sums.set(key, sum === undefined ? row : plus(sum, row))
+  }
+  return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
+}
+
+const plus = (sum: Usage, row: Usage): Usage => ({
+  ...sum,
+  verifications: sum.verifications + row.verifications,
+  cached: sum.cached + row.cached,
+  credits: sum.credits + row.credits,
+})
+
+/** What an account used on the days from `from` to before `to`, epoch ms, by day. */
+export function usageOf(
+  { db }: Database,
+  o: { readonly accountId: string; readonly from: number; readonly to: number },
+): Promise<Usage[]> {
+  return db
+    .selectFrom('usage')
+    .selectAll()
+    .where('account_id', '=', o.accountId)
+    .where('day', '>=', o.from)
+    .where('day', '<', o.to)
+    .orderBy('day')
+    .orderBy('key_id')
+    .orderBy('class')
+    .execute()
+}

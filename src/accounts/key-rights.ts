@@ -1,0 +1,48 @@
+import { containsRange } from '../platform/ip.ts'
+import { domainWithin } from './key-restrictions.ts'
+import { permits, type Scope } from './scope.ts'
+
+/** What a key may do, and the restrictions that narrow it. */
+export type KeyRights = {
+  readonly scopes: readonly Scope[]
+  /** Addresses and CIDRs; empty: any. */
+  readonly allowedIps: readonly string[]
+  /** Domains, each with its subdomains; empty: any. */
+  readonly allowedDomains: readonly string[]
+  /** Null: no limit of its own. */
+  readonly rateLimitPerMinute: number | null
+  /** Epoch ms; null: never. */
+  readonly expiresAt: number | null
+}
+
+/** The rights of `key` that go beyond those of `limit`. Empty: `key` may do no more than `limit`. */
+export function exceedingRights(key: KeyRights, limit: KeyRights): (keyof KeyRights)[] {
+  const isWithin: Record<keyof KeyRights, boolean> = {
+    scopes: key.scopes.every(scope => permits(limit.scopes, scope)),
+    allowedIps: isNarrowerList(key.allowedIps, limit.allowedIps, containsRange),
+    allowedDomains: isNarrowerList(key.allowedDomains, limit.allowedDomains, domainWithin),
+    rateLimitPerMinute: isAtMost(key.rateLimitPerMinute, limit.rateLimitPerMinute),
+    expiresAt: isAtMost(key.expiresAt, limit.expiresAt),
+  }
+  return RIGHTS.filter(right => !isWithin[right])
+}
+
+const RIGHTS = [
+  'scopes',
+  'allowedIps',
+  'allowedDomains',
+  'rateLimitPerMinute',
+  'expiresAt',
+] as const satisfies readonly (keyof KeyRights)[]
+
+/** An empty list restricts nothing. */
+const isNarrowerList = (
+  entries: readonly string[],
+  limit: readonly string[],
+  contains: (outer: string, inner: string) => boolean,
+) =>
+  limit.length === 0 ||
+  (entries.length > 0 && entries.every(entry => limit.some(outer => contains(outer, entry))))
+
+const isAtMost = (value: number | null, limit: number | null) =>
+  limit === null || (value !== null && value <= limit)

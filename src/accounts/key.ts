@@ -1,0 +1,62 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { Random } from '../platform/random.ts'
+
+/** A key as it is made: `text` is shown once, the rest is kept. */
+export type Secret = {
+  readonly text: string
+  readonly hash: string
+  /** Its first characters, by which people tell keys apart. */
+  readonly prefix: string
+  /** Its last characters. */
+  readonly hint: string
+}
+
+/** Makes a key: `ev_live_`, 32 characters of chance (190 bits), and 6 that check them. */
+export function newSecret(random: Random, kind: Kind): Secret {
+  const entropy = Array.from({ length: ENTROPY_LENGTH }, () => BASE62[random.below(BASE62.length)])
+  const body = `ev_${kind}_${entropy.join('')}`
+  const text = `${body}${checksum(body)}`
+  return {
+    text,
+    hash: hashSecret(text),
+    prefix: text.slice(0, PREFIX_LENGTH),
+    hint: text.slice(-HINT_LENGTH),
+  }
+}
+
+type Kind = 'live'
+
+/** Whether a text may be a key at all: what is mistyped or cut off is told without asking the database. */
+export function isWellFormed(text: string): boolean {
+  if (!WELL_FORMED.test(text)) return false
+  const body = text.slice(0, -CHECKSUM_LENGTH)
+  return text.slice(-CHECKSUM_LENGTH) === checksum(body)
+}
+
+/** What is kept of a key: SHA-256, hexadecimal. A key has chance enough that nothing slower is needed. */
+export const hashSecret = (text: string): string => hash('sha256', text)
+
+/** Compares in a time that does not tell how much of them is alike. */
+export function hashEquals(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const ENTROPY_LENGTH = 32
+/** 62⁶ is more than the 2³² values of a CRC. */
+const CHECKSUM_LENGTH = 6
+const PREFIX_LENGTH = 'ev_live_'.length + 4
+const HINT_LENGTH = 4
+const WELL_FORMED = /^ev_live_[0-9A-Za-z]{38}$/
+
+function checksum(body: string): string {
+  let rest = crc32(body)
+  let digits = ''
+  for (let n = 0; n < CHECKSUM_LENGTH; n++) {
+    digits = `${BASE62[rest % BASE62.length]}${digits}`
+    rest = Math.floor(rest / BASE62.length)
+  }
+  return digits
+}

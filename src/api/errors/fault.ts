@@ -1,0 +1,109 @@
+import { sanitizeText } from '../../platform/text.ts'
+import { type ApiCode, ApiError, STATUS } from './api-error.ts'
+
+/** What a schema finds wrong. */
+export type Issue = {
+  readonly code?: string | undefined
+  readonly message: string
+  readonly path: readonly PropertyKey[]
+  readonly expected?: unknown
+  readonly origin?: unknown
+  readonly minimum?: unknown
+  readonly maximum?: unknown
+  readonly values?: readonly unknown[]
+  readonly format?: unknown
+  /** A schema that wants a code of its own says so: `refine(…, { params: { code: 'empty_list' } })`. */
+  readonly params?: unknown
+}
+
+/** Says of the first fault what was given and what is allowed; the others are seen when that one is set right. */
+export function faultOf(target: string, issues: readonly Issue[], given: unknown): ApiError {
+  const issue = issues[0]
+  if (issue === undefined) return new ApiError('invalid_request', 'The request is not valid')
+  const place = placeOf(target, issue.path)
+  const sentence = `${place} ${predicateOf(issue, shownAt(given, issue.path))}`
+  return new ApiError(codeOf(issue), sanitizeText(sentence, SENTENCE_LENGTH_MAX))
+}
+
+/** All reasons fit, which is the longest list of what is allowed. */
+const SENTENCE_LENGTH_MAX = 600
+/** What was given is shown to be found again, not whole. */
+const SHOWN_LENGTH_MAX = 60
+
+function placeOf(target: string, path: readonly PropertyKey[]): string {
+  if (path.length === 0) return WHOLE[target] ?? 'The request'
+  return `"${formatPath(path)}"${PARTS[target] ?? ''}`
+}
+
+/** How every error names a field, in the notation of JavaScript: `scopes[0]`, `items[3].email`. */
+export const formatPath = (path: readonly PropertyKey[]): string =>
+  path
+    .map((key, at) => (typeof key === 'number' ? `[${key}]` : `${at > 0 ? '.' : ''}${String(key)}`))
+    .join('')
+
+const WHOLE: Readonly<Record<string, string>> = {
+  json: 'The body',
+  query: 'The query',
+  param: 'The path',
+  header: 'The headers',
+}
+
+const PARTS: Readonly<Record<string, string>> = {
+  query: ' in the query',
+  param: ' in the path',
+  header: ' in the headers',
+}
+
+/** Null: it is not there. */
+function shownAt(given: unknown, path: readonly PropertyKey[]): string | null {
+  let value: unknown = given
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return null
+    value = value[name as keyof typeof value]
+  }
+  return value === undefined ? null : sanitizeText(JSON.stringify(value) ?? '', SHOWN_LENGTH_MAX)
+}
+
+function predicateOf(issue: Issue, shown: string | null): string {
+  const demand = demandOf(issue)
+  const is = shown === null ? 'is missing' : `is ${shown}`
+  return demand === null ? `${issue.message}.` : `${is}; it must ${demand}.`
+}
+
+/** What comes after “it must”; null: the schema says it all itself. */
+function demandOf(issue: Issue): string | null {
+  const { code, message, origin, minimum, maximum, values = [] } = issue
+  if (code === 'custom' || code === 'invalid_union') return /^must (.*)$/.exec(message)?.[1] ?? null
+  if (code === 'too_small' && minimum === 1 && (origin === 'string' || origin === 'array')) {
+    return 'not be empty'
+  }
+  if (code === 'too_small') return amount(origin, `at least ${minimum}`)
+  if (code === 'too_big') return amount(origin, `at most ${maximum}`)
+  if (code === 'invalid_value')
+    return `be ${values.length > 1 ? 'one of ' : ''}${values.join(', ')}`
+  if (code === 'invalid_format' && issue.format === 'datetime') {
+    return 'be a time such as 2026-03-21T10:30:00Z'
+  }
+  const kind = code === 'invalid_type' ? KINDS[String(issue.expected)] : undefined
+  return kind === undefined ? null : `be ${kind}`
+}
+
+function amount(origin: unknown, bound: string): string {
+  if (origin === 'string') return `have ${bound} characters`
+  return origin === 'array' ? `have ${bound} entries` : `be ${bound}`
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false, without quotes',
+  array: 'an array',
+  object: 'an object',
+}
+
+function codeOf({ params }: Issue): ApiCode {
+  const code =
+    typeof params === 'object' && params !== null && 'code' in params ? params.code : null
+  return typeof code === 'string' && code in STATUS ? (code as ApiCode) : 'invalid_request'
+}

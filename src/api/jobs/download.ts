@@ -1,0 +1,120 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import type { Job } from '../../jobs/job-store.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
+import { requireKey } from '../middleware/require-key.ts'
+import { newRouter } from '../router.ts'
+import { errorResponses, SECURITY } from '../schemas/error.ts'
+import { DownloadRow } from '../schemas/job.ts'
+import { namesQuery } from '../schemas/names.ts'
+import { STATUSES } from '../schemas/result.ts'
+import type { Service } from '../service.ts'
+import { textStream } from '../text-stream.ts'
+import { loadJob } from './load-job.ts'
+import { CONTENT_TYPES, type DownloadText, downloadText, FORMATS } from './download-text.ts'
+import { type JobRow, rowPages } from './job-row.ts'
+
+/** The results of a job as a file, by either of its two addresses. */
+export function downloadRoutes(service: Service) {
+  const route = {
+    method: 'get' as const,
+    description:
+      "CSV has the columns of `results` first. Of an uploaded file the original columns come first and unchanged, ours behind them with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
+    tags: ['Jobs'],
+    security: SECURITY,
+    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
+    request: { params, query },
+    responses: { 200: FILE, ...errorResponses('invalid_request', 'not_found', 'job_not_ready') },
+  }
+  const bulk = createRoute({
+    ...route,
+    ...{ path: '/v1/verify/bulk/download/{id}', operationId: 'downloadBulk' },
+    summary: 'The results of a list as CSV',
+  } as const)
+  const job = createRoute({
+    ...route,
+    ...{ path: '/v1/jobs/{id}/download', operationId: 'downloadJob' },
+    summary: 'The results of a job as a file',
+  } as const)
+  return newRouter()
+    .openapi(bulk, c => download(c, service, c.req.valid('param').id, c.req.valid('query')))
+    .openapi(job, c => download(c, service, c.req.valid('param').id, c.req.valid('query')))
+}
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
+
+const flag = (description: string) =>
+  z
+    .enum(['1', '0', 'true', 'false'])
+    .optional()
+    .transform(given => given === '1' || given === 'true')
+    .openapi({ type: 'string', enum: ['true', 'false', '1', '0'], description })
+
+const query = z.object({
+  format: z.enum(FORMATS).default('csv'),
+  filter: namesQuery(STATUSES, {
+    description: 'Only rows of these classes',
+    example: 'deliverable,risky',
+  }),
+  raw: flag('true: cells stay as they are, for programs. A spreadsheet may run them as formulas.'),
+  partial: flag('true: what is there already, also of a job that is not completed.'),
+})
+
+const FILE = {
+  description: 'The file, row by row in the order of the list',
+  content: {
+    'text/csv': {
+      schema: z.string(),
+      example:
+        'email,valid,deliverable,risk_level,reason,cached,class,…\r\nuser@example.com,true,true,low,accepted_email,false,deliverable,…\r\n',
+    },
+    'application/json': { schema: z.array(DownloadRow) },
+    'application/x-ndjson': { schema: z.string() },
+  },
+}
+
+type Query = z.output<typeof query>
+
+async function download(
+  c: Context<Env>,
+  service: Service,
+  id: string,
+  { format, filter, raw, partial }: Query,
+): Promise<Response> {
+  const job = await loadJob(c, service, id)
+  if (job.state !== 'completed' && !partial) throw notReady(job)
+  const text = downloadText(job, format, { raw })
+  const pieces = filePieces(service, job, text, filter)
+  return c.body(textStream(c, service, pieces), 200, {
+    'Content-Type': CONTENT_TYPES[format],
+    'Content-Disposition': `attachment; filename="${job.id}.${format}"`,
+  })
+}
+
+function notReady({ state }: Job): ApiError {
+  const isEnded = state === 'cancelled' || state === 'failed'
+  const sentence = isEnded
+    ? `The job is ${state}: it has not all of its results. ?partial=true gives those that it has.`
+    : `The job is ${state}: its results are there when it is completed. ?partial=true gives what is there already.`
+  return new ApiError('job_not_ready', sentence)
+}
+
+async function* filePieces(
+  { database }: Service,
+  job: Job,
+  text: DownloadText,
+  classes: readonly Class[] | undefined,
+): AsyncGenerator<string> {
+  let before = text.begin
+  let isEmpty = true
+  const present = (rows: readonly JobRow[]) => rows.map(row => text.row(row)).join(text.between)
+  for await (const piece of rowPages(database, job, { classes }, present)) {
+    yield before + piece
+    before = text.between
+    isEmpty = false
+  }
+  const end = isEmpty ? text.begin + text.end : text.end
+  if (end !== '') yield end
+}

@@ -1,0 +1,96 @@
+import { formatEstimate } from '../../platform/format.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
+import { downloadUrl, JOB_FAILED } from '../../webhooks/event-data.ts'
+import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { parseJobOptions } from '../../jobs/job-options.ts'
+import type { Service } from '../service.ts'
+import { simulatedTime, usualMs } from '../verify/estimate.ts'
+import { presentWait, sentenceOf, type WaitReport } from './wait-report.ts'
+
+/**
+ * A job as its status tells of it; its results are put into `data` by whoever is asked for them. `outlook`:
+ * what is to be expected of it; null where it is finished, or one of many.
+ */
+export function presentStatus(service: Service, job: Job, waitReport: WaitReport | null = null) {
+  return {
+    success: true as const,
+    job_id: job.id,
+    status: job.state as Exclude<Job['state'], 'loading'>,
+    progress: progressOf(job),
+    total_emails: job.total,
+    processed_emails: job.done,
+    estimated_time:
+      waitReport === null ? timeLeft(service, job) : formatEstimate(waitReport.leftMs),
+    created_at: isoTime(job.created_at),
+    started_at: job.started_at === null ? null : isoTime(job.started_at),
+    error:
+      job.state === 'failed' ? { code: job.error ?? 'server_error', message: JOB_FAILED } : null,
+    ...(job.sandbox === 1 ? { sandbox: true as const } : {}),
+    data: {
+      summary: summaryOf(job),
+      completed_at: job.finished_at === null ? null : isoTime(job.finished_at),
+    },
+  }
+}
+
+/** The same, with what jobs have beside. */
+export function presentJob(service: Service, job: Job, waitReport: WaitReport | null = null) {
+  const { data, ...status } = presentStatus(service, job, waitReport)
+  const { baseUrl } = service.settings
+  const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
+  const detail = reasonToWait(service, job, waitReport)
+  return {
+    ...status,
+    ...(detail === null ? {} : { status_detail: detail }),
+    ...(waitReport?.waits.length ? { waiting_for: waitReport.waits.map(presentWait) } : {}),
+    type: typeOf(job),
+    name: job.name,
+    data: { ...data, classes: classesOf(job), download_url },
+  }
+}
+
+/** Why most rows of the job wait, as far as this process knows; null where none do. */
+function reasonToWait(
+  { engine }: Service,
+  { state, sandbox }: Job,
+  waitReport: WaitReport | null,
+): string | null {
+  if (state !== 'processing' || sandbox === 1) return null
+  const [first] = waitReport?.waits ?? []
+  return engine.resolverCheck?.failure?.detail ?? (first ? sentenceOf(first) : null)
+}
+
+/**
+ * Counts that sum up to the rows that are done; in a job that ended before its end, to all its rows: those that were
+ * never tried have failed.
+ */
+export function summaryOf(job: Job) {
+  const endedEarly = job.state === 'failed' || job.state === 'cancelled'
+  return {
+    total: job.total,
+    valid: job.deliverable + job.risky,
+    invalid: job.undeliverable,
+    unknown: job.unknown - job.failed,
+    failed: job.failed + (endedEarly ? job.total - job.done : 0),
+  }
+}
+
+/** Counts that sum up to the rows that are done. */
+export const classesOf = ({ deliverable, risky, undeliverable, unknown }: Job) => ({
+  ...{ deliverable, risky, undeliverable, unknown },
+})
+
+/** Lists of the command line have no account, so nobody is shown one. */
+const typeOf = ({ type }: Job) => type as Exclude<Job['type'], 'list'>
+
+/** By the pace so far; before anything is done, by what is usual. Null when the job is finished. */
+function timeLeft({ clock, engine }: Service, job: Job): string | null {
+  if (job.finished_at !== null) return null
+  const left = job.total - job.done
+  if (job.started_at === null || job.done === 0) {
+    if (job.sandbox === 1) return simulatedTime(left)
+    return formatEstimate(usualMs(engine, left, parseJobOptions(job)))
+  }
+  const tookMs = Math.max(0, clock.now() - job.started_at)
+  return formatEstimate((tookMs * left) / job.done)
+}

@@ -1,0 +1,21 @@
+import type { Context } from 'hono'
+import { OperationError } from '../../platform/operation-error.ts'
+import { getJob } from '../../jobs/change-job.ts'
+import type { Job } from '../../jobs/job-store.ts'
+import type { Env } from '../context.ts'
+import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
+
+/** The job of a path; whoever asks for another account's hears that there is none. */
+export const loadJob = (c: Context<Env>, service: Service, id: string): Promise<Job> =>
+  getJob(service, { jobId: id, accountId: c.get('caller').account.id })
+
+export function noSuchJob(id: string): never {
+  throw new OperationError('job_not_found', { id })
+}
+
+/** What use cases of jobs work with: refusals by the plan are counted. */
+export const jobServices = (service: Service) => ({
+  ...service,
+  metrics: stateOf(service).metrics,
+})

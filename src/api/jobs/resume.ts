@@ -1,0 +1,54 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { resumeJob } from '../../jobs/resume-job.ts'
+import type { Job } from '../../jobs/job-store.ts'
+import { answerWith } from '../middleware/commit-response.ts'
+import { requireKey } from '../middleware/require-key.ts'
+import { idempotent } from '../middleware/idempotency.ts'
+import { newRouter } from '../router.ts'
+import { json } from '../schemas/answers.ts'
+import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schemas/error.ts'
+import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
+import { JobAnswer, RESUMED_EXAMPLE } from '../schemas/job.ts'
+import type { Service } from '../service.ts'
+import { jobServices, loadJob } from './load-job.ts'
+import { presentJob } from './job-view.ts'
+
+/** Going on with a job that ended early. */
+export function jobResumeRoutes(service: Service) {
+  const rule = { scope: 'jobs:write', counts: null, bodyMax: BODY_MAX } as const
+  const resume = createRoute({
+    ...{ method: 'post', path: '/v1/jobs/{id}/resume', operationId: 'resumeJob' },
+    summary: 'Go on with a job that was cancelled or failed',
+    description:
+      'It goes on where it stopped: what has a result keeps it, and credits for the rest are set aside as at its submission. `started_at` leaves out the time that it stood still. Its end is told by webhooks anew, also where they were told that it failed.',
+    tags: ['Jobs'],
+    security: SECURITY,
+    parameters: [IDEMPOTENCY_KEY],
+    middleware: [...requireKey(service, rule), idempotent(service)],
+    request: { params },
+    responses: {
+      200: json(JobAnswer, 'The job, which goes on', RESUMED_EXAMPLE),
+      ...errorResponses(
+        ...(['invalid_request', 'not_found', 'job_not_resumable', 'quota_exceeded'] as const),
+        'concurrent_jobs_exceeded',
+        ...BODY_FAULTS,
+        ...REPLAY_FAULTS,
+      ),
+    },
+  } as const)
+  return newRouter().openapi(resume, async c => {
+    const job = await loadJob(c, service, c.req.valid('param').id)
+    const { plan } = c.get('caller')
+    return (await answerWith<Job>(
+      c,
+      service,
+      beforeCommit => resumeJob(jobServices(service), { job, plan }, beforeCommit),
+      resumed => ({ status: 200, body: presentJob(service, resumed) }),
+    )) as never
+  })
+}
+
+/** This path takes no body; a client may send an empty object all the same. */
+const BODY_MAX = 1_024
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })

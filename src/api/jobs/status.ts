@@ -1,0 +1,126 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import type { Job } from '../../jobs/job-store.ts'
+import type { Env } from '../context.ts'
+import { requireKey } from '../middleware/require-key.ts'
+import { newRouter } from '../router.ts'
+import { json } from '../schemas/answers.ts'
+import { errorResponses, SECURITY } from '../schemas/error.ts'
+import { JOB_EXAMPLE, JobAnswer, JobStatus, STATUS_EXAMPLE } from '../schemas/job.ts'
+import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
+import { textStream } from '../text-stream.ts'
+import { type JobRow, rowPages } from './job-row.ts'
+import { presentItem } from './row-view.ts'
+import { loadJob, noSuchJob } from './load-job.ts'
+import { presentJob, presentStatus } from './job-view.ts'
+import { WAIT_S_MAX, waitForJobChange } from './long-poll.ts'
+
+/** How a list stands: with its results, and without. */
+export function statusRoutes(service: Service) {
+  const middleware = requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 })
+  const status = createRoute({
+    ...{ method: 'get', path: '/v1/verify/bulk/status/{id}', operationId: 'getBulkStatus' },
+    summary: 'How a list stands, and its results',
+    description:
+      'All fields are there in every state. `data.results` is filled when the job is completed.',
+    tags: ['Jobs'],
+    security: SECURITY,
+    middleware,
+    request: { params, query: z.object(statusQuery) },
+    responses: {
+      200: json(JobStatus, 'How it stands', STATUS_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
+  } as const)
+  const job = createRoute({
+    ...{ method: 'get', path: '/v1/jobs/{id}', operationId: 'getJob' },
+    summary: 'How a job stands',
+    description:
+      'The same without the results, which `include=results` adds. Jobs of every kind are found here, also the `verification_id` of a single address.',
+    tags: ['Jobs'],
+    security: SECURITY,
+    middleware,
+    request: { params, query: z.object({ ...statusQuery, include }) },
+    responses: {
+      200: json(JobAnswer, 'The job', JOB_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
+  } as const)
+  return newRouter()
+    .openapi(status, async c => {
+      const now = await jobNow(c, service, c.req.valid('param').id, c.req.valid('query'))
+      const isShown = now.state === 'completed' || isTrue(c.req.valid('query').partial)
+      const waitReport = await stateOf(service).waitReports.of(now)
+      const body = presentStatus(service, now, waitReport)
+      return withResults(c, service, body, isShown ? now : null) as never
+    })
+    .openapi(job, async c => {
+      const query = c.req.valid('query')
+      const now = await jobNow(c, service, c.req.valid('param').id, query)
+      const body = presentJob(service, now, await stateOf(service).waitReports.of(now))
+      if (query.include === undefined) return c.json(body, 200)
+      const isShown = now.state === 'completed' || isTrue(query.partial)
+      return withResults(c, service, body, isShown ? now : null) as never
+    })
+}
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
+
+const statusQuery = {
+  wait: z.coerce.number().int().min(0).max(WAIT_S_MAX).default(0).openapi({
+    description:
+      'Seconds to wait for: the answer comes when the state or the progress has changed, or after so long.',
+  }),
+  partial: z.enum(['true', 'false']).optional().openapi({
+    description: 'true: what is there already, in a job that is not completed.',
+  }),
+}
+
+const include = z.literal('results').optional().openapi({ description: 'What to add.' })
+
+const isTrue = (flag: string | undefined) => flag === 'true'
+
+async function jobNow(
+  c: Context<Env>,
+  service: Service,
+  id: string,
+  { wait }: { wait: number },
+): Promise<Job> {
+  const job = await loadJob(c, service, id)
+  if (wait === 0) return job
+  const client = c.req.raw.signal
+  return (await waitForJobChange(service, job, { waitS: wait, client })) ?? noSuchJob(id)
+}
+
+type Body = { readonly data: object }
+
+/** Answers with the results of `job` in `data`, row by row: a list of a million needs no memory. Null: there are none to be shown. */
+function withResults(
+  c: Context<Env>,
+  service: Service,
+  { data, ...body }: Body,
+  job: Job | null,
+): Response {
+  if (job === null) return c.json({ ...body, data: { results: [], ...data } }, 200)
+  const head = `${JSON.stringify(body).slice(0, -1)},"data":{"results":[`
+  const tail = `],${JSON.stringify(data).slice(1)}}`
+  const pieces = resultPieces(service, job, head, tail)
+  return c.body(textStream(c, service, pieces), 200, { 'Content-Type': 'application/json' })
+}
+
+async function* resultPieces(
+  { database }: Service,
+  job: Job,
+  head: string,
+  tail: string,
+): AsyncGenerator<string> {
+  let before = head
+  const present = (rows: readonly JobRow[]) =>
+    rows.map(row => JSON.stringify(presentItem(row))).join(',')
+  for await (const piece of rowPages(database, job, {}, present)) {
+    yield before + piece
+    before = ','
+  }
+  yield before === head ? head + tail : tail
+}

@@ -1,0 +1,18 @@
+import { isoTime } from '../../engine/verdict/present-result.ts'
+import type { ApiKey } from '../../accounts/key-store.ts'
+
+/** A key as it is shown: with its text, that once, when it has just been given one. */
+export const presentKey = (key: ApiKey, text?: string) => ({
+  id: key.id,
+  name: key.name,
+  prefix: key.prefix,
+  ...(text !== undefined && { key: text }),
+  hint: key.hint,
+  scopes: [...key.scopes],
+  allowed_ips: [...key.allowedIps],
+  allowed_domains: [...key.allowedDomains],
+  rate_limit_per_minute: key.rateLimitPerMinute,
+  created_at: isoTime(key.createdAt),
+  expires_at: key.expiresAt === null ? null : isoTime(key.expiresAt),
+  last_used_at: key.lastUsedAt === null ? null : isoTime(key.lastUsedAt),
+})

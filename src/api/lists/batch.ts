@@ -1,0 +1,45 @@
+import type { Context } from 'hono'
+import { sanitizeText } from '../../platform/text.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
+import type { Service } from '../service.ts'
+import { readBatch } from './emails.ts'
+import { type ListOptionFields, readListOptions } from './options.ts'
+import { linksOf, portions, presentQueued, queueList } from './queue.ts'
+
+export type BatchBody = ListOptionFields & {
+  readonly emails?: unknown
+  readonly items?: unknown
+  readonly name?: unknown
+  readonly deduplicate?: boolean | undefined
+}
+
+/** `POST /v1/verify/batch`: a list that becomes a job, however short it is. */
+export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody): Promise<Response> {
+  const options = readListOptions(body)
+  const name = readName(body.name)
+  const all = readBatch(body)
+  // A download has a column for ids where there are any.
+  const source = { ids: body.items !== undefined }
+  const deduplicate = body.deduplicate ?? true
+  const listed = {
+    ...{ type: 'batch' as const, name, source, options, deduplicate },
+    ...{ rowCount: all.length, rows: portions(all) },
+  }
+  return queueList(c, service, listed, (job, estimated) => ({
+    ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),
+    ...linksOf(service, job),
+  }))
+}
+
+const NAME_LENGTH_MAX = 200
+
+/** What a job is called by its people; nothing is read out of it. */
+export function readName(name: unknown): string | null {
+  if (name === undefined || name === null) return null
+  if (typeof name === 'string' && name.length <= NAME_LENGTH_MAX) return sanitizeText(name) || null
+  throw new ApiError(
+    'invalid_request',
+    `"name" must be a string of at most ${NAME_LENGTH_MAX} characters.`,
+  )
+}

@@ -1,0 +1,70 @@
+import type { Random } from '../../platform/random.ts'
+import { UploadFault } from '../../jobs/upload/upload-error.ts'
+import { AROUND_BYTES_MAX } from '../../jobs/upload/multipart-form.ts'
+import { FILE_BYTES_MAX } from '../../jobs/upload/store-upload.ts'
+import { type Upload, uploads } from '../../jobs/upload/uploads.ts'
+import { ApiError } from '../errors/api-error.ts'
+import { checkNames } from '../errors/known-names.ts'
+import { FileRequest } from '../schemas/verify.ts'
+
+export type { Upload }
+
+export const FORM_BYTES_MAX = FILE_BYTES_MAX + AROUND_BYTES_MAX
+
+/** Takes forms with a file, as the API has them. */
+export function fileForms(dataDir: string, random: Random, fileBytesMax = FILE_BYTES_MAX) {
+  const receive = uploads(dataDir, random)
+  return async (request: Request): Promise<Upload> => {
+    const rules = { fileFields: ['file'], fileBytesMax, admit: checkFields } as const
+    try {
+      const upload = await receive(request, rules)
+      await checkRest(upload)
+      return upload
+    } catch (error) {
+      throw error instanceof UploadFault ? apiErrorOf(error) : error
+    }
+  }
+}
+
+/** Fields may come behind the file, too. */
+async function checkRest({ fields, discard }: Upload): Promise<void> {
+  try {
+    checkFields(fields)
+  } catch (error) {
+    await discard()
+    throw error
+  }
+}
+
+const FIELDS = Object.keys(FileRequest.shape)
+
+const checkFields = (fields: Upload['fields']) => checkNames('form', [...fields.keys()], FIELDS)
+
+/** A disk that is full is seldom so for long. */
+const STORE_RETRY_S = 5
+
+const HOW = ', as curl does with -F file=@list.csv.'
+
+function apiErrorOf(fault: UploadFault): ApiError {
+  const { kind, message, cause } = fault
+  switch (kind) {
+    case 'no-form':
+      return new ApiError('unsupported_media_type', `Send the file as multipart/form-data${HOW}`)
+    case 'too-large':
+      return new ApiError('payload_too_large', `The file has ${message}. Divide it.`)
+    case 'not-stored': {
+      const sentence = 'The file cannot be stored now: try again'
+      return new ApiError('service_unavailable', sentence, { retryAfterS: STORE_RETRY_S, cause })
+    }
+    case 'cut-off':
+      return new ApiError('request_timeout', 'The body did not come whole')
+    case 'malformed':
+      return new ApiError(
+        'invalid_request',
+        `The form cannot be read: ${message}. Send multipart/form-data${HOW}`,
+        { cause },
+      )
+    default:
+      return kind satisfies never
+  }
+}

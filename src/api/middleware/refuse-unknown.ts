@@ -1,0 +1,67 @@
+import type { RouteConfig, z } from '@hono/zod-openapi'
+import type { MiddlewareHandler } from 'hono'
+import type { Env } from '../context.ts'
+import { checkNames, joinPath, type Part } from '../errors/known-names.ts'
+
+/**
+ * Refuses query parameters and JSON fields that the schemas of a route do not name: a misspelt option that is ignored
+ * looks like one that was obeyed. Runs behind the guard, which reads the body.
+ */
+export function refuseUnknown({
+  request = {},
+}: Pick<RouteConfig, 'request'>): MiddlewareHandler<Env> {
+  const query = toShape(request.query as z.ZodType | undefined)
+  const json = request.body?.content['application/json'] as { schema?: z.ZodType } | undefined
+  const body = toShape(json?.schema)
+  return async (c, next) => {
+    checkWithin('query', c.req.query(), query)
+    // Not set where there is no body, or where the handler reads it.
+    if (c.get('body') !== undefined) checkWithin('body', await c.req.json(), body)
+    await next()
+  }
+}
+
+/** The names that a value may have, here and within it; null: any. */
+type Shape =
+  | { readonly kind: 'object'; readonly fields: ReadonlyMap<string, Shape> }
+  | { readonly kind: 'array'; readonly items: Shape }
+  | null
+
+/** A schema as zod keeps it: `optional` and `nullable` have an `innerType`, a transform has what goes `in`. */
+type SchemaDef = {
+  readonly type: string
+  readonly shape?: Readonly<Record<string, z.ZodType>>
+  readonly element?: z.ZodType
+  readonly innerType?: z.ZodType
+  readonly in?: z.ZodType
+}
+
+/** A part without a schema takes no names. */
+function toShape(schema: z.ZodType | undefined): Shape {
+  if (schema === undefined) return { kind: 'object', fields: new Map() }
+  const { type, shape, element, innerType, in: input } = schema.def as SchemaDef
+  if (type === 'object' && shape !== undefined) {
+    const fields = Object.entries(shape).map(([name, one]) => [name, toShape(one)] as const)
+    return { kind: 'object', fields: new Map(fields) }
+  }
+  if (type === 'array') return { kind: 'array', items: toShape(element) }
+  const inner = innerType ?? input
+  return inner === undefined ? null : toShape(inner)
+}
+
+/** Values of another kind are left to the schema. */
+function checkWithin(part: Part, value: unknown, shape: Shape, place = ''): void {
+  if (shape === null || typeof value !== 'object' || value === null) return
+  if (Array.isArray(value)) {
+    // A list of addresses has no names, and may be long.
+    if (shape.kind === 'object' || shape.items === null) return
+    for (const [index, one] of value.entries()) {
+      checkWithin(part, one, shape.items, `${place}[${index}]`)
+    }
+  } else if (shape.kind === 'object') {
+    checkNames(part, Object.keys(value), [...shape.fields.keys()], place)
+    for (const [name, field] of shape.fields) {
+      checkWithin(part, value[name as keyof typeof value], field, joinPath(place, name))
+    }
+  }
+}

@@ -1,0 +1,185 @@
+import { z } from '@hono/zod-openapi'
+import { REASONS } from '../../engine/verdict/reason.ts'
+import { pageFields } from '../cursor.ts'
+import { LIMIT_KINDS } from '../middleware/rate-limit-buckets.ts'
+import { namesQuery } from './names.ts'
+import { plainFields, STATUSES } from './result.ts'
+
+// What an account used, and what it asked.
+
+export const SOURCES = ['single', 'bulk', 'batch', 'file'] as const
+export const PERIODS = ['day', 'week', 'month'] as const
+
+const time = z.string().openapi({ format: 'date-time' })
+
+const HistoryRow = z
+  .object({
+    id: z.string(),
+    email: plainFields.email,
+    valid: plainFields.valid,
+    deliverable: plainFields.deliverable,
+    risk_level: plainFields.risk_level,
+    reason: plainFields.reason,
+    cached: plainFields.cached,
+    source: z.enum(SOURCES),
+    job_id: z.string().nullable(),
+    created_at: time,
+  })
+  .openapi('Verification')
+
+export const HistoryPage = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ items: z.array(HistoryRow), ...pageFields }),
+  })
+  .openapi('HistoryPage')
+
+const moment = (description: string) =>
+  z
+    .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+      error: 'must be a time such as 2026-03-21T10:30:00Z, or a day such as 2026-03-21',
+    })
+    .transform(given => Date.parse(given))
+    .optional()
+    .openapi({ type: 'string', description, example: '2026-03-21T00:00:00Z' })
+
+export const historyFilters = {
+  email: z.string().max(1_000).optional().openapi({ description: 'One address, in any case.' }),
+  search: z
+    .string()
+    .min(1)
+    .max(320)
+    .optional()
+    .openapi({ description: 'A part of the address, in any case.', example: 'example.com' }),
+  class: namesQuery(STATUSES, {
+    description: 'Only those whose result is one of these',
+    example: 'deliverable,risky',
+  }),
+  reason: z.enum(REASONS).optional(),
+  source: z.enum(SOURCES).optional(),
+  since: moment('From this time on.'),
+  until: moment('Before this time.'),
+}
+
+export const Credits = z
+  .object({
+    success: z.literal(true),
+    data: z.object({
+      account_id: z.string(),
+      api_key_id: z.string(),
+      api_key_name: z.string(),
+      plan: z.string(),
+      credits_balance: z.int().min(0).nullable().openapi({
+        description: 'What is left and not set aside for lists under way; null: without limit.',
+      }),
+      credits_consumed: z.int().min(0),
+      credits_held: z.int().min(0).openapi({
+        description: 'Set aside for what is under way; what that does not use comes back.',
+      }),
+      credits_added: z.int().min(0).nullable().openapi({
+        description: 'What the plan gives in a period; null: without limit.',
+      }),
+      period: z.literal('day'),
+      resets_at: time,
+      last_updated: time,
+    }),
+  })
+  .openapi('Credits')
+
+export const LIMIT_NAMES = [...LIMIT_KINDS, 'credits'] as const
+
+const Limit = z
+  .object({
+    name: z.enum(LIMIT_NAMES),
+    text: z.string().openapi({ description: 'What is limited, for people.' }),
+    limit: z.int().min(0),
+    remaining: z.int().min(0),
+    window_seconds: z.number().min(0),
+    resets_at: time,
+  })
+  .openapi('Limit')
+
+export const Limits = z
+  .object({ success: z.literal(true), data: z.object({ limits: z.array(Limit) }) })
+  .openapi('Limits')
+
+const counts = {
+  verifications: z.int().min(0),
+  cached: z.int().min(0).openapi({ description: 'Those whose answer was known from before.' }),
+  credits: z.int().min(0),
+  ...Object.fromEntries(STATUSES.map(name => [name, z.int().min(0)])),
+} as { readonly [Name in 'verifications' | 'cached' | 'credits' | Status]: z.ZodInt }
+
+type Status = (typeof STATUSES)[number]
+
+export const Stats = z
+  .object({
+    success: z.literal(true),
+    data: z.object({
+      period: z.enum(PERIODS),
+      from: time,
+      to: time,
+      total: z.object(counts).openapi('Counts'),
+      days: z.array(z.object({ date: z.string().openapi({ format: 'date' }), ...counts })),
+      keys: z.array(z.object({ key_id: z.string(), key_name: z.string().nullable(), ...counts })),
+    }),
+  })
+  .openapi('Stats')
+
+export const HISTORY_EXAMPLE = {
+  success: true as const,
+  data: {
+    items: [
+      {
+        ...{ id: 'ver_01', email: 'user@example.com', valid: true, deliverable: true },
+        ...{ risk_level: 'low' as const, reason: 'accepted_email' as const, cached: false },
+        ...{ source: 'single' as const, job_id: null, created_at: '2026-03-21T10:30:00.000Z' },
+      },
+    ],
+    next_cursor: 'WzE3NzQwODkwMDAwMDAsInZlcl8wMSJd',
+    has_more: true,
+  },
+}
+
+export const CREDITS_EXAMPLE = {
+  success: true as const,
+  data: {
+    ...{ account_id: 'acc_01', api_key_id: 'key_01', api_key_name: 'CI', plan: 'free' },
+    ...{ credits_balance: 20, credits_consumed: 80, credits_held: 0, credits_added: 100 },
+    ...{ period: 'day' as const, resets_at: '2026-03-22T00:00:00.000Z' },
+    last_updated: '2026-03-21T10:30:00.000Z',
+  },
+}
+
+export const LIMITS_EXAMPLE = {
+  success: true as const,
+  data: {
+    limits: [
+      {
+        ...{ name: 'ip:single' as const, text: 'Single verifications from your IP address' },
+        ...{ limit: 100, remaining: 99, window_seconds: 60 },
+        resets_at: '2026-03-21T10:31:00.000Z',
+      },
+      {
+        ...{ name: 'credits' as const, text: 'Verifications of the day, by your plan' },
+        ...{ limit: 100, remaining: 20, window_seconds: 86_400 },
+        resets_at: '2026-03-22T00:00:00.000Z',
+      },
+    ],
+  },
+}
+
+const counted = {
+  ...{ verifications: 3, cached: 1, credits: 2 },
+  ...{ deliverable: 2, undeliverable: 1, risky: 0, unknown: 0 },
+}
+
+export const STATS_EXAMPLE = {
+  success: true as const,
+  data: {
+    ...{ period: 'day' as const, from: '2026-03-21T00:00:00.000Z' },
+    ...{ to: '2026-03-22T00:00:00.000Z', total: counted },
+    days: [{ date: '2026-03-21', ...counted }],
+    keys: [{ key_id: 'key_01', key_name: 'CI', ...counted }],
+  },
+}

@@ -1,0 +1,202 @@
+import { z } from '@hono/zod-openapi'
+import { DELIVERY_ERRORS } from '../../webhooks/delivery-error.ts'
+import { SENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
+import { pageFields } from '../cursor.ts'
+
+// What was sent to a webhook endpoint, and what came of it.
+
+const STATES = ['pending', 'delivered', 'retry_scheduled', 'failed'] as const
+const TRIGGERS = ['scheduled', 'manual', 'test'] as const
+
+const time = z.string().openapi({ format: 'date-time' })
+
+const outcome = {
+  status_code: z.int().nullable().openapi({ description: 'Of the answer; null: none came.' }),
+  duration_ms: z.int().min(0).nullable(),
+  error: z
+    .string()
+    .nullable()
+    .openapi({ description: 'For people: what was wrong; null: nothing.' }),
+  error_code: z.enum(DELIVERY_ERRORS).nullable().openapi({
+    description:
+      'For programs: what was wrong; null: nothing. `http_status`: an answer other than 2xx. `redirect`: an answer 3xx, which is not followed. `timeout`: no answer within 30 seconds. `connection_failed`: no connection, or one that was closed before the answer. `tls_error`: no TLS, or a certificate that does not hold. `dns_error`: the name has no address, or could not be looked up. `address_not_public`: it is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: an answer that is not HTTP/1.1 or is too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the answer. `request_failed`: anything else.',
+  }),
+}
+
+const trigger = z.enum(TRIGGERS).openapi({
+  description:
+    '`scheduled`: the event happened. `manual`: it was asked for once more. `test`: the endpoint was tried out.',
+})
+
+const row = {
+  id: z.string(),
+  webhook_id: z.string(),
+  event_id: z.string().openapi({ description: 'The same at each attempt and each endpoint.' }),
+  event: z.enum(SENT_KINDS),
+  status: z.enum(STATES).openapi({
+    description:
+      '`pending`: to be sent at once. `retry_scheduled`: the last attempt failed, the next follows. `failed`: given up.',
+  }),
+  attempt: z.int().min(0).openapi({
+    description: 'How many attempts were made; asking for it once more begins anew with 0.',
+  }),
+  trigger,
+  ...outcome,
+  next_attempt_at: time.nullable().openapi({
+    description: 'null: it is over, or the endpoint is switched off.',
+  }),
+  created_at: time,
+  expires_at: time.nullable().openapi({
+    description: 'When it is forgotten, and can be sent again no more; null: it is not over.',
+  }),
+}
+
+const Delivery = z.object(row).openapi('Delivery')
+
+const headers = z.record(z.string(), z.string())
+
+const Attempt = z
+  .object({
+    number: z.int().min(1),
+    trigger,
+    started_at: time,
+    url: z.string(),
+    ...outcome,
+    duration_ms: z.int().min(0),
+    response_excerpt: z.string().nullable().openapi({
+      description: 'The beginning of the body of the answer; null: no answer came.',
+    }),
+    response_headers: headers.nullable().openapi({ description: 'null: no answer came.' }),
+  })
+  .openapi('DeliveryAttempt')
+
+const DeliveryDetail = z
+  .object({
+    ...row,
+    request: z.object({
+      url: z.string(),
+      headers: headers.openapi({ description: 'Those of the last attempt, without signatures.' }),
+      body: z.string().openapi({ description: 'The very text that is sent and signed.' }),
+    }),
+    response: z
+      .object({
+        status_code: z.int(),
+        headers,
+        body: z.string().openapi({ description: 'The beginning of it.' }),
+      })
+      .nullable()
+      .openapi({ description: 'Of the last attempt; null: no answer came.' }),
+    attempts: z
+      .array(Attempt)
+      .openapi({ description: 'The first one first; of more than 60 the last.' }),
+  })
+  .openapi('DeliveryDetail')
+
+const answerOf = <Data extends z.ZodType>(data: Data) =>
+  z.object({ success: z.literal(true), data })
+
+export const DeliveryPage = answerOf(z.object({ items: z.array(Delivery), ...pageFields })).openapi(
+  'DeliveryPage',
+)
+
+export const DeliveryAnswer = answerOf(Delivery).openapi('DeliveryAnswer')
+export const DeliveryDetailAnswer = answerOf(DeliveryDetail).openapi('DeliveryDetailAnswer')
+
+export const deliveryFilters = {
+  status: z.enum(STATES).optional().openapi({ description: 'Only those that stand so.' }),
+  event: z.enum(SENT_KINDS).optional().openapi({ description: 'Only those of this kind.' }),
+}
+
+export const WebhookTest = answerOf(
+  z.object({
+    delivery_id: z.string(),
+    event_id: z.string(),
+    event: z.literal(TEST_KIND),
+    status: z.enum(['delivered', 'failed']),
+    ...outcome,
+    duration_ms: z.int().min(0),
+    response_excerpt: z.string().nullable(),
+  }),
+).openapi('WebhookTest')
+
+export const RecoveryRequest = z
+  .strictObject({
+    since: z.iso
+      .datetime({ offset: true })
+      .transform(given => Date.parse(given))
+      .openapi({
+        ...{ type: 'string', format: 'date-time' },
+        description: 'Events from this time on are sent again.',
+      }),
+  })
+  .openapi('Recovery')
+
+export const Recovered = answerOf(
+  z.object({ recovered: z.int().min(0).openapi({ description: 'How many are sent again.' }) }),
+).openapi('Recovered')
+
+const shown = {
+  ...{ id: 'dlv_01', webhook_id: 'wh_8f3a2c1d', event_id: 'evt_abc123' },
+  ...{ event: 'batch.completed' as const, status: 'retry_scheduled' as const, attempt: 2 },
+  ...{ trigger: 'scheduled' as const, status_code: 500, duration_ms: 120 },
+  error: 'It answered 500: only an answer from 200 to 299 says that an event has arrived.',
+  error_code: 'http_status' as const,
+  next_attempt_at: '2026-03-21T10:36:00.000Z',
+  ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null },
+}
+
+const tried = {
+  ...{ trigger: 'scheduled' as const, url: 'https://app.example.com/hook', status_code: 500 },
+  ...{ duration_ms: 120, error: shown.error, error_code: shown.error_code },
+  response_excerpt: 'Internal Server Error',
+  response_headers: { 'content-type': 'text/plain' },
+}
+
+export const DELIVERY_EXAMPLE = {
+  success: true as const,
+  data: {
+    ...{ ...shown, status: 'pending' as const, attempt: 0, trigger: 'manual' as const },
+    next_attempt_at: '2026-03-21T10:32:00.000Z',
+  },
+}
+
+export const DELIVERY_PAGE_EXAMPLE = {
+  success: true as const,
+  data: { items: [shown], next_cursor: 'WzE3NzQwODkwMDAwMDAsImRsdl8wMSJd', has_more: true },
+}
+
+export const DELIVERY_DETAIL_EXAMPLE = {
+  success: true as const,
+  data: {
+    ...shown,
+    request: {
+      url: 'https://app.example.com/hook',
+      headers: {
+        'Content-Type': 'application/json',
+        ...{ 'webhook-id': 'evt_abc123', 'webhook-timestamp': '1774089060' },
+      },
+      body: '{"event":"batch.completed","event_id":"evt_abc123","timestamp":"2026-03-21T10:30:00.000Z","data":{"job_id":"job_xyz789"}}',
+    },
+    response: {
+      status_code: 500,
+      headers: { 'content-type': 'text/plain' },
+      body: 'Internal Server Error',
+    },
+    attempts: [
+      { number: 1, started_at: '2026-03-21T10:30:00.000Z', ...tried },
+      { number: 2, started_at: '2026-03-21T10:31:00.000Z', ...tried },
+    ],
+  },
+}
+
+export const WEBHOOK_TEST_EXAMPLE = {
+  success: true as const,
+  data: {
+    ...{ delivery_id: 'dlv_01', event_id: 'evt_abc123', event: TEST_KIND as typeof TEST_KIND },
+    ...{ status: 'delivered' as const, status_code: 200, duration_ms: 84 },
+    ...{ response_excerpt: 'ok', error: null, error_code: null },
+  },
+}
+
+export const RECOVERY_EXAMPLE = { since: '2026-03-21T00:00:00Z' }
+export const RECOVERED_EXAMPLE = { success: true as const, data: { recovered: 12 } }

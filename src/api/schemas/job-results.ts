@@ -1,0 +1,140 @@
+import { z } from '@hono/zod-openapi'
+import { REASONS } from '../../engine/verdict/reason.ts'
+import { pageFields } from '../cursor.ts'
+import { DownloadRow } from './job.ts'
+import { namesQuery } from './names.ts'
+import { DELIVERABLE, hostFields, plainFields, STATUSES, VALID } from './result.ts'
+
+// The rows of a job as a table shows them, and what they are in sum.
+
+const shown = {
+  class: z.enum(STATUSES).nullable(),
+  valid: z.boolean().nullable().openapi({ description: VALID }),
+  deliverable: z.boolean().nullable().openapi({ description: DELIVERABLE }),
+  // A named schema with `nullable` would be told as one that is never null.
+  risk_level: z.union([plainFields.risk_level, z.null()]),
+  reason: z.union([plainFields.reason, z.null()]),
+  cached: z.boolean().nullable(),
+  confidence: z.int().min(0).max(100).nullable(),
+  did_you_mean: z.string().nullable(),
+  ...hostFields,
+  checked_at: z.string().nullable().openapi({ format: 'date-time' }),
+}
+
+const ResultRow = z
+  .object({
+    row: DownloadRow.shape.row,
+    email: z.string(),
+    ...shown,
+    erased: DownloadRow.shape.erased,
+  })
+  .openapi('ResultRow', { description: 'All is null while the row has no result.' })
+
+export const ResultPage = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ items: z.array(ResultRow), ...pageFields }),
+  })
+  .openapi('ResultPage')
+
+/** A page in the browser shows fewer; programs that want all take the download. */
+export const ROWS_MAX = 500
+
+export const resultsQuery = {
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(ROWS_MAX)
+    .default(50)
+    .openapi({ description: 'How many rows, at most.' }),
+  cursor: z.string().max(300).optional().openapi({
+    description: '`next_cursor` of the page before; left out, the list is shown from its begin.',
+  }),
+  after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional().openapi({
+    type: 'integer',
+    description: 'Begins behind this row of the list; instead of `cursor`.',
+  }),
+  class: namesQuery(STATUSES, {
+    description: 'Only rows of these classes',
+    example: 'deliverable,risky',
+  }),
+  reason: namesQuery(REASONS, {
+    description: 'Only rows with these reasons',
+    example: 'timeout,greylisted',
+  }),
+  search: z.string().max(1_000).optional().openapi({
+    description: 'Only rows whose address has this in it, in any case.',
+    example: '@example.com',
+  }),
+}
+
+const count = z.int().min(0)
+
+const classCounts = z
+  .object({ deliverable: count, risky: count, undeliverable: count, unknown: count })
+  .openapi('ClassCounts')
+
+export const Breakdown = z
+  .object({
+    success: z.literal(true),
+    data: z.object({
+      total: count.openapi({ description: 'The rows of the list.' }),
+      done: count.openapi({ description: 'Those that have a result; all sums are equal to it.' }),
+      classes: classCounts,
+      reasons: z.array(z.object({ reason: plainFields.reason, class: z.enum(STATUSES), count })),
+      operators: z.array(
+        z.object({
+          operator: z.string().nullable().openapi({
+            description:
+              'Who runs the mail of the domain; null: nobody is known, as no mail server was looked for, or results are simulated.',
+          }),
+          count,
+          classes: classCounts,
+        }),
+      ),
+      operators_left: count.openapi({ description: 'Rows of all other operators.' }),
+    }),
+  })
+  .openapi('Breakdown')
+
+export const RESULTS_EXAMPLE = {
+  success: true as const,
+  data: {
+    items: [
+      {
+        ...{ row: 12, email: 'user@example.com', class: 'deliverable' as const, valid: true },
+        ...{ deliverable: true, risk_level: 'low' as const, reason: 'accepted_email' as const },
+        ...{ cached: false, confidence: 95, did_you_mean: null, operator: 'example.com' },
+        ...{ mx_host: 'mx.example.com', smtp_code: 250, smtp_text: 'Ok' },
+        checked_at: '2026-03-21T10:30:00.000Z',
+      },
+    ],
+    ...{ next_cursor: 'WzEyXQ', has_more: true },
+  },
+}
+
+export const BREAKDOWN_EXAMPLE = {
+  success: true as const,
+  data: {
+    ...{ total: 1000, done: 420 },
+    classes: { deliverable: 250, risky: 50, undeliverable: 100, unknown: 20 },
+    reasons: [
+      { reason: 'accepted_email' as const, class: 'deliverable' as const, count: 250 },
+      { reason: 'rejected_email' as const, class: 'undeliverable' as const, count: 100 },
+      { reason: 'catch_all' as const, class: 'risky' as const, count: 50 },
+      { reason: 'timeout' as const, class: 'unknown' as const, count: 20 },
+    ],
+    operators: [
+      {
+        ...{ operator: 'google.com', count: 300 },
+        classes: { deliverable: 230, risky: 20, undeliverable: 50, unknown: 0 },
+      },
+      {
+        ...{ operator: null, count: 40 },
+        classes: { deliverable: 0, risky: 0, undeliverable: 40, unknown: 0 },
+      },
+    ],
+    operators_left: 80,
+  },
+}

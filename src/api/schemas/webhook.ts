@@ -1,0 +1,190 @@
+import { z } from '@hono/zod-openapi'
+import { SECOND } from '../../platform/clock.ts'
+import { DISABLED_REASONS, type DisabledCode } from '../../webhooks/delivery-error.ts'
+import {
+  DESCRIPTION_LENGTH_MAX,
+  SECRET_GRACE_MAX_MS,
+  SECRET_GRACE_MS,
+} from '../../webhooks/endpoint.ts'
+import { EVENT_KINDS, isEventKind } from '../../webhooks/event.ts'
+
+// Webhook endpoints as they are asked for and shown.
+
+const DISABLED_CODES = Object.keys(DISABLED_REASONS) as [DisabledCode, ...DisabledCode[]]
+
+const time = z.string().openapi({ format: 'date-time' })
+
+const url = z.string().openapi({
+  description: 'https, and reachable from the internet.',
+  example: 'https://app.example.com/hook',
+})
+
+const events = z
+  .array(z.string())
+  .transform((given, ctx) => {
+    const kinds = [...new Set(given)].filter(isEventKind)
+    const stranger = given.find(kind => !isEventKind(kind))
+    if (kinds.length > 0 && stranger === undefined) return kinds
+    const what = stranger === undefined ? 'is empty' : `has ${JSON.stringify(stranger)}`
+    const message = `${what}; it takes ${EVENT_KINDS.join(', ')}`
+    ctx.addIssue({ code: 'custom', message, params: { code: 'invalid_event' } })
+    return z.NEVER
+  })
+  .openapi({ type: 'array', items: { type: 'string', enum: [...EVENT_KINDS] }, minItems: 1 })
+
+const description = z
+  .string()
+  .trim()
+  .max(DESCRIPTION_LENGTH_MAX)
+  .nullable()
+  .openapi({ description: 'For people.' })
+
+export const NewWebhookRequest = z
+  .strictObject({
+    url,
+    events,
+    active: z.boolean().default(true),
+    description: description.default(null),
+  })
+  .openapi('NewWebhook')
+
+export const WebhookPatchRequest = z
+  .strictObject({
+    url: url.optional(),
+    events: events.optional(),
+    active: z.boolean().optional().openapi({
+      description: 'true also takes back that it was switched off by the service.',
+    }),
+    description: description.optional(),
+  })
+  .openapi('WebhookPatch')
+
+export const SecretRotation = z
+  .strictObject({
+    grace_period_seconds: z
+      .int()
+      .min(0)
+      .max(SECRET_GRACE_MAX_MS / SECOND)
+      .default(SECRET_GRACE_MS / SECOND)
+      .openapi({ description: 'For how long is signed with the secret that it has, too.' }),
+  })
+  .openapi('SecretRotation')
+
+const fields = {
+  id: z.string(),
+  url: z.string(),
+  events: z.array(z.enum(EVENT_KINDS)),
+  active: z.boolean(),
+  description: z.string().nullable(),
+}
+
+const rest = {
+  created_at: time,
+  updated_at: time,
+  disabled_reason: z.string().nullable().openapi({
+    description: 'For people: why the service switched it off; null: it did not.',
+  }),
+  disabled_code: z.enum(DISABLED_CODES).nullable().openapi({
+    description:
+      'For programs: why the service switched it off; null: it did not. `gone`: it answered 410. `failing`: all attempts failed for five days.',
+  }),
+  failing_since: time.nullable().openapi({
+    description:
+      'Since when each attempt failed; null: the last one did not. After five days it is switched off.',
+  }),
+}
+
+const previous_secret_expires_at = time.openapi({
+  description:
+    'Until then `webhook-signature` has a signature of the secret before as well; left out when there is none, or none any more.',
+})
+
+const Webhook = z
+  .object({
+    ...fields,
+    secret_hint: z.string().openapi({ description: 'The last characters of its secret.' }),
+    ...rest,
+    previous_secret_expires_at: previous_secret_expires_at.optional(),
+  })
+  .openapi('Webhook')
+
+const withSecret = {
+  ...fields,
+  secret: z.string().openapi({
+    description:
+      'What is sent is signed with it (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this whole text). Shown this once.',
+  }),
+  ...rest,
+}
+
+export const CreatedWebhook = z
+  .object({ success: z.literal(true), data: z.object(withSecret) })
+  .openapi('CreatedWebhook')
+
+export const RotatedWebhook = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ ...withSecret, previous_secret_expires_at }),
+  })
+  .openapi('RotatedWebhook')
+
+export const WebhookAnswer = z
+  .object({ success: z.literal(true), data: Webhook })
+  .openapi('WebhookAnswer')
+
+export const WebhookList = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ webhooks: z.array(Webhook), total: z.int().min(0) }),
+  })
+  .openapi('WebhookList')
+
+export const EventList = z
+  .object({
+    success: z.literal(true),
+    data: z.object({
+      events: z.array(
+        z.object({
+          event: z.enum(EVENT_KINDS),
+          description: z.string(),
+          schema: z.record(z.string(), z.unknown()).openapi({
+            description: 'JSON Schema of `data`.',
+          }),
+          example: z.record(z.string(), z.unknown()).openapi({ description: 'All that is sent.' }),
+        }),
+      ),
+    }),
+  })
+  .openapi('EventList')
+
+const example = {
+  ...{ id: 'wh_8f3a2c1d', url: 'https://app.example.com/hook' },
+  ...{ events: ['batch.completed' as const], active: true, description: null },
+}
+const exampleRest = {
+  ...{ created_at: '2026-03-21T10:30:00.000Z', updated_at: '2026-03-21T10:30:00.000Z' },
+  ...{ disabled_reason: null, disabled_code: null, failing_since: null },
+}
+const shown = { ...example, secret_hint: 'LaSw', ...exampleRest }
+
+export const NEW_WEBHOOK_EXAMPLE = {
+  ...{ url: 'https://app.example.com/hook', events: ['batch.completed' as const] },
+  active: true,
+}
+export const CREATED_WEBHOOK_EXAMPLE = {
+  success: true as const,
+  data: { ...example, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', ...exampleRest },
+}
+export const SECRET_ROTATION_EXAMPLE = { grace_period_seconds: 86_400 }
+export const ROTATED_WEBHOOK_EXAMPLE = {
+  success: true as const,
+  data: {
+    ...CREATED_WEBHOOK_EXAMPLE.data,
+    previous_secret_expires_at: '2026-03-22T10:30:00.000Z',
+  },
+}
+export const WEBHOOK_EXAMPLE = { success: true as const, data: shown }
+export const WEBHOOK_LIST_EXAMPLE = {
+  success: true as const,
+  data: { webhooks: [shown], total: 1 },
+}

@@ -1,0 +1,69 @@
+import type { Context } from 'hono'
+import { isFault, parseAddress } from '../../engine/address/address.ts'
+import { type Clock, sleep } from '../../platform/clock.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
+
+type Simulated = {
+  readonly prefix: string
+  readonly status: 401 | 429 | 500 | 504
+  /** Whole: it has neither code nor request id, as the interface shows it so. */
+  readonly body: Readonly<Record<string, string | number>>
+}
+
+/** Until when a caller is to wait, who is refused by the sandbox. */
+const RETRY_AFTER_S = 60
+
+/** Section 4.9.5 of the interface, with the bodies of section 7; that of the timeout is ours. */
+const SIMULATED: readonly Simulated[] = [
+  {
+    prefix: 'error-auth',
+    status: 401,
+    body: { error: 'authentication_error', message: 'Simulated authentication error' },
+  },
+  {
+    prefix: 'error-ratelimit',
+    status: 429,
+    body: { error: 'rate_limit', retry_after: RETRY_AFTER_S },
+  },
+  {
+    prefix: 'error-timeout',
+    status: 504,
+    body: { error: 'timeout', message: 'Simulated timeout' },
+  },
+  {
+    prefix: 'error-server',
+    status: 500,
+    body: { error: 'server_error', message: 'Simulated server error' },
+  },
+]
+
+/** The error that the sandbox answers for an address, where its prefix asks for one. */
+export function simulatedError(c: Context<Env>, email: string): Response | null {
+  const address = parseAddress(email)
+  if (isFault(address)) return null
+  const local = address.local.toLowerCase()
+  const found = SIMULATED.find(({ prefix }) => local.startsWith(prefix))
+  if (found === undefined) return null
+  if (found.status === 401) c.header('WWW-Authenticate', 'Bearer')
+  if (found.status === 429) c.header('Retry-After', String(RETRY_AFTER_S))
+  return c.json(found.body, found.status)
+}
+
+/** So that a caller can feel a wait: the sandbox itself answers at once. */
+const DELAY_HEADER = 'X-EV-Sandbox-Delay'
+const DELAY_MAX_MS = 30_000
+
+/** Waits as long as the caller of a sandbox asks for. */
+export async function sandboxDelay(c: Context<Env>, clock: Clock): Promise<void> {
+  const given = c.req.header(DELAY_HEADER)
+  if (given === undefined) return
+  const delayMs = /^\d{1,9}$/.test(given.trim()) ? Number(given) : Number.NaN
+  if (!(delayMs <= DELAY_MAX_MS)) {
+    throw new ApiError(
+      'invalid_request',
+      `${DELAY_HEADER} takes a whole number of milliseconds from 0 to ${DELAY_MAX_MS}.`,
+    )
+  }
+  await sleep(clock, delayMs, c.req.raw.signal)
+}

@@ -1,0 +1,138 @@
+import type { Context } from 'hono'
+import { isFault, parseAddress } from '../../engine/address/address.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import {
+  type Include,
+  plainResult,
+  presentAddressFlags,
+  presentResult,
+} from '../../engine/verdict/present-result.ts'
+import type { Result } from '../../engine/verdict/verdict.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
+import type { Service } from '../service.ts'
+import { type Asked, answerOne } from './ask.ts'
+import { followOne } from './follow.ts'
+import { queueOne } from '../lists/queue.ts'
+import { simulatedError } from './sandbox.ts'
+import { SCORES } from './score.ts'
+
+/** What the schema let through; the address may still be anything. */
+export type SingleBody = {
+  readonly email?: unknown
+  readonly check_smtp?: boolean | undefined
+  readonly force_refresh?: boolean | undefined
+  readonly async?: boolean | undefined
+}
+
+/** `POST /v1/verify/single`: one address, now, or later by an event. */
+export async function verifySingle(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+  include: string | undefined,
+): Promise<Response> {
+  const request = { ...readSingle(body), include: readInclude(include) }
+  const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
+  if (simulated !== null) return simulated
+  if (body.async === true) return queueOne(c, service, readAsync(request))
+  const mark = c.get('sandbox') ? { sandbox: true } : {}
+  return answerOne(c, service, request, result => ({
+    ...presentIncluded(result, request.include),
+    ...mark,
+  }))
+}
+
+/** The same for who watches it: a text that is no address is a result there, as people mistype. */
+export async function followSingle(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+): Promise<Response> {
+  const request = readAsked(body)
+  if (body.async === true) {
+    const why = '"async": true is answered at once: there are no steps to be told of it.'
+    throw new ApiError('invalid_request', why)
+  }
+  const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
+  return simulated ?? followOne(c, service, request)
+}
+
+/** `POST /v1/verify`: one address with a status and a score; in the sandbox with what its addresses simulate. */
+export async function verifyScored(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+  include: string | undefined,
+): Promise<Response> {
+  const request = { ...readSingle(body), include: readInclude(include) }
+  const sandbox = c.get('sandbox')
+  const simulated = sandbox ? simulatedError(c, request.email) : null
+  if (simulated !== null) return simulated
+  return answerOne(c, service, request, result => scoredBody(result, { ...request, sandbox }))
+}
+
+/** What cannot be an address is refused; whether it is one that takes mail is a result. */
+function readSingle(body: SingleBody): Asked {
+  const asked = readAsked(body)
+  const address = parseAddress(asked.email)
+  if (isFault(address)) throw badFormat(address.message)
+  return asked
+}
+
+function readAsked({ email, check_smtp, force_refresh }: SingleBody): Asked {
+  return {
+    email: readText(email),
+    checkSmtp: check_smtp ?? true,
+    forceRefresh: force_refresh ?? false,
+  }
+}
+
+function readText(email: unknown): string {
+  if (typeof email === 'string') return email
+  const given = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
+  throw badFormat(`"email" is ${given}; it must be a string with one address.`)
+}
+
+const badFormat = (why: string) => new ApiError('invalid_email', `Invalid email format: ${why}`)
+
+const INCLUDES: readonly Include[] = ['flags', 'evidence']
+
+function readInclude(given: string | undefined): readonly Include[] {
+  const names = (given ?? '').split(',').map(name => name.trim())
+  return names
+    .filter(name => name !== '')
+    .map(name => {
+      const known = INCLUDES.find(include => include === name)
+      if (known !== undefined) return known
+      throw new ApiError(
+        'invalid_request',
+        `include=${sanitizeText(name, 40)} is unknown; there are ${INCLUDES.join(' and ')}.`,
+      )
+    })
+}
+
+/** Its result is sent by an event, which has the plain one. */
+function readAsync({ include, ...asked }: Asked & { readonly include: readonly Include[] }): Asked {
+  if (include.length === 0) return asked
+  throw new ApiError('invalid_request', 'With "async": true no include can be given.')
+}
+
+/** The plain result, with what is asked for beside it. */
+const presentIncluded = (result: Result, include: readonly Include[]) =>
+  include.length === 0 ? plainResult(result) : presentResult(result, include)
+
+type ScoredOptions = { readonly include: readonly Include[]; readonly sandbox: boolean }
+
+/** The same fields live and in the sandbox; the sandbox has three statuses (spec 2.6). */
+function scoredBody(result: Result, { include, sandbox }: ScoredOptions) {
+  const { email, ...rest } = presentIncluded(result, include)
+  const { is_disposable, is_role, is_catch_all, is_free } = presentAddressFlags(result.evidence)
+  const status = sandbox && rest.class === 'unknown' ? 'risky' : rest.class
+  return {
+    ...{ email, status, score: SCORES[rest.reason] },
+    ...{ is_disposable, is_role, is_catch_all, is_free },
+    ...rest,
+    sandbox,
+  }
+}

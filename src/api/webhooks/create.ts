@@ -1,0 +1,86 @@
+import { createRoute } from '@hono/zod-openapi'
+import { listWebhooks } from '../../webhooks/endpoint-store.ts'
+import { createWebhook, type WebhookWithSecret } from '../../webhooks/endpoints.ts'
+import { answerWith } from '../middleware/commit-response.ts'
+import { requireKey } from '../middleware/require-key.ts'
+import { idempotent } from '../middleware/idempotency.ts'
+import { newRouter } from '../router.ts'
+import { json } from '../schemas/answers.ts'
+import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schemas/error.ts'
+import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
+import {
+  CREATED_WEBHOOK_EXAMPLE,
+  CreatedWebhook,
+  NEW_WEBHOOK_EXAMPLE,
+  NewWebhookRequest,
+  WEBHOOK_LIST_EXAMPLE,
+  WebhookList,
+} from '../schemas/webhook.ts'
+import type { Service } from '../service.ts'
+import { presentWebhook, presentWithSecret } from './present.ts'
+
+/** Listing the endpoints, and registering one. */
+export function webhookCreateRoutes(service: Service) {
+  const rule = { counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
+  const list = createRoute({
+    ...{ method: 'get', path: '/v1/webhooks', operationId: 'listWebhooks' },
+    summary: 'The webhook endpoints of the account',
+    description: 'The oldest first.',
+    tags: ['Webhooks'],
+    security: SECURITY,
+    middleware: requireKey(service, { ...rule, scope: 'webhooks:read' }),
+    responses: {
+      200: json(WebhookList, 'The endpoints', WEBHOOK_LIST_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
+  } as const)
+  const create = createRoute({
+    ...{ method: 'post', path: '/v1/webhooks', operationId: 'createWebhook' },
+    summary: 'Register a webhook endpoint',
+    description:
+      'Events are sent to it from now on, signed with a secret that is shown in this answer and never again.',
+    tags: ['Webhooks'],
+    security: SECURITY,
+    parameters: [IDEMPOTENCY_KEY],
+    middleware: [...requireKey(service, { ...rule, scope: 'webhooks:write' }), idempotent(service)],
+    request: {
+      body: {
+        content: {
+          'application/json': { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE },
+        },
+        required: true,
+      },
+    },
+    responses: {
+      201: json(CreatedWebhook, 'The endpoint', CREATED_WEBHOOK_EXAMPLE),
+      ...errorResponses('invalid_request', ...CREATION_FAULTS),
+    },
+  } as const)
+  return newRouter()
+    .openapi(list, async c => {
+      const webhooks = await listWebhooks(service.database, c.get('caller').account.id)
+      const data = { webhooks: webhooks.map(presentWebhook), total: webhooks.length }
+      return c.json({ success: true as const, data }, 200)
+    })
+    .openapi(create, async c => {
+      const input = { ...c.req.valid('json'), accountId: c.get('caller').account.id }
+      return (await answerWith<WebhookWithSecret>(
+        c,
+        service,
+        beforeCommit => createWebhook(service, input, beforeCommit),
+        ({ webhook, secret }) => ({
+          ...{ status: 201, body: { success: true, data: presentWithSecret(webhook, secret) } },
+          headers: { Location: `/v1/webhooks/${webhook.id}` },
+        }),
+      )) as never
+    })
+}
+
+const CREATION_FAULTS = [
+  ...(['invalid_webhook_url', 'invalid_event'] as const),
+  ...BODY_FAULTS,
+  ...REPLAY_FAULTS,
+]
+
+/** The longest URL, a description and all events, with room. */
+export const WEBHOOK_BODY_MAX = 16 * 1024

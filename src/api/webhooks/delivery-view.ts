@@ -1,0 +1,77 @@
+import { SECOND } from '../../platform/clock.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
+import { type SentKind, TEST_KIND } from '../../webhooks/event.ts'
+import type { LoggedDelivery } from '../../webhooks/delivery-log.ts'
+import type { Webhook } from '../../webhooks/endpoint-store.ts'
+import type { AttemptTable, DeliveryTable } from '../../db/schema.ts'
+import type { TestOutcome } from '../../webhooks/send-test-event.ts'
+
+/** A delivery as a row of the log. */
+export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
+  ...{ id: row.id, webhook_id: row.webhook_id, event_id: row.event_id },
+  event: row.kind as SentKind,
+  status: row.state,
+  ...{ attempt: row.attempt, trigger: row.trigger },
+  ...{ status_code: row.status_code, duration_ms: row.duration_ms },
+  ...{ error: row.error, error_code: row.error_code },
+  // What waits at an endpoint that is off waits until somebody switches it on.
+  next_attempt_at: isOpen(row) && active ? isoTime(row.due_at) : null,
+  created_at: isoTime(row.created_at),
+  expires_at: row.expires_at === null ? null : isoTime(row.expires_at),
+})
+
+/** A delivery with all that was sent and answered. */
+export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webhook: Webhook) => ({
+  ...presentDelivery(delivery, webhook),
+  request: presentRequest(delivery, { body, url: webhook.url, last: attempts.at(-1) }),
+  response: responseOf(attempts.at(-1)),
+  attempts: attempts.map(presentAttempt),
+})
+
+/** What came of a test event. */
+export const presentTest = (outcome: TestOutcome) => ({
+  delivery_id: outcome.deliveryId,
+  event_id: outcome.eventId,
+  event: TEST_KIND,
+  status: outcome.state,
+  status_code: outcome.statusCode,
+  duration_ms: outcome.durationMs,
+  response_excerpt: outcome.excerpt,
+  ...{ error: outcome.error, error_code: outcome.errorCode },
+})
+
+const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
+
+/** Of the last attempt; before the first one, of what will be sent. */
+const presentRequest = (
+  { event_id }: DeliveryTable,
+  { body, url, last }: { body: string; url: string; last: AttemptTable | undefined },
+) => ({ url: last?.url ?? url, headers: headersOf(event_id, last), body })
+
+/** Without signatures, by which whoever may only look could send the same as we do. */
+const headersOf = (eventId: string, last: AttemptTable | undefined): Record<string, string> => ({
+  'Content-Type': 'application/json',
+  'webhook-id': eventId,
+  ...(last && { 'webhook-timestamp': String(Math.floor(last.started_at / SECOND)) }),
+})
+
+const responseOf = (last: AttemptTable | undefined) =>
+  last === undefined || last.status_code === null
+    ? null
+    : {
+        status_code: last.status_code,
+        headers: headersOfAnswer(last) ?? {},
+        body: last.excerpt ?? '',
+      }
+
+const presentAttempt = (attempt: AttemptTable) => ({
+  ...{ number: attempt.number, trigger: attempt.trigger },
+  started_at: isoTime(attempt.started_at),
+  ...{ url: attempt.url, status_code: attempt.status_code, duration_ms: attempt.duration_ms },
+  ...{ error: attempt.error, error_code: attempt.error_code },
+  response_excerpt: attempt.excerpt,
+  response_headers: headersOfAnswer(attempt),
+})
+
+const headersOfAnswer = ({ headers }: AttemptTable) =>
+  headers === null ? null : (JSON.parse(headers) as Record<string, string>)

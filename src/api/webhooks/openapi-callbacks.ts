@@ -1,0 +1,66 @@
+import { type OpenAPIHono, z } from '@hono/zod-openapi'
+import { EVENT_KINDS, type SentKind, TEST_KIND } from '../../webhooks/event.ts'
+import type { Env } from '../context.ts'
+import { EVENTS, type SentEvent } from '../schemas/event.ts'
+
+/** Describes the requests that receivers get, for the document of the API. */
+export function describeCallbacks({ openAPIRegistry }: OpenAPIHono<Env>): void {
+  for (const kind of EVENT_KINDS) openAPIRegistry.registerWebhook(requestOf(kind, EVENTS[kind]))
+  openAPIRegistry.registerWebhook(requestOf(TEST_KIND, TEST))
+}
+
+const TEST: SentEvent = {
+  description: 'An endpoint is tried out.',
+  data: z.object({ webhook_id: z.string(), message: z.string() }),
+  example: { webhook_id: 'wh_8f3a2c1d', message: 'Test event' },
+}
+
+const requestOf = (kind: SentKind, { description, data, example }: SentEvent) => ({
+  method: 'post' as const,
+  path: kind,
+  summary: description,
+  description:
+    'Sent to your endpoint, and sent again until it answers with 2xx: the same event may come more than once, with the same `event_id` and the same bytes.',
+  tags: ['Webhooks'],
+  request: {
+    headers: SIGNED,
+    body: {
+      content: {
+        'application/json': {
+          schema: envelopeOf(kind, data),
+          example: { event: kind, ...ENVELOPE, data: example },
+        },
+      },
+      required: true,
+    },
+  },
+  responses: {
+    '2XX': { description: 'It has arrived. What the body says changes nothing.' },
+    410: { description: 'Nothing is wanted here any more: the endpoint is switched off.' },
+    default: { description: 'It is sent again after 1 min, 5 min, 30 min, 2 h and 24 h.' },
+  },
+})
+
+const header = (description: string) => z.string().openapi({ description })
+
+const SIGNED = z.object({
+  'X-EV-Signature': header(
+    'HMAC-SHA256 of the raw body in lower-case hexadecimal, keyed with the whole text of the secret.',
+  ),
+  'webhook-id': header('The `event_id`.'),
+  'webhook-timestamp': header('When this attempt was made, in seconds.'),
+  'webhook-signature': header(
+    '`v1,` and a signature of Standard Webhooks; while a secret is replaced one by each, with a blank between.',
+  ),
+})
+
+const envelopeOf = (kind: SentKind, data: z.ZodType) =>
+  z.object({
+    event: z.literal(kind),
+    event_id: z.string().openapi({ description: 'The same in each attempt.' }),
+    timestamp: z.string().openapi({ format: 'date-time', description: 'When it happened.' }),
+    sandbox: z.literal(true).optional().openapi({ description: 'There where it was simulated.' }),
+    data,
+  })
+
+const ENVELOPE = { event_id: 'evt_abc123', timestamp: '2026-03-21T10:30:00.000Z' }

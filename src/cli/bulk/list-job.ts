@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto'
+import { yieldToEventLoop } from '../../platform/clock.ts'
+import { EvError } from '../../platform/error.ts'
+import { pluralize } from '../../platform/format.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import type { Config } from '../../config/settings.ts'
+import { readList } from '../../csv/csv.ts'
+import { parseRow } from '../../jobs/import/submission.ts'
+import type { Database } from '../../db/database.ts'
+import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../jobs/job-store.ts'
+import { addItems, type NewItem, queueJob } from '../../jobs/import/item-import.ts'
+import { deleteJob } from '../../jobs/delete-job.ts'
+import type { JobState } from '../../db/schema.ts'
+import type { CliContext } from '../context.ts'
+import { openLists } from '../database.ts'
+import type { ListFile } from './list-file.ts'
+import { type SourceFlags, toSource } from './list-source.ts'
+
+/** Rows stored in one transaction while a list is loaded. */
+const LOAD_CHUNK_MAX = 2_000
+
+/** What makes two runs the same: the content, how it is read, and whether it is real. */
+export function keyOf(list: ListFile, { sandbox = false }: SourceFlags): string {
+  const { column, encoding, header } = list.dialect
+  return createHash('sha256')
+    .update(JSON.stringify([list.path, list.digest, column, encoding, header !== null, sandbox]))
+    .digest('hex')
+}
+
+type Taking = {
+  readonly sourceKey: string
+  readonly list: ListFile
+  readonly flags: SourceFlags & { readonly fresh?: boolean }
+  /** The job that it must be; null: any. */
+  readonly resumed: Job | null
+  readonly say: (text: string) => void
+}
+
+/** The unfinished job of this list, else a new one, made of its rows. */
+export async function takeJob(
+  context: CliContext,
+  database: Database,
+  taking: Taking,
+): Promise<Job> {
+  const { sourceKey, list, flags, resumed, say } = taking
+  if (resumed !== null && resumed.source_key !== sourceKey) throw changed(resumed, list)
+  const source = JSON.stringify(toSource(list, flags))
+  const earlier = await unfinishedJob(database, sourceKey)
+  if (resumed !== null && earlier === null) throw overMeanwhile(resumed)
+  if (earlier !== null) {
+    if (earlier.state !== 'loading' && !flags.fresh) {
+      say(
+        `Going on with this list: ${earlier.done} of ${earlier.total} rows are done. (--fresh starts anew.)`,
+      )
+      // The newest command says where the output goes.
+      await setSource(database, earlier.id, source)
+      return earlier
+    }
+    await deleteJob(database, earlier.id)
+  }
+  const id = `job_${context.random.token(16)}`
+  await createJob(database, { id, sourceKey, source })
+  await load(database, id, list)
+  const job = await queueJob(database, id)
+  const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
+  const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are asked once`
+  const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
+  say(`${pluralize(job.total, 'row')}, addresses in column ${column}${encoding}${twice}.`)
+  return job
+}
+
+/** A job that can be gone on with, by its id. */
+export async function stoppedJob(context: CliContext, config: Config, jobId: string): Promise<Job> {
+  const database = await openLists(context, config)
+  try {
+    const job = database === null ? null : await findJob(database, jobId)
+    if (job === null) {
+      throw new EvError('no_input', `There is no job ${sanitizeText(jobId, 40)}. See: ev jobs`)
+    }
+    if (job.written_at === null && RESUMABLE.has(job.state)) return job
+    const how = job.written_at === null ? job.state : 'finished, and its output is written'
+    throw new EvError('usage', `${job.id} is ${how}. Give its command again to begin anew.`)
+  } finally {
+    await database?.close()
+  }
+}
+
+const RESUMABLE: ReadonlySet<JobState> = new Set(['loading', 'queued', 'processing', 'completed'])
+
+const changed = ({ id }: Job, { path }: ListFile) =>
+  new EvError(
+    'bad_input',
+    `The list ${path} is not what it was when ${id} began with it. Put the earlier file back, or begin anew: ev bulk ${path} -o FILE`,
+  )
+
+const overMeanwhile = ({ id }: Job) =>
+  new EvError('io', `${id} was finished or taken away by another ev meanwhile. See: ev jobs`)
+
+async function load(database: Database, jobId: string, list: ListFile): Promise<void> {
+  let position = 0
+  let chunk: NewItem[] = []
+  for await (const batch of readList(list.bytes(), list.dialect)) {
+    for (const { text } of batch) chunk.push({ position: ++position, ...parseRow(text) })
+    if (chunk.length >= LOAD_CHUNK_MAX) {
+      await addItems(database, jobId, chunk)
+      await yieldToEventLoop()
+      chunk = []
+    }
+  }
+  await addItems(database, jobId, chunk)
+}

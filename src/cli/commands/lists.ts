@@ -1,0 +1,39 @@
+import { Argument, type Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
+import type { ListChoice } from '../lists/update.ts'
+import { addSettings } from '../settings.ts'
+
+const LIST_CHOICES: readonly ListChoice[] = ['disposable', 'allow', 'blocked', 'spam-trap', 'role']
+
+const EXAMPLES = `
+Examples:
+  ev lists update disposable --disposable-file disposable.txt https://lists.example.com/domains.txt
+  ev lists update disposable ours.txt https://lists.example.com/domains.json --dry-run
+  ev lists update blocked crm-export.txt
+
+A source is a text file with one entry a line, or a JSON array of strings. The list's file is replaced
+as a whole, and only if every source could be read. It then holds what the sources hold: name a file of
+your own among them. “kill -HUP” makes a running ev read it again.`
+
+export function addLists(ev: Command, context: CliContext, end: EndWith): void {
+  const lists = ev
+    .command('lists')
+    .description('lists of your own: refresh their files')
+    .addHelpText('after', EXAMPLES)
+  const update = lists
+    .command('update')
+    .description('write the file of a list from files and URLs')
+    .addArgument(new Argument('<list>', 'which list').choices(LIST_CHOICES))
+    .argument('<source...>', 'files, and http:// or https:// URLs')
+    .option('--dry-run', 'only say what would change')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (list: ListChoice, sources: string[], flags) => {
+      const { updateCommand } = await import('../lists/update.ts')
+      end(await updateCommand(context, list, sources, flags))
+    })
+  addSettings(update, context, [
+    ...(['disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'] as const),
+    ...(['dns', 'allowRanges'] as const),
+  ])
+}

@@ -1,0 +1,29 @@
+import type { Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
+import { addSettings } from '../settings.ts'
+
+const EXAMPLES = `
+Examples:
+  EV_DATABASE=postgres://ev:…@db.example.com/ev ev migrate
+  EV_DATABASE=postgres://ev:…@db.example.com/ev ev migrate --from /var/lib/ev
+  ev migrate --from /var/lib/ev --to postgres://ev@db.example.com/ev --json
+
+Stop “ev serve” first. The PostgreSQL database must be empty; what is copied is copied whole or not at all, and the data
+directory keeps all that it has. Give the secret of the data directory to all that work on the copy, as EV_SECRET.`
+
+export function addMigrate(ev: Command, context: CliContext, end: EndWith): void {
+  const migrate = ev
+    .command('migrate')
+    .description(
+      'copy a data directory into a PostgreSQL database, which several machines may share',
+    )
+    .option('--from <DIR>', 'the data directory (default: EV_DATA_DIR, else the user’s)')
+    .option('--to <URL>', 'postgres://… (default: EV_DATABASE)')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      const { migrateCommand } = await import('../maintenance/migrate.ts')
+      end(await migrateCommand(context, flags))
+    })
+  addSettings(migrate, context, ['secret', 'secretFile'])
+}

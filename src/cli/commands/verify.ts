@@ -1,0 +1,33 @@
+import { type Command, Option } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
+import { addSettings } from '../settings.ts'
+
+const EXAMPLES = `
+Examples:
+  ev verify ann@example.com
+  ev verify --explain ann@example.com
+  ev verify --json --include flags,evidence ann@example.com bob@example.org
+  ev verify - --ndjson < addresses.txt
+
+Exit codes: 0 all deliverable, 1 at least one not, 2 none of those but at least one unknown.`
+
+export function addVerify(ev: Command, context: CliContext, end: EndWith): void {
+  const verify = ev
+    .command('verify')
+    .description('verify one or a few addresses')
+    .argument('<address...>', 'addresses; - reads them from stdin, one a line')
+    .option('--json', 'print JSON: one object, or an array when several addresses were given')
+    .addOption(
+      new Option('--ndjson', 'print one JSON object a line, as results ripen').conflicts('json'),
+    )
+    .option('--include <what>', 'more in the JSON: flags,evidence')
+    .option('--explain', 'show the conversation with the mail server')
+    .option('--no-smtp', 'everything but the mail server')
+    .option('--sandbox', 'simulated results, by the prefix of the address')
+    .addHelpText('after', EXAMPLES)
+    .action(async (addresses: string[], flags) => {
+      const { verifyCommand } = await import('../verify.ts')
+      end(await verifyCommand(context, addresses, flags))
+    })
+  addSettings(verify, context)
+}

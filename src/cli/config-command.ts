@@ -1,0 +1,129 @@
+import { SECOND } from '../platform/clock.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { fileKey, givenFor, type RawSettings, toConfig } from '../config/config.ts'
+import type { EgressConfig } from '../config/egresses.ts'
+import type { OperatorConfig } from '../config/operators.ts'
+import { withoutPassword } from '../config/password.ts'
+import type { IpLimitsConfig, PlanConfig } from '../config/plans.ts'
+import { type Config, inItsUnit, SETTINGS, type Setting } from '../config/settings.ts'
+import type { CliContext } from './context.ts'
+import { databaseUrl } from './database.ts'
+import { table } from './table.ts'
+import { readSettings } from './settings.ts'
+
+export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
+
+/** `ev config`: gives the code to exit with. */
+export function configCommand(context: CliContext, flags: ConfigFlags): number {
+  const raw = readSettings(context, flags)
+  const config = toConfig(raw)
+  context.stdout.write(
+    flags.json
+      ? `${JSON.stringify(configObject(config, raw), null, 2)}\n`
+      : configText(config, raw),
+  )
+  return 0
+}
+
+/** Values as the config file takes them. */
+function configObject(config: Config, raw: RawSettings) {
+  const settings = SETTINGS.map(one => [
+    fileKey(one),
+    { value: writtenValue(one, config), from: placeOf(one, raw) },
+  ])
+  return {
+    file: raw.file?.path ?? null,
+    settings: Object.fromEntries(settings),
+    egresses: config.egresses.map(inFile),
+    operators: Object.fromEntries(
+      Object.entries(config.operators).map(([name, operator]) => [name, inFile(operator)]),
+    ),
+    plans: Object.fromEntries(
+      Object.entries(config.plans).map(([name, plan]) => [name, planInFile(plan)]),
+    ),
+    'ip-limits': inFile(config.ipLimits),
+  }
+}
+
+function configText(config: Config, raw: RawSettings): string {
+  const rows = SETTINGS.map(one => [
+    fileKey(one),
+    shownValue(writtenValue(one, config)),
+    placeOf(one, raw),
+  ])
+  const columns = [{ title: 'SETTING' }, { title: 'VALUE' }, { title: 'FROM' }]
+  const egresses = config.egresses.map(({ name, ...rest }) => [name, fieldsText(inFile(rest))])
+  const operators = Object.entries(config.operators).map(([name, operator]) => [
+    name,
+    fieldsText(inFile(operator)),
+  ])
+  const plans = Object.entries(config.plans).map(([name, plan]) => [
+    name,
+    fieldsText(planInFile(plan)),
+  ])
+  const limits = fieldsText(inFile(config.ipLimits))
+  const file = raw.file === null ? 'No config file.' : `Config file: ${raw.file.path}`
+  return [
+    `${file}\n`,
+    table(columns, rows),
+    table([{ title: 'EGRESS' }, { title: '' }], egresses),
+    ...(operators.length === 0 ? [] : [table([{ title: 'OPERATOR' }, { title: '' }], operators)]),
+    ...(plans.length === 0 ? [] : [table([{ title: 'PLAN' }, { title: '' }], plans)]),
+    ...(limits === '' ? [] : [table([{ title: 'LIMITS OF AN ADDRESS' }], [[limits]])]),
+  ].join('\n')
+}
+
+function placeOf(one: Setting, raw: RawSettings): string {
+  const given = givenFor(one, raw)
+  return given.by === 'default' ? 'default' : given.place
+}
+
+type Written = string | number | boolean | readonly string[] | null
+
+function writtenValue(one: Setting, config: Config): Written {
+  const value = one.key === 'database' ? databaseUrl(config) : config[one.key]
+  if (one.isSecret) return value === null ? null : '…'
+  if (one.key === 'mailFrom' && value === '') return '<>'
+  if (typeof value === 'string' && one.value === 'URL') return withoutPassword(value)
+  return inItsUnit(one, value)
+}
+
+/** What is set of an egress or an operator, by the names that the file has for it. */
+function inFile(
+  given: Partial<EgressConfig> | OperatorConfig | PlanConfig | IpLimitsConfig,
+): Readonly<Record<string, Written>> {
+  const set = Object.entries(given).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  )
+  return Object.fromEntries(
+    set.map(([key, value]: [string, Written]) => toFile([key, fieldValue(key, value)])),
+  )
+}
+
+const toFile = ([key, value]: [string, Written]): [string, Written] => [
+  key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`),
+  value,
+]
+
+function planInFile({ perMs, ...rest }: PlanConfig): Readonly<Record<string, Written>> {
+  const per = perMs === undefined ? {} : { per: perMs === SECOND ? 'second' : 'minute' }
+  // Null stands for any number here.
+  const unlimited = Object.entries(rest).filter(([, value]) => value === null)
+  return { ...inFile(rest), ...per, ...Object.fromEntries(unlimited.map(toFile)) }
+}
+
+function fieldValue(key: string, value: Written): Written {
+  if (key === 'mailFrom' && value === '') return '<>'
+  return key === 'proxy' && typeof value === 'string' ? withoutPassword(value) : value
+}
+
+const fieldsText = (fields: Readonly<Record<string, Written>>) =>
+  Object.entries(fields)
+    .map(([key, value]) => `${key} ${shownValue(value)}`)
+    .join(', ')
+
+function shownValue(value: Written): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off'
+  const text = Array.isArray(value) ? value.join(',') : String(value ?? '')
+  return text === '' ? '–' : sanitizeText(text)
+}

@@ -1,0 +1,70 @@
+import { isRefusal } from '../../platform/operation-error.ts'
+import type { Config } from '../../config/settings.ts'
+import { EVENT_KINDS } from '../../webhooks/event.ts'
+import type { Account } from '../../accounts/account-store.ts'
+import type { Database } from '../../db/database.ts'
+import { listWebhooks } from '../../webhooks/endpoint-store.ts'
+import { createUncheckedWebhook, deleteWebhook } from '../../webhooks/endpoints.ts'
+import { chosenAccount, withAccounts } from '../accounts/lookup.ts'
+import type { CliContext } from '../context.ts'
+import { serviceSecretBox } from '../webhooks/service-secret-box.ts'
+
+/** The webhook of a listener, while it listens. */
+export type Registration = {
+  readonly id: string
+  readonly account: Account
+  readonly secret: string
+}
+
+/** Makes a webhook for all events of the account; those go that an earlier listener at this URL left, which was killed. */
+export function register(
+  context: CliContext,
+  config: Config,
+  { url, account }: { url: string; account: string | undefined },
+): Promise<Registration> {
+  return withAccounts(context, config, async (database, accounts) => {
+    const chosen = chosenAccount(accounts, account)
+    await clear(context, database, chosen.id, url)
+    const secretBox = await serviceSecretBox(context, config, database)
+    const services = { database, clock: context.clock, random: context.random, secretBox }
+    const { webhook, secret } = await createUncheckedWebhook(services, {
+      ...{ accountId: chosen.id, url, description: DESCRIPTION },
+      ...{ events: [...EVENT_KINDS], active: true },
+    })
+    return { id: webhook.id, account: chosen, secret }
+  })
+}
+
+/** Removes it; somebody else may have done so before. */
+export function unregister(
+  context: CliContext,
+  config: Config,
+  { id, account }: Pick<Registration, 'id' | 'account'>,
+): Promise<void> {
+  return withAccounts(context, config, async database => {
+    await remove(context, database, account.id, id)
+  })
+}
+
+/** By it an own webhook is known again. */
+const DESCRIPTION = 'Made by ev webhooks listen, which removes it'
+
+async function clear(
+  context: CliContext,
+  database: Database,
+  accountId: string,
+  url: string,
+): Promise<void> {
+  const left = (await listWebhooks(database, accountId)).filter(
+    webhook => webhook.url === url && webhook.description === DESCRIPTION,
+  )
+  for (const { id } of left) await remove(context, database, accountId, id)
+}
+
+async function remove({ clock }: CliContext, database: Database, accountId: string, id: string) {
+  try {
+    await deleteWebhook({ database, clock }, { webhookId: id, accountId })
+  } catch (error) {
+    if (!isRefusal(error, 'webhook_not_found')) throw error
+  }
+}

@@ -1,0 +1,20 @@
+import type { Config } from '../../config/settings.ts'
+import type { Database } from '../../db/database.ts'
+import type { Webhook } from '../../webhooks/endpoint-store.ts'
+import { getWebhook } from '../../webhooks/endpoints.ts'
+import { withAccounts } from '../accounts/lookup.ts'
+import type { CliContext } from '../context.ts'
+
+/** Runs `work` on the database and the webhook of that ID, whosever it is. */
+export function withWebhook<T>(
+  context: CliContext,
+  config: Config,
+  id: string,
+  work: (database: Database, webhook: Webhook) => Promise<T>,
+): Promise<T> {
+  return withAccounts(context, config, async database =>
+    work(database, await getWebhook({ database }, { webhookId: id, accountId: null })),
+  )
+}
+
+export const isDeliveryId = (text: string) => text.startsWith('dlv_')

@@ -1,0 +1,152 @@
+import { sql } from 'kysely'
+import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
+import { isPostgres, locking } from '../db/sql-dialect.ts'
+import { releaseReservations } from '../accounts/credits/reservations.ts'
+import { serverTime } from './server-time.ts'
+import type { MemberRole } from './tables.ts'
+
+export type NewMember = {
+  readonly id: string
+  readonly role: MemberRole
+  /** For people: its machine and process. */
+  readonly name: string
+  readonly version: string
+  /** Names of the egresses that it asks by. */
+  readonly egresses: readonly string[]
+}
+
+/** A process that nobody buried. */
+export type Member = NewMember & {
+  /** Epoch ms, by the database's clock. */
+  readonly joinedAt: number
+  /** Since it was last heard of, ms. */
+  readonly quietMs: number
+}
+
+/** Whoever has joined may claim items and hold credits; gives when, by the database's clock. */
+export async function register(database: Database, o: NewMember): Promise<number> {
+  const now = serverTime(database)
+  const { rows } = await sql<{ seen_at: number }>`
+    insert into member (id, role, name, version, egresses, joined_at, seen_at)
+    values (${o.id}, ${o.role}, ${o.name}, ${o.version}, ${JSON.stringify(o.egresses)}, ${now}, ${now})
+    returning seen_at`.execute(lineOf(database))
+  return rows[0]?.seen_at ?? 0
+}
+
+/** A member is heard of: gives when, by the database's clock; null: it was buried. */
+export async function heartbeat(database: Database, id: string): Promise<number | null> {
+  const { rows } = await sql<{ seen_at: number }>`
+    update member set seen_at = ${serverTime(database)} where id = ${id} returning seen_at`.execute(
+    lineOf(database),
+  )
+  return rows[0]?.seen_at ?? null
+}
+
+/** Members that nobody buried, in the order in which they joined. */
+export async function liveMembers(database: Database): Promise<Member[]> {
+  const rows = await lineOf(database)
+    .selectFrom('member')
+    .selectAll()
+    .select(serverTime(database).as('now'))
+    .orderBy('joined_at')
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id, role, name, version, egresses, joined_at, seen_at, now }) => ({
+    ...{ id, role, name, version, egresses: JSON.parse(egresses) as string[] },
+    ...{ joinedAt: joined_at, quietMs: now - seen_at },
+  }))
+}
+
+/** A member ends: what it had in hand others may take at once. */
+export async function deregister(database: Database, id: string): Promise<void> {
+  await writeConcurrent(database, async trx => {
+    await trx.deleteFrom('member').where('id', '=', id).execute()
+    await releaseClaims(trx, [id])
+  })
+}
+
+export type ReaperIdentity = {
+  /** The ID of the member that buries. */
+  readonly by: string
+  /** Since when it is in touch with the database without a gap, by the database's clock. */
+  readonly since: number
+  /**
+   * When the burier was last heard of, as far as it knows. A beat that came in meanwhile, and is not answered yet, may be
+   * the first one after a gap: it buries nobody before it knows.
+   */
+  readonly heardAt: number
+  /** Who was not heard of for so long, while the burier was in touch, is dead. */
+  readonly deadMs: number
+  /** The burier itself must have been heard of within this time: a database that stood still heard of nobody. */
+  readonly freshMs: number
+}
+
+/** Buries who is not heard of any more, and gives what they had in hand back; gives their IDs. */
+export function expireMembers(database: Database, o: ReaperIdentity): Promise<string[]> {
+  const now = serverTime(database)
+  return writeConcurrent(database, async trx => {
+    // One that is heard of just now, or buried by another, is passed over.
+    const { rows } = await sql<{ id: string }>`
+      delete from member where id in (
+        select id from member as dead
+        where id <> ${o.by} and seen_at < ${now} - ${o.deadMs} and ${o.since} < ${now} - ${o.deadMs}
+          and exists (
+            select 1 from member as burier where id = ${o.by}
+              and seen_at >= ${now} - ${o.freshMs} and seen_at <= ${o.heardAt})
+        order by id ${isPostgres(trx) ? sql`for update of dead skip locked` : sql``})
+      returning id`.execute(trx)
+    const ids = rows.map(({ id }) => id)
+    await releaseClaims(trx, ids)
+    return ids
+  })
+}
+
+/**
+ * Gives back what is in the hand of nobody who is a member: a claim or a hold may have come in while its member was
+ * buried. Gives their IDs.
+ */
+export async function releaseOrphanedClaims(database: Database): Promise<string[]> {
+  // From holder to holder by the index: what is being asked are thousands of items.
+  const { rows } = await sql<{ id: string }>`
+    with recursive holding(id) as (
+      select min(holder) from item where holder is not null
+      union all
+      select (select min(holder) from item where holder > holding.id)
+      from holding where holding.id is not null)
+    select id from (
+      select id from holding where id is not null union select member_id from hold) as those
+    where not exists (select 1 from member where member.id = those.id)`.execute(lineOf(database))
+  const ids = rows.map(({ id }) => id)
+  if (ids.length > 0) await writeConcurrent(database, trx => releaseClaims(trx, ids))
+  return ids
+}
+
+/** After their clock was set back: who was heard of in what is now the future counts from now on. */
+export async function fixFutureHeartbeats(database: Database): Promise<void> {
+  const now = serverTime(database)
+  await sql`update member set seen_at = ${now} where seen_at > ${now}`.execute(lineOf(database))
+}
+
+/** An ID is that of one process, and never used again: whoever is no member will not be one. */
+async function releaseClaims(trx: Trx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  // The jobs first, in the order in which results of theirs are written.
+  await locking(trx, trx.selectFrom('job').select('id'))
+    .where('id', 'in', query =>
+      query.selectFrom('item').select('job_id').where('holder', 'in', ids),
+    )
+    .orderBy('id')
+    .execute()
+  await trx
+    .updateTable('item')
+    .set({
+      state: sql`case when state = 'probing' then 'routed' else state end`,
+      holder: null,
+    })
+    .where('holder', 'in', ids)
+    .execute()
+  await releaseReservations(trx, ids)
+}
+
+/** A connection for which no work stands in line. */
+const lineOf = ({ dialect, reader, db }: Database) => (dialect === 'postgres' ? reader : db)

@@ -1,0 +1,222 @@
+import { networkInterfaces } from 'node:os'
+import type { ClassifierOptions } from '../engine/address/classifier.ts'
+import { type Clock, systemClock } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
+import { type Random, systemRandom } from '../platform/random.ts'
+import type { EgressConfig } from '../config/egresses.ts'
+import type { Config } from '../config/settings.ts'
+import { cachedResolver } from '../engine/dns/cached-resolver.ts'
+import { createCheckedResolver } from '../engine/dns/checked-resolver.ts'
+import { createNodeResolver } from '../engine/dns/node-resolver.ts'
+import type { Resolver } from '../engine/dns/resolver.ts'
+import { CHECK_NAMES, ResolverCheck } from '../engine/dns/resolver-check.ts'
+import { Engine } from '../engine/engine.ts'
+import { LikelyHosts } from '../engine/probing/likely-hosts.ts'
+import { type ListFiles, type ListLoader, openLists } from '../engine/lists.ts'
+import { noCache, processCache, type ResultCache } from '../engine/result-cache.ts'
+import { CatchAllCache } from '../engine/probe/catch-all.ts'
+import type { CatchAllStore } from '../engine/probe/shared-catch-all.ts'
+import type { ProbeDeps } from '../engine/probe/egress.ts'
+import { EgressPool } from '../engine/probe/egress-pool.ts'
+import { DestinationLimits } from '../engine/rate-control/destination-limits.ts'
+import type { RateKey, SharedRateState } from '../engine/rate-control/shared-state.ts'
+import { limitsFor } from '../engine/rate-control/limit-table.ts'
+import { ConnectionSemaphore } from '../engine/probe/connection-semaphore.ts'
+import { EgressProber } from '../engine/probe/egress-prober.ts'
+import { type Dial, mayDialIpv6, tcpDial } from '../engine/smtp/dial.ts'
+import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
+import type { Notify } from '../webhooks/alerts/mail-transport.ts'
+import type { WebhookTransport } from '../webhooks/transport/transport.ts'
+
+/** The doors to the world; what is left out is the real one. */
+export type ExternalDeps = {
+  readonly clock?: Clock
+  readonly random?: Random
+  readonly resolver?: Resolver
+  /** One for all egresses, or one for each. */
+  readonly dial?: Dial | ((egress: EgressConfig) => Dial)
+  readonly transport?: WebhookTransport
+  readonly notify?: Notify
+  /** Bytes that may still be written on the disk of a folder. */
+  readonly freeBytes?: (folder: string) => Promise<number>
+  readonly log: Log
+}
+
+export type ComposeOptions = {
+  readonly sandbox?: boolean
+  /** For a list: more time, and no single verification waits. */
+  readonly list?: boolean
+  /** Where answers are remembered; in this process when left out. */
+  readonly cache?: ResultCache
+  /** Those that the settings name when left out. */
+  readonly lists?: ListLoader
+  /** What is kept together with other processes; when left out, nothing is. */
+  readonly cluster?: ClusterDeps
+}
+
+/** What the processes that share a database go by together. */
+export type ClusterDeps = {
+  readonly rateStates: SharedRateState
+  readonly catchAll: CatchAllStore
+  /** Names of all egresses that somebody asks by; the very same list while nothing changes. */
+  readonly egresses: () => readonly string[]
+}
+
+const SINGLE_DEADLINE_MS = 10_000
+const LIST_SESSION_MS = 60_000
+
+/** Builds an engine from settings and doors. Opens nothing before it is asked something. */
+export function composeEngine(
+  config: Config,
+  externalDeps: ExternalDeps,
+  options: ComposeOptions = {},
+): Engine {
+  const { clock = systemClock, random = systemRandom, log } = externalDeps
+  const { resolver, check, close } = composeCheckedResolver(config, externalDeps)
+  const lists = options.lists ?? openLists(listFiles(config))
+  const cluster = options.cluster ?? null
+  const world = {
+    resolver,
+    clock,
+    random,
+    log,
+    isPublic: createIpPolicy(config.allowRanges),
+    smtpPort: config.smtpPort,
+    timeouts: timeouts(config, options.list ?? false),
+    startTls: config.startTls,
+    connectionSlots: new ConnectionSemaphore(config.concurrency),
+    destinationLimits: new DestinationLimits({
+      ...{ clock, row: limitsFor('', config), share: cluster?.rateStates ?? null },
+      isKnown: operator => lists.operators.isKnown(operator) || hasOwnLimits(config, operator),
+      hasSeveralEgresses: () => (cluster?.egresses() ?? config.egresses).length > 1,
+    }),
+  }
+  return new Engine({
+    resolver,
+    resolverCheck: check,
+    clock,
+    log,
+    egressPool: composeEgressPool(config, world, externalDeps.dial ?? tcpDial, cluster),
+    lists,
+    cache: options.cache ?? (config.cache ? processCache(clock) : noCache),
+    specialDomains: config.specialDomains,
+    likelyHosts: new LikelyHosts(clock),
+    hasIpv6: hasIpv6(config.egresses, externalDeps.dial),
+    sandbox: options.sandbox ?? false,
+    deadlineMs: config.deadlineMs ?? SINGLE_DEADLINE_MS,
+    greylistDelayMs: config.greylistDelayMs,
+    concurrency: config.concurrency,
+    close,
+  })
+}
+
+/** Whether one of these egresses may dial IPv6 addresses; what a dial of others can reach is not known here. */
+const hasIpv6 = (egresses: readonly EgressConfig[], dial: ExternalDeps['dial'] = tcpDial) =>
+  dial !== tcpDial || egresses.some(egress => mayDialIpv6(egress, networkInterfaces()))
+
+const operatorSettings = ({ operators }: Config, operator: string) =>
+  Object.hasOwn(operators, operator) ? operators[operator] : undefined
+
+function hasOwnLimits(config: Config, operator: string): boolean {
+  const own = operatorSettings(config, operator)
+  return own?.sessionsPerOperator != null || own?.sessionsPerSecond != null
+}
+
+function composeEgressPool(
+  config: Config,
+  world: Omit<ProbeDeps, 'egress'> & { readonly destinationLimits: DestinationLimits },
+  dial: Dial | ((egress: EgressConfig) => Dial),
+  cluster: ClusterDeps | null,
+): EgressPool {
+  const { rateStates = null, catchAll: store = null } = cluster ?? {}
+  const catchAll = new CatchAllCache(world.clock, store)
+  const settingsFor = (operator: string) => operatorSettings(config, operator)
+  const probers = config.egresses.map(egress => {
+    const { name, helo, mailFrom } = egress
+    const own = {
+      ...{ name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial },
+      // What another dial can reach is not known here.
+      hasIpv6: hasIpv6([egress], dial),
+    }
+    const rowOf = (operator: string) => limitsFor(operator, config, settingsFor(operator))
+    return new EgressProber({ ...world, egress: own }, rowOf, catchAll, rateStates)
+  })
+  const others = cluster && {
+    names: cluster.egresses,
+    isRefused: (key: RateKey) => cluster.rateStates.refusal(key) !== null,
+  }
+  const allowed = (operator: string) => settingsFor(operator)?.egresses ?? null
+  const sharesLists = (operator: string) => !world.destinationLimits.includes(operator)
+  return new EgressPool(probers, allowed, others, sharesLists)
+}
+
+/** Answers of the DNS, remembered; `close` it at the end. */
+export function composeResolver(
+  config: Pick<Config, 'dns'>,
+  given: Resolver | undefined,
+  clock: Clock,
+): { readonly resolver: Resolver; readonly close: () => void } {
+  if (given !== undefined) return { resolver: cachedResolver(given, { clock }), close: () => {} }
+  const inner = createOwnResolver(config, clock)
+  return { resolver: cachedResolver(inner, { clock }), close: () => inner.close() }
+}
+
+const createOwnResolver = ({ dns }: Pick<Config, 'dns'>, clock: Clock) =>
+  createNodeResolver({ ...(dns.length > 0 ? { servers: dns } : {}), clock })
+
+type CheckedResolver = {
+  readonly resolver: Resolver
+  /** Null: the resolver is not checked. */
+  readonly check: ResolverCheck | null
+  readonly close: () => void
+}
+
+/** The same, with the answers checked. A resolver that was handed in is not ours to doubt. */
+function composeCheckedResolver(
+  config: Config,
+  { clock = systemClock, random = systemRandom, resolver: given, log }: ExternalDeps,
+): CheckedResolver {
+  const names = config.dnsCheckNames ?? CHECK_NAMES
+  if (given !== undefined || names.length === 0) {
+    return { ...composeResolver(config, given, clock), check: null }
+  }
+  const inner = createOwnResolver(config, clock)
+  // With a limit of its own: behind the questions of a list it would wait, and count as unanswered.
+  const own = createOwnResolver(config, clock)
+  const check = new ResolverCheck({ resolver: own, names, clock, random, log })
+  const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
+  // The answers before a failed check may be false too.
+  check.onChange(() => resolver.forget())
+  return {
+    resolver,
+    check,
+    close() {
+      check.close()
+      own.close()
+      inner.close()
+    },
+  }
+}
+
+function timeouts(config: Config, list: boolean) {
+  const limitMs = list ? (config.deadlineMs ?? LIST_SESSION_MS) : Number.POSITIVE_INFINITY
+  return {
+    connectMs: config.connectTimeoutMs,
+    greetingMs: config.greetingTimeoutMs,
+    replyMs: config.replyTimeoutMs,
+    sessionMs: Math.min(config.sessionTimeoutMs, limitMs),
+  }
+}
+
+/** The lists that the settings name, and those of the caller beside them. */
+export const listFiles = (config: Config, entries: ClassifierOptions = {}): ListFiles => ({
+  files: {
+    disposable: config.disposableFile,
+    allow: config.allowFile,
+    blocked: config.blockedFile,
+    spamTrap: config.spamTrapFile,
+    role: config.roleFile,
+  },
+  entries,
+  operators: config.operators,
+})

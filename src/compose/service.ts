@@ -1,0 +1,181 @@
+import { join } from 'node:path'
+import type { Hono } from 'hono'
+import { IP_LIMITS } from '../accounts/plan.ts'
+import { systemClock } from '../platform/clock.ts'
+import { systemRandom } from '../platform/random.ts'
+import { createSecretBox } from '../platform/secret-box.ts'
+import type { Config } from '../config/settings.ts'
+import { createDashboard } from '../dashboard/dashboard.ts'
+import { createHealth } from '../dashboard/health/create-health.ts'
+import { firstKeys } from '../dashboard/session/setup.ts'
+import { titleParser } from '../engine/dns/custom-operators.ts'
+import { thisMachine } from '../doctor/machine/machine.ts'
+import { closeApp, createApp, endStreams } from '../api/app.ts'
+import type { Env } from '../api/context.ts'
+import { bareHeaders } from '../api/request-context.ts'
+import { type OverloadError, overloadError } from '../api/middleware/admission.ts'
+import type { Service } from '../api/service.ts'
+import { stateOf } from '../api/state.ts'
+import { monitoringApp } from '../api/monitoring/monitoring-app.ts'
+import { releaseOrphanedReservations } from '../accounts/credits/credit-store.ts'
+import { write } from '../db/database.ts'
+import { openJobs } from '../jobs/account-jobs.ts'
+import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
+import { openLimits } from '../accounts/rate-limits/sqlite-windows.ts'
+import { serverLimits } from '../accounts/rate-limits/postgres-windows.ts'
+import { readSecret } from '../db/service-secret.ts'
+import { DEFAULT_TIMINGS } from './timings.ts'
+import { composeResolver, type ExternalDeps } from './engine.ts'
+import { composeDoctor } from './doctor.ts'
+import { composeTransport, readAuthority } from './webhook-transport.ts'
+import { composeWork, type Services, type WorkDeps } from './worker.ts'
+import { startDeliveries } from '../webhooks/delivery/start-deliveries.ts'
+import { startJanitor } from '../maintenance/retention-job.ts'
+import { logNotify } from '../webhooks/alerts/log-transport.ts'
+import { startEndpointAlerts } from '../webhooks/alerts/endpoint-alerts.ts'
+import { diskReader } from '../jobs/upload/disk.ts'
+import { clearUploads } from '../jobs/upload/uploads.ts'
+
+/** The service without a port. */
+export interface HttpService {
+  readonly service: Service
+  /** Answers requests. */
+  readonly app: Pick<Hono<Env>, 'fetch'>
+  /** Answers health and metrics alone. */
+  readonly watch: Pick<Hono<Env>, 'fetch'>
+  /** What every answer has, for a client of that address. */
+  headers(ip: string): Record<string, string>
+  /** What is refused before `app` is asked; null: nothing. */
+  readonly overloadError: OverloadError
+  /** Offers a key on a page, once; gives the path of that page. */
+  offerKey(key: string): string
+  /** From now on it is not ready, and begins nothing new. */
+  stopSoon(): void
+  /** Ends work, writes what is not written yet, and closes everything. */
+  close(): Promise<void>
+}
+
+/** Builds the service from settings and doors, and goes on with the jobs that were open. */
+export async function composeService(
+  config: Config,
+  externalDeps: ExternalDeps,
+  deps: WorkDeps,
+): Promise<HttpService> {
+  const own = {
+    ca: readAuthority(config),
+    secret: readSecret(config, externalDeps.random ?? systemRandom),
+  }
+  const work = await composeWork(config, externalDeps, { ...deps, role: 'serve' })
+  try {
+    await recover(work, config, externalDeps)
+    return serviceOn(work, config, externalDeps, { ...deps, ...own })
+  } catch (error) {
+    // What works by itself would else go on, and keep the process.
+    await work.close()
+    throw error
+  }
+}
+
+type OwnDeps = WorkDeps & { readonly ca: string | null; readonly secret: string }
+
+function serviceOn(
+  work: Services,
+  config: Config,
+  externalDeps: ExternalDeps,
+  { ca, secret, ...deps }: OwnDeps,
+): HttpService {
+  const { clock = systemClock, random = systemRandom, log } = externalDeps
+  const { dataDir } = config
+  const { timings = DEFAULT_TIMINGS } = deps
+  const secretBox = createSecretBox(secret, random)
+  const { database, ledger, engine, priority, worker, plans } = work
+  const limits =
+    database.dialect === 'postgres'
+      ? serverLimits(database, { clock, log })
+      : openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
+  const { resolver, close: closeResolver } = composeResolver(config, externalDeps.resolver, clock)
+  const transport = externalDeps.transport ?? composeTransport(config, { clock, resolver, ca })
+  const disk = diskReader({
+    ...{ dataDir, log, minBytes: config.minFreeDisk },
+    freeBytes: externalDeps.freeBytes ?? thisMachine.freeBytes,
+  })
+  let isStopping = false
+  const deliveries = startDeliveries({
+    ...{ database, queue: work.queue, transport, secretBox, clock, log },
+    version: deps.version,
+    timings: timings.deliveries,
+  })
+  const service: Service = {
+    ...{ clock, random, log, database, engine, worker, ledger, limits, secretBox, resolver },
+    ...{ transport, deliveries, disk, priority },
+    settings: {
+      ...{ baseUrl: deps.baseUrl, version: deps.version, plans, dataDir },
+      ipLimits: { ...IP_LIMITS, ...config.ipLimits },
+      limits: config.limits,
+      trustProxy: config.trustProxy,
+      webhookAllowRanges: config.webhookAllowRanges,
+      metricsToken: config.metricsToken,
+    },
+    isStopping: () => isStopping,
+    timings: timings.http,
+  }
+  const notices = startEndpointAlerts({
+    ...{ database, clock, log, notify: externalDeps.notify ?? logNotify(log) },
+    ...{ baseUrl: deps.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
+  })
+  const janitor = startJanitor({ ...config, database, clock, log, everyMs: timings.janitorMs })
+  const banner = firstKeys(clock, random)
+  const { databaseUrl, version } = deps
+  const health = createHealth({
+    ...{ clock, log, database, worker, deliveries, disk, egressPool: engine.egressPool },
+    ...{ smtpPort: config.smtpPort, titleOf: titleParser(config.operators) },
+    doctor: () => composeDoctor(config, { databaseUrl, exchangers: null }, externalDeps),
+    memoryBytes: () => process.memoryUsage.rss(),
+    settings: { version, databaseUrl, concurrency: config.concurrency },
+  })
+  const pages = createDashboard({
+    ...{ clock, random, log, database, disk, firstKeys: banner },
+    app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
+    settings: { baseUrl: deps.baseUrl, version: deps.version, dataDir },
+    health,
+  })
+  const app = createApp(service, pages)
+  return {
+    service,
+    app,
+    watch: monitoringApp(service, stateOf(service).metrics),
+    headers: ip => bareHeaders(service, ip),
+    overloadError: overloadError(service),
+    offerKey: key => banner.offer(key),
+    stopSoon() {
+      isStopping = true
+      endStreams(service)
+      work.stopSoon()
+      void deliveries.stop()
+    },
+    async close() {
+      work.stopSoon()
+      await Promise.all([worker.stop(), janitor.stop(), deliveries.stop(), closeApp(service)])
+      await Promise.all([notices.stop(), transport.close(), health.close()])
+      closeResolver()
+      await limits.close()
+      await work.close()
+    },
+  }
+}
+
+/** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
+async function recover(
+  { database, worker }: Services,
+  { dataDir }: Config,
+  { log }: ExternalDeps,
+): Promise<void> {
+  clearUploads(dataDir)
+  await write(database, releaseOrphanedReservations)
+  // Others may be storing lists just now, and go on with jobs; what nobody does is found by looking for it.
+  if (database.dialect === 'postgres') return
+  await deleteLoadingJobs(database)
+  const open = await openJobs(database)
+  for (const { id } of open) worker.take(id)
+  if (open.length > 0) log.info('open jobs go on', { jobs: open.length })
+}

@@ -1,0 +1,60 @@
+import { HOUR } from '../platform/clock.ts'
+import { DEFAULT_HTTP_TIMINGS, type HttpTimings } from '../api/timings.ts'
+import {
+  checkQueueTimings,
+  DEFAULT_QUEUE_TIMINGS,
+  type QueueTimings,
+} from '../queue/queue-timings.ts'
+import {
+  type CatchAllTimings,
+  DEFAULT_CATCH_ALL_TIMINGS,
+} from '../cluster/catch-all-timings.ts'
+import {
+  checkRateTimings,
+  DEFAULT_RATE_TIMINGS,
+  type RateTimings,
+} from '../cluster/rate-control/rate-timings.ts'
+import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../db/postgres/pool-timings.ts'
+import {
+  type ClusterTimings,
+  checkClusterTimings,
+  DEFAULT_CLUSTER_TIMINGS,
+} from '../cluster/cluster-timings.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../jobs/worker/worker-timings.ts'
+import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from '../webhooks/delivery/delivery-timings.ts'
+import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from '../webhooks/alerts/alert-timings.ts'
+
+/** Intervals and timeouts of a service, by module. They are no settings: only tests change them. */
+export type Timings = {
+  readonly queue: QueueTimings
+  readonly cluster: ClusterTimings
+  readonly rates: RateTimings
+  readonly catchAll: CatchAllTimings
+  readonly pool: PoolTimings
+  readonly worker: WorkerTimings
+  readonly deliveries: DeliveryTimings
+  readonly notices: AlertTimings
+  readonly http: HttpTimings
+  /** How often what was kept for long enough is deleted, ms. */
+  readonly janitorMs: number
+}
+
+export const DEFAULT_TIMINGS: Timings = {
+  queue: DEFAULT_QUEUE_TIMINGS,
+  cluster: DEFAULT_CLUSTER_TIMINGS,
+  rates: DEFAULT_RATE_TIMINGS,
+  catchAll: DEFAULT_CATCH_ALL_TIMINGS,
+  pool: DEFAULT_POOL_TIMINGS,
+  worker: DEFAULT_WORKER_TIMINGS,
+  deliveries: DEFAULT_DELIVERY_TIMINGS,
+  notices: DEFAULT_ALERT_TIMINGS,
+  http: DEFAULT_HTTP_TIMINGS,
+  janitorMs: HOUR,
+}
+
+/** Throws where intervals contradict one another. */
+export function checkTimings({ queue, cluster, rates }: Timings): void {
+  checkQueueTimings(queue)
+  checkClusterTimings(cluster)
+  checkRateTimings(rates)
+}

@@ -1,0 +1,63 @@
+import { eventsOf } from '../../client/stream.ts'
+import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
+import type { Api } from '../api.ts'
+import type { VerifyForm } from './verify-options.ts'
+
+/** What the API tells of one verification; the last one is a result or an error. */
+export type VerifyEvents =
+  | { readonly event: 'step'; readonly data: VerifyStep }
+  | { readonly event: 'result'; readonly data: SingleResult }
+  | { readonly event: 'error'; readonly data: ErrorBody; readonly status?: number }
+
+export type DomainStep = Extract<VerifyStep, { readonly step: 'domain' }>
+export type ServerStep = Extract<VerifyStep, { readonly step: 'server' }>
+
+/**
+ * Asks the API about an address, and tells what it tells. Never throws: what goes wrong is the last that is told. Once
+ * `gone` aborts nobody listens any more, so that the API need not wait for the next thing to be said.
+ */
+export async function* verifyWithEvents(
+  api: Api,
+  form: VerifyForm,
+  gone: AbortSignal = NEVER,
+): AsyncGenerator<VerifyEvents> {
+  try {
+    const answer = await askFor(api, form)
+    if (!answer.ok || answer.body === null) {
+      return yield { event: 'error', data: await refusalOf(answer, form), status: answer.status }
+    }
+    const body = answer.body.pipeThrough(new TransformStream(), { signal: gone })
+    for await (const events of eventsOf<VerifyEvents>(body)) {
+      yield events
+      if (events.event !== 'step') return
+    }
+  } catch {
+    // The service says why in its log.
+  }
+  yield { event: 'error', data: BROKEN_OFF, status: 503 }
+}
+
+const NEVER = new AbortController().signal
+
+const askFor = (api: Api, { email, sandbox, again }: VerifyForm): Promise<Response> =>
+  api.fetch('/v1/verify/single?include=flags,evidence', {
+    method: 'POST',
+    headers: {
+      ...{ 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      ...(sandbox && { 'X-EV-Sandbox': 'true' }),
+    },
+    body: JSON.stringify({ email, ...(again && { force_refresh: true }) }),
+  })
+
+/** Errors that the sandbox simulates have no sentence: they are as short as the interface shows them. */
+async function refusalOf(answer: Response, { sandbox }: VerifyForm): Promise<ErrorBody> {
+  const body = (await answer.json()) as ErrorBody
+  if (!sandbox || body.code !== undefined) return body
+  const error = `For this address the sandbox simulates an error: programs are answered ${answer.status} with “${body.error}”.`
+  return { ...body, error }
+}
+
+const BROKEN_OFF: ErrorBody = {
+  ...{ success: false, code: 'service_unavailable', request_id: '' },
+  error: 'The service broke off before there was a verdict. Verify the address again.',
+}

@@ -1,0 +1,31 @@
+import type { SecretBox } from '../platform/secret-box.ts'
+import type { Database } from './database.ts'
+
+/** Whether a seal opens what was sealed before, as far as the newest of each kind tell. */
+export async function canDecrypt(database: Database, secretBox: SecretBox): Promise<boolean> {
+  return (await encryptedSamples(database)).every(text => isDecryptable(secretBox, text))
+}
+
+function isDecryptable(secretBox: SecretBox, text: string): boolean {
+  try {
+    secretBox.decrypt(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function encryptedSamples({ db }: Database): Promise<string[]> {
+  const webhook = await db
+    .selectFrom('webhook')
+    .select('secret')
+    .where('deleted_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  const replay = await db
+    .selectFrom('replay')
+    .select('answer')
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  return [webhook?.secret, replay?.answer].filter(text => text !== undefined)
+}

@@ -1,0 +1,118 @@
+import type { Duplex } from 'node:stream'
+import { type Clock, SECOND } from '../../platform/clock.ts'
+import { errorMessage } from '../../platform/error.ts'
+import type { DnsFault } from '../../engine/dns/resolver.ts'
+import { isFailure } from '../../engine/smtp/connection.ts'
+import type { Dial } from '../../engine/smtp/dial.ts'
+import type { Reply } from '../../engine/smtp/reply.ts'
+import { Session } from '../../engine/smtp/session.ts'
+
+/** One call at one address of a mail server. */
+export type HandshakeResult = {
+  /** As it was named to us: a host name or an address. */
+  readonly host: string
+  /** Null where none was found. */
+  readonly ip: string | null
+  readonly outcome: Outcome
+  /** The address of our end of the connection. */
+  readonly localAddress: string | null
+}
+
+export type Outcome =
+  /** It knows who we are. `at`: our wall clock, epoch ms, when it greeted. */
+  | {
+      readonly kind: 'greeted'
+      readonly greeting: Reply
+      readonly ehlo: Reply
+      readonly at: number
+    }
+  /** It speaks, and will not have us. */
+  | { readonly kind: 'refused'; readonly reply: Reply }
+  /** A connection opened, and no mail server spoke on it. */
+  | { readonly kind: 'mute'; readonly detail: string }
+  /** No connection opened; `code` is that of the system, such as ECONNREFUSED. */
+  | { readonly kind: 'unreached'; readonly code: string; readonly detail: string }
+  | { readonly kind: 'unresolved'; readonly fault: DnsFault }
+  | { readonly kind: 'not-public' }
+
+export type HandshakeDeps = {
+  readonly clock: Clock
+  readonly dial: Dial
+  readonly helo: string
+  readonly smtpPort: number
+}
+
+/** A SYN that is lost is sent again after 1 s and 3 s (RFC 6298 §5). */
+const CONNECT_MS = 4 * SECOND
+/** Some let a stranger wait before they greet; large providers do not. */
+const REPLY_MS = 4 * SECOND
+/** The whole conversation, so that time is left for what depends on its outcome. */
+const SESSION_MS = 6 * SECOND
+
+/** Calls at a mail server: greeting, EHLO, QUIT and never more. */
+export async function smtpHandshake(
+  deps: HandshakeDeps,
+  to: { readonly host: string; readonly ip: string },
+  signal: AbortSignal,
+): Promise<HandshakeResult> {
+  const limit = new AbortController()
+  const giveUp = () => limit.abort()
+  const cancel = deps.clock.after(CONNECT_MS, giveUp)
+  signal.addEventListener('abort', giveUp, { once: true })
+  try {
+    if (signal.aborted) giveUp()
+    const socket = await deps.dial.connect({ ...to, port: deps.smtpPort }, limit.signal)
+    const outcome = await converse(deps, socket, signal)
+    return { ...to, outcome, localAddress: localAddressOf(socket) }
+  } catch (error) {
+    return { ...to, outcome: unreached(error, limit.signal.aborted), localAddress: null }
+  } finally {
+    cancel()
+    signal.removeEventListener('abort', giveUp)
+  }
+}
+
+async function converse(
+  { clock, helo }: HandshakeDeps,
+  socket: Duplex,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const session = new Session(socket, {
+    clock,
+    greetingTimeoutMs: REPLY_MS,
+    replyTimeoutMs: REPLY_MS,
+    sessionTimeoutMs: SESSION_MS,
+  })
+  const close = () => session.close()
+  signal.addEventListener('abort', close, { once: true })
+  if (signal.aborted) close()
+  try {
+    return await introduce(session, helo, clock)
+  } finally {
+    await session.quit()
+    signal.removeEventListener('abort', close)
+  }
+}
+
+async function introduce(session: Session, helo: string, clock: Clock): Promise<Outcome> {
+  const greeting = await session.greeting()
+  const at = clock.now()
+  if (isFailure(greeting)) return { kind: 'mute', detail: greeting.detail }
+  if (greeting.code !== 220) return { kind: 'refused', reply: greeting }
+  const ehlo = await session.ehlo(helo)
+  if (isFailure(ehlo)) return { kind: 'mute', detail: ehlo.detail }
+  return ehlo.code === 250
+    ? { kind: 'greeted', greeting, ehlo, at }
+    : { kind: 'refused', reply: ehlo }
+}
+
+function unreached(error: unknown, gaveUp: boolean): Outcome {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return { kind: 'unreached', code: gaveUp ? 'ETIMEDOUT' : code, detail: errorMessage(error) }
+}
+
+/** A dial may give any stream; one of TCP knows where it begins. */
+function localAddressOf(socket: Duplex): string | null {
+  const address = 'localAddress' in socket ? socket.localAddress : null
+  return typeof address === 'string' ? address : null
+}

@@ -1,0 +1,222 @@
+import { createRequire } from 'node:module'
+import { LRUCache } from 'lru-cache'
+import { isSpecialUse } from '../../platform/special-use.ts'
+import {
+  type AddressSyntaxError,
+  invisibleCharError,
+  isSyntaxError,
+  type SyntaxErrorCode,
+  syntaxError,
+} from './syntax-error.ts'
+import { parseLiteral } from './literal.ts'
+
+/** A domain in both its forms, so that nobody converts twice. */
+export type Domain = {
+  /** A-labels in lower case: what DNS and SMTP use. For an address literal: the literal with its brackets. */
+  readonly ascii: string
+  /** U-labels: what people read. */
+  readonly unicode: string
+  /** What kind of name it is; `literal` is `[192.0.2.1]` or `[IPv6:…]`; `special` is a name of RFC 6761 (and RFC 7686, 8375, 9476) that no public DNS answers. */
+  readonly kind: 'name' | 'literal' | 'special'
+}
+
+/** RFC 1035 §2.3.4: 255 octets on the wire are 253 characters of text. */
+const DOMAIN_LENGTH_MAX = 253
+/** RFC 1035 §2.3.4. */
+const LABEL_LENGTH_MAX = 63
+/** UTS #46 §2.3 lets these stand for the dot between labels. */
+const DOTS = /[.\u3002\uFF0E\uFF61]/
+
+/** Reads what stands after the @; `shift` is its index in the whole address, so that a fault names the right place. */
+export function parseDomain(text: string, shift = 0): Domain | AddressSyntaxError {
+  if (text === '') return syntaxError('no_domain', text, 0, shift)
+  if (text.length > DOMAIN_LENGTH_MAX) {
+    return syntaxError('domain_too_long', text, DOMAIN_LENGTH_MAX, shift)
+  }
+  if (ORDINARY.test(text) && !/xn--/i.test(text)) return plainDomain(text)
+  if (text.startsWith('[')) return parseLiteral(text, shift)
+  const wrong = WRONG_CHARACTER.exec(text)
+  if (wrong !== null)
+    return invisibleCharError(text, shift) ?? characterError(text, wrong.index, shift)
+  return PLAIN.test(text) ? plainName(text, shift) : internationalName(text, shift)
+}
+
+/** What nearly every name of a list is: two labels or more, all sound, the last of them no number. */
+const ORDINARY = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
+
+/** Neither letter, digit, hyphen nor dot, nor beyond ASCII; and spaces beyond ASCII. */
+const WRONG_CHARACTER = /[^a-zA-Z0-9.\-\u{80}-\u{10FFFF}]|[\p{Cc}\p{Z}]/v
+/** Letters, digits, hyphens and dots, with no A-label among them: nothing to convert. */
+const PLAIN = /^(?!.*xn--)[a-z0-9.-]+$/i
+
+function plainName(text: string, shift: number): Domain | AddressSyntaxError {
+  return labelsError(text.toLowerCase(), text, shift) ?? plainDomain(text)
+}
+
+function plainDomain(text: string): Domain {
+  const ascii = text.toLowerCase()
+  return { ascii, unicode: ascii, kind: kindOf(ascii) }
+}
+
+/** A list names the same domains again and again, and to convert one costs as much as to read twenty others. */
+const CONVERTED = new LRUCache<string, Domain>({ max: 500 })
+
+function internationalName(text: string, shift: number): Domain | AddressSyntaxError {
+  const known = CONVERTED.get(text)
+  if (known !== undefined) return known
+  const domain = convertedName(text, shift)
+  if (!isSyntaxError(domain)) CONVERTED.set(text, domain)
+  return domain
+}
+
+function convertedName(text: string, shift: number): Domain | AddressSyntaxError {
+  const hidden = invisibleCharError(text, shift)
+  if (hidden !== null) return hidden
+  const empty = emptyLabelError(text, shift)
+  if (empty !== null) return empty
+  const long = lengthError(text, shift)
+  if (long !== null) return long
+  const ascii = tr46().toASCII(text, TR46_OPTIONS)
+  if (ascii === null) return syntaxError('domain_idn', text, invalidLabelAt(text), shift)
+  const fault = labelsError(ascii, text, shift) ?? reservedLabelError(ascii, text, shift)
+  if (fault !== null) return fault
+  // Checked above, so that the way back need not be.
+  const unicode = tr46().toUnicode(ascii, {}).domain
+  return signError(unicode, text, shift) ?? { ascii, unicode, kind: kindOf(ascii) }
+}
+
+/** `xn--` and at least one character for each one encoded (RFC 3492 §6.3). */
+const leastLength = (label: string) =>
+  (/[^\0-\x7F]/.test(label) ? 'xn--'.length : 0) + [...label].length
+
+/** What is too long however it is encoded, so that hostile names cost no conversion; a few characters map to eighteen. */
+function lengthError(text: string, shift: number): AddressSyntaxError | null {
+  const labels = text.normalize('NFKC').split(DOTS)
+  const least = labels.reduce((sum, label) => sum + leastLength(label) + 1, -1)
+  if (least > DOMAIN_LENGTH_MAX) return syntaxError('domain_too_long', text, text.length - 1, shift)
+  const index = labels.findIndex(label => leastLength(label) > LABEL_LENGTH_MAX)
+  if (index < 0) return null
+  return syntaxError('label_too_long', text, labelAt(text, index), shift)
+}
+
+const labelAt = (text: string, index: number) =>
+  text
+    .split(DOTS)
+    .slice(0, index)
+    .reduce((sum, label) => sum + label.length + 1, 0)
+
+/**
+ * What UTS #46 lets pass but IDNA2008 (RFC 5892) does not: quotation marks, dashes, arrows, currency, © and ®. Emoji
+ * may stay, because names with them are registered and resolve; so may the middle dots and quotes of RFC 5892
+ * appendix A.
+ */
+const SIGN =
+  /[^\p{L}\p{M}\p{N}[\p{Extended_Pictographic}--[\u00A9\u00AE]]\p{Emoji_Component}.\-\u00B7\u0375\u05F3\u05F4\u30FB\u200C\u200D]/v
+
+function signError(unicode: string, text: string, shift: number): AddressSyntaxError | null {
+  const sign = SIGN.exec(unicode)?.[0]
+  if (sign === undefined) return null
+  const at = text.indexOf(sign)
+  if (at < 0) return syntaxError('domain_idn', text, 0, shift)
+  return syntaxError('domain_character', text, at, shift)
+}
+
+/** What may be wrong with the parts of a name; positions are exact if nothing was converted, else the start of the part. */
+function labelsError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
+  const empty = emptyLabelError(text, shift)
+  if (empty !== null) return empty
+  if (ascii.length > DOMAIN_LENGTH_MAX) {
+    return syntaxError('domain_too_long', text, text.length - 1, shift)
+  }
+  const given = text.split(DOTS)
+  let at = 0
+  for (const [index, label] of ascii.split('.').entries()) {
+    if (label.length > LABEL_LENGTH_MAX) return syntaxError('label_too_long', text, at, shift)
+    if (label.startsWith('-')) return syntaxError('label_hyphen', text, at, shift)
+    const length = given[index]?.length ?? 0
+    if (label.endsWith('-')) return syntaxError('label_hyphen', text, at + length - 1, shift)
+    at += length + 1
+  }
+  return tldError(ascii, text, shift)
+}
+
+/**
+ * RFC 5891 §4.2.3.1: what was converted must not have hyphens in the third and fourth place unless
+ * it is an A-label. Plain ASCII names keep them, because real hosts have them.
+ */
+function reservedLabelError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
+  const given = text.split(DOTS)
+  const index = ascii
+    .split('.')
+    .findIndex((label, n) => /^(?!xn).{2}--/.test(label) && !PLAIN.test(given[n] ?? ''))
+  return index < 0 ? null : syntaxError('domain_idn', text, labelAt(text, index), shift)
+}
+
+function emptyLabelError(text: string, shift: number): AddressSyntaxError | null {
+  if (DOTS.test(text.charAt(0))) return syntaxError('label_empty', text, 0, shift)
+  const double = text.search(/[.\u3002\uFF0E\uFF61]{2}/)
+  if (double >= 0) return syntaxError('label_empty', text, double + 1, shift)
+  const last = text.length - 1
+  return DOTS.test(text.charAt(last)) ? syntaxError('trailing_dot', text, last, shift) : null
+}
+
+function tldError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
+  const lastDot = ascii.lastIndexOf('.')
+  if (lastDot < 0) return syntaxError('dotless', text, 0, shift)
+  // RFC 3696 §2: no top-level domain is all digits, so that a name and an IP address are never confused.
+  if (!/^\d+$/.test(ascii.slice(lastDot + 1))) return null
+  if (/^\d{1,3}(\.\d{1,3}){3}$/.test(ascii)) return syntaxError('bare_ip', text, 0, shift)
+  return syntaxError('numeric_tld', text, text.length - (ascii.length - lastDot - 1), shift)
+}
+
+function characterError(text: string, at: number, shift: number): AddressSyntaxError {
+  return syntaxError(CHARACTER_FAULT[text.charAt(at)] ?? spaceOr(text.charAt(at)), text, at, shift)
+}
+
+const CHARACTER_FAULT: Record<string, SyntaxErrorCode> = {
+  '@': 'two_ats',
+  '(': 'comment',
+  ')': 'comment',
+  '<': 'angle_bracket',
+  '>': 'angle_bracket',
+}
+
+const spaceOr = (character: string): SyntaxErrorCode =>
+  /\s/.test(character) ? 'domain_space' : 'domain_character'
+
+const kindOf = (ascii: string) => (isSpecialUse(ascii) ? 'special' : 'name')
+
+function invalidLabelAt(text: string): number {
+  let at = 0
+  for (const label of text.split(DOTS)) {
+    if (tr46().toASCII(label, TR46_OPTIONS) === null) return at
+    at += label.length + 1
+  }
+  return 0 // Each part is well by itself, so the mixture of writing directions is at fault (RFC 5893 §2).
+}
+
+/**
+ * Hyphens are ours to check: `checkHyphens` forbids them in the third and fourth place of plain names too, where real
+ * hosts have them. Lengths too, because we say which.
+ */
+const TR46_OPTIONS = {
+  checkHyphens: false,
+  checkBidi: true,
+  checkJoiners: true,
+  useSTD3ASCIIRules: true,
+  verifyDNSLength: false,
+  transitionalProcessing: false,
+}
+
+type Tr46 = {
+  toASCII(name: string, options: typeof TR46_OPTIONS): string | null
+  toUnicode(name: string, options: Partial<typeof TR46_OPTIONS>): { domain: string; error: boolean }
+}
+
+let loaded: Tr46 | null = null
+
+/** Loaded when the first international name comes: its tables cost 12 ms that a plain list need not pay. */
+function tr46(): Tr46 {
+  loaded ??= createRequire(import.meta.url)('tr46') as Tr46
+  return loaded
+}

@@ -1,0 +1,57 @@
+import { Batcher } from '../platform/batcher.ts'
+import type { Clock } from '../platform/clock.ts'
+import { errorMessage } from '../platform/error.ts'
+import type { Log } from '../platform/log.ts'
+import { type CachedAnswer, isCached, type ResultCache } from './result-cache.ts'
+
+/** Keys of one question to the memory. */
+const BATCH_MAX = 500
+
+/**
+ * Recalls for many who ask singly: one question at a time, and who comes meanwhile goes with the next.
+ * A memory that fails knows nothing, and ends nobody's verification.
+ */
+export class BatchedCache {
+  readonly #cache: ResultCache
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #recalls: Batcher<string, CachedAnswer | null>
+
+  constructor(deps: { cache: ResultCache; clock: Clock; log: Log }) {
+    this.#cache = deps.cache
+    this.#clock = deps.clock
+    this.#log = deps.log
+    this.#recalls = new Batcher({
+      ...{ clock: deps.clock, sizeMax: BATCH_MAX, keyOf: key => key },
+      run: keys => this.#known(keys),
+    })
+  }
+
+  /** The answer that is kept for this address, fresh or not; else null. Never rejects. */
+  get(key: string): Promise<CachedAnswer | null> {
+    return this.#recalls.add(key)
+  }
+
+  /** Never rejects. */
+  async set(entries: ReadonlyMap<string, CachedAnswer>): Promise<void> {
+    try {
+      if (entries.size > 0) await this.#cache.set(entries)
+    } catch (error) {
+      this.#log.warn('answers could not be remembered', { error: errorMessage(error) })
+    }
+  }
+
+  async #known(keys: readonly string[]): Promise<(CachedAnswer | null)[]> {
+    try {
+      const now = this.#clock.now()
+      const known = await this.#cache.get(keys)
+      return keys.map(key => {
+        const cached = known.get(key)
+        return cached !== undefined && isCached(cached, now) ? cached : null
+      })
+    } catch (error) {
+      this.#log.warn('answers could not be recalled', { error: errorMessage(error) })
+      return keys.map(() => null)
+    }
+  }
+}

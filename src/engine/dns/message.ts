@@ -1,0 +1,142 @@
+import dnsPacket, { type Answer, type DecodedPacket, type Packet as QueryPacket } from 'dns-packet'
+import type { DnsReply } from './query.ts'
+import { type HostAddresses, plainName, type RecordOf, type RecordType } from './resolver.ts'
+
+/** What the server said, or that its reply is too long for UDP. */
+export type DnsMessageReply = DnsReply | 'truncated'
+
+export type DnsQuestion = { readonly name: string; readonly type: RecordType }
+
+/** A recursive query for one question. */
+export const createQuery = (id: number, { name, type }: DnsQuestion): QueryPacket => ({
+  type: 'query',
+  id,
+  flags: dnsPacket.RECURSION_DESIRED,
+  questions: [{ type, name }],
+})
+
+/** The ID of a response; null for other packets. A packet without the QR bit is a query. */
+export const readResponseId = (bytes: Buffer): number | null =>
+  bytes.length >= HEADER_BYTES && ((bytes[2] ?? 0) & 0x80) !== 0 ? bytes.readUInt16BE(0) : null
+
+/** RFC 1035 §4.1.1. */
+const HEADER_BYTES = 12
+
+/** What a response with the ID of a query says; `ignored` when it answers another question. */
+export function readReply(
+  bytes: Uint8Array,
+  { name, type }: DnsQuestion,
+): DnsMessageReply | 'ignored' {
+  const packet = decode(bytes)
+  if (packet === null || packet.opcode !== 'QUERY') return { code: 'EBADRESP' }
+  const { rcode, questions = [] } = packet
+  const isAnswered = rcode === 'NOERROR' || rcode === 'NXDOMAIN'
+  // A server that could not read the query may leave the question out (RFC 1035 §4.1.1).
+  if (isAnswered || questions.length > 0) {
+    const [question] = questions
+    if (questions.length !== 1 || question === undefined) return 'ignored'
+    if (question.type !== type || question.class !== 'IN') return 'ignored'
+    if (!isSameName(question.name, name)) return 'ignored'
+  }
+  if (rcode === 'NXDOMAIN') return { code: 'ENOTFOUND' }
+  if (rcode !== 'NOERROR') return { code: FAULT_CODES[rcode] ?? 'EBADRESP' }
+  return packet.flag_tc ? 'truncated' : readAnswer(packet, name, type)
+}
+
+const FAULT_CODES: Readonly<Record<string, string>> = {
+  FORMERR: 'EFORMERR',
+  SERVFAIL: 'ESERVFAIL',
+  NOTIMP: 'ENOTIMP',
+  REFUSED: 'EREFUSED',
+}
+
+type Packet = DecodedPacket & { readonly rcode: string; readonly opcode: string }
+
+function decode(bytes: Uint8Array): Packet | null {
+  try {
+    return dnsPacket.decode(Buffer.from(bytes)) as Packet
+  } catch {
+    return null
+  }
+}
+
+function readAnswer(packet: Packet, name: string, type: RecordType): DnsMessageReply {
+  const { answers = [], authorities = [] } = packet
+  const owner = followAliases(answers, name)
+  const records = answers
+    .filter(answer => answer.type === type && isSameName(answer.name, owner))
+    .map(answer => toRecord(answer, type))
+    .filter(record => record !== null)
+  if (records.length > 0) return withAdditional(packet, records)
+  // Records of another name do not answer the question.
+  if (answers.length > 0 && owner === name) return { code: 'EBADRESP' }
+  // RFC 2308 §2.2: NS records without a SOA refer to other servers and say nothing about the type.
+  const hasSoa = authorities.some(record => record.type === 'SOA')
+  const isReferral = !hasSoa && authorities.some(record => record.type === 'NS')
+  return { code: isReferral ? 'EBADRESP' : 'ENODATA' }
+}
+
+/**
+ * Addresses that a resolver sends along with MX records (RFC 1035 §3.3.9). They are as good as its answer
+ * to a question of our own: they come in the packet that passed the same checks, and a resolver fills the
+ * section from what it would answer with. Names that are no exchanger of this answer are left out.
+ */
+function withAdditional(packet: Packet, records: readonly RecordOf<RecordType>[]): DnsReply {
+  const { additionals = [] } = packet
+  const found: HostAddresses[] = []
+  for (const record of records) {
+    if (typeof record === 'string') continue
+    for (const type of ['A', 'AAAA'] as const) {
+      const addresses = additionals.flatMap(one =>
+        one.type === type && one.class === 'IN' && isSameName(one.name, record.host)
+          ? [one.data as string]
+          : [],
+      )
+      if (addresses.length > 0) found.push({ host: plainName(record.host), type, addresses })
+    }
+  }
+  return found.length === 0 ? { records } : { records, additional: found }
+}
+
+/** The name at the end of the CNAME records that start at `name` (RFC 1034 §3.6.2). */
+function followAliases(answers: readonly Answer[], name: string): string {
+  let owner = name
+  for (let aliases = 0; aliases < ALIASES_MAX; aliases++) {
+    const alias = answers.find(answer => answer.type === 'CNAME' && isSameName(answer.name, owner))
+    if (alias?.type !== 'CNAME') return owner
+    owner = alias.data
+  }
+  return owner
+}
+
+/** As many as common resolvers follow; more are a loop. */
+const ALIASES_MAX = 16
+
+function toRecord(answer: Answer, type: RecordType): RecordOf<RecordType> | null {
+  if (answer.type === 'MX' && type === 'MX') {
+    const { preference = 0, exchange } = answer.data
+    return { preference, host: printable(exchange) }
+  }
+  if (answer.type === 'TXT') return textOf(answer.data)
+  if (answer.type === 'PTR') return printable(answer.data)
+  return answer.type === 'A' || answer.type === 'AAAA' ? answer.data : null
+}
+
+const textOf = (data: string | Buffer | readonly (string | Buffer)[]): string =>
+  [data]
+    .flat()
+    .map(part => part.toString())
+    .join('')
+
+/** Octets outside printable ASCII become `?`, and the root the empty name. */
+const printable = (name: string) => (name === '.' ? '' : name.replace(/[^\x21-\x7e]/g, '?'))
+
+const isSameName = (one: string, other: string) => plainName(one) === plainName(other)
+
+/** The two parts of `HOST[:PORT]`. */
+export function parseServer(server: string): { host: string; port: number } {
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([\d.]+))(?::(\d+))?$/.exec(server) ?? []
+  return { host: bracketed ?? plain ?? server, port: port === undefined ? DNS_PORT : Number(port) }
+}
+
+const DNS_PORT = 53

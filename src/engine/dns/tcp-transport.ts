@@ -1,0 +1,53 @@
+import { connect } from 'node:net'
+import dnsPacket from 'dns-packet'
+import type { Random } from '../../platform/random.ts'
+import { createQuery, type DnsQuestion, parseServer, readReply, readResponseId } from './message.ts'
+import type { DnsReply } from './query.ts'
+
+export type TcpQuery = { readonly reply: Promise<DnsReply>; cancel(): void }
+
+/**
+ * Sends one DNS query over a TCP connection of its own, and closes it (RFC 7766). The first message
+ * must be the reply to the query: it is checked as over UDP, and anything else is a fault of the
+ * server. `server` is `HOST[:PORT]`, IPv6 in brackets where a port follows. There is no timeout here.
+ */
+export function queryOverTcp(server: string, question: DnsQuestion, random: Random): TcpQuery {
+  const id = random.below(0x1_0000)
+  const { promise, resolve } = Promise.withResolvers<DnsReply>()
+  const socket = connect(parseServer(server))
+  const settle = (said: DnsReply) => {
+    resolve(said)
+    socket.destroy()
+  }
+  let received = Buffer.alloc(0)
+  socket.on('data', bytes => {
+    received = Buffer.concat([received, bytes])
+    const message = readMessage(received)
+    if (message !== null) settle(readTcpReply(message, id, question))
+  })
+  socket.on('error', ({ code }: NodeJS.ErrnoException) =>
+    settle({ code: code === 'ECONNRESET' || code === 'EPIPE' ? CLOSED : 'ECONNREFUSED' }),
+  )
+  socket.on('close', () => settle({ code: CLOSED }))
+  socket.write(dnsPacket.streamEncode(createQuery(id, question)))
+  return { reply: promise, cancel: () => settle({ code: 'ECANCELLED' }) }
+}
+
+/** A server that closes the connection without a reply may answer on another try. */
+const CLOSED = 'ESERVFAIL'
+
+/** RFC 7766 §8: two octets with its length stand before each message. */
+const LENGTH_BYTES = 2
+
+/** The first message, or null while it is not complete. */
+function readMessage(received: Buffer): Buffer | null {
+  if (received.length < LENGTH_BYTES) return null
+  const end = LENGTH_BYTES + received.readUInt16BE(0)
+  return received.length < end ? null : received.subarray(LENGTH_BYTES, end)
+}
+
+function readTcpReply(message: Buffer, id: number, question: DnsQuestion): DnsReply {
+  if (readResponseId(message) !== id) return { code: 'EBADRESP' }
+  const reply = readReply(message, question)
+  return reply === 'ignored' || reply === 'truncated' ? { code: 'EBADRESP' } : reply
+}

@@ -1,0 +1,172 @@
+import { createSocket, type Socket } from 'node:dgram'
+import { isIPv6 } from 'node:net'
+import dnsPacket from 'dns-packet'
+import type { Random } from '../../platform/random.ts'
+import {
+  createQuery,
+  type DnsMessageReply,
+  type DnsQuestion,
+  parseServer,
+  readReply,
+  readResponseId,
+} from './message.ts'
+import type { RecordType } from './resolver.ts'
+
+export type UdpQuery = { readonly reply: Promise<DnsMessageReply>; cancel(): void }
+
+/**
+ * Sends DNS queries over UDP (RFC 1035 §4.2.1). A packet is a reply to a query only when it comes
+ * from the address that was asked and has the QR bit, the ID and the question of the query; other
+ * packets are ignored. node:dns cannot be used for this: it reports response codes that it does
+ * not know as an empty answer, and does not check NODATA and referrals.
+ */
+export class UdpTransport {
+  readonly #random: Random
+  readonly #channels = new Map<string, Channel[]>()
+  #next = 0
+
+  constructor(random: Random) {
+    this.#random = random
+  }
+
+  /** `server` is `HOST[:PORT]`, IPv6 in brackets where a port follows. There is no timeout here. */
+  query(server: string, name: string, type: RecordType): UdpQuery {
+    try {
+      return this.#channelFor(server).send(name, type)
+    } catch {
+      // No socket could be made.
+      return { reply: Promise.resolve({ code: 'ECONNREFUSED' }), cancel() {} }
+    }
+  }
+
+  /** Closes all sockets; open queries get `ECANCELLED`. */
+  close(): void {
+    for (const channel of [...this.#channels.values()].flat()) channel.close()
+    this.#channels.clear()
+  }
+
+  #channelFor(server: string): Channel {
+    const channels = this.#channels.get(server) ?? []
+    this.#channels.set(server, channels)
+    const slot = this.#next++ % SOCKETS_PER_SERVER
+    const channel = channels[slot]
+    if (channel?.canSend) return channel
+    channel?.retire()
+    const fresh = new Channel(server, this.#random)
+    channels[slot] = fresh
+    return fresh
+  }
+}
+
+/** One receive buffer (208 KiB on Linux) does not hold the replies to 200 queries in flight. */
+const SOCKETS_PER_SERVER = 4
+
+/** Then a socket is replaced: its port is half of what a forger must guess (RFC 5452 §9.2). */
+const QUERIES_PER_SOCKET = 200
+
+type PendingQuery = DnsQuestion & {
+  readonly resolve: (reply: DnsMessageReply) => void
+}
+
+/** One connected socket: the kernel drops packets from other addresses and reports ICMP errors. */
+class Channel {
+  readonly #random: Random
+  readonly #socket: Socket
+  readonly #pending = new Map<number, PendingQuery>()
+  readonly #connected: Promise<void>
+  #sent = 0
+  #isConnected = false
+  #state: 'open' | 'retired' | 'closed' = 'open'
+
+  constructor(server: string, random: Random) {
+    this.#random = random
+    const { host, port } = parseServer(server)
+    this.#socket = createSocket({
+      type: isIPv6(host) ? 'udp6' : 'udp4',
+      // The host is an IP address: the default would ask the thread pool about it.
+      lookup: (address, _, callback) => callback(null, address, isIPv6(address) ? 6 : 4),
+    })
+    this.#connected = new Promise(resolve =>
+      this.#socket.connect(port, host, () => {
+        this.#isConnected = true
+        resolve()
+      }),
+    )
+    // A caller that waits has a timer of its own; an idle socket must not keep the process.
+    this.#socket.unref()
+    this.#socket.on('message', bytes => this.#receive(bytes))
+    this.#socket.on('error', () => this.#onError())
+  }
+
+  /** An ICMP error ends the open queries; a socket that could not be connected takes no others. */
+  #onError(): void {
+    this.#failAll('ECONNREFUSED')
+    if (this.#isConnected) return
+    this.#state = 'closed'
+    this.#socket.close()
+  }
+
+  get canSend(): boolean {
+    return this.#state === 'open' && this.#sent < QUERIES_PER_SOCKET
+  }
+
+  send(name: string, type: RecordType): UdpQuery {
+    this.#sent++
+    const id = this.#unusedId()
+    const { promise, resolve } = Promise.withResolvers<DnsMessageReply>()
+    this.#pending.set(id, { name, type, resolve })
+    void this.#transmit(id, name, type)
+    return { reply: promise, cancel: () => this.#settle(id, { code: 'ECANCELLED' }) }
+  }
+
+  /** Sends nothing more, and closes when the last query has its reply. */
+  retire(): void {
+    this.#state = 'retired'
+    this.#closeIfUnused()
+  }
+
+  close(): void {
+    this.retire()
+    this.#failAll('ECANCELLED')
+  }
+
+  async #transmit(id: number, name: string, type: RecordType): Promise<void> {
+    await this.#connected
+    if (!this.#pending.has(id)) return
+    const packet = dnsPacket.encode(createQuery(id, { name, type }))
+    this.#socket.send(packet, error => {
+      if (error !== null) this.#settle(id, { code: 'ECONNREFUSED' })
+    })
+  }
+
+  #receive(bytes: Buffer): void {
+    const id = readResponseId(bytes)
+    const query = id === null ? undefined : this.#pending.get(id)
+    if (id === null || query === undefined) return
+    const reply = readReply(bytes, query)
+    if (reply !== 'ignored') this.#settle(id, reply)
+  }
+
+  #settle(id: number, reply: DnsMessageReply): void {
+    this.#pending.get(id)?.resolve(reply)
+    this.#pending.delete(id)
+    this.#closeIfUnused()
+  }
+
+  #failAll(code: string): void {
+    for (const id of [...this.#pending.keys()]) this.#settle(id, { code })
+  }
+
+  #closeIfUnused(): void {
+    if (this.#state !== 'retired' || this.#pending.size > 0) return
+    this.#state = 'closed'
+    void this.#connected.then(() => this.#socket.close())
+  }
+
+  #unusedId(): number {
+    for (;;) {
+      const id = this.#random.below(0x1_0000)
+      if (!this.#pending.has(id)) return id
+    }
+  }
+}

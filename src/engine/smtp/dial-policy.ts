@@ -1,0 +1,88 @@
+import { BlockList, isIP } from 'node:net'
+import { EvError } from '../../platform/error.ts'
+
+/**
+ * The one judge of which IP may be dialled, by SMTP, webhooks and anything else: global unicast, or inside one of
+ * `allowRanges` (addresses and CIDRs, IPv4 and IPv6). Takes an IP as text, never a name; what is no IP is refused.
+ * A mapped address (`::ffff:127.0.0.1`) is let in by the range of its IPv4 address, else refused. Throws `bad_config` for a bad range.
+ */
+export function createIpPolicy(allowRanges: readonly string[]): (ip: string) => boolean {
+  const allowed = new BlockList()
+  for (const range of allowRanges) addRange(allowed, range)
+  return ip => {
+    const family = isIP(ip)
+    // A zone (`fe80::1%lo`) names an interface of this machine, and BlockList does not see through it.
+    if (family === 0 || ip.includes('%')) return false
+    if (allowed.check(ip, family === 4 ? 'ipv4' : 'ipv6')) return true
+    if (family === 4) return !SPECIAL_IPV4().check(ip, 'ipv4')
+    return GLOBAL_IPV6().check(ip, 'ipv6') && !SPECIAL_IPV6().check(ip, 'ipv6')
+  }
+}
+
+function addRange(list: BlockList, range: string): void {
+  const [, ip = '', prefix] = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/.exec(range) ?? []
+  const family = isIP(ip)
+  const bits = family === 4 ? 32 : 128
+  const length = prefix === undefined ? bits : Number(prefix)
+  if (family === 0 || length > bits) {
+    throw new EvError(
+      'bad_config',
+      `"${range}" is not an address range: write an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8`,
+    )
+  }
+  list.addSubnet(ip, length, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+/** Made when first asked: a run that dials nobody need not wait for it (3 ms). */
+function ranges(...texts: string[]): () => BlockList {
+  let list: BlockList | undefined
+  return () => {
+    list ??= listOf(texts)
+    return list
+  }
+}
+
+function listOf(texts: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const text of texts) addRange(list, text)
+  return list
+}
+
+/** IANA IPv4 special-purpose registry (RFC 6890), multicast, and what clouds keep for themselves. */
+const SPECIAL_IPV4 = ranges(
+  '0.0.0.0/8', // this network, RFC 791; 0.0.0.0 reaches this machine
+  '10.0.0.0/8', // private, RFC 1918
+  '100.64.0.0/10', // carrier-grade NAT, RFC 6598; metadata of Alibaba
+  '127.0.0.0/8', // loopback
+  '168.63.129.16/32', // Azure's host, reachable from every virtual machine there
+  '169.254.0.0/16', // link-local, RFC 3927; metadata of most clouds
+  '172.16.0.0/12', // private
+  '192.0.0.0/24', // IETF protocols, RFC 6890; metadata of Oracle
+  '192.0.2.0/24', // documentation, RFC 5737
+  '192.31.196.0/24', // AS112, RFC 7535: a sink for queries
+  '192.52.193.0/24', // AMT relays, RFC 7450
+  '192.88.99.0/24', // 6to4 relays, RFC 7526
+  '192.168.0.0/16', // private
+  '192.175.48.0/24', // AS112, RFC 7534
+  '198.18.0.0/15', // benchmarks, RFC 2544
+  '198.51.100.0/24', // documentation
+  '203.0.113.0/24', // documentation
+  '224.0.0.0/4', // multicast
+  '240.0.0.0/4', // reserved; 255.255.255.255 is broadcast
+)
+
+/**
+ * All that IANA gives out as global unicast. Everything else falls with it: ::, ::1, IPv4-compatible ::/96, mapped
+ * ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, discard 100::/64, SRv6 5f00::/16, fc00::/7, fe80::/10, fec0::/10, ff00::/8.
+ */
+const GLOBAL_IPV6 = ranges('2000::/3')
+
+/** What is special inside 2000::/3 (IANA IPv6 special-purpose registry). */
+const SPECIAL_IPV6 = ranges(
+  '2001::/23', // IETF protocols, RFC 2928: Teredo, benchmarks, ORCHID
+  '2001:db8::/32', // documentation, RFC 3849
+  '2002::/16', // 6to4, RFC 7526: an IPv4 address in disguise
+  '2620:4f:8000::/48', // AS112, RFC 7534
+  '3ffe::/16', // the 6bone, given back, RFC 3701
+  '3fff::/20', // documentation, RFC 9637
+)

@@ -1,0 +1,246 @@
+import type { Meaning, ReplyRule } from './generic.ts'
+
+const of =
+  (provider: string, source: string) =>
+  (
+    meaning: Meaning,
+    pattern: RegExp,
+    more: Pick<ReplyRule, 'code' | 'enhanced' | 'stage'> = {},
+  ): ReplyRule => ({
+    meaning,
+    pattern,
+    ...more,
+    provider,
+    source,
+  })
+
+const google = of('google', 'Google Workspace SMTP errors reference')
+const microsoft = of('microsoft', 'Exchange Online NDR codes; postmaster.live.com')
+const exchange = of('exchange', 'Exchange Server DSN codes')
+const yahoo = of('yahoo', 'Yahoo Sender Hub SMTP error codes')
+const apple = of('icloud', 'sisimai: rhost/apple')
+const comcast = of('comcast', 'Comcast postmaster error codes')
+const cox = of('cox', 'Cox email error codes')
+const proofpoint = of('proofpoint', 'smtp-field-manual')
+const mimecast = of('mimecast', 'Mimecast SMTP error codes (DOC-1369)')
+const barracuda = of('barracuda', 'smtp-codes')
+const cisco = of('cisco', 'Cisco Secure Email SMTP replies')
+const trend = of('trend-micro', 'smtp-codes')
+const rackspace = of('rackspace', 'sisimai: rhost, smtp-codes')
+const godaddy = of('godaddy', 'GoDaddy email bounceback codes; sisimai: rhost/godaddy')
+const yandex = of('yandex', 'smtp-codes')
+const rambler = of('rambler', 'smtp-codes')
+const mailru = of('mail-ru', 'smtp-codes')
+const orange = of('orange', 'Orange postmaster codes; sisimai: rhost')
+const laposte = of('laposte', 'smtp-codes')
+const free = of('free', 'sisimai: Suspend')
+const gmx = of('gmx', 'GMX and web.de postmaster error messages')
+const telekom = of('t-online', 't-online.de postmaster; sisimai: BadReputation')
+const tencent = of('tencent', 'QQ mail help 20022; sisimai: rhost/tencentqq')
+const netease = of('netease', 'NetEase postmaster error codes')
+const titan = of('titan', 'smtp-codes')
+const improvmx = of('improvmx', 'ImprovMX error codes')
+const zerospam = of('zerospam', 'smtp-field-manual')
+const exim = of('exim', 'Exim specification: host_reject_connection; its default configuration')
+const cpanel = of('cpanel', 'cPanel: what cannot be routed')
+const opensmtpd = of('opensmtpd', 'OpenSMTPD smtp_session.c: an address that no virtual table has')
+const sendmail = of('sendmail', 'Sendmail cf/README')
+const qmail = of('qmail', 'qmail-smtpd, chkuser')
+const spectrum = of('charter', 'Spectrum email error codes')
+const att = of('att', 'sisimai: UserUnknown; AT&T postmaster')
+const hanmail = of('daum', 'sisimai: Suspend')
+const docomo = of('docomo', 'sisimai: rhost/nttdocomo')
+const zoho = of('zoho', 'Zoho Mail SMTP errors')
+const domino = of('domino', 'HCL Domino: SMTP inbound relay controls')
+const hmailserver = of('hmailserver', 'hMailServer: SMTP error messages')
+const symantec = of('symantec', 'Symantec.cloud SMTP errors')
+
+/** What one provider's own words mean, where the words at large would mislead. */
+export const PROVIDER_PHRASES: readonly ReplyRule[] = [
+  google('rejected/no-mailbox', /p=nosuchuser|account that you tried to reach does not? exist/),
+  // With 5.7.10 these words report an error in the sequence of commands. They do not demand TLS.
+  google('no-response/garbage', /smtp protocol violation/, { stage: 'rcpt' }),
+  google(
+    'rejected/disabled',
+    /p=disableduser|account that you tried to reach is (?:disabled|inactive)/,
+  ),
+  google('rejected/full', /p=overquota|inbox is out of storage|tried to reach is over quota/),
+  google('deferred/busy', /p=receivingrate|receiving (?:mail|e?mail) (?:at a rate|too quickly)/),
+  google(
+    'deferred/too-many',
+    /domain policy size per transaction|multiple destination domains per/,
+  ),
+  google('blocked/auth', /invalid credentials for relay|mail relay denied/),
+  google('blocked/policy', /user or domain that you are sending to \(or from\)/),
+  google('blocked/tls', /tls (?:is )?required for rcpt|(?:wasn't|not) (?:sent over|using) a tls/),
+  // "This usually indicates a Denial of Service": too many sessions, at whatever stage it comes.
+  google('deferred/rate', /try again later, closing connection/, { enhanced: /^4\.7\.0$/ }),
+  google(
+    'deferred/rate',
+    /unusual rate of (?:unsolicited )?e?mail|this e?mail has been rate limited/,
+  ),
+
+  microsoft('blocked/policy', /all recipient addresses rejected ?: access denied/),
+  microsoft('rejected/no-mailbox', /recipient address rejected: access denied/, {
+    enhanced: /^5\.4\.1$/,
+  }),
+  microsoft('rejected/no-mailbox', /resolver\.adr\.(?:ex)?recip(?:ient)?notfound/),
+  microsoft('rejected/no-mailbox', /mailbox unavailable/, { enhanced: /^5\.5\.0$/ }),
+  microsoft('rejected/not-hosted', /tenantattribution|recipient in non-accepted domain/),
+  microsoft('deferred/too-many', /as780090|attr38|attr1\b|belong to multiple regions/),
+  microsoft('deferred/busy', /no mail-enabled subscriptions|organization queue quota/),
+  microsoft('deferred/rate', /as77712344|s3115|s311[47]|submission quota|recipient per hour/),
+  microsoft('blocked/blocklist', /s3140|s3150|as16012611|\b(?:sc|dy|ou)-00\d\b|banned sending ip/),
+  microsoft(
+    'blocked/blocklist',
+    /access denied, please try again later|access denied, banned (?!recipient)/,
+  ),
+  microsoft('blocked/policy', /does(?:n't| not) accept (?:e?mail|messages) over ipv6/),
+  microsoft('rejected/disabled', /access denied, banned recipient|accountdisabledexception/),
+  microsoft('rejected/full', /quotaexceededexception/),
+  microsoft('deferred/busy', /attr34/),
+  exchange('deferred/busy', /insufficient system (?:resources|storage)/),
+  exchange('rejected/no-mailbox', /single label domains|reserved by rfc 2606/),
+
+  yahoo(
+    'rejected/no-mailbox',
+    /user doesn't have an? [a-z.]{1,30} account|aborted, mailbox not found/,
+  ),
+  yahoo('rejected/disabled', /\(554\.30\)|\[-20\]|mailbox (?:is currently|has been) disabled/),
+  yahoo('blocked/blocklist', /\[(?:tss(?:0[6-9]|1\d)|bl\d\d|ipts?\d\d)\]|permanently deferred/),
+  yahoo('deferred/rate', /\[(?:tss?0[1-5]|con\d\d)\]|unexpected volume or user complaints/),
+  yahoo('deferred/greylist', /\[gl\d\d\]/),
+  yahoo('blocked/policy', /\[(?:ph|fb)\d\d\]/),
+  yahoo('blocked/blocklist', /\((?:con|rly|rtr|dyn|scon|hvu):[a-z0-9]{1,4}\)|\(dns:nr\)/),
+  apple('blocked/sender', /\[hme1\]/),
+  apple('blocked/policy', /\[(?:cs|hm)\d\d\]/),
+  apple('blocked/blocklist', /\[ip\d\d\]|esmtp not accepting connections/),
+  apple('deferred/rate', /deferred due to excessive volume/),
+  proofpoint('rejected/no-mailbox', /marked as '?invalid/),
+  proofpoint(
+    'deferred/busy',
+    /recipient address rejected: unverified|address verification in progress/,
+    {
+      code: /^4/,
+    },
+  ),
+  proofpoint('blocked/blocklist', /prs\.proofpoint|proofpoint\.com\/dnsbl|blocked - see /),
+  mimecast('deferred/greylist', /internal resources? (?:is |are )?temporarily unavailable/),
+  mimecast(
+    'rejected/no-mailbox',
+    /invalid recipient - [^;]{0,60}doc-1369|known recipient address/,
+    {
+      code: /^[45]/,
+    },
+  ),
+  mimecast('rejected/not-hosted', /open relay (?:is )?not allowed|account inbounds disabled/, {
+    code: /^[45]/,
+  }),
+  mimecast(
+    'deferred/busy',
+    /hostname is not authori[sz]ed|incorrect hostname used|account outbounds disabled/,
+  ),
+  mimecast('blocked/blocklist', /host network not allowed|local ct ip reputation/),
+  barracuda('blocked/policy', /one or more recipients ?\([^)]{0,40}:blocked\)/),
+  barracuda('blocked/policy', /policy rejection/, { code: /^450$/ }),
+  barracuda('deferred/busy', /licen[sc]e (?:has )?expired/),
+  trend('rejected/no-mailbox', /recipient address rejected: invalid-recipient/),
+  trend('blocked/blocklist', /\bers-(?:dul|rbl|qil)|rbl\+|email reputation service/),
+  cisco('rejected/no-mailbox', /address rejected/, { enhanced: /^5\.1\.0$/, stage: 'rcpt' }),
+  cisco('blocked/blocklist', /your access to (?:this|submit)|\bsbrs\b/),
+  symantec('rejected/not-hosted', /use me [^;]{0,40}as a relay/),
+  symantec('blocked/policy', /connection rejected by policy/),
+
+  comcast('blocked/blocklist', /\b(?:bl|es)0000\d\d\b/),
+  comcast('deferred/rate', /\brl0000\d\d\b/),
+  comcast('rejected/full', /extended quota violation/),
+  comcast('rejected/no-mailbox', /not our customer|recipient mailbox unallocated/),
+  cox('deferred/rate', /aup#(?:cxcnct|cxthrt|lim|ivpxmt)|\bcxthrt\b/),
+  cox('blocked/rdns', /aup#cxdns/),
+  cox('blocked/blocklist', /aup#(?:cdrbl|cxbl|cxmj|bl|in|rbl)/),
+  att('rejected/no-mailbox', /addressee unknown|blank mailhost/),
+  att('blocked/blocklist', /blocked by ldap|dnsbl:attrbl|blocked for abuse/),
+  spectrum('blocked/sender', /\be2110\b/),
+  spectrum('blocked/blocklist', /\be(?:3\d{3}|1[0-9]{3})\b[^;]{0,60}(?:block|reputation|reject)/),
+  rackspace('rejected/no-mailbox', /was misspelled|\(g[89]\)/),
+  rackspace('blocked/rdns', /\(?\bg1f\)?/),
+  rackspace('deferred/rate', /\(g(?:2|28)\)/),
+  rackspace('deferred/busy', /\(g30\)/),
+  godaddy('blocked/rdns', /\bib(?:108|301)\b/),
+  godaddy('blocked/sender', /\bib50[1268]\b/),
+  godaddy('blocked/auth', /\bib4\d\d\b/),
+  godaddy('blocked/policy', /\bib[27]\d\d\b/),
+  godaddy('deferred/too-many', /\bib605\b/),
+  godaddy('deferred/rate', /\bib(?:007|50[47]|510|60\d)\b/),
+  godaddy(
+    'blocked/blocklist',
+    /\b(?:rbl|listed)\b[^;]{0,200}\bib1\d\d\b|\bib1\d\d\b[^;]{0,200}\b(?:rbl|listed)\b/,
+  ),
+  // With a 4xx a block is temporary, unless the text says that we are listed.
+  godaddy('deferred/rate', /\bib1\d\d\b/, { code: /^4/ }),
+  godaddy('blocked/blocklist', /\bib1\d\d\b/),
+  titan('rejected/no-mailbox', /mailbox does not exist ?: ?domains? hourly quota/),
+  titan('rejected/disabled', /incoming suspended due to abuse/),
+  improvmx('rejected/not-hosted', /#id-5\.9\.[235]/),
+  improvmx('deferred/busy', /#id-5\.9\.4/),
+  improvmx('rejected/not-hosted', /relay not permitted/, { enhanced: /^5\.1\.3$/ }),
+
+  yandex('rejected/no-mailbox', /no such user!/),
+  yandex('rejected/disabled', /policy rejection on the target address/),
+  rambler('rejected/disabled', /recipient address rejected: (?:inactive|blocked)/, {
+    code: /^540$/,
+  }),
+  mailru(
+    'rejected/disabled',
+    /local mailbox [^;]{0,80}is unavailable: (?:account is disabled|user is terminated)/,
+  ),
+  mailru('rejected/no-mailbox', /invalid mailbox\. (?:local mailbox|user)|non-local recipient/),
+  orange('blocked/sender', /emetteur invalide|\b(?:ofr|lpn)\d{0,3}_(?:40[135]|415|421|517)\b/),
+  orange('blocked/auth', /\b(?:ofr|lpn)\d{0,3}_(?:305|402)\b/),
+  orange('rejected/no-mailbox', /\b(?:ofr|lpn)\d{0,3}_41[68]\b/),
+  orange('rejected/full', /\b(?:ofr|lpn)\d{0,3}_417\b/),
+  orange('rejected/disabled', /\b(?:ofr|lpn)\d{0,3}_42[06]\b/),
+  orange('deferred/rate', /\b(?:ofr|lpn)\d{0,3}_10[49]\b/),
+  orange('blocked/blocklist', /\b(?:ofr|lpn)\d{0,3}_(?:10[0-3]|63\d)\b/),
+  orange('deferred/busy', /\b(?:ofr|lpn)\d{0,3}_505\b/),
+  orange('blocked/policy', /\b(?:ofr|lpn)\d{0,3}_(?:30\d|50[016789]|51\d)\b/),
+  laposte('rejected/no-mailbox', /adresse destinataire invalide/),
+  free('rejected/disabled', /blocked due to inactivity/),
+  gmx('blocked/policy', /reject due to policy restrictions/),
+  gmx('deferred/busy', /nemesis[^;]{0,40}temporar|requested action aborted: local error/),
+  gmx('blocked/blocklist', /nemesis esmtp service not available/),
+  gmx('rejected/full', /too many messages on the server/),
+  telekom('blocked/blocklist', /\bip=[^;]{0,60}(?:none|bad|poor|dynamic)|none\/bad reputation/),
+  tencent('rejected/disabled', /mailbox unavailable or access denied/),
+  tencent('deferred/rate', /(?:connection|ip|sender|domain) frequency limited/),
+  netease('blocked/blocklist', /\b(?:hl|ip):(?:ipb|ihu|itc|rep|icc|def|mec)\b/),
+  netease('deferred/rate', /\b(?:rp|mi):(?:cel|trc|orq|qrc|qin|ecn|srt|sfq|stc)\b/),
+  netease('blocked/policy', /\b(?:dt|mi):(?:spm|sum|spb|cel)\b/),
+  netease('rejected/disabled', /user suspended/),
+  netease('rejected/full', /quota exceed the hard limit/),
+  hanmail('rejected/disabled', /\bract\b/),
+  docomo('deferred/too-many', /too many recipients specified/),
+  // No data is sent before RCPT, so this is the quota of the mailbox.
+  docomo('rejected/full', /too much mail data/, { code: /^552$/, stage: 'rcpt' }),
+  zoho('blocked/policy', /rejected by destination domain/),
+  domino('rejected/not-hosted', /^relay rejected for policy/),
+  hmailserver('rejected/not-hosted', /^delivery is not allowed to this address/),
+  qmail('rejected/no-mailbox', /no mailbox here by that name|(?:badrcptto|validrcptto)/),
+  qmail('rejected/not-hosted', /list of allowed rcpthosts|couldn't find any host named/),
+  zerospam('rejected/no-mailbox', /recipient address rejected: not in recipient list/),
+  exim('blocked/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
+  exim('deferred/too-many', /^too many messages in this connection/),
+  exim('rejected/no-mailbox', /restricted characters in address/),
+  // Exim writes this line for the sender only. A cached callout failure alone is the recipient's.
+  exim(
+    'blocked/sender',
+    /(?<!(?:recipient|address|mailbox|user) )verification failed for <>|callback setup failed|postmaster verification failed/,
+  ),
+  exim('no-response/garbage', /synchroni[sz]ation error/, { stage: 'rcpt' }),
+  // Mostly said of the sender; of the recipient in the same words. In doubt the mailbox stays unknown.
+  cpanel('blocked/sender', /^the mail server could not deliver mail to <>/),
+  opensmtpd('rejected/no-mailbox', /^mailing list expansion problem/),
+  sendmail('blocked/auth', /relaying denied\. proper authentication/),
+  sendmail('blocked/rdns', /invalid domain name/, { code: /^501$/ }),
+  sendmail('blocked/rdns', /relaying denied\. ip name/),
+]

@@ -1,0 +1,198 @@
+import { isFault } from '../address/address.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import type { RecipientOutcome } from '../smtp/classify-reply.ts'
+import { describeOutcome } from '../smtp/outcome-text.ts'
+import { type Evidence, type Result, toClass } from './verdict.ts'
+import { retryAfterSeconds } from '../probing/retry-policy.ts'
+
+/** What a caller may ask for beside the plain result. */
+export type Include = 'flags' | 'evidence'
+
+type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+
+/** The single verification result of `--json`, and of the HTTP API where more than the plain one is asked for. */
+export function presentResult(result: Result, include: readonly Include[] = []) {
+  const retryAfter = retryAfterSeconds(result)
+  return {
+    ...plainResult(result),
+    ...(retryAfter === null ? {} : { retry_after: retryAfter }),
+    ...(include.includes('flags') ? presentFlags(result) : {}),
+    ...(include.includes('evidence') ? { evidence: presentEvidence(result.evidence) } : {}),
+  } satisfies Json
+}
+
+/** The single verification result of the HTTP API: these fields and no others. This file alone knows their names. */
+export function plainResult(result: Result) {
+  const { verdict } = result
+  return {
+    email: result.email,
+    valid: verdict.valid,
+    deliverable: verdict.deliverable,
+    risk_level: verdict.risk,
+    provider: result.provider ?? '',
+    response_time: result.tookMs,
+    confidence: verdict.confidence,
+    details: {
+      syntax_valid: verdict.details.syntaxValid,
+      domain_exists: verdict.details.domainExists,
+      mx_record: verdict.details.mxRecord,
+      smtp_valid: verdict.details.smtpValid,
+    },
+    reason: verdict.reason,
+    cached: result.cached,
+    class: toClass(verdict),
+  } satisfies Json
+}
+
+/** What is known of an address beside its verdict; `is_catch_all` is null where the domain was not tested. */
+export const presentAddressFlags = (evidence: Evidence) => ({
+  is_disposable: isDisposable(evidence),
+  is_role: evidence.flags?.role ?? false,
+  is_catch_all: evidence.catchAll,
+  is_free: evidence.flags?.free ?? false,
+  is_relay: evidence.flags?.relay ?? false,
+})
+
+function presentFlags({ evidence, checkedAt }: Result) {
+  return {
+    flags: presentAddressFlags(evidence),
+    did_you_mean: evidence.suggestion,
+    mx_host: mxHost(evidence),
+    checked_at: isoTime(checkedAt),
+  }
+}
+
+function presentEvidence(evidence: Evidence) {
+  const { address, flags, answer, timings } = evidence
+  const fault = isFault(address) ? address : null
+  return {
+    syntax: fault === null ? null : { at: fault.at, message: fault.message, rule: fault.rule },
+    canonical: flags?.canonical ?? null,
+    operator: evidence.operator?.name ?? null,
+    route: presentRoute(evidence),
+    // A result that an earlier ev stored does not tell it.
+    egress: evidence.egress ?? null,
+    host: evidence.host,
+    ip: evidence.ip,
+    tls: evidence.tls,
+    answer: answer === null ? null : presentOutcome(answer),
+    catch_all: evidence.catchAll,
+    skipped: evidence.skipped,
+    failure: evidence.failure,
+    dns_ms: timings.dnsMs,
+    connect_ms: timings.connectMs,
+    ...(evidence.dialogue === null
+      ? {}
+      : { dialogue: evidence.dialogue.map(line => sanitizeText(line, 512)) }),
+  }
+}
+
+function presentRoute({ route }: Evidence) {
+  if (route === null) return null
+  const hosts =
+    route.kind === 'mx' ? route.hosts.map(({ preference, host }) => ({ preference, host })) : []
+  return {
+    kind: route.kind,
+    hosts: route.kind === 'implicit' ? [{ preference: 0, host: route.host }] : hosts,
+    // Why an answer of the DNS server was not believed.
+    ...(route.kind === 'unknown' && route.detail !== undefined ? { detail: route.detail } : {}),
+  }
+}
+
+function presentOutcome(answer: RecipientOutcome) {
+  return {
+    kind: answer.kind,
+    why: answer.why,
+    stage: answer.stage,
+    code: smtpCode(answer),
+    enhanced_code: answer.kind === 'no-response' ? null : answer.reply.enhanced,
+    text: smtpText(answer),
+    meaning: describeOutcome(answer),
+  }
+}
+
+/** The columns that a list gets, after its own. */
+export const LIST_COLUMNS = [
+  'ev_email',
+  'ev_class',
+  'ev_valid',
+  'ev_deliverable',
+  'ev_risk_level',
+  'ev_reason',
+  'ev_confidence',
+  'ev_did_you_mean',
+  'ev_is_disposable',
+  'ev_is_role',
+  'ev_is_catch_all',
+  'ev_is_free',
+  'ev_provider',
+  'ev_operator',
+  'ev_mx_host',
+  'ev_smtp_code',
+  'ev_smtp_text',
+  'ev_checked_at',
+] as const
+
+/** The values of these columns, in their order. */
+export function listValues(result: Result): (string | number | boolean | null)[] {
+  const { verdict, evidence } = result
+  return [
+    result.email,
+    toClass(verdict),
+    verdict.valid,
+    verdict.deliverable,
+    verdict.risk,
+    verdict.reason,
+    verdict.confidence,
+    evidence.suggestion,
+    isDisposable(evidence),
+    evidence.flags?.role ?? false,
+    evidence.catchAll,
+    evidence.flags?.free ?? false,
+    result.provider,
+    evidence.operator?.name ?? null,
+    mxHost(evidence),
+    evidence.answer === null ? null : smtpCode(evidence.answer),
+    evidence.answer === null ? null : smtpText(evidence.answer),
+    isoTime(result.checkedAt),
+  ]
+}
+
+/** The same as a row of a table that is looked at. */
+export function presentRow(result: Result) {
+  const { verdict, evidence } = result
+  return {
+    class: toClass(verdict),
+    valid: verdict.valid,
+    deliverable: verdict.deliverable,
+    risk_level: verdict.risk,
+    reason: verdict.reason,
+    cached: result.cached,
+    confidence: verdict.confidence,
+    did_you_mean: evidence.suggestion,
+    operator: evidence.operator?.name ?? null,
+    mx_host: mxHost(evidence),
+    smtp_code: evidence.answer === null ? null : smtpCode(evidence.answer),
+    smtp_text: evidence.answer === null ? null : smtpText(evidence.answer),
+    checked_at: isoTime(result.checkedAt),
+  } satisfies Json
+}
+
+const isDisposable = (evidence: Evidence) =>
+  (evidence.flags?.disposable ?? false) || evidence.disposableHost
+
+/** The host that was spoken with, else the first one that would be. */
+function mxHost({ host, route }: Evidence): string | null {
+  if (host !== null) return host
+  if (route?.kind === 'mx') return route.hosts[0]?.host ?? null
+  return route?.kind === 'implicit' ? route.host : null
+}
+
+const smtpCode = (answer: RecipientOutcome) =>
+  answer.kind === 'no-response' ? null : answer.reply.code
+
+/** Foreign text, cleaned and cut; of a silent server what was observed. */
+const smtpText = (answer: RecipientOutcome) =>
+  sanitizeText(answer.kind === 'no-response' ? answer.detail : answer.reply.text)
+
+export const isoTime = (epochMs: number) => new Date(epochMs).toISOString()

@@ -1,8 +1,0 @@
-import { newRouter } from '../router.ts'
-import type { Service } from '../service.ts'
-import { listRoutes } from './list/routes.ts'
-import { singleRoutes } from './routes.ts'
-
-/** Everything that verifies: one address, and lists. */
-export const verifyRoutes = (service: Service) =>
-  newRouter().route('/', singleRoutes(service)).route('/', listRoutes(service))

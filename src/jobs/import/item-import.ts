@@ -1,0 +1,205 @@
+import { sql, type Transaction } from 'kysely'
+import { isFault } from '../../engine/address/address.ts'
+import { HOUR } from '../../platform/clock.ts'
+import { type Class, isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
+import { addStoredRows } from '../../accounts/credits/stored-rows.ts'
+import { type Database, writeConcurrent } from '../../db/database.ts'
+import { isPostgres, jsonRows } from '../../db/sql-dialect.ts'
+import type { ItemTable, Schema } from '../../db/schema.ts'
+import { finishJob, refuseCancelled } from '../job-state.ts'
+import { type Job, jobIn, type NewJob, newRow } from '../job-store.ts'
+import { deleteJob } from '../delete-job.ts'
+
+export type NewItem = {
+  readonly position: number
+  readonly text: string
+  readonly dedupeKey: string
+  /** JSON of what came with the address and goes back with its result. */
+  readonly cells?: string | null
+  /** The position of the row that it repeats, where that is known before the list is queued. */
+  readonly duplicateOf?: number | null
+}
+
+export async function addItems(
+  database: Database,
+  jobId: string,
+  items: readonly NewItem[],
+): Promise<void> {
+  await writeConcurrent(database, trx =>
+    sql`
+      insert into item
+        (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at, tries)
+      select cast(${jobId} as text), cast(value ->> 'position' as bigint), value ->> 'text',
+        value ->> 'dedupeKey', value ->> 'cells',
+        case when value ->> 'duplicateOf' is null then 'queued' else 'same' end,
+        cast(value ->> 'duplicateOf' as bigint),
+        case when value ->> 'duplicateOf' is null then 1 else 0 end, 0, 0
+      from ${jsonRows(trx, items)}`.execute(trx),
+  )
+}
+
+/** A row that stands more than once in its list, and how often. */
+export type Repeated = { readonly position: number; readonly copies: number }
+
+/** Notes it of rows in their order; those between the first and the last are looked through. */
+export async function markCopies(
+  database: Database,
+  jobId: string,
+  repeated: readonly Repeated[],
+): Promise<void> {
+  const [first, last] = [repeated[0]?.position ?? 0, repeated.at(-1)?.position ?? 0]
+  await writeConcurrent(database, trx =>
+    // What is read out of JSON has no index: SQLite makes one only for what stands by itself.
+    sql`
+      with noted(position, copies) as materialized (
+        select cast(value ->> 'position' as bigint), cast(value ->> 'copies' as bigint)
+        from ${jsonRows(trx, repeated)})
+      update item set copies = noted.copies from noted
+      where item.job_id = ${jobId} and item.position between ${first} and ${last}
+        and item.position = noted.position`.execute(trx),
+  )
+}
+
+/** All items are there: duplicates are told apart, and the work may begin. */
+export async function queueJob(database: Database, jobId: string): Promise<Job> {
+  return writeConcurrent(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
+}
+
+export type QueueOptions = {
+  /** Epoch ms. */
+  readonly now: number
+  /**
+   * Left out: duplicates are told apart and counted now, and everybody waits for that. Given: they were told apart
+   * while the list was loaded, or each row is asked for itself.
+   */
+  readonly counted?: { readonly total: number; readonly duplicates: number }
+  /** Rows whose text is no address. */
+  readonly malformed?: number
+  /** Credits that were set aside for it, of the period that began then; null: none. */
+  readonly hold?: { readonly amount: number; readonly period: number } | null
+}
+
+/** The same in the transaction of whoever has more to write with it. */
+export async function queueJobIn(
+  trx: Transaction<Schema>,
+  jobId: string,
+  { now, counted, malformed = 0, hold = null }: QueueOptions,
+): Promise<Job> {
+  refuseCancelled(await jobIn(trx, jobId))
+  const { total, duplicates } = counted ?? (await markDuplicates(trx, jobId))
+  const held = hold === null ? {} : { held: hold.amount, credit_period: hold.period }
+  const job = await trx
+    .updateTable('job')
+    .set({ state: 'queued', total, duplicates, malformed, done: 0, ...held })
+    .where('id', '=', jobId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await addStoredRows(trx, job)
+  return total === 0 ? finishJob(trx, jobId, now) : job
+}
+
+async function markDuplicates(trx: Transaction<Schema>, jobId: string) {
+  // With outdated statistics PostgreSQL plans for one row, and nested loops take quadratic time.
+  if (isPostgres(trx)) await sql`set local enable_nestloop = off`.execute(trx)
+  await sql`
+    update item set
+      state = case when item.position = first.position then 'queued' else 'same' end,
+      same_as = case when item.position = first.position then null else first.position end,
+      copies = case when item.position = first.position then first.copies else 0 end
+    from (select dedupe_key, min(position) as position, count(*) as copies from item
+          where job_id = ${jobId} group by dedupe_key having count(*) > 1) as first
+    where item.job_id = ${jobId} and item.dedupe_key = first.dedupe_key`.execute(trx)
+  if (isPostgres(trx)) await sql`set local enable_nestloop = default`.execute(trx)
+  return countItems(trx, jobId)
+}
+
+async function countItems(trx: Transaction<Schema>, jobId: string) {
+  const count = await trx
+    .selectFrom('item')
+    .select(eb => eb.fn.countAll<number>().as('total'))
+    .select(sql<number>`coalesce(sum(case when state = 'same' then 1 else 0 end), 0)`.as('same'))
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow()
+  return { total: Number(count.total), duplicates: Number(count.same) }
+}
+
+export type FinishedItem = NewItem & { readonly result: Result }
+
+/** A job whose results are all there when it is first heard of: a short list that was answered at once. */
+export async function insertFinishedJob(
+  trx: Transaction<Schema>,
+  job: NewJob,
+  items: readonly FinishedItem[],
+  now: number,
+): Promise<Job> {
+  const results = items.map(({ result }) => result)
+  const row: Job = {
+    ...newRow(job, now),
+    ...{ state: 'completed', started_at: now, finished_at: now },
+    ...{ total: items.length, done: items.length, ...countClasses(results) },
+    malformed: results.filter(({ evidence }) => isFault(evidence.address)).length,
+    failed: results.filter(({ verdict }) => isFailure(verdict)).length,
+  }
+  await trx.insertInto('job').values(row).execute()
+  if (items.length > 0)
+    await trx
+      .insertInto('item')
+      .values(items.map(finished(job.id)))
+      .execute()
+  await addStoredRows(trx, row)
+  return row
+}
+
+const finished =
+  (jobId: string) =>
+  ({ position, text, dedupeKey, cells = null, result }: FinishedItem): ItemTable => ({
+    ...{ job_id: jobId, position, text, cells, dedupe_key: dedupeKey },
+    ...{ state: 'done', result: JSON.stringify(result), class: toClass(result.verdict) },
+    ...{ same_as: null, copies: 1, operator: null, backup_operator: null },
+    ...{ domain: null, route: null },
+    ...{
+      due_at: 0,
+      egress: null,
+      refused_by: null,
+      accepted: null,
+      tries: 0,
+      ready_at: null,
+      holder: null,
+    },
+  })
+
+function countClasses(results: readonly Result[]): Record<Class, number> {
+  const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
+  for (const { verdict } of results) counts[toClass(verdict)]++
+  return counts
+}
+
+/** A list that is being stored for longer never will be. */
+const LOADING_MS_MAX = HOUR
+
+/**
+ * Removes the jobs of accounts that never became queued: whoever loaded them crashed, and nobody was told of them. With
+ * `before`, epoch ms, those alone that were begun before it, while others may be loaded: a disk that was full lets a
+ * list neither be stored nor be removed. Where several may share the database, others may always be loaded. Gives how
+ * many there were.
+ */
+export async function deleteLoadingJobs(
+  database: Database,
+  before = database.dialect === 'postgres'
+    ? database.clock.now() - LOADING_MS_MAX
+    : Number.MAX_SAFE_INTEGER,
+): Promise<number> {
+  const left = await database.db
+    .selectFrom('job')
+    .select('id')
+    .where('state', '=', 'loading')
+    .where('account_id', 'is not', null)
+    .where('created_at', '<', before)
+    .execute()
+  let deleted = 0
+  for (const { id } of left) {
+    // It may have been queued meanwhile after all.
+    if (await deleteJob(database, id, job => job.state === 'loading')) deleted++
+  }
+  return deleted
+}

@@ -1,0 +1,26 @@
+import { addressKey, cleanAddress, isFault, parseAddress } from '../../engine/address/address.ts'
+
+/** One row of a list, as it is asked. */
+export type ParsedRow = {
+  /** The address as it is asked: what the cell held, cleaned of what people paste around an address. */
+  readonly text: string
+  /** Rows with the same key are asked once. */
+  readonly dedupeKey: string
+}
+
+/** Longer cells are no address; what is kept of them is enough to recognise them. */
+const TEXT_LENGTH_MAX = 1_000
+
+/** A mark that no address key has keeps faulty texts apart from addresses. */
+const FAULTY = '\u0000'
+
+export function parseRow(cell: string): ParsedRow {
+  const { text } = cleanAddress(cell)
+  // A character cut in half would have no UTF-8.
+  const kept = text.slice(0, TEXT_LENGTH_MAX).toWellFormed()
+  const parsed = parseAddress(kept)
+  return { text: kept, dedupeKey: isFault(parsed) ? `${FAULTY}${kept}` : addressKey(parsed) }
+}
+
+/** Whether it is an address, which can be asked. */
+export const isAddress = ({ dedupeKey }: ParsedRow) => !dedupeKey.startsWith(FAULTY)

@@ -1,0 +1,198 @@
+import {
+  type ExpressionBuilder,
+  type Kysely,
+  type QueryCreator,
+  type RawBuilder,
+  sql,
+} from 'kysely'
+import { type Database, writeAsyncCommit } from '../db/database.ts'
+import { isPostgres } from '../db/sql-dialect.ts'
+import type { ItemTable, Schema } from '../db/schema.ts'
+
+// As in items.ts: states that choose rows are literals, so that the partial indexes are used.
+
+export type ClaimedItem = Pick<
+  ItemTable,
+  | 'position'
+  | 'text'
+  | 'tries'
+  | 'ready_at'
+  | 'route'
+  | 'copies'
+  | 'egress'
+  | 'refused_by'
+  | 'accepted'
+  | 'holder'
+>
+
+/** The items of one operator that an egress may ask: its own, and those that any may ask. */
+export type Share = {
+  readonly jobId: string
+  readonly operator: string
+  readonly egress: string
+  /** True: its own alone. */
+  readonly ownOnly?: boolean
+}
+
+export type Claim = Share & {
+  readonly max: number
+  readonly now: number
+  /** True: those alone that a second operator can be asked about. */
+  readonly backedUpOnly?: boolean
+  /** The member of the cluster that claims them; null or left out: there is no cluster. */
+  readonly holder?: string | null
+}
+
+/**
+ * Takes up to `max` items of a share that are due, ordered by domain so that few transactions serve them. A member that
+ * was buried takes none.
+ */
+export async function claimItems(database: Database, o: Claim): Promise<ClaimedItem[]> {
+  const { holder = null } = o
+  // A claim that a power cut undoes is made again. One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
+  const rows = await writeAsyncCommit(database, db =>
+    db
+      .with(
+        cte => cte('due').materialized(),
+        query => dueItems(query, o, isPostgres(db)),
+      )
+      .updateTable('item')
+      // SQLite would look an index of holders up for each item.
+      .set(holder === null ? { state: 'probing' } : { state: 'probing', holder })
+      .where('job_id', '=', o.jobId)
+      .where('position', 'in', query => query.selectFrom('due').select('position'))
+      .returning([
+        ...(['position', 'text', 'tries', 'ready_at'] as const),
+        ...(['route', 'copies', 'egress', 'refused_by', 'accepted', 'holder'] as const),
+      ])
+      .execute(),
+  )
+  return rows.sort((a, b) => a.position - b.position)
+}
+
+function dueItems(
+  query: QueryCreator<Schema>,
+  { jobId, operator, now, max, holder = null, backedUpOnly = false, ...share }: Claim,
+  canSkip: boolean,
+) {
+  const due = query
+    .selectFrom('item')
+    .select('position')
+    .where('job_id', '=', jobId)
+    .where('operator', '=', operator)
+    .where('state', '=', sql.lit('routed'))
+    .where('due_at', '<=', now)
+    .where(isOfShare(share))
+    .$if(backedUpOnly, one => one.where('backup_operator', 'is not', null))
+    .$if(holder !== null, one =>
+      one.where(eb => eb.exists(eb.selectFrom('member').select('id').where('id', '=', holder))),
+    )
+    .orderBy('domain')
+    .orderBy('position')
+    .limit(max)
+  // Whoever claims at the same time takes others. SQLite has one writer.
+  return canSkip ? due.forUpdate('item').skipLocked() : due
+}
+
+const isOfShare =
+  ({ egress, ownOnly }: Pick<Share, 'egress' | 'ownOnly'>) =>
+  (eb: ExpressionBuilder<Schema, 'item'>) =>
+    ownOnly
+      ? eb('egress', '=', egress)
+      : eb.or([eb('egress', 'is', null), eb('egress', '=', egress)])
+
+/** When the next item of a share is due, epoch ms; null when none waits. */
+export async function nextDueAt({ db }: Database, o: Share): Promise<number | null> {
+  const row = await db
+    .selectFrom('item')
+    .select(eb => eb.fn.min('due_at').as('due_at'))
+    .where('job_id', '=', o.jobId)
+    .where('operator', '=', o.operator)
+    .where('state', '=', sql.lit('routed'))
+    .where(isOfShare(o))
+    .executeTakeFirst()
+  return row?.due_at ?? null
+}
+
+/** The jobs that have items waiting for an operator, in the order of their IDs. */
+export async function jobsWaitingFor({ db }: Database, operator: string): Promise<string[]> {
+  // From job to job by the index: a long list is not read for its one ID.
+  const { rows } = await sql<{ id: string }>`
+    with recursive waiting(id) as (
+      select min(job_id) from item where operator = ${operator} and state = 'routed'
+      union all
+      select (select min(job_id) from item
+              where operator = ${operator} and state = 'routed' and job_id > waiting.id)
+      from waiting where waiting.id is not null)
+    select id from waiting where id is not null`.execute(db)
+  return rows.map(({ id }) => id)
+}
+
+/** An operator that has items of a job waiting. */
+export type Waiting = { readonly operator: string; readonly jobId: string }
+
+export type WaitingSpan = { readonly after: Waiting; readonly max: number }
+
+/** All of them, page by page in this order. */
+export async function waitingPage({ db }: Database, span: WaitingSpan): Promise<Waiting[]> {
+  const { rows } = await sql<Waiting>`
+    with recursive pair(operator, job_id, number) as (${pairsOf(db, span)})
+    select operator, job_id as "jobId" from pair order by operator, job_id`.execute(db)
+  return rows
+}
+
+/**
+ * For a recursive `pair(operator, job_id, number)`. PostgreSQL reads all rows of a pair for its one name; so it is led
+ * from pair to pair. SQLite goes by itself.
+ */
+export function pairsOf(db: Kysely<Schema>, { after, max }: WaitingSpan): RawBuilder<unknown> {
+  const first = sql`
+    select operator, job_id from item
+    where state = 'routed' and (operator, job_id) > (${after.operator}, ${after.jobId})`
+  if (!isPostgres(db)) {
+    return sql`select operator, job_id, 1 from (
+      select distinct operator, job_id from (${first}) order by operator, job_id limit ${max})`
+  }
+  return sql`
+    select first.*, 1 from (${first} order by operator, job_id limit 1) as first
+    union all
+    select next.*, pair.number + 1 from pair cross join lateral (
+      select operator, job_id from item
+      where state = 'routed' and (operator, job_id) > (pair.operator, pair.job_id)
+      order by operator, job_id limit 1) as next
+    where pair.number < ${max}`
+}
+
+/** Egresses that have items of their own waiting, by operator. */
+export async function pinnedItems(
+  { db }: Database,
+  jobId: string,
+): Promise<{ operator: string; egress: string }[]> {
+  const rows = await db
+    .selectFrom('item')
+    .select(['operator', 'egress'])
+    .distinct()
+    .where('job_id', '=', jobId)
+    .where('state', '=', sql.lit('routed'))
+    .where('egress', 'is not', null)
+    .execute()
+  return rows.map(({ operator, egress }) => ({ operator: operator ?? '', egress: egress ?? '' }))
+}
+
+/** Gives the items of an egress that is there no more to any other, which begins anew with them. */
+export async function unpinItems(
+  database: Database,
+  o: { jobId: string; operator: string; egress: string },
+): Promise<void> {
+  // What a power cut undoes is done again when the job is taken up.
+  await writeAsyncCommit(database, db =>
+    db
+      .updateTable('item')
+      .set({ egress: null, tries: 0, due_at: database.clock.now() })
+      .where('job_id', '=', o.jobId)
+      .where('operator', '=', o.operator)
+      .where('state', '=', sql.lit('routed'))
+      .where('egress', '=', o.egress)
+      .execute(),
+  )
+}

@@ -1,0 +1,24 @@
+import { formatMebibytes } from '../../platform/format.ts'
+export type UploadFaultKind = 'no-form' | 'malformed' | 'too-large' | 'not-stored' | 'cut-off'
+
+/** A file did not come, or could not be kept; `message` is a part of a sentence that says so. */
+export class UploadFault extends Error {
+  override readonly name = 'UploadFault'
+  readonly kind: UploadFaultKind
+
+  constructor(kind: UploadFaultKind, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.kind = kind
+  }
+}
+
+export const malformed = (why: string, cause?: unknown) => new UploadFault('malformed', why, cause)
+
+export const notStored = (cause: unknown) =>
+  new UploadFault('not-stored', 'it cannot be stored now', cause)
+
+export const tooLarge = (bytesMax: number) =>
+  new UploadFault(
+    'too-large',
+    `more than ${formatMebibytes(bytesMax)}, which is the most a file may have`,
+  )

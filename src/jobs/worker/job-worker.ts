@@ -1,0 +1,236 @@
+import { sleep } from '../../platform/clock.ts'
+import type { CachedAnswer } from '../../engine/result-cache.ts'
+import { memoryQueue } from '../../queue/memory-queue.ts'
+import type { Lease, Queue, Reschedule, Worker } from '../../queue/queue.ts'
+import { beginJob, openJobsAmong } from '../shared-jobs.ts'
+import { isStorageError } from '../../db/database.ts'
+import { refuseCancelled, startJob } from '../job-state.ts'
+import { findJob, type Job } from '../job-store.ts'
+import { Claims } from '../probing/claims.ts'
+import { directTasks, gatheredTasks, operatorOf, probeKind } from '../probing/probe-tasks.ts'
+import { ProbeScheduler } from '../probing/probe-scheduler.ts'
+import { ResultWriter } from '../results/result-writer.ts'
+import { routeItems } from '../probing/route-items.ts'
+import type { WorkerDeps, WorkerMembership } from './start-worker.ts'
+import { ProbeExecutor } from './probe-executor.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
+import { type ActiveJob, ActiveJobs } from './active-jobs.ts'
+import { ChangePoller } from './change-poller.ts'
+import { Resumption } from './resumption.ts'
+import { OrphanedClaims } from './orphaned-claims.ts'
+import { JobStarter } from './job-starter.ts'
+import { JobWaiters } from './job-waiters.ts'
+
+/** Lists that are routed at the same time; each has its share of what may be under way. */
+const ROUTES_MAX = 50
+/** A list that cannot be read so often will not be read. */
+const ROUTE_FAULTS_MAX = 3
+
+/** Those who work together on all lists: one routes, others ask, one records. */
+export class JobWorker {
+  readonly #deps: WorkerDeps
+  readonly #cluster: WorkerMembership | null
+  readonly #timings: WorkerTimings
+  readonly #lists: ActiveJobs
+  readonly #waiters = new JobWaiters<Job>()
+  readonly #queue: Queue
+  readonly #slots: ProbeScheduler
+  readonly #recorder: ResultWriter
+  readonly #resumption: Resumption
+  readonly #executor: ProbeExecutor
+  readonly #taking: JobStarter
+  /** What others wrote is looked for; null: there are no others. */
+  readonly #looks: ChangePoller | null
+  readonly #workers: Worker[]
+  /** Lists that are being routed. */
+  readonly #routing = new Set<string>()
+  readonly #stopping = new AbortController()
+  readonly #abort = new AbortController()
+  #stopped: Promise<void> | null = null
+
+  constructor(deps: WorkerDeps) {
+    const { database, log, keepsTrying = true, cluster = null, priority = null } = deps
+    const { timings = DEFAULT_WORKER_TIMINGS } = deps
+    const { clock } = database
+    const [stopping, abort] = [this.#stopping.signal, this.#abort.signal]
+    this.#deps = deps
+    this.#cluster = cluster
+    this.#timings = timings
+    this.#queue = deps.queue ?? memoryQueue(clock, log)
+    const find = (ids: readonly string[]) => openJobsAmong(database, ids)
+    this.#lists = new ActiveJobs({ ...deps, timings, clock, find: cluster === null ? null : find })
+    const entries =
+      cluster === null ? directTasks(this.#queue) : gatheredTasks(this.#queue, clock, timings)
+    this.#slots = new ProbeScheduler(entries, clock, cluster !== null, timings)
+    this.#recorder = new ResultWriter({
+      ...{ ...deps, keepsTrying, timings, priority },
+      onProgress: job => this.#onProgress(job),
+      onLost: jobId => void this.#onLost(jobId),
+      onFailure: (jobId, error) => this.#giveUp(jobId, error),
+    })
+    this.#resumption = new Resumption(database, this.#slots)
+    this.#taking = new JobStarter({
+      ...{ database, log, keepsTrying, stopping, retryMs: timings.retryMs },
+      begin: (jobId, isDone) => this.#begin(jobId, isDone),
+      onFailure: (jobId, error) => this.#giveUp(jobId, error),
+    })
+    this.#executor = new ProbeExecutor({
+      ...{ ...deps, cluster, stopping, abort, timings, priority },
+      ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
+      claims: new Claims(database, this.#lists),
+      orphans:
+        cluster === null ? null : new OrphanedClaims({ database, log, cluster, stopping, timings }),
+    })
+    const look = { database, log, lists: this.#lists, waiters: this.#waiters, stopping, timings }
+    const onEnded = (jobId: string) => this.drop(jobId)
+    this.#looks = cluster === null ? null : new ChangePoller({ ...look, onEnded })
+    this.#workers = this.#work()
+  }
+
+  take(jobId: string): void {
+    // Where others work too, having met a list does not mean that its entry is there.
+    if (this.#cluster === null && this.#lists.get(jobId) !== undefined) return
+    this.#taking.take(jobId)
+  }
+
+  drop(jobId: string): void {
+    this.#taking.drop(jobId)
+    this.#lists.drop(jobId)
+    void findJob(this.#deps.database, jobId).then(
+      job => this.#waiters.notify(jobId, job),
+      () => this.#waiters.notify(jobId, null),
+    )
+  }
+
+  /** A job that is finished, or not there any more, does not change. */
+  async changed(jobId: string, signal: AbortSignal): Promise<Job | null> {
+    if (this.#stopping.signal.aborted) return null
+    const next = this.#waiters.next(jobId, signal)
+    const job = await findJob(this.#deps.database, jobId)
+    if (job === null || job.finished_at !== null) return job
+    this.#looks?.follow(job)
+    return next
+  }
+
+  status() {
+    const { waiting, running } = this.#queue.status()
+    return { jobs: this.#lists.size + this.#taking.size, waiting, running }
+  }
+
+  cacheResult(entries: ReadonlyMap<string, CachedAnswer>): void {
+    void this.#recorder.cacheResult(entries)
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  #work(): Worker[] {
+    const { concurrency, egresses } = this.#deps
+    // Where others ask, they know who may; whoever asks nobody only begins jobs, and hears of them.
+    if (egresses.length === 0) return []
+    const route = (jobId: string, lease: Lease) => this.#route(jobId, lease)
+    const probes = egresses.map(egress => {
+      const slotOf = (key: string) => ({ operator: operatorOf(key), egress })
+      return this.#queue.work(
+        probeKind(egress),
+        (key, lease) => this.#executor.serve(slotOf(key), lease),
+        { concurrency, recheck: key => this.#executor.recheck(slotOf(key)) },
+      )
+    })
+    // Who asks nobody leaves all of it to others.
+    if (probes.length === 0) return []
+    return [this.#queue.work('route', route, { concurrency: ROUTES_MAX }), ...probes]
+  }
+
+  /** What was under way when the job was last worked on is asked again; what others ask about stays theirs. */
+  async #begin(jobId: string, isDone: () => boolean): Promise<void> {
+    const { database } = this.#deps
+    const start = this.#cluster === null ? startJob : beginJob
+    const before = await this.#taking.retryWhileBusy(() => findJob(database, jobId), isDone)
+    if (before === null) return
+    const job = await this.#taking.retryWhileBusy(() => start(database, jobId), isDone)
+    if (isDone() || job === null || job.finished_at !== null) return
+    const list = this.#lists.add(job)
+    const isResumed = before.state !== 'queued' && this.#deps.egresses.length > 0
+    if (isResumed) await this.#resumption.take(list)
+    await this.#taking.retryWhileBusy(() => this.#queue.put('route', jobId), isDone)
+  }
+
+  async #route(jobId: string, { lost }: Lease): Promise<Reschedule> {
+    const stopping = AbortSignal.any([this.#stopping.signal, lost])
+    const list = await this.#listToRoute(jobId)
+    if (list === null) return 'done'
+    this.#routing.add(jobId)
+    try {
+      await routeItems(
+        {
+          ...{ database: this.#deps.database, recorder: this.#recorder, routing: this.#routing },
+          stopping,
+          priority: this.#deps.priority ?? null,
+          onFiled: (list, operator) => this.#slots.onItemRouted(list, operator),
+        },
+        list,
+      )
+    } catch (error) {
+      if (isStorageError(error) || ++list.routeFaults < ROUTE_FAULTS_MAX) throw error
+      await this.#recorder.fail(jobId, error)
+    } finally {
+      this.#routing.delete(jobId)
+    }
+    await this.#slots.flushJob(list)
+    // What is left of it another goes on with.
+    return stopping.aborted ? { dueAt: this.#deps.database.clock.now() } : 'done'
+  }
+
+  /** Where others work too, whoever has the entry begins the job. */
+  async #listToRoute(jobId: string): Promise<ActiveJob | null> {
+    if (this.#cluster === null) return this.#lists.get(jobId) ?? null
+    const job = await beginJob(this.#deps.database, jobId)
+    return job === null ? null : this.#lists.add(job)
+  }
+
+  #onProgress(job: Job) {
+    if (job.finished_at !== null) this.#lists.drop(job.id)
+    this.#waiters.notify(job.id, job)
+    this.#deps.onProgress?.(job)
+  }
+
+  /** Cancelled or deleted behind our back. */
+  async #onLost(jobId: string): Promise<void> {
+    if (this.#lists.get(jobId) === undefined) return
+    this.drop(jobId)
+    try {
+      const job = await findJob(this.#deps.database, jobId)
+      if (job !== null) refuseCancelled(job)
+    } catch (error) {
+      this.#giveUp(jobId, error)
+    }
+  }
+
+  #giveUp(jobId: string, error: unknown) {
+    this.#lists.drop(jobId)
+    this.#deps.onFailure?.(jobId, error)
+  }
+
+  async #stop(): Promise<void> {
+    const { database, queue } = this.#deps
+    this.#stopping.abort()
+    this.#waiters.end()
+    // The alarm is put away when all is quiet, or its timer would keep the process for nothing.
+    const quiet = new AbortController()
+    // A queue that was handed in is closed by whoever made it.
+    const close = () =>
+      queue === undefined
+        ? this.#queue.close()
+        : Promise.all(this.#workers.map(worker => worker.stop()))
+    const closing = close().finally(() => quiet.abort())
+    await sleep(database.clock, this.#timings.drainMs, quiet.signal)
+    this.#abort.abort()
+    await closing
+    this.#executor.end()
+    await this.#taking.idle()
+    await this.#recorder.stop()
+  }
+}

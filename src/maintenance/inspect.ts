@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs'
+import SqliteDatabase from 'better-sqlite3'
+import { errorMessage } from '../platform/error.ts'
+import { migrationSource } from '../db/migrations.ts'
+
+/** What is at the place of a database. */
+export type DatabaseInfo =
+  | { readonly kind: 'absent' | 'usable' | 'newer'; readonly file: string }
+  | { readonly kind: 'unusable'; readonly file: string; readonly why: string }
+
+/** Looks at the database of a `sqlite:FILE` URL and changes nothing: it is neither made nor brought up to date. */
+export function inspectDatabase(url: string): DatabaseInfo {
+  const file = url.replace(/^sqlite:/, '')
+  if (!existsSync(file)) return { kind: 'absent', file }
+  try {
+    const sqlite = new SqliteDatabase(file, { readonly: true, timeout: LOCK_WAIT_MS })
+    try {
+      return inspectTables(sqlite, file)
+    } finally {
+      sqlite.close()
+    }
+  } catch (error) {
+    return { kind: 'unusable', file, why: errorMessage(error) }
+  }
+}
+
+/** A moment: whoever writes holds a lock for less. */
+const LOCK_WAIT_MS = 500
+
+function inspectTables(sqlite: SqliteDatabase.Database, file: string): DatabaseInfo {
+  const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all()
+  if (tables.length === 0) return { kind: 'usable', file }
+  if (!tables.includes('kysely_migration')) {
+    return { kind: 'unusable', file, why: 'it belongs to another program' }
+  }
+  const made = sqlite.prepare('select name from kysely_migration').pluck().all() as string[]
+  return { kind: migrationSource(made) === 'newer' ? 'newer' : 'usable', file }
+}

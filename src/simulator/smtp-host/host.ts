@@ -1,0 +1,135 @@
+import type { Socket } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
+import { systemClock } from '../../platform/clock.ts'
+import type { SessionLog } from '../session-log.ts'
+import { Tally } from '../counters.ts'
+import type { HostPlan } from '../scenario/scenario.ts'
+import { DelayedSocket } from '../loopback/delayed-socket.ts'
+import { selfSigned } from './certificate.ts'
+import { Conversation, type Line } from './conversation.ts'
+import { libraryEngine } from './library-host.ts'
+import { createRuleSet, type Moment, type RuleSet } from './rule.ts'
+import { BEHAVIORS, type Behavior, EXTENSIONS } from './behaviors.ts'
+
+/** What a host knows of the world around it. */
+export type HostDeps = {
+  readonly roundTripMs: number
+  readonly attendance: SessionLog
+  /** Sessions by the domains that they asked about. */
+  readonly byDomain: SessionLog
+}
+
+/** Who calls. */
+export type Caller = {
+  readonly client: string
+  /** Number of the connection at this host, from 1. */
+  readonly connection: number
+  /** The server has said its last word: for it the session is over, though the client has yet to hear it. */
+  over(): void
+  /** The client asks about a recipient of this domain. */
+  asks(domain: string): void
+}
+
+/** Something that can be ended at once. */
+export type Ending = { destroy(): void }
+
+/** A mail server that follows a table of rules, whoever speaks for it. */
+export class MailHost {
+  readonly name: string
+  readonly behavior: Behavior
+  readonly rules: RuleSet
+  readonly extensions: readonly string[]
+  readonly tally = new Tally()
+  readonly #converse: (line: Line, caller: Caller) => Ending
+  readonly #sessions = new Set<Ending>()
+  readonly #greylist = new Map<string, { times: number; firstAt: number }>()
+  #connections = 0
+  #certificate: { key: string; cert: string } | undefined
+  #secureContext: SecureContext | undefined
+
+  constructor(name: string, plan: HostPlan) {
+    this.name = name
+    const behavior = BEHAVIORS[plan.behavior](plan)
+    this.behavior = { ...behavior, ...(plan.starttls !== undefined && { starttls: plan.starttls }) }
+    this.rules = createRuleSet([...(plan.rules ?? []), ...(this.behavior.rules ?? [])])
+    this.extensions = plan.extensions ?? this.behavior.extensions ?? EXTENSIONS
+    this.#converse =
+      plan.engine === 'smtp-server'
+        ? libraryEngine(this)
+        : (line, caller) => new Conversation(this, line, caller)
+  }
+
+  /** Takes a connection that came in over the loopback, from as far away as `roundTripMs` says. */
+  accept(socket: Socket, world: HostDeps): void {
+    socket.on('error', () => socket.destroy())
+    this.#connections += 1
+    const client = socket.remoteAddress ?? ''
+    const caller = {
+      client,
+      connection: this.#connections,
+      ...this.#count(socket, client, world),
+    }
+    if (world.roundTripMs === 0) {
+      this.#begin(socket, caller)
+      return
+    }
+    // The three-way handshake of a far connection: the loopback's own takes no time. The greeting
+    // of a real one is read two round trips after dialling: SYN, SYN-ACK, ACK, greeting.
+    const line = new DelayedSocket(socket, world.roundTripMs)
+    setTimeout(() => this.#begin(line, caller), world.roundTripMs * 1.5)
+  }
+
+  /** Counts a session until it is over, by the word of the server or by the end of the connection. */
+  #count(socket: Socket, client: string, world: HostDeps): Pick<Caller, 'over' | 'asks'> {
+    let counted = true
+    const { attendance, byDomain } = world
+    const ledger = [this.tally.attendance, attendance]
+    const domains = new Set<string>()
+    for (const ruleSet of ledger) ruleSet.opened(client)
+    const over = () => {
+      if (!counted) return
+      counted = false
+      for (const ruleSet of ledger) ruleSet.closed(client)
+      for (const domain of domains) byDomain.closed(domain)
+    }
+    const asks = (domain: string) => {
+      if (!counted || domains.has(domain)) return
+      domains.add(domain)
+      byDomain.opened(domain)
+    }
+    socket.once('close', over)
+    return { over, asks }
+  }
+
+  /** How often, and how long ago first, this client asked for this recipient from this sender. */
+  remember({ client, from, to }: Moment): { times: number; sinceMs: number } {
+    const key = `${client} ${from} ${to}`
+    const now = systemClock.monotonicNow()
+    const seen = this.#greylist.get(key) ?? { times: 0, firstAt: now }
+    seen.times += 1
+    this.#greylist.set(key, seen)
+    return { times: seen.times, sinceMs: now - seen.firstAt }
+  }
+
+  secureContext(): SecureContext {
+    this.#secureContext ??= createSecureContext(this.certificate())
+    return this.#secureContext
+  }
+
+  /** Made when first wanted: few hosts encrypt. */
+  certificate(): { key: string; cert: string } {
+    this.#certificate ??= selfSigned(this.name)
+    return this.#certificate
+  }
+
+  close(): void {
+    for (const session of this.#sessions) session.destroy()
+  }
+
+  #begin(line: Line, caller: Caller): void {
+    if (line.destroyed) return
+    const session = this.#converse(line, caller)
+    this.#sessions.add(session)
+    line.once('close', () => this.#sessions.delete(session))
+  }
+}

@@ -1,0 +1,17 @@
+import type { LogFields } from '../../platform/log.ts'
+
+/** Mail to people, as a door to the world. */
+export interface Notify {
+  /** Rejects when it could not be handed over. */
+  send(mail: Mail): Promise<void>
+  close(): void
+}
+
+export type Mail = {
+  readonly to: string
+  readonly subject: string
+  /** Plain text. */
+  readonly text: string
+  /** What a log needs of it beside the subject. */
+  readonly brief: LogFields
+}

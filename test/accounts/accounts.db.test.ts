@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { PLANS } from '../../src/accounts/plan.ts'
+import { createAccount, setAdmin, setEmail, setPlan } from '../../src/accounts/accounts.ts'
+import { findAccount, listAccounts } from '../../src/accounts/account-store.ts'
+import { addAccount } from '../support/account-rows.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase } from '../support/database.ts'
+import { countedRandom } from '../support/random.ts'
+
+async function createServices() {
+  const clock = fakeClock()
+  const plans = new Map(PLANS.map(plan => [plan.name, plan]))
+  return { database: await tempDatabase({ clock }), clock, random: countedRandom(), plans }
+}
+
+const SHOP = { name: ' Shop ', plan: 'free', email: ' Owner@SHOP.example' }
+
+test('an account is created with its name and address as they are written to', async () => {
+  const services = await createServices()
+  const account = await createAccount(services, SHOP)
+  expect(account).toMatchObject({ name: 'Shop', email: 'Owner@shop.example', operator: 0 })
+  expect(await listAccounts(services.database)).toEqual([account])
+})
+
+test.each([
+  ['name_invalid', { name: ' ' }],
+  ['name_invalid', { name: 'a\nb' }],
+  ['plan_unknown', { plan: 'huge' }],
+  ['email_invalid', { email: 'owner' }],
+])('none is created where it is refused with %s: %j', async (code, change) => {
+  const services = await createServices()
+  const create = async () => createAccount(services, { ...SHOP, ...change })
+  await expect(create()).rejects.toMatchObject({ code })
+  expect(await listAccounts(services.database)).toEqual([])
+})
+
+test('of two that are created at once with one name, one is', async () => {
+  const services = await createServices()
+  const both = await Promise.allSettled([
+    createAccount(services, SHOP),
+    createAccount(services, SHOP),
+  ])
+  expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  const [account] = await listAccounts(services.database)
+  await expect(createAccount(services, SHOP)).rejects.toThrow(
+    expect.objectContaining({ code: 'account_exists', facts: { id: account?.id, name: 'Shop' } }),
+  )
+})
+
+test('an account has what was set last, and nothing that is refused', async () => {
+  const services = await createServices()
+  const { database } = services
+  await addAccount(database)
+  const accountId = 'acc_a'
+  await setPlan(services, { accountId, plan: 'starter' })
+  await setEmail(services, { accountId, email: 'ops@b.example' })
+  const changed = await setAdmin(services, { accountId, isAdmin: true })
+  expect(changed).toMatchObject({ plan: 'starter', email: 'ops@b.example', operator: 1 })
+  const refused = [
+    () => setPlan(services, { accountId, plan: 'huge' }),
+    () => setEmail(services, { accountId, email: 'ops' }),
+    () => setAdmin(services, { accountId: 'acc_none', isAdmin: true }),
+  ]
+  for (const one of refused) await expect(one()).rejects.toThrow()
+  expect(await findAccount(database, accountId)).toEqual(changed)
+})

@@ -1,0 +1,273 @@
+import { describe, expect, test } from 'vitest'
+import {
+  readCredit,
+  releaseOrphanedReservations,
+  releaseReservation,
+  reserveCredits,
+  settleCredits,
+} from '../../../src/accounts/credits/credit-store.ts'
+import {
+  consumeReservation,
+  lockAccounts,
+  releaseReservations,
+} from '../../../src/accounts/credits/reservations.ts'
+import { register } from '../../../src/cluster/members.ts'
+import {
+  type Database,
+  write,
+  writeAsyncCommit,
+  writeConcurrent,
+} from '../../../src/db/database.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { addJob, onPostgres, tempDatabase } from '../../support/database.ts'
+import { fc, runs } from '../../support/property.ts'
+import { twoServers } from '../../support/two-servers.ts'
+
+const OF = { accountId: 'acc_a', period: 86_400_000 }
+
+const hold = (database: Database, amount: number, limit: number | null, of = OF) =>
+  write(database, trx => reserveCredits(trx, { ...of, amount, limit }))
+const settle = (database: Database, released: number, used: number, of = OF) =>
+  write(database, trx => settleCredits(trx, { ...of, released, used }))
+const read = (database: Database, of = OF) => readCredit(database, of.accountId, of.period)
+
+describe('credits', () => {
+  test('are zero where nothing was used', async () => {
+    const database = await tempDatabase()
+    expect(await read(database)).toEqual({
+      ...{ account_id: 'acc_a', period_start: OF.period, used: 0, held: 0, warned: 0 },
+    })
+  })
+
+  test('are held up to the limit, used ones with them, and not one more', async () => {
+    const database = await tempDatabase()
+    expect(await hold(database, 4, 10)).toBe(true)
+    await settle(database, 4, 3)
+    expect(await hold(database, 8, 10)).toBe(false)
+    expect(await hold(database, 7, 10)).toBe(true)
+    expect(await hold(database, 1, 10)).toBe(false)
+    expect(await read(database)).toMatchObject({ used: 3, held: 7 })
+  })
+
+  test('are not held at all when the first that wants some wants too many', async () => {
+    const database = await tempDatabase()
+    expect(await hold(database, 11, 10)).toBe(false)
+    expect(await read(database)).toMatchObject({ used: 0, held: 0 })
+  })
+
+  test('without a limit are held all the same', async () => {
+    const database = await tempDatabase()
+    expect(await hold(database, 1_000_000, null)).toBe(true)
+    expect(await hold(database, 1_000_000, null)).toBe(true)
+    expect(await read(database)).toMatchObject({ held: 2_000_000 })
+  })
+
+  test('of one account or day are no concern of another', async () => {
+    const database = await tempDatabase()
+    for (const of of [OF, { ...OF, accountId: 'acc_b' }, { ...OF, period: 2 * OF.period }]) {
+      expect(await hold(database, 10, 10, of)).toBe(true)
+    }
+  })
+
+  test('of which one is left go to one of a hundred who want it at once', async () => {
+    const database = await tempDatabase()
+    await settle(database, 0, 99)
+    const wanted = Array.from({ length: 100 }, () => hold(database, 1, 100))
+    expect((await Promise.all(wanted)).filter(held => held)).toHaveLength(1)
+    expect(await read(database)).toMatchObject({ used: 99, held: 1 })
+  })
+
+  test('that were counted as lost are not given back twice', async () => {
+    const database = await tempDatabase()
+    await hold(database, 1, 10)
+    await write(database, releaseOrphanedReservations)
+    expect(await settle(database, 1, 1)).toMatchObject({ used: 1, held: 0 })
+  })
+})
+
+/** A job that holds credits. */
+async function holdingJob(database: Database, id: string, amount: number) {
+  await addJob(database, ['a@x.test'], id)
+  await hold(database, amount, null)
+  const held = { account_id: OF.accountId, credit_period: OF.period, held: amount }
+  await database.db.updateTable('job').set(held).where('id', '=', id).execute()
+}
+
+describe('what a job holds', () => {
+  test('goes back once', async () => {
+    const database = await tempDatabase()
+    await holdingJob(database, 'job_a', 5)
+    await hold(database, 1, null)
+    for (let n = 0; n < 2; n++)
+      await write(database, trx => releaseReservation(trx, { id: 'job_a' }))
+    expect(await read(database)).toMatchObject({ used: 0, held: 1 })
+  })
+
+  test('stays held at a start while it is open, and all else goes back', async () => {
+    const database = await tempDatabase()
+    await holdingJob(database, 'job_a', 5)
+    await holdingJob(database, 'job_b', 3)
+    await hold(database, 2, null)
+    await hold(database, 2, null, { ...OF, period: 0 })
+    await database.db
+      .updateTable('job')
+      .set({ state: 'completed', finished_at: 1 })
+      .where('id', '=', 'job_b')
+      .execute()
+    await write(database, releaseOrphanedReservations)
+    expect(await read(database)).toMatchObject({ held: 5 })
+    expect(await read(database, { ...OF, period: 0 })).toMatchObject({ held: 0 })
+  })
+})
+
+test('whatever happens in whatever order, no more is used and held than there is, and what is used is what was charged', async () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('hold' as const), amount: fc.integer({ min: 1, max: 6 }) }),
+    fc.record({
+      kind: fc.constant('settle' as const),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
+    fc.record({ kind: fc.constant('giveBack' as const) }),
+    fc.record({ kind: fc.constant('crash' as const) }),
+  )
+  const database = await tempDatabase()
+  let period = OF.period
+  const property = fc.asyncProperty(
+    fc.array(step, { maxLength: 40 }),
+    fc.integer({ min: 1, max: 15 }),
+    async (steps, limit) => {
+      // Each run has a day of its own.
+      period += OF.period
+      const of = { ...OF, period }
+      let open: number[] = []
+      let charged = 0
+      for (const one of steps) {
+        if (one.kind === 'hold') {
+          const fits = charged + sum(open) + one.amount <= limit
+          expect(await hold(database, one.amount, limit, of)).toBe(fits)
+          if (fits) open.push(one.amount)
+        } else if (one.kind === 'crash') {
+          await write(database, releaseOrphanedReservations)
+          open = []
+        } else {
+          const amount = open.shift() ?? 0
+          const used = one.kind === 'settle' ? Math.floor(amount * one.share) : 0
+          charged += used
+          await settle(database, amount, used, of)
+        }
+        const credit = await read(database, of)
+        expect(credit).toMatchObject({ used: charged, held: sum(open) })
+        expect(credit.used + credit.held).toBeLessThanOrEqual(limit)
+      }
+    },
+  )
+  await fc.assert(property, { numRuns: runs(40) })
+})
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0)
+
+describe.runIf(onPostgres)('credits on several servers', () => {
+  const holdFor = (
+    database: Database,
+    member: string | null,
+    amount: number,
+    limit: number | null,
+  ) => writeAsyncCommit(database, db => reserveCredits(db, { ...OF, amount, limit, member }))
+
+  const holdsOf = async ({ db }: Database) =>
+    (await db.selectFrom('hold').selectAll().orderBy('member_id').execute()).map(
+      ({ member_id, amount }) => [member_id, amount],
+    )
+
+  const join = (database: Database, id: string) =>
+    register(database, { id, role: 'serve', name: id, version: '1', egresses: [] })
+
+  const take = (database: Database, member: string | null, amount: number) =>
+    write(database, trx => consumeReservation(trx, { ...OF, member, amount }))
+
+  test('of which forty are left go to forty of sixty-four who want one at once, on two servers', async () => {
+    const { a, b } = await twoServers()
+    await settle(a, 0, 60)
+    const wanted = Array.from({ length: 64 }, (_, n) =>
+      n % 2 === 0 ? holdFor(a, 'mem_a', 1, 100) : holdFor(b, 'mem_b', 1, 100),
+    )
+    expect((await Promise.all(wanted)).filter(held => held)).toHaveLength(40)
+    expect(await read(a)).toMatchObject({ used: 60, held: 40 })
+    expect((await holdsOf(a)).reduce((total, [, amount]) => total + Number(amount), 0)).toBe(40)
+  })
+
+  test('that nobody used yet are held up to the limit, whoever comes first', async () => {
+    const { a, b } = await twoServers()
+    const wanted = Array.from({ length: 64 }, (_, n) => holdFor(n % 2 === 0 ? a : b, null, 3, 100))
+    expect((await Promise.all(wanted)).filter(held => held)).toHaveLength(33)
+    expect(await read(a)).toMatchObject({ used: 0, held: 99 })
+  })
+
+  test('refused are noted under nobody', async () => {
+    const { a } = await twoServers()
+    expect(await holdFor(a, 'mem_a', 11, 10)).toBe(false)
+    expect(await holdsOf(a)).toEqual([])
+  })
+
+  test('go back once: what was given back with its member is not given back again', async () => {
+    const { a } = await twoServers()
+    await holdFor(a, 'mem_a', 3, 10)
+    await holdFor(a, 'mem_b', 4, 10)
+    expect(await take(a, 'mem_a', 1)).toBe(1)
+    expect(await holdsOf(a)).toEqual([
+      ['mem_a', 2],
+      ['mem_b', 4],
+    ])
+    await settle(a, 1, 0)
+    await write(a, trx => releaseReservations(trx, ['mem_a']))
+    expect(await read(a)).toMatchObject({ held: 4 })
+    expect(await take(a, 'mem_a', 2)).toBe(0)
+    expect(await take(a, 'mem_b', 9)).toBe(4)
+    expect(await take(a, null, 5)).toBe(5)
+    expect(await holdsOf(a)).toEqual([])
+  })
+
+  test('stay held at the start of another server by members and open jobs, and all else goes back', async () => {
+    const { a, b } = await twoServers()
+    await holdingJob(a, 'job_a', 5)
+    await join(a, 'mem_a')
+    await holdFor(a, 'mem_a', 2, 100)
+    await holdFor(a, 'mem_gone', 3, 100)
+    await holdFor(a, null, 4, 100)
+    expect(await read(a)).toMatchObject({ held: 14 })
+    await write(b, releaseOrphanedReservations)
+    expect(await read(a)).toMatchObject({ held: 7 })
+    expect(await holdsOf(a)).toEqual([['mem_a', 2]])
+  })
+
+  test('held while another server starts are not forgotten', async () => {
+    const { a, b } = await twoServers()
+    await join(a, 'mem_a')
+    await hold(a, 5, null)
+    const held = Array.from({ length: 60 }, () => holdFor(a, 'mem_a', 1, null))
+    const starts = Array.from({ length: 5 }, () => write(b, releaseOrphanedReservations))
+    await Promise.all([...held, ...starts])
+    expect(await holdsOf(a)).toEqual([['mem_a', 60]])
+    expect(await read(a)).toMatchObject({ held: 60 })
+  })
+
+  test('settled on two servers at once in whatever order are all counted', async () => {
+    const { a, b } = await twoServers()
+    for (const id of ['acc_a', 'acc_b', 'acc_c']) await addAccount(a, id)
+    const ids = ['acc_a', 'acc_b', 'acc_c']
+    const run = (database: Database, order: readonly string[]) =>
+      writeConcurrent(database, async trx => {
+        await lockAccounts(trx, order)
+        for (const accountId of order) {
+          await settleCredits(trx, { ...OF, accountId, released: 0, used: 1 })
+        }
+      })
+    await Promise.all(
+      Array.from({ length: 40 }, (_, n) =>
+        run(n % 2 === 0 ? a : b, n % 3 === 0 ? ids : ids.toReversed()),
+      ),
+    )
+    for (const accountId of ids)
+      expect(await read(a, { ...OF, accountId })).toMatchObject({ used: 40 })
+  })
+})

@@ -1,0 +1,291 @@
+import { describe, expect, test } from 'vitest'
+import {
+  addHistory,
+  deleteHistoryBefore,
+  deleteHistoryOf,
+  deleteSandboxHistoryBefore,
+  hasVerification,
+  type Verification,
+} from '../../../src/accounts/credits/history.ts'
+import { type HistoryQuery, historyPage } from '../../../src/accounts/credits/history-page.ts'
+import { countUsage, usageOf } from '../../../src/accounts/credits/usage.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { newRow } from '../../../src/jobs/job-store.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
+import { plansOf } from '../../db/plan/query-plans.ts'
+
+const ROW: Verification = {
+  ...{ id: 'ver_a', account_id: 'acc_a', key_id: 'key_a', email: 'Ann@good.test' },
+  ...{ valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' },
+  ...{ class: 'deliverable', cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: 5 },
+}
+const QUERY: HistoryQuery = { accountId: 'acc_a', sandbox: false, before: null, max: 10 }
+
+async function withRows(...rows: Partial<Verification>[]): Promise<Database> {
+  const database = await tempDatabase()
+  const whole = rows.map((row, n) => ({ ...ROW, id: `ver_${n}`, ...row }))
+  await write(database, trx => addHistory(trx, whole))
+  return database
+}
+
+const idsOf = async (database: Database, query: Partial<HistoryQuery> = {}) =>
+  (await historyPage(database, { ...QUERY, ...query })).rows.map(({ id }) => id)
+
+describe('the history', () => {
+  test('gives back what was written, whatever stands in it', async () => {
+    const rows = [
+      { ...ROW, job_id: 'job_a', email: '"a\\"\u0000\n’ü"@good.test' },
+      { ...ROW, id: 'ver_b', created_at: 4, email: '12345', cached: 1 },
+    ]
+    expect((await historyPage(await withRows(...rows), QUERY)).rows).toEqual(rows)
+  })
+
+  test('goes from the newest to the oldest, page by page, and misses none of the same moment', async () => {
+    const times = [3, 1, 2, 2, 2, 4]
+    const database = await withRows(...times.map(created_at => ({ created_at })))
+    const seen: string[] = []
+    let before: HistoryQuery['before'] = null
+    do {
+      const page = await historyPage(database, { ...QUERY, before, max: 2 })
+      seen.push(...page.rows.map(({ id }) => id))
+      before = page.next
+    } while (before !== null)
+    expect(seen).toEqual(['ver_5', 'ver_0', 'ver_4', 'ver_3', 'ver_2', 'ver_1'])
+  })
+
+  test.each<[string, Partial<Verification>, Partial<HistoryQuery>]>([
+    ['of another account', { account_id: 'acc_b' }, {}],
+    ['that was simulated', { sandbox: 1 }, {}],
+    ['that was real, for who looks at simulated ones', {}, { sandbox: true }],
+    ['of another address', {}, { email: 'ben@good.test' }],
+    ['of another reason', {}, { reason: 'timeout' }],
+    ['of another class', {}, { classes: ['risky'] }],
+    ['of another address than is sought', {}, { search: 'BEN@good' }],
+    ['from elsewhere', {}, { source: 'batch' }],
+  ])('leaves out what is %s', async (_, row, query) => {
+    const wanted = {
+      ...{ sandbox: Number(query.sandbox ?? false), reason: query.reason ?? ROW.reason },
+      ...{ email: query.email ?? (query.search === undefined ? ROW.email : 'ben@good.test') },
+      ...{ source: query.source ?? ROW.source, class: query.classes?.[0] ?? ROW.class },
+    }
+    expect(await idsOf(await withRows(row, wanted), query)).toEqual(['ver_1'])
+  })
+
+  test('finds an address in any case of its letters', async () => {
+    expect(await idsOf(await withRows({}), { email: 'aNN@GOOD.test' })).toEqual(['ver_0'])
+  })
+
+  test('finds a part of an address in any case, and letters beyond ASCII too', async () => {
+    const emails = ['Ann@good.test', 'JÜRGEN@good.test', 'jürgen@other.test', 'a%b_c@good.test']
+    const database = await withRows(...emails.map(email => ({ email })))
+    const found = async (search: string) =>
+      (await historyPage(database, { ...QUERY, search })).rows.map(({ email }) => email).toSorted()
+    expect(await found('NN@g')).toEqual(['Ann@good.test'])
+    expect(await found('jÜr')).toEqual(['JÜRGEN@good.test', 'jürgen@other.test'])
+    expect(await found('RGEN@good')).toEqual(['JÜRGEN@good.test'])
+    expect(await found('é')).toEqual([])
+    // Neither is a sign for others.
+    expect(await found('%b_')).toEqual(['a%b_c@good.test'])
+    expect(await found('a%c')).toEqual([])
+    expect(await idsOf(database, { email: 'Jürgen@GOOD.test' })).toEqual(['ver_1'])
+  })
+
+  describe('is searched through in pieces', () => {
+    /** Every seventh is sought; three of each moment. */
+    const many = (count: number) =>
+      withRows(
+        ...Array.from({ length: count }, (_, n) => ({
+          ...{ id: `ver_${String(n).padStart(6, '0')}`, created_at: Math.floor(n / 3) },
+          email: n % 7 === 0 ? `sought${n}@good.test` : `other${n}@good.test`,
+        })),
+      )
+
+    /** Pages, one after the other; each is asked for where the one before ended. */
+    async function pagesOf(database: Database, query: Partial<HistoryQuery>) {
+      const pages: string[][] = []
+      let before: HistoryQuery['before'] = null
+      do {
+        const page = await historyPage(database, { ...QUERY, ...query, before })
+        pages.push(page.rows.map(({ id }) => id))
+        before = page.next
+      } while (before !== null && pages.length < 1_000)
+      return pages
+    }
+
+    test.each([
+      [2_500, 1, undefined],
+      [2_500, 50, undefined],
+      [2_500, 50, 999],
+      [2_500, 200, 2_500],
+      [2_000, 50, 1],
+      [1_001, 143, 1_000],
+    ])(
+      '%i rows, %i a page, %s looked at: each that is sought once',
+      async (count, max, scannedMax) => {
+        const database = await many(count)
+        const bounds = scannedMax === undefined ? {} : { scannedMax: Math.max(scannedMax, 5) }
+        const pages = await pagesOf(database, { search: 'sought', max, ...bounds })
+        const all = Array.from({ length: Math.ceil(count / 7) }, (_, n) => n * 7).reverse()
+        expect(pages.flat()).toEqual(all.map(n => `ver_${String(n).padStart(6, '0')}`))
+        expect(Math.max(...pages.map(({ length }) => length))).toBeLessThanOrEqual(max)
+      },
+    )
+
+    test('and ends after as many as are looked at, also where none was found', async () => {
+      const database = await many(100)
+      const o = { ...QUERY, search: 'nobody', scannedMax: 30 }
+      const first = await historyPage(database, o)
+      expect(first).toEqual({ rows: [], next: { createdAt: 23, id: 'ver_000070' } })
+      expect(await pagesOf(database, { search: 'nobody', scannedMax: 30 })).toEqual([
+        ...[[], [], [], []],
+      ])
+    })
+
+    test('within times, which no page leaves', async () => {
+      const database = await many(3_000)
+      const query = { search: 'sought', max: 10, since: 100, until: 900, scannedMax: 700 }
+      const found = (await pagesOf(database, query)).flat()
+      const expected = Array.from({ length: 3_000 }, (_, n) => n)
+        .filter(n => n % 7 === 0 && Math.floor(n / 3) >= 100 && Math.floor(n / 3) < 900)
+        .reverse()
+      expect(found).toEqual(expected.map(n => `ver_${String(n).padStart(6, '0')}`))
+    })
+
+    test('of a whole page, the next begins behind its last row', async () => {
+      const database = await many(50)
+      const { rows, next } = await historyPage(database, { ...QUERY, search: 'sought', max: 3 })
+      expect(rows.map(({ id }) => id)).toEqual(['ver_000049', 'ver_000042', 'ver_000035'])
+      expect(next).toEqual({ createdAt: 11, id: 'ver_000035' })
+    })
+
+    test('which has letters beyond ASCII that are not sought, and misses none that are', async () => {
+      const database = await withRows(
+        ...Array.from({ length: 30 }, (_, n) => ({
+          ...{ id: `ver_${n + 10}`, email: n % 9 === 0 ? 'É@good.test' : 'ü@good.test' },
+        })),
+      )
+      expect(await pagesOf(database, { search: 'é', max: 2 })).toEqual([
+        ...[
+          ['ver_37', 'ver_28'],
+          ['ver_19', 'ver_10'],
+        ],
+      ])
+    })
+
+    test.skipIf(onPostgres)(
+      'by its key alone: nothing is sorted, and nothing read outside of a piece',
+      async () => {
+        const database = await many(10)
+        const before = { createdAt: 3, id: 'ver_000009' }
+        const plan = await plansOf(database, db =>
+          historyPage(db, { ...QUERY, before, search: 'sought', classes: ['risky'], since: 1 }),
+        )
+        expect(plan).toHaveLength(2)
+        for (const line of plan) {
+          expect(line).toMatch(
+            /SEARCH verification USING PRIMARY KEY .*account_id=\? AND sandbox=\?/,
+          )
+          expect(line).toMatch(/<\(\?,\?\)/)
+        }
+      },
+    )
+  })
+
+  test('written again stays as it was', async () => {
+    const database = await withRows({})
+    await write(database, trx => addHistory(trx, [{ ...ROW, id: 'ver_0', reason: 'timeout' }]))
+    expect((await historyPage(database, QUERY)).rows).toEqual([{ ...ROW, id: 'ver_0' }])
+    await write(database, async trx => {
+      const of = { accountId: 'acc_a', sandbox: false, createdAt: 5 }
+      expect(await hasVerification(trx, { ...of, id: 'ver_0' })).toBe(true)
+      expect(await hasVerification(trx, { ...of, id: 'ver_1' })).toBe(false)
+    })
+  })
+
+  test('loses what is older than a time, so much at once as is said', async () => {
+    const database = await withRows({ created_at: 1 }, { created_at: 2 }, { created_at: 3 })
+    await write(database, async trx => {
+      expect(await deleteHistoryBefore(trx, 3, 1)).toBe(1)
+      expect(await deleteHistoryBefore(trx, 3)).toBe(1)
+      expect(await deleteHistoryBefore(trx, 3)).toBe(0)
+    })
+    expect(await idsOf(database)).toEqual(['ver_2'])
+  })
+
+  test('loses what was simulated before a time, of each account, and nothing live', async () => {
+    const database = await withRows(
+      ...[{ created_at: 1 }, { created_at: 1, sandbox: 1 }, { created_at: 2, sandbox: 1 }],
+      ...[
+        { created_at: 3, sandbox: 1 },
+        { created_at: 1, sandbox: 1, account_id: 'acc_b' },
+      ],
+    )
+    await addAccount(database, 'acc_a')
+    await addAccount(database, 'acc_b')
+    await write(database, async trx => {
+      expect(await deleteSandboxHistoryBefore(trx, 3, 2)).toBe(2)
+      expect(await deleteSandboxHistoryBefore(trx, 3, 2)).toBe(1)
+    })
+    const left = database.db.selectFrom('verification').select('id').orderBy('id')
+    expect((await left.execute()).map(({ id }) => id)).toEqual(['ver_0', 'ver_3'])
+  })
+})
+
+test('what was used adds up by account, key, day and class, and is told by day', async () => {
+  const database = await tempDatabase()
+  const row = { account_id: 'acc_a', key_id: 'key_a', day: 10, class: 'risky' }
+  const counts = { verifications: 2, cached: 1, credits: 1 }
+  await write(database, trx =>
+    countUsage(trx, [
+      { ...row, ...counts },
+      { ...row, ...counts },
+      { ...row, ...counts, day: 20 },
+      { ...row, ...counts, day: 9, class: 'unknown' },
+      { ...row, ...counts, key_id: 'key_b' },
+      { ...row, ...counts, account_id: 'acc_b' },
+    ]),
+  )
+  expect(await usageOf(database, { accountId: 'acc_a', from: 10, to: 20 })).toEqual([
+    { ...row, verifications: 4, cached: 2, credits: 2 },
+    { ...row, ...counts, key_id: 'key_b' },
+  ])
+})
+
+describe('what there is of a job', () => {
+  const JOB = {
+    ...newRow({ id: 'job_a', sourceKey: 'job_a', source: '{}' }, 100_000),
+    ...{ account_id: 'acc_a', finished_at: 200_000 },
+  }
+
+  test('goes, however many others there are between, of this account and this side of the sandbox', async () => {
+    const rows = Array.from({ length: 5_000 }, (_, n) => ({
+      id: `ver_${n}`,
+      job_id: n % 2 === 0 ? 'job_a' : 'job_b',
+      created_at: 100_000 + n * 20,
+    }))
+    const others = [
+      { id: 'ver_x', job_id: 'job_a', account_id: 'acc_b', created_at: 100_000 },
+      { id: 'ver_y', job_id: 'job_a', sandbox: 1, created_at: 100_000 },
+    ]
+    const database = await withRows(...rows, ...others)
+    await deleteHistoryOf(database, JOB)
+    const left = await database.db.selectFrom('verification').select(['id', 'job_id']).execute()
+    expect(
+      left
+        .filter(({ job_id }) => job_id === 'job_a')
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(['ver_x', 'ver_y'])
+    expect(left).toHaveLength(2_502)
+  })
+
+  test('of a single verification that nobody waited for is the row that has its ID', async () => {
+    const database = await withRows(
+      { id: 'ver_a', created_at: 150_000 },
+      { id: 'ver_b', created_at: 150_000 },
+    )
+    await deleteHistoryOf(database, { ...JOB, id: 'ver_a', type: 'single' })
+    expect(await idsOf(database)).toEqual(['ver_b'])
+  })
+})

@@ -1,0 +1,344 @@
+import { sql } from 'kysely'
+import { describe, expect, test } from 'vitest'
+import { findPlan, mergePlans, type Plan } from '../../../src/accounts/plan.ts'
+import { DAY } from '../../../src/platform/clock.ts'
+import type { Log, LogFields } from '../../../src/platform/log.ts'
+import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
+import { historyPage } from '../../../src/accounts/credits/history-page.ts'
+import { usageOf } from '../../../src/accounts/credits/usage.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
+import {
+  createUsageLedger,
+  type Reservation,
+  type SettledVerification,
+  type UsageLedger,
+} from '../../../src/accounts/credits/usage-ledger.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { countedRandom } from '../../support/random.ts'
+import { resultOf } from '../../support/result.ts'
+
+const PLANS = mergePlans({ free: { creditsPerDay: 20 } })
+const FREE = findPlan(PLANS, 'free')
+const ENTERPRISE = findPlan(PLANS, 'enterprise')
+/** Of the day on which the fake clock starts. */
+const TODAY = Date.UTC(2026, 5, 1)
+
+/** Books of an account that wants to be told of its quota. */
+async function services(plan = 'free') {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  await addAccount(database, 'acc_a', plan)
+  await write(database, trx =>
+    createWebhook(trx, {
+      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://hook.test/', active: true },
+      ...{ events: ['quota.warning', 'quota.exceeded'], description: null, secret: 's' },
+      ...{ secretHint: 's', createdAt: 0 },
+    }),
+  )
+  const said: [string, LogFields | undefined][] = []
+  const error: Log['error'] = (message, fields) => void said.push([message, fields])
+  const log = { debug() {}, info() {}, warn() {}, error }
+  const deps = { database, clock, log, random: countedRandom(), plans: PLANS }
+  return { clock, database, said, deps, ledger: createUsageLedger(deps) }
+}
+
+const settled = (
+  reservation: Reservation | null,
+  facts: Partial<SettledVerification> = {},
+): SettledVerification => ({
+  ...{
+    accountId: 'acc_a',
+    keyId: 'key_a',
+    source: 'single',
+    sandbox: false,
+    reservation: reservation,
+  },
+  entry: { result: resultOf('accepted_email') },
+  ...facts,
+})
+
+async function held(ledger: UsageLedger, plan: Plan = FREE, amount = 1): Promise<Reservation> {
+  const reservation = await ledger.reserve('acc_a', plan, amount)
+  if (reservation === null) throw new Error('there are no credits left')
+  return reservation
+}
+
+/** Uses so many credits up, one by one. */
+async function use(ledger: UsageLedger, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) ledger.settle(settled(await held(ledger)))
+  await ledger.flushed()
+}
+
+const creditOf = (database: Database, period = TODAY) => readCredit(database, 'acc_a', period)
+const historyOf = (database: Database, sandbox = false) =>
+  historyPage(database, { accountId: 'acc_a', sandbox, before: null, max: 100 }).then(
+    ({ rows }) => rows,
+  )
+
+async function toldOf(database: Database) {
+  const events = await database.db.selectFrom('event').selectAll().orderBy('id').execute()
+  return events.map(({ body }) => {
+    const { event, data } = JSON.parse(body)
+    return `${event} ${data.threshold_percent} % ${data.used}/${data.limit} ${data.remaining} left`
+  })
+}
+
+describe('a single verification', () => {
+  test('holds a credit while it is under way, and uses it when it is settled', async () => {
+    const { clock, database, ledger } = await services()
+    const reservation = await held(ledger)
+    expect(reservation).toEqual({ period: TODAY, amount: 1 })
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 1 })
+    ledger.settle(settled(reservation))
+    await clock.advance(50)
+    await ledger.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+  })
+
+  test('stands in the history under the ID that it was given, and in the usage', async () => {
+    const { clock, database, ledger } = await services()
+    const entry = { id: 'ver_told', result: resultOf('catch_all') }
+    ledger.settle(settled(await held(ledger), { entry }))
+    ledger.settle(settled(await held(ledger), { entry: { result: resultOf('timeout') } }))
+    await ledger.flushed()
+    const [one, other] = (await historyOf(database)).toSorted((a, b) => (a.id < b.id ? 1 : -1))
+    expect(one).toEqual({
+      ...{ id: 'ver_told', account_id: 'acc_a', key_id: 'key_a', email: 'ann@good.test' },
+      ...{ valid: 1, deliverable: 0, risk_level: 'medium', reason: 'catch_all', class: 'risky' },
+      ...{ cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: clock.now() },
+    })
+    expect(other).toMatchObject({ id: expect.stringMatching(/^ver_[0-9a-z]{20}$/) })
+    const usage = await usageOf(database, { accountId: 'acc_a', from: TODAY, to: TODAY + DAY })
+    expect(usage.map(row => [row.class, row.verifications, row.credits])).toEqual([
+      ['risky', 1, 1],
+      ['unknown', 1, 0],
+    ])
+  })
+
+  test.each([
+    ['unknown', resultOf('timeout')],
+    ['cached', resultOf('accepted_email', { cached: true })],
+    ['no address', resultOf('invalid_email')],
+  ])('that is %s gives its credit back', async (_, result) => {
+    const { database, ledger } = await services()
+    ledger.settle(settled(await held(ledger), { entry: { result } }))
+    await ledger.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
+    expect(await historyOf(database)).toHaveLength(1)
+  })
+
+  test('that ended without a result gives its credit back', async () => {
+    const { database, ledger } = await services()
+    ledger.giveBack('acc_a', await held(ledger))
+    await ledger.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
+    expect(await historyOf(database)).toEqual([])
+  })
+
+  test('that is simulated costs nothing, and stands in its own history alone', async () => {
+    const { database, ledger } = await services()
+    ledger.settle(settled(null, { sandbox: true }))
+    await ledger.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
+    expect(await historyOf(database)).toEqual([])
+    expect(await historyOf(database, true)).toHaveLength(1)
+    const usage = await usageOf(database, { accountId: 'acc_a', from: 0, to: TODAY + DAY })
+    expect(usage).toEqual([])
+  })
+
+  test('that goes on beyond midnight is settled on the day on which it began', async () => {
+    const { clock, database, ledger } = await services()
+    clock.jump(DAY / 2 - 1_000)
+    const reservation = await held(ledger)
+    clock.jump(2_000)
+    ledger.settle(settled(reservation))
+    ledger.settle(settled(await held(ledger)))
+    await ledger.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+    expect(await creditOf(database, TODAY + DAY)).toMatchObject({ used: 1, held: 0 })
+  })
+
+  test('of a plan without a limit writes nothing before its answer, and is counted after it', async () => {
+    const { database, ledger } = await services('enterprise')
+    const reservation = await held(ledger, ENTERPRISE)
+    expect(await database.db.selectFrom('credit').selectAll().execute()).toEqual([])
+    ledger.settle(settled(reservation))
+    await ledger.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0, warned: 0 })
+    expect(await toldOf(database)).toEqual([])
+  })
+})
+
+describe('the last credit', () => {
+  test('goes to one of a hundred who ask at once', async () => {
+    const { database, ledger } = await services()
+    await use(ledger, 19)
+    const holds = await Promise.all(
+      Array.from({ length: 100 }, () => ledger.reserve('acc_a', FREE, 1)),
+    )
+    expect(holds.filter(reservation => reservation !== null)).toHaveLength(1)
+    expect(await creditOf(database)).toMatchObject({ used: 19, held: 1 })
+  })
+
+  test('comes back when its verification comes to nothing', async () => {
+    const { ledger } = await services()
+    await use(ledger, 19)
+    const reservation = await held(ledger)
+    expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
+    ledger.giveBack('acc_a', reservation)
+    await ledger.flushed()
+    expect(await ledger.reserve('acc_a', FREE, 1)).not.toBeNull()
+  })
+})
+
+describe('an account is told', () => {
+  test('at 80, 95 and 100 per cent, once each', async () => {
+    const { database, ledger } = await services()
+    await use(ledger, 15)
+    expect(await toldOf(database)).toEqual([])
+    await use(ledger, 1)
+    expect(await toldOf(database)).toEqual(['quota.warning 80 % 16/20 4 left'])
+    await use(ledger, 4)
+    await ledger.reserve('acc_a', FREE, 1)
+    expect(await toldOf(database)).toEqual([
+      'quota.warning 80 % 16/20 4 left',
+      'quota.warning 95 % 20/20 0 left',
+      'quota.exceeded 100 % 20/20 0 left',
+    ])
+  })
+
+  test('when it is refused while all that is left is set aside, and not again in that period', async () => {
+    const { clock, database, ledger } = await services()
+    await held(ledger, FREE, 20)
+    for (let n = 0; n < 3; n++) expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
+    const told = await toldOf(database)
+    expect(told.filter(text => text.startsWith('quota.exceeded'))).toEqual([
+      'quota.exceeded 100 % 20/20 0 left',
+    ])
+    clock.jump(DAY)
+    await held(ledger, FREE, 20)
+    await ledger.reserve('acc_a', FREE, 1)
+    expect(await toldOf(database)).toHaveLength(2 * told.length)
+  })
+
+  test('nothing when it wanted more at once than is left', async () => {
+    const { database, ledger } = await services()
+    await use(ledger, 10)
+    expect(await ledger.reserve('acc_a', FREE, 11)).toBeNull()
+    expect(await toldOf(database)).toEqual([])
+  })
+})
+
+test('results of a list are written in the transaction that they come in', async () => {
+  const { database, ledger } = await services()
+  await held(ledger, FREE, 5)
+  const entries = [resultOf('accepted_email'), resultOf('timeout')].map(result => ({ result }))
+  const list = { accountId: 'acc_a', keyId: 'key_a', source: 'batch', jobId: 'job_a' } as const
+  const of = { ...list, sandbox: false, period: TODAY, released: 2, entries }
+  const undone = write(database, async trx => {
+    await ledger.record(trx, of)
+    throw new Error('undone')
+  })
+  await expect(undone).rejects.toThrow('undone')
+  expect(await historyOf(database)).toEqual([])
+  await write(database, trx => ledger.record(trx, of))
+  expect(await historyOf(database)).toMatchObject([{ job_id: 'job_a' }, { source: 'batch' }])
+  expect(await creditOf(database)).toMatchObject({ used: 1, held: 3 })
+})
+
+describe('while nothing can be written', () => {
+  const full = () => Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
+
+  test('verifications wait, and are written when that is over', async () => {
+    const { clock, database, ledger: before, said, deps } = await services()
+    const faults = [full(), full()]
+    const ledger = createUsageLedger({ ...deps, database: failing(database, () => faults.shift()) })
+    const written = ledger.settle(settled(await held(before)))
+    await clock.advance(2_000)
+    await written
+    expect(said.map(([text]) => text)).toEqual(Array(2).fill('books: not written, tried again'))
+    expect(await historyOf(database)).toHaveLength(1)
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+  })
+
+  test('who waits is told after two seconds and nothing is begun, until that is over', async () => {
+    const { clock, database, ledger: before, deps } = await services()
+    let isFull = true
+    const ledger = createUsageLedger({
+      ...deps,
+      database: failing(database, () => (isFull ? full() : undefined)),
+    })
+    const written = ledger.settle(settled(await held(before)))
+    const told = expect(written).rejects.toThrow('disk full')
+    await clock.advance(2_000)
+    await told
+    await expect(held(ledger)).rejects.toThrow('disk full')
+    await expect(ledger.settle(settled(null, { sandbox: true }))).rejects.toThrow('disk full')
+    isFull = false
+    await clock.advance(1_000)
+    await ledger.flushed()
+    expect(await historyOf(database)).toHaveLength(1)
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+  })
+
+  test('one entry that can never be written is given up, and no other with it', async () => {
+    const { clock, database, ledger, said } = await services()
+    await sql`create trigger refuse before insert on verification when new.id = 'ver_bad'
+      begin select raise(abort, 'bad entry'); end`.execute(database.db)
+    const settle = async (id: string) =>
+      ledger.settle(settled(await held(ledger), { entry: { id, result: resultOf('catch_all') } }))
+    const written = await Promise.allSettled(['ver_a', 'ver_bad', 'ver_b'].map(settle))
+    expect(written.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect((await historyOf(database)).map(({ id }) => id).toSorted()).toEqual(['ver_a', 'ver_b'])
+    expect(said.at(-1)).toEqual([
+      'books: not written, lost',
+      { entries: 1, tries: expect.any(Number), why: 'bad entry' },
+    ])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('a group that was durable in spite of its failure is not counted again', async () => {
+    const { clock, database, ledger, deps } = await services()
+    ledger.settle(
+      settled(await held(ledger), { entry: { id: 'ver_a', result: resultOf('timeout') } }),
+    )
+    ledger.settle(settled(await held(ledger)))
+    await ledger.flushed()
+    // The same two come again, the first try of which fails after its commit.
+    const faults = [Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })]
+    const afterCommit = () => faults.shift()
+    const again = createUsageLedger({
+      ...deps,
+      database: failing(database, () => undefined, afterCommit),
+    })
+    again.settle(
+      settled(await held(ledger), { entry: { id: 'ver_b', result: resultOf('timeout') } }),
+    )
+    again.settle(settled(await held(ledger)))
+    await clock.advance(2_000)
+    await again.flushed()
+    expect(await historyOf(database)).toHaveLength(4)
+    expect(await creditOf(database)).toMatchObject({ used: 2, held: 0 })
+  })
+})
+
+type Fault = () => Error | undefined
+
+/** The database, but for transactions that fail: with `before` nothing of them is done, with `after` they were committed. */
+function failing(database: Database, before: Fault, after: Fault = () => undefined): Database {
+  const run = async (
+    work: Parameters<ReturnType<typeof database.db.transaction>['execute']>[0],
+  ) => {
+    const early = before()
+    if (early !== undefined) throw early
+    const result = await database.db.transaction().execute(work)
+    const late = after()
+    if (late !== undefined) throw late
+    return result
+  }
+  const db = Object.create(database.db, { transaction: { value: () => ({ execute: run }) } })
+  return { ...database, db }
+}

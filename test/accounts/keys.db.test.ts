@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest'
+import { hashSecret } from '../../src/accounts/key.ts'
+import {
+  createKey,
+  getKey,
+  KEYS_MAX,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../../src/accounts/keys.ts'
+import { findKeyByHash, listKeys } from '../../src/accounts/key-store.ts'
+import { addAccount, addKey } from '../support/account-rows.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase } from '../support/database.ts'
+import { countedRandom } from '../support/random.ts'
+
+const OURS = { accountId: 'acc_a', actor: null, name: 'CI', scopes: ['*'] as const }
+const OF_ADMIN = { keyId: 'key_a', accountId: null, actor: null }
+/** May do less than a key that may do everything. */
+const SMALL = {
+  ...{ scopes: ['keys:write', 'jobs:read'] as const, allowedIps: ['192.0.2.0/24'] },
+  ...{ allowedDomains: ['example.com'], rateLimitPerMinute: 60, expiresAt: null },
+}
+
+async function createServices() {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  await addAccount(database)
+  return { database, clock, random: countedRandom() }
+}
+
+const refused = (code: string, facts: object) => expect.objectContaining({ code, facts })
+
+describe('creating a key', () => {
+  test('returns its text, by which it is found', async () => {
+    const services = await createServices()
+    const { key, text } = await createKey(services, OURS)
+    expect(await findKeyByHash(services.database, hashSecret(text))).toMatchObject({ key })
+    expect(key).toMatchObject({ allowedIps: [], rateLimitPerMinute: null, expiresAt: null })
+  })
+
+  test('gives it the restrictions of the key that asks, where none are named', async () => {
+    const services = await createServices()
+    const asked = { ...OURS, actor: SMALL, scopes: ['jobs:read'] as const }
+    const { key } = await createKey(services, asked)
+    expect(key).toMatchObject({ ...SMALL, scopes: ['jobs:read'] })
+    await expect(createKey(services, { ...asked, allowedIps: [], scopes: ['*'] })).rejects.toThrow(
+      refused('rights_exceeded', { rights: ['scopes', 'allowedIps'], scopes: ['*'] }),
+    )
+  })
+
+  test.each(['', ' ', 'x'.repeat(101), 'two\nlines', 'red\u001b[31m'])(
+    'is refused with the name %j',
+    async name => {
+      const services = await createServices()
+      const facts = { name, of: 'key', lengthMax: 100 }
+      await expect(createKey(services, { ...OURS, name })).rejects.toThrow(
+        refused('name_invalid', facts),
+      )
+      await addKey(services.database)
+      await expect(updateKey(services, { ...OF_ADMIN, patch: { name } })).rejects.toThrow(
+        refused('name_invalid', facts),
+      )
+    },
+  )
+
+  test('is refused with an end that is not to come', async () => {
+    const services = await createServices()
+    const expiresAt = services.clock.now()
+    const past = refused('expiry_past', { expiresAt })
+    await expect(createKey(services, { ...OURS, expiresAt })).rejects.toThrow(past)
+    await addKey(services.database)
+    await expect(updateKey(services, { ...OF_ADMIN, patch: { expiresAt } })).rejects.toThrow(past)
+  })
+
+  test('is refused beyond the limit of its account, also where several are created at once', async () => {
+    const services = await createServices()
+    for (let n = 1; n < KEYS_MAX; n++) await addKey(services.database, { id: `key_${n}` })
+    const asked = Array.from({ length: 3 }, () => createKey(services, OURS))
+    const results = await Promise.allSettled(asked)
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    await expect(createKey(services, OURS)).rejects.toThrow(
+      refused('key_limit_reached', { count: KEYS_MAX }),
+    )
+    await revokeKey(services, { ...OF_ADMIN, keyId: 'key_1', isForced: false })
+    await createKey(services, OURS)
+  })
+})
+
+test('a key of another account is not found, and nothing is done to it', async () => {
+  const services = await createServices()
+  const { key } = await addKey(services.database)
+  const target = { ...OF_ADMIN, accountId: 'acc_b' }
+  const tried = [
+    () => getKey(services, target),
+    () => updateKey(services, { ...target, patch: { name: 'mine' } }),
+    () => rotateKey(services, { ...target, graceMs: 0 }),
+    () => revokeKey(services, { ...target, isForced: true }),
+  ]
+  for (const one of tried) {
+    await expect(one()).rejects.toThrow(refused('key_not_found', { id: 'key_a' }))
+  }
+  expect(await listKeys(services.database, 'acc_a')).toEqual([key])
+})
+
+test('a key manages none that has more rights than itself', async () => {
+  const services = await createServices()
+  const { key } = await addKey(services.database)
+  const target = { ...OF_ADMIN, accountId: 'acc_a', actor: SMALL }
+  const tried = [
+    () => updateKey(services, { ...target, patch: { name: 'mine' } }),
+    () => rotateKey(services, { ...target, graceMs: 0 }),
+    () => revokeKey(services, { ...target, isForced: true }),
+  ]
+  for (const one of tried) {
+    await expect(one()).rejects.toMatchObject({ code: 'rights_exceeded' })
+  }
+  expect(await listKeys(services.database, 'acc_a')).toEqual([key])
+})
+
+test('the admin rotates a key of any account; the text before works until the grace period ends', async () => {
+  const services = await createServices()
+  const { secret } = await addKey(services.database)
+  const end = services.clock.now() + 5_000
+  const { text, previousExpiresAt } = await rotateKey(services, { ...OF_ADMIN, graceMs: 5_000 })
+  expect(previousExpiresAt).toBe(end)
+  const graceEnd = async (given: string) =>
+    (await findKeyByHash(services.database, hashSecret(given)))?.secretExpiresAt
+  expect([await graceEnd(secret.text), await graceEnd(text)]).toEqual([end, null])
+})
+
+test('the last key of an account that is in use is revoked only where that is forced', async () => {
+  const services = await createServices()
+  const { key } = await addKey(services.database)
+  await expect(revokeKey(services, { ...OF_ADMIN, isForced: false })).rejects.toThrow(
+    refused('last_key', { id: 'key_a', accountName: 'Name of acc_a' }),
+  )
+  expect(await revokeKey(services, { ...OF_ADMIN, isForced: true })).toEqual(key)
+  await expect(revokeKey(services, { ...OF_ADMIN, isForced: true })).rejects.toMatchObject({
+    code: 'key_not_found',
+  })
+})

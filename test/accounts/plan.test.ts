@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import { creditsFor } from '../../src/accounts/credits/credits-cost.ts'
+import { findPlan, mergePlans, PLANS, periodEnd, periodStart } from '../../src/accounts/plan.ts'
+import { reachedThresholds } from '../../src/accounts/credits/quota-thresholds.ts'
+import { resultOf } from '../support/result.ts'
+
+describe('the plans', () => {
+  test('are those of the service where the config file says nothing', () => {
+    expect([...mergePlans({}).values()]).toEqual(PLANS)
+  })
+
+  test('keep what the config file leaves out', () => {
+    const plans = mergePlans({ free: { creditsPerDay: 250 } })
+    expect(plans.get('free')).toEqual({
+      ...PLANS[0],
+      creditsPerDay: 250,
+    })
+    expect(plans.get('starter')).toBe(PLANS[1])
+  })
+
+  test('gain those of other names: a minute and no limit where they do not say', () => {
+    expect(mergePlans({ tiny: { requests: 3 } }).get('tiny')).toEqual({
+      ...{ name: 'tiny', requests: 3, perMs: 60_000, creditsPerDay: null },
+      ...{ concurrentJobs: null, storedRows: null },
+    })
+  })
+
+  test('say which of them lacks its number of requests', () => {
+    expect(() => mergePlans({ tiny: { creditsPerDay: 5 } })).toThrow(
+      'The plan “tiny” does not say how many requests it allows: give it "requests"',
+    )
+  })
+
+  test('give an account whose plan is gone the least of them, as it is set', () => {
+    const plans = mergePlans({ free: { creditsPerDay: 7 } })
+    expect(findPlan(plans, 'gone')).toBe(plans.get('free'))
+    expect(findPlan(plans, 'starter')).toBe(plans.get('starter'))
+  })
+})
+
+test('credits are counted by days, UTC', () => {
+  const noon = Date.UTC(2026, 5, 1, 12, 34, 56)
+  expect(periodStart(noon)).toBe(Date.UTC(2026, 5, 1))
+  expect(periodEnd(noon)).toBe(Date.UTC(2026, 5, 2))
+  expect(periodStart(periodEnd(noon))).toBe(periodEnd(noon))
+})
+
+describe('the thresholds', () => {
+  test.each([
+    [79, 0, []],
+    [80, 0, [80]],
+    [94, 80, []],
+    [95, 80, [95]],
+    [99, 95, []],
+    [100, 95, [100]],
+    [101, 100, []],
+    [100, 0, [80, 95, 100]],
+  ])('%d of 100 used, told of %d: %j', (used, warned, reached) => {
+    expect(reachedThresholds({ limit: 100, used, warned })).toEqual(reached)
+  })
+
+  test('are not reached before their share, however small the plan', () => {
+    expect(reachedThresholds({ limit: 3, used: 2, warned: 0 })).toEqual([])
+    expect(reachedThresholds({ limit: 3, used: 3, warned: 0 })).toEqual([80, 95, 100])
+  })
+})
+
+describe('a result costs', () => {
+  test.each([
+    [1, 'deliverable', resultOf('accepted_email')],
+    [1, 'risky', resultOf('catch_all')],
+    [1, 'undeliverable', resultOf('rejected_email')],
+    [1, 'a domain that is not there', resultOf('invalid_domain')],
+    [0, 'unknown', resultOf('timeout')],
+    [0, 'a fault of ours', resultOf('unexpected_error')],
+    [0, 'no address', resultOf('invalid_email')],
+    [0, 'known already', resultOf('accepted_email', { cached: true })],
+  ])('%d: %s', (credits, _, result) => {
+    expect(creditsFor(result)).toBe(credits)
+  })
+})

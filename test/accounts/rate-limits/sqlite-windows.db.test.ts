@@ -1,0 +1,146 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { DAY, MINUTE } from '../../../src/platform/clock.ts'
+import { silentLog } from '../../../src/platform/log.ts'
+import { openLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { tempFolder } from '../../support/database.ts'
+
+const MINUTELY = { key: 'a', limit: 3, perMs: MINUTE }
+
+function bench(clock = fakeClock(), file = join(tempFolder(), 'limits.sqlite'), log = silentLog) {
+  const limits = openLimits(file, { clock, log })
+  onTestFinished(() => limits.close())
+  const take = async (...buckets: (typeof MINUTELY)[]) => (await limits.take(buckets)).refusedBy
+  return { limits, clock, file, take }
+}
+
+describe('a bucket', () => {
+  test('lets as many pass as it holds, and tells how it stands', async () => {
+    const { limits, clock } = bench()
+    const states = []
+    for (let n = 0; n < 4; n++) states.push(await limits.take([MINUTELY]))
+    expect(states.map(({ refusedBy }) => refusedBy)).toEqual([null, null, null, 0])
+    expect(states.map(one => one.states[0]?.remaining)).toEqual([2, 1, 0, 0])
+    expect(states[3]?.states[0]).toEqual({
+      limit: 3,
+      remaining: 0,
+      resetAt: clock.now() + MINUTE,
+    })
+  })
+
+  test('is whole again when its window is over, and not before', async () => {
+    const { take, clock } = bench()
+    for (let n = 0; n < 3; n++) await take(MINUTELY)
+    await clock.advance(MINUTE - 1)
+    expect(await take(MINUTELY)).toBe(0)
+    await clock.advance(1)
+    expect(await take(MINUTELY)).toBeNull()
+  })
+
+  test('is exact when 64 ask at once', async () => {
+    const { take } = bench()
+    const bucket = { key: 'a', limit: 100, perMs: MINUTE }
+    const asked = Array.from({ length: 64 * 10 }, () => take(bucket))
+    expect((await Promise.all(asked)).filter(refused => refused === null)).toHaveLength(100)
+  })
+
+  test('that refuses leaves the others uncharged, and says which it was', async () => {
+    const { limits, take } = bench()
+    const [wide, narrow] = [
+      { key: 'wide', limit: 10, perMs: MINUTE },
+      { key: 'narrow', limit: 1, perMs: MINUTE },
+    ]
+    expect(await take(wide, narrow)).toBeNull()
+    expect(await take(wide, narrow)).toBe(1)
+    expect(limits.peek([wide])[0]?.remaining).toBe(9)
+  })
+
+  test('takes back what came to nothing, in the window that it was charged in alone', async () => {
+    const { limits, clock, take } = bench()
+    const taken = await limits.take([MINUTELY])
+    await take(MINUTELY)
+    expect(taken.giveBack(0)).toMatchObject({ limit: 3, remaining: 2 })
+    const late = await limits.take([MINUTELY])
+    await clock.advance(MINUTE)
+    await take(MINUTELY)
+    expect(late.giveBack(0)).toMatchObject({ remaining: 2 })
+  })
+
+  test('that is looked at is not charged', async () => {
+    const { limits } = bench()
+    for (let n = 0; n < 5; n++) expect(limits.peek([MINUTELY])[0]?.remaining).toBe(3)
+  })
+
+  test('of a plan that was made smaller has nothing left, rather than less', async () => {
+    const { limits, take } = bench()
+    for (let n = 0; n < 3; n++) await take(MINUTELY)
+    expect(limits.peek([{ ...MINUTELY, limit: 2 }])[0]?.remaining).toBe(0)
+  })
+})
+
+describe('after the end of the process', () => {
+  test('counts go on where they stood, even when nobody closed the file', async () => {
+    const { file, clock, take } = bench()
+    for (let n = 0; n < 3; n++) await take(MINUTELY)
+    const next = bench(clock, file)
+    expect(await next.take(MINUTELY)).toBe(0)
+    await clock.advance(MINUTE)
+    expect(await next.take(MINUTELY)).toBeNull()
+  })
+
+  test('a window goes on from where it began', async () => {
+    const { file, clock, limits, take } = bench()
+    await take(MINUTELY)
+    await clock.advance(40_000)
+    limits.close()
+    const next = bench(clock, file)
+    expect(next.limits.peek([MINUTELY])[0]).toEqual({
+      limit: 3,
+      remaining: 2,
+      resetAt: clock.now() + 20_000,
+    })
+  })
+
+  test('windows that are over are forgotten', async () => {
+    const { file, clock, limits, take } = bench()
+    for (let n = 0; n < 3; n++) await take(MINUTELY)
+    limits.close()
+    await clock.advance(MINUTE)
+    expect(await bench(clock, file).take(MINUTELY)).toBeNull()
+  })
+
+  test('a wall clock that was set back a day locks nobody out for longer than one window', async () => {
+    const { file, clock, limits, take } = bench()
+    for (let n = 0; n < 3; n++) await take(MINUTELY)
+    limits.close()
+    clock.jump(-DAY)
+    const next = bench(clock, file)
+    expect(await next.take(MINUTELY)).toBe(0)
+    await clock.advance(MINUTE)
+    expect(await next.take(MINUTELY)).toBeNull()
+  })
+})
+
+test.each([-DAY, DAY])(
+  'a wall clock that jumps by %i ms while counting changes nothing but the dates',
+  async jump => {
+    const { clock, limits, take } = bench()
+    for (let n = 0; n < 3; n++) await take(MINUTELY)
+    clock.jump(jump)
+    expect(await take(MINUTELY)).toBe(0)
+    expect(limits.peek([MINUTELY])[0]?.resetAt).toBe(clock.now() + MINUTE)
+    await clock.advance(MINUTE)
+    expect(await take(MINUTELY)).toBeNull()
+  },
+)
+
+test('a file that is damaged is made anew, and somebody is told', async () => {
+  const file = join(tempFolder(), 'limits.sqlite')
+  writeFileSync(file, 'not a database at all, and longer than a header '.repeat(100))
+  const told: string[] = []
+  const { take } = bench(fakeClock(), file, { ...silentLog, warn: text => void told.push(text) })
+  expect(await take(MINUTELY)).toBeNull()
+  expect(told).toEqual(['the file of limits is damaged and is made anew'])
+})

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { hashSecret } from '../../src/accounts/key.ts'
+import { csrfToken, hashToken, newSessionToken } from '../../src/accounts/session.ts'
+import { systemRandom } from '../../src/platform/random.ts'
+
+test('a session has a token of its own, and of it only the hash is for keeping', () => {
+  const [one, other] = [newSessionToken(systemRandom), newSessionToken(systemRandom)]
+  expect(one.token).toMatch(/^[a-z0-9]{40}$/)
+  expect(one.token).not.toBe(other.token)
+  expect(one.hash).toBe(hashSecret(one.token))
+  expect(hashToken(one.token)).toBe(one.hash)
+  expect(one.hash).not.toContain(one.token)
+})
+
+test('what its forms bring along is of this session alone, and neither its token nor what is kept of that', () => {
+  const [one, other] = [newSessionToken(systemRandom), newSessionToken(systemRandom)]
+  const csrf = csrfToken(one.token)
+  expect(csrf).toMatch(/^[a-f0-9]{64}$/)
+  expect([one.token, one.hash, csrfToken(other.token)]).not.toContain(csrf)
+})

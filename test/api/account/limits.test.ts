@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { IP_LIMITS } from '../../../src/accounts/plan.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
+import { createTestService } from '../../support/service.ts'
+
+type Told = {
+  readonly name: string
+  readonly text: string
+  readonly limit: number
+  readonly remaining: number
+  readonly window_seconds: number
+  readonly resets_at: string
+}
+
+async function limited(o: Parameters<typeof createTestService>[0] = {}) {
+  const h = await createTestService(o)
+  const told = async (request: Parameters<typeof h.json>[1] = {}) =>
+    ((await h.json('/v1/limits', request)) as { data: { limits: Told[] } }).data.limits
+  const left = async (request: Parameters<typeof h.json>[1] = {}) =>
+    Object.fromEntries((await told(request)).map(one => [one.name, one.remaining]))
+  const verify = (email: string, request: Parameters<typeof h.json>[1] = {}) =>
+    h.json('/v1/verify/single', { body: { email, check_smtp: false }, ...request })
+  return { ...h, told, left, verify }
+}
+
+test('all limits of the key and of its address are told, with their windows', async () => {
+  const { told } = await limited({ plan: 'free' })
+  const [inMinute, inHour] = ['2026-06-01T12:01:00.000Z', '2026-06-01T13:00:00.000Z']
+  expect(await told()).toEqual([
+    {
+      ...{ name: 'ip:single', text: 'Single verifications from your IP address', limit: 100 },
+      ...{ remaining: 100, window_seconds: 60, resets_at: inMinute },
+    },
+    {
+      ...{ name: 'ip:bulk', text: 'Lists from your IP address', limit: 10 },
+      ...{ remaining: 10, window_seconds: 3_600, resets_at: inHour },
+    },
+    {
+      ...{ name: 'key:plan', text: 'Requests with this key, by your plan', limit: 10 },
+      ...{ remaining: 9, window_seconds: 60, resets_at: inMinute },
+    },
+    {
+      ...{ name: 'credits', text: 'Verifications of the day, by your plan', limit: 100 },
+      ...{ remaining: 100, window_seconds: 86_400, resets_at: '2026-06-02T00:00:00.000Z' },
+    },
+  ])
+})
+
+test('what is used is told, until it is given anew', async () => {
+  const { left, verify, json, clock, told } = await limited({ plan: 'starter' })
+  await verify('ann@good.test')
+  await clock.advance(MINUTE / 2)
+  await json('/v1/verify/bulk', { body: { emails: ['ann@good.test'] } })
+  expect(await left()).toEqual({ 'ip:single': 99, 'ip:bulk': 9, 'key:plan': 8 })
+  expect((await told())[0]).toMatchObject({ resets_at: '2026-06-01T12:01:00.000Z' })
+  await clock.advance(MINUTE / 2)
+  expect(await left()).toEqual({ 'ip:single': 100, 'ip:bulk': 9, 'key:plan': 9 })
+})
+
+test('the limit of a key of its own is told, and its address has limits of its own', async () => {
+  const { left, verify, addKey } = await limited()
+  const key = await addKey({ rateLimitPerMinute: 7 })
+  await verify('ann@good.test', { key })
+  expect(await left({ key })).toMatchObject({ 'ip:single': 99, 'key:own': 5 })
+  expect(await left({ key, ip: '203.0.113.9' })).toMatchObject({
+    ...{ 'ip:single': IP_LIMITS.singlePerMinute, 'key:own': 4 },
+  })
+  expect(Object.keys(await left())).not.toContain('key:own')
+})
+
+test('a session is told how often it may look, beside the limits of its key', async () => {
+  const { left } = await limited({ plan: 'free' })
+  const session = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
+  await left({ key: null, session })
+  expect(await left({ key: null, session })).toEqual({
+    ...{ 'ip:single': 100, 'ip:bulk': 10, 'key:plan': 10, session: 598, credits: 100 },
+  })
+})
+
+test('where rates are not limited the credits are told alone', async () => {
+  const settings = { limits: false }
+  const free = await limited({ plan: 'free', settings })
+  expect(await free.left()).toEqual({ credits: 100 })
+  const other = await limited({ settings })
+  expect(await other.told()).toEqual([])
+})

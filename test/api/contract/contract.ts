@@ -1,0 +1,88 @@
+import type { createApp } from '../../../src/api/app.ts'
+import type { Service } from '../../../src/api/service.ts'
+import { type Document, documentOf, type Operation, templatesOf } from './document.ts'
+import { schemaChecks } from './schemas.ts'
+
+type App = ReturnType<typeof createApp>
+
+/** From now on, what the app answers to `request` is held against its OpenAPI document; what is not in it throws. */
+export function underContract(app: App, service: Service): void {
+  const ask = app.request.bind(app)
+  app.request = async (input, init, ...rest) => {
+    const response = await ask(input, init, ...rest)
+    const given = input instanceof Request ? input : undefined
+    const url = given?.url ?? (input instanceof URL ? input.href : String(input))
+    const method = init?.method ?? given?.method ?? 'GET'
+    contract ??= contractOf(documentOf(service, app))
+    const { pathname } = new URL(url, 'https://ev.test')
+    await contract(method.toUpperCase(), pathname, response)
+    return response
+  }
+}
+
+type Contract = (method: string, pathname: string, response: Response) => Promise<void>
+
+/** The same in all houses of a file: only its `servers` differ. */
+let contract: Contract | undefined
+
+/** Throws for an answer whose status, type or fields are not in the document. */
+export function contractOf(document: Document): Contract {
+  const templates = templatesOf(document)
+  const { answer } = schemaChecks(document)
+  return async (method, pathname, response) => {
+    const template = templates.find(({ fits }) => fits.test(pathname))?.path
+    const methods = template === undefined ? {} : (document.paths[template] ?? {})
+    const operation = methods[method === 'HEAD' ? 'get' : method.toLowerCase()]
+    const name = `${method} ${template ?? pathname}`
+    const schema =
+      operation === undefined ? errorSchemaOf(response) : schemaOf(name, operation, response)
+    if (schema === null || method === 'HEAD' || !isJson(response)) return
+    if (operation === undefined && response.status < 400) return
+    const check = (body: unknown) => {
+      const fault = answer(schema)(body)
+      if (fault !== null) throw broken(name, response, `${fault}\n${JSON.stringify(body)}`)
+    }
+    if (isStream(pathname, response)) checkWhenRead(response, check)
+    else check(await response.clone().json())
+  }
+}
+
+const errorSchemaOf = ({ headers }: Response) => {
+  const isProblem = headers.get('Content-Type')?.includes('problem') ?? false
+  return { $ref: `#/components/schemas/${isProblem ? 'Problem' : 'Error'}` }
+}
+
+/** Where its body is to be held against one; null: it has none, and none is foreseen. */
+function schemaOf(name: string, operation: Operation, response: Response) {
+  const { status } = response
+  const documented = operation.responses[status]
+  if (documented === undefined) throw broken(name, response, 'its status is not in the document')
+  const type = response.headers.get('Content-Type')?.split(';')[0]
+  const { content } = documented
+  if (type === undefined && content === undefined) return null
+  const media = type === undefined ? undefined : content?.[type]
+  if (media !== undefined) return media.schema
+  throw broken(name, response, `its Content-Type ${type} is not in the document`)
+}
+
+const broken = (name: string, { status }: Response, why: string) =>
+  new Error(`The contract is broken by ${name}, answered with ${status}: ${why}`)
+
+const isJson = ({ headers }: Response) =>
+  /^application\/(json|problem\+json)/.test(headers.get('Content-Type') ?? '')
+
+/** Its body is made while it is read: looking at it would read it. */
+const isStream = (pathname: string, { status }: Response) =>
+  status === 200 && /^\/v1\/(jobs\/|verify\/bulk\/)/.test(pathname)
+
+function checkWhenRead(response: Response, check: (body: unknown) => void): void {
+  const read = response.text.bind(response)
+  const text = async () => {
+    const whole = await read()
+    check(JSON.parse(whole))
+    return whole
+  }
+  const json = async () => JSON.parse(await text())
+  // Defined, as @hono/node-server may have replaced Response by one whose methods cannot be assigned.
+  Object.defineProperties(response, { text: { value: text }, json: { value: json } })
+}

@@ -1,0 +1,198 @@
+import { readFileSync } from 'node:fs'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { describe, expect, test } from 'vitest'
+import { SENT_KINDS } from '../../../src/webhooks/event.ts'
+import { bareApi, examplesOf, type Media, type Place, placesOf } from './document.ts'
+import { schemaChecks } from './schemas.ts'
+
+const { app, document } = bareApi()
+const places = placesOf(document)
+const { answer, request } = schemaChecks(document)
+
+/** All that the interface has. */
+const OPERATIONS = [
+  ...['POST /v1/verify/single', 'POST /v1/verify', 'POST /v1/verify/bulk', 'POST /v1/verify/batch'],
+  ...[
+    'POST /v1/verify/file',
+    'GET /v1/verify/bulk/status/{id}',
+    'GET /v1/verify/bulk/download/{id}',
+  ],
+  ...['GET /v1/jobs', 'GET /v1/jobs/{id}', 'DELETE /v1/jobs/{id}', 'POST /v1/jobs/{id}/cancel'],
+  ...['GET /v1/jobs/{id}/results', 'GET /v1/jobs/{id}/breakdown'],
+  ...['GET /v1/jobs/{id}/events', 'POST /v1/jobs/{id}/resume'],
+  ...['GET /v1/jobs/{id}/download', 'GET /v1/history', 'GET /v1/credits', 'GET /v1/stats'],
+  'GET /v1/limits',
+  ...[
+    'GET /v1/keys',
+    'POST /v1/keys',
+    'GET /v1/keys/{id}',
+    'PATCH /v1/keys/{id}',
+    'DELETE /v1/keys/{id}',
+  ],
+  ...['POST /v1/keys/{id}/rotate', 'GET /v1/webhooks', 'POST /v1/webhooks'],
+  ...['GET /v1/webhooks/events', 'GET /v1/webhooks/{id}', 'PATCH /v1/webhooks/{id}'],
+  ...['PUT /v1/webhooks/{id}', 'DELETE /v1/webhooks/{id}', 'POST /v1/webhooks/{id}/test'],
+  ...['POST /v1/webhooks/{id}/secret', 'POST /v1/webhooks/{id}/recover'],
+  ...[
+    'GET /v1/webhooks/{id}/deliveries',
+    'GET /v1/webhooks/{id}/deliveries/{delivery_id}',
+    'POST /v1/webhooks/{id}/deliveries/{delivery_id}/retry',
+  ],
+  ...['GET /livez', 'GET /readyz', 'GET /health'],
+]
+
+describe('the OpenAPI document', () => {
+  test('is valid', async () => {
+    const validator = new Validator()
+    expect(await validator.validate(structuredClone(document))).toEqual({ valid: true })
+    expect(validator.version).toBe('3.1')
+  })
+
+  test('has every operation of the interface, and no other', () => {
+    expect(placesOf(document).map(nameOf).toSorted()).toEqual(OPERATIONS.toSorted())
+  })
+
+  test('has every path under /v1 that the service knows', () => {
+    const known = app.routes
+      .filter(({ method, path }) => method !== 'ALL' && path.startsWith('/v1/'))
+      .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
+    expect([...new Set(known)].toSorted()).toEqual(
+      places
+        .filter(({ path }) => path.startsWith('/v1/'))
+        .map(nameOf)
+        .toSorted(),
+    )
+  })
+
+  test('calls each operation by a name of its own', () => {
+    const ids = places.map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.every(id => /^[a-z][A-Za-z]+$/.test(id))).toBe(true)
+  })
+
+  test('describes every tag that it uses', () => {
+    const { tags } = document as unknown as { tags: { name: string }[] }
+    const used = places.flatMap(({ operation }) => (operation as { tags?: string[] }).tags ?? [])
+    expect([...new Set(used)].toSorted()).toEqual(tags.map(({ name }) => name).toSorted())
+  })
+})
+
+describe('what is valid', () => {
+  const NAMES = ['valid', 'valid_emails', 'syntax_valid', 'smtp_valid']
+
+  /** Every property of one of these names, wherever it stands: its place, and what is said of it. */
+  function described(value: unknown, place: string): [place: string, says: unknown][] {
+    if (typeof value !== 'object' || value === null) return []
+    const { properties } = value as { properties?: Record<string, { description?: unknown }> }
+    const own = NAMES.flatMap(name => {
+      const property = properties?.[name]
+      return property === undefined ? [] : [[`${place}.${name}`, property.description] as const]
+    })
+    const below = Object.entries(value)
+      .filter(([key]) => key !== 'example' && key !== 'examples')
+      .flatMap(([key, one]) => described(one, `${place}.${key}`))
+    return [...own.map(([at, says]): [string, unknown] => [at, says]), ...below]
+  }
+
+  test('is described wherever it stands, as the word means different things', () => {
+    const found = described(document, '')
+    expect(found.length).toBeGreaterThan(10)
+    expect(found.filter(([, says]) => typeof says !== 'string')).toEqual([])
+  })
+})
+
+describe('an event in the document', () => {
+  const { webhooks } = document as unknown as {
+    webhooks: Record<string, { post: Place['operation'] }>
+  }
+
+  test('is described for each kind, as the request that a receiver gets', () => {
+    expect(Object.keys(webhooks)).toEqual([...SENT_KINDS])
+    for (const { post } of Object.values(webhooks)) {
+      expect(post.parameters?.map(({ name }) => name)).toEqual([
+        ...['X-EV-Signature', 'webhook-id', 'webhook-timestamp', 'webhook-signature'],
+      ])
+      expect(Object.keys(post.responses)).toEqual(['410', '2XX', 'default'])
+    }
+  })
+
+  test.each(Object.entries(webhooks))('%s has the fields that are sent', async (kind, { post }) => {
+    const media = post.requestBody?.content['application/json'] as Media
+    const fits = answer(media.schema)
+    for (const [name, value] of examplesOf(media)) expect([name, fits(value)]).toEqual([name, null])
+    const file = `../../../fixtures/api/event-${kind.replace('.', '-')}.json`
+    const sent = JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8'))
+    expect(fits(sent)).toBeNull()
+    expect(fits({ ...sent, sandbox: true })).toBeNull()
+    expect(fits({ ...sent, data: {} })).not.toBeNull()
+  })
+})
+
+describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, place) => {
+  const { path, operation } = place
+  const { requestBody, responses, security, summary } = operation
+  const statuses = Object.keys(responses)
+  const isOfApi = path.startsWith('/v1/')
+
+  test('has a summary, and needs a key where it is of the API', () => {
+    expect(summary).toMatch(/^[A-Z]/)
+    expect(security ?? []).toEqual(isOfApi ? [{ bearer: [] }] : [])
+  })
+
+  test('names the errors that it may answer', () => {
+    const always = isOfApi ? ['400', '401', '403', '429', '500', '503'] : []
+    const ofPath = path.includes('{') ? ['404'] : []
+    // Also where a body is not foreseen: one that is sent must be readable.
+    const ofBody = place.method === 'GET' ? [] : ['413', '415']
+    const ofKey = idempotent(place) ? ['409', '422'] : []
+    expect(statuses).toEqual(expect.arrayContaining([...always, ...ofPath, ...ofBody, ...ofKey]))
+  })
+
+  test('describes the Idempotency-Key where it takes one, with its scope', () => {
+    const header = operation.parameters?.find(({ name }) => name === 'Idempotency-Key')
+    expect(header !== undefined).toBe(idempotent(place))
+    if (header !== undefined) expect(header.description).toContain('for one API key and all paths')
+  })
+
+  test('has an example of what is sent and of each answer', () => {
+    const without = Object.entries(responses).filter(
+      ([, { content = {} }]) =>
+        Object.keys(content).length > 0 &&
+        Object.values(content).every(media => examplesOf(media).length === 0),
+    )
+    expect(without.map(([status]) => status)).toEqual([])
+    for (const media of Object.values(requestBody?.content ?? {})) {
+      expect(examplesOf(media)).not.toEqual([])
+    }
+  })
+
+  test('takes no field in its body that its schema does not name', () => {
+    for (const { schema } of Object.values(requestBody?.content ?? {})) {
+      const name = /[^/]+$/.exec(String(schema.$ref))?.[0] ?? ''
+      expect(document.components.schemas[name]).toMatchObject({ additionalProperties: false })
+    }
+  })
+
+  test('has examples that fit its schemas', () => {
+    for (const [type, media] of Object.entries(requestBody?.content ?? {})) {
+      if (!type.endsWith('json')) continue
+      for (const [name, value] of examplesOf(media)) {
+        expect([name, request(media.schema)(value)]).toEqual([name, null])
+      }
+    }
+    for (const { content = {} } of Object.values(responses)) {
+      for (const media of Object.values(content)) {
+        for (const [name, value] of examplesOf(media)) {
+          expect([name, answer(media.schema)(value)]).toEqual([name, null])
+        }
+      }
+    }
+  })
+})
+
+function nameOf({ method, path }: Place): string {
+  return `${method} ${path}`
+}
+
+/** What is created by it is created once under an Idempotency-Key. */
+const idempotent = ({ method, path }: Place): boolean => method === 'POST' && !/cancel$/.test(path)

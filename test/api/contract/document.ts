@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createApp } from '../../../src/api/app.ts'
+import { openapiDocument } from '../../../src/api/openapi.ts'
+import type { Service } from '../../../src/api/service.ts'
+
+export type Schema = { readonly [keyword: string]: unknown }
+
+export type Media = {
+  readonly schema: Schema
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+}
+
+type Content = Readonly<Record<string, Media>>
+
+export type Operation = {
+  readonly operationId: string
+  readonly summary: string
+  readonly security?: readonly object[]
+  readonly parameters?: readonly {
+    readonly name: string
+    readonly in: string
+    readonly description?: string
+  }[]
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, { readonly content?: Content }>>
+}
+
+export type Document = {
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+/** An operation with what it is called by. */
+export type Place = {
+  readonly path: string
+  /** In capitals. */
+  readonly method: string
+  readonly operation: Operation
+}
+
+type App = ReturnType<typeof createApp>
+
+/** The OpenAPI document, as whoever asks for it reads it. */
+export const documentOf = (service: Service, app: App): Document =>
+  JSON.parse(JSON.stringify(openapiDocument(service, app))) as Document
+
+/** The app of a service that nobody asks, and its document: of its parts only the settings are looked at. */
+export function bareApi(): { app: App; document: Document } {
+  const dataDir = mkdtempSync(join(tmpdir(), 'ev-contract-'))
+  const settings = { version: '0', baseUrl: 'https://ev.test', dataDir, plans: new Map() }
+  const service = { settings: { ...settings, trustProxy: [] } } as unknown as Service
+  const app = createApp(service)
+  rmSync(dataDir, { recursive: true })
+  return { app, document: documentOf(service, app) }
+}
+
+export const placesOf = ({ paths }: Document): Place[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...{ path, method: method.toUpperCase(), operation },
+    })),
+  )
+
+/** The examples of a body, with what they are called by; most have one. */
+export const examplesOf = ({ example, examples = {} }: Media): [name: string, value: unknown][] => [
+  ...(example === undefined ? [] : [['example', example] as [string, unknown]]),
+  ...Object.entries(examples).map(([name, { value }]): [string, unknown] => [name, value]),
+]
+
+/** What fits a path of a request: the paths with fewer parameters first, as `events` is no ID. */
+export function templatesOf({ paths }: Document): { path: string; fits: RegExp }[] {
+  const parameters = (path: string) => path.split('{').length
+  return Object.keys(paths)
+    .toSorted((a, b) => parameters(a) - parameters(b))
+    .map(path => ({ path, fits: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}/?$`) }))
+}

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { cancelJob } from '../../../src/jobs/job-state.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { createTestService, type RequestOptions } from '../../support/service.ts'
+import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
+
+const { document } = bareApi()
+
+/** What the examples of parameters name. */
+const JOB = 'job_xyz789'
+const KEY = 'key_01'
+
+/** The service that the examples were written for. */
+async function exampleHouse() {
+  const home = await createTestService({
+    engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } },
+  })
+  await home.addKey({ id: KEY })
+  return home
+}
+
+type House = Awaited<ReturnType<typeof exampleHouse>>
+
+describe('an example of the document', () => {
+  test.each(placesOf(document).map(place => [`${place.method} ${place.path}`, place] as const))(
+    '%s is answered as it says, when it is sent',
+    async (_, place) => {
+      const { requestBody, responses } = place.operation
+      const [sent] = Object.entries(requestBody?.content ?? {})
+      const bodies =
+        sent === undefined ? [null] : examplesOf(sent[1]).map(([, value]) => toBody(sent[0], value))
+      for (const body of bodies) {
+        const home = await exampleHouse()
+        const path = await pathOf(home, place)
+        const options = { method: place.method, ...(body === null ? {} : await sendable(body)) }
+        const response = await home.settled(home.request(path, options))
+        const text = await response.text()
+        const foreseen = Object.keys(responses).find(status => status.startsWith('2'))
+        expect(String(response.status), text).toBe(foreseen)
+      }
+    },
+  )
+})
+
+/** The path with what its parameters name there. */
+async function pathOf(home: House, { method, path }: Place): Promise<string> {
+  if (path.includes('/keys/{id}')) return path.replace('{id}', KEY)
+  if (path.includes('/webhooks/{id}')) {
+    const id = await newWebhook(home)
+    return path.replace('{id}', id).replace('{delivery_id}', await newDelivery(home, id))
+  }
+  if (!path.includes('{id}')) return path
+  const isToEnd = method === 'POST'
+  await seedJob(home.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
+  if (path.endsWith('/resume')) await cancelJob(home.database, JOB)
+  return path.replace('{id}', JOB)
+}
+
+async function newWebhook({ json }: House): Promise<string> {
+  const body = { url: 'https://app.example.com/hook', events: ['batch.completed'] }
+  return ((await json('/v1/webhooks', { body })).data as { id: string }).id
+}
+
+/** Of a test, which is in the log like all others. */
+async function newDelivery({ json }: House, webhookId: string): Promise<string> {
+  const { data } = await json(`/v1/webhooks/${webhookId}/test`, { method: 'POST' })
+  return (data as { delivery_id: string }).delivery_id
+}
+
+function toBody(type: string, value: unknown): unknown {
+  if (type !== 'multipart/form-data') return value
+  const form = new FormData()
+  for (const [name, text] of Object.entries(value as Record<string, string>)) {
+    form.append(name, name === 'file' ? new Blob([text]) : text)
+  }
+  return form
+}
+
+async function sendable(body: unknown): Promise<RequestOptions> {
+  if (!(body instanceof FormData)) return { body }
+  const encoded = new Response(body)
+  const headers = { 'Content-Type': encoded.headers.get('Content-Type') ?? '' }
+  return { headers, body: new Uint8Array(await encoded.arrayBuffer()) }
+}

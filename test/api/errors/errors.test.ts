@@ -1,0 +1,80 @@
+import { HTTPException } from 'hono/http-exception'
+import { describe, expect, test } from 'vitest'
+import { EvError } from '../../../src/platform/error.ts'
+import { ApiError, STATUS } from '../../../src/api/errors/api-error.ts'
+import { toApiError } from '../../../src/api/errors/errors.ts'
+import { addGuardedRoute } from '../../support/guarded-route.ts'
+import { createTestService } from '../../support/service.ts'
+
+async function thrown(error: Error, headers: Record<string, string> = {}) {
+  const h = await createTestService()
+  addGuardedRoute(h, '/v1/room', {
+    handler: () => {
+      throw error
+    },
+  })
+  return h.request('/v1/room', { body: {}, headers })
+}
+
+const sqlite = (code: string) => Object.assign(new Error('of SQLite'), { code })
+
+describe('what is thrown', () => {
+  test.each([
+    ['an error of the API', new ApiError('job_not_ready', 'x'), 'job_not_ready'],
+    ['a full disk', sqlite('SQLITE_FULL'), 'service_unavailable'],
+    ['a busy database', sqlite('SQLITE_BUSY_SNAPSHOT'), 'service_unavailable'],
+    ['a broken database', sqlite('SQLITE_CORRUPT'), 'server_error'],
+    ['bad input', new EvError('bad_input', 'x'), 'invalid_request'],
+    ['a fault of the settings', new EvError('bad_config', 'x'), 'server_error'],
+    ['a media type that Hono refuses', new HTTPException(415), 'unsupported_media_type'],
+    ['JSON that Hono refuses', new HTTPException(400, { message: 'x' }), 'invalid_request'],
+    ['anything', new TypeError('x'), 'server_error'],
+    ['no error at all', 'x', 'server_error'],
+  ])('has a code: %s', (_, error, code) => {
+    expect(toApiError(error).code).toBe(code)
+  })
+
+  test('keeps what lay beneath for the log', () => {
+    const error = new TypeError('x')
+    expect(toApiError(error).cause).toBe(error)
+  })
+})
+
+describe('an error', () => {
+  test.each(Object.entries(STATUS))('%s is answered with %i', async (code, status) => {
+    const answer = await thrown(new ApiError(code as keyof typeof STATUS, 'A sentence'))
+    expect(answer.status).toBe(status)
+    expect(await answer.json()).toEqual({
+      success: false,
+      error: 'A sentence',
+      code,
+      request_id: answer.headers.get('X-Request-Id'),
+    })
+  })
+
+  test('that passes says when', async () => {
+    const answer = await thrown(new ApiError('rate_limit', 'x', { retryAfterS: 41.2 }))
+    expect(answer.headers.get('Retry-After')).toBe('42')
+    expect((await thrown(sqlite('SQLITE_FULL'))).headers.get('Retry-After')).toBe('5')
+    expect(
+      (await thrown(new ApiError('service_unavailable', 'x'))).headers.get('Retry-After'),
+    ).toBe('1')
+    expect((await thrown(new ApiError('not_found', 'x'))).headers.get('Retry-After')).toBeNull()
+  })
+
+  test('is a problem of RFC 9457 for who asks for one', async () => {
+    const headers = { Accept: 'application/problem+json' }
+    const answer = await thrown(new ApiError('not_found', 'There is no such job'), headers)
+    expect(answer.headers.get('Content-Type')).toBe('application/problem+json')
+    expect(await answer.json()).toEqual({
+      type: 'about:blank',
+      title: 'not_found',
+      status: 404,
+      detail: 'There is no such job',
+      success: false,
+      error: 'There is no such job',
+      code: 'not_found',
+      request_id: answer.headers.get('X-Request-Id'),
+    })
+  })
+})

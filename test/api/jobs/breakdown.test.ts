@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'vitest'
+import { write } from '../../../src/db/database.ts'
+import { cancelJob } from '../../../src/jobs/job-state.ts'
+import { recordResults } from '../../../src/jobs/item-store.ts'
+import { CHUNK_ROWS } from '../../../src/db/chunked-scan.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { createTestService } from '../../support/service.ts'
+
+describe('the breakdown of a job', () => {
+  const BREAKDOWN = '/v1/jobs/job_a/breakdown'
+
+  test('counts its results by class, reason and operator', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: [...MIXED, 'valid@a.example', 'later@a.example'], done: 7 })
+    const classes = { deliverable: 2, risky: 2, undeliverable: 1, unknown: 2 }
+    expect(await json(BREAKDOWN)).toEqual({
+      success: true,
+      data: {
+        ...{ total: 8, done: 7, classes },
+        reasons: [
+          { reason: 'accepted_email', class: 'deliverable', count: 2 },
+          { reason: 'low_deliverability', class: 'risky', count: 1 },
+          { reason: 'rejected_email', class: 'undeliverable', count: 1 },
+          { reason: 'role_account', class: 'risky', count: 1 },
+          { reason: 'timeout', class: 'unknown', count: 1 },
+          { reason: 'unexpected_error', class: 'unknown', count: 1 },
+        ],
+        operators: [{ operator: null, count: 7, classes }],
+        operators_left: 0,
+      },
+    })
+  })
+
+  test('is remembered when the job has ended', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const first = await json(BREAKDOWN)
+    await database.db.deleteFrom('item').execute()
+    expect(await json(BREAKDOWN)).toEqual(first)
+  })
+
+  test('of a job under way is counted anew after a few seconds, and at its end', async () => {
+    const { database, json, clock } = await createTestService()
+    await seedJob(database, { texts: ['valid@a.example', 'b@a.example', 'c@a.example'], done: 1 })
+    const done = async () => ((await json(BREAKDOWN)).data as { done: number }).done
+    expect(await done()).toBe(1)
+    const more = (position: number) =>
+      write(database, trx =>
+        recordResults(trx, 'job_a', [{ position, result: 'null', class: 'risky' }]),
+      )
+    await more(2)
+    expect(await done()).toBe(1)
+    await clock.advance(5_000)
+    expect(await done()).toBe(2)
+    await more(3)
+    await cancelJob(database, 'job_a')
+    expect(await done()).toBe(3)
+  })
+
+  test('is counted once for all who ask for it at the same time', async () => {
+    const { database, json, service } = await createTestService()
+    const texts = Array.from({ length: 2_500 }, (_, n) => `valid${n}@a.example`)
+    await seedJob(database, { texts })
+    let counted = 0
+    const { reader } = service.database
+    const counting = reader.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        if (result.rows.some(row => 'count' in row)) counted++
+        return result
+      },
+    })
+    Object.assign(service.database, { reader: counting })
+    const [one, two] = await Promise.all([json(BREAKDOWN), json(BREAKDOWN)])
+    expect(one).toEqual(two)
+    expect(one.data).toMatchObject({ done: 2_500 })
+    expect(counted).toBe(2_500 / CHUNK_ROWS)
+  })
+
+  test('of a job that is deleted meanwhile is none', async () => {
+    const { database, request } = await createTestService()
+    await seedJob(database, { texts: Array.from({ length: 2_500 }, (_, n) => `v${n}@a.example`) })
+    const [counted] = await Promise.all([
+      request(BREAKDOWN),
+      database.db.updateTable('job').set({ state: 'loading', finished_at: null }).execute(),
+    ])
+    expect(counted.status).toBe(404)
+  })
+
+  test('is shown to a key that may read jobs, and to no other', async () => {
+    const { database, request, addKey } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const reader = await addKey({ scopes: ['jobs:read'] })
+    const other = await addKey({ scopes: ['jobs:write', 'account:read'] })
+    expect((await request(BREAKDOWN, { key: reader })).status).toBe(200)
+    expect((await request(BREAKDOWN, { key: other })).status).toBe(403)
+    expect((await request('/v1/jobs/job_none/breakdown')).status).toBe(404)
+  })
+})

@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest'
+import { periodStart } from '../../../src/accounts/plan.ts'
+import { readCredit, reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { findJob } from '../../../src/jobs/job-store.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { createTestService, idleWorker } from '../../support/service.ts'
+
+const POST = { method: 'POST' }
+const DELETE = { method: 'DELETE' }
+
+describe('cancelling a job', () => {
+  test('ends it for good, tells the worker, and answers with the job', async () => {
+    const worker = idleWorker()
+    const { database, request } = await createTestService({ deps: { worker } })
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const response = await request('/v1/jobs/job_a/cancel', POST)
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject({
+      ...{ success: true, job_id: 'job_a', status: 'cancelled', progress: 33, error: null },
+      data: {
+        summary: { total: 6, valid: 2, invalid: 0, unknown: 0, failed: 4 },
+        ...{ completed_at: '2026-06-01T12:00:00.000Z', download_url: null },
+      },
+    })
+    expect(worker.dropped).toEqual(['job_a'])
+    expect(await findJob(database, 'job_a')).toMatchObject({ state: 'cancelled' })
+  })
+
+  test('gives back the credits that it has not used', async () => {
+    const { database, request } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 0 })
+    const period = periodStart(database.clock.now())
+    await holdFor(database, period, 6)
+    expect(await readCredit(database, 'acc_1', period)).toMatchObject({ held: 6 })
+    await request('/v1/jobs/job_a/cancel', POST)
+    expect(await readCredit(database, 'acc_1', period)).toMatchObject({ held: 0, used: 0 })
+  })
+
+  test('a second time tells it as it is', async () => {
+    const worker = idleWorker()
+    const { database, request } = await createTestService({ deps: { worker } })
+    await seedJob(database, { texts: MIXED, done: 0 })
+    const first = await (await request('/v1/jobs/job_a/cancel', POST)).json()
+    const again = await request('/v1/jobs/job_a/cancel', POST)
+    expect(again.status).toBe(200)
+    expect(await again.json()).toEqual(first)
+    expect(worker.dropped).toEqual(['job_a'])
+  })
+
+  test('that is completed is refused', async () => {
+    const { database, request } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const response = await request('/v1/jobs/job_a/cancel', POST)
+    expect(response.status).toBe(409)
+    expect(await response.json()).toMatchObject({
+      ...{ success: false, code: 'job_not_cancellable', error: 'The job is completed already' },
+    })
+  })
+})
+
+describe('deleting a job', () => {
+  test('removes it with its addresses', async () => {
+    const { database, request } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const response = await request('/v1/jobs/job_a', DELETE)
+    expect(response.status).toBe(204)
+    expect(await response.text()).toBe('')
+    expect((await request('/v1/jobs/job_a')).status).toBe(404)
+    expect(await database.db.selectFrom('item').selectAll().execute()).toEqual([])
+    expect((await request('/v1/jobs/job_a', DELETE)).status).toBe(404)
+  })
+
+  test('removes what the history has of it, and nothing else; statistics stay', async () => {
+    const { database, json, request, ledger, clock, settled } = await createTestService()
+    const before = await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })
+    await clock.advance(5)
+    const { job_id } = await json('/v1/verify/bulk', { body: { emails: ['bob@a.test', 'x'] } })
+    await settled(ledger.flushed())
+    const [stats, history] = [await json('/v1/stats'), await emailsOf(json)]
+    expect(history.toSorted()).toEqual(['ann@a.test', 'bob@a.test', 'x'])
+    expect((await request(`/v1/jobs/${job_id}`, DELETE)).status).toBe(204)
+    expect(await emailsOf(json)).toEqual(['ann@a.test'])
+    expect(await json('/v1/stats')).toEqual(stats)
+    const rows = await database.db.selectFrom('verification').select('job_id').execute()
+    expect(rows).toEqual([{ job_id: before.job_id }])
+  })
+
+  test('that is under way cancels it first', async () => {
+    const worker = idleWorker()
+    const { database, request } = await createTestService({ deps: { worker } })
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const period = periodStart(database.clock.now())
+    await holdFor(database, period, 4)
+    expect((await request('/v1/jobs/job_a', DELETE)).status).toBe(204)
+    expect(worker.dropped).toEqual(['job_a'])
+    expect(await readCredit(database, 'acc_1', period)).toMatchObject({ held: 0 })
+    expect(await findJob(database, 'job_a')).toBeNull()
+  })
+})
+
+describe('the list of jobs', () => {
+  test('has the newest first, page by page, each job once', async () => {
+    const { database, json, clock } = await createTestService()
+    for (let n = 1; n <= 5; n++) {
+      await seedJob(database, { id: `job_${n}`, texts: ['valid@a.example'] })
+      // Some are of the same moment.
+      if (n % 2 === 0) await clock.advance(1)
+    }
+    const seen: string[] = []
+    let path = '/v1/jobs?limit=2'
+    for (let pages = 0; pages < 3; pages++) {
+      const { data } = (await json(path)) as { data: Page }
+      seen.push(...data.items.map(job => job.job_id))
+      expect(data.has_more).toBe(pages < 2)
+      expect(data.next_cursor === null).toBe(pages === 2)
+      path = `/v1/jobs?limit=2&cursor=${data.next_cursor}`
+    }
+    expect(seen).toEqual(['job_5', 'job_4', 'job_3', 'job_2', 'job_1'])
+  })
+
+  test('chooses by state, and keeps the sandbox apart', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { id: 'job_done', texts: ['valid@a.example'] })
+    await seedJob(database, { id: 'job_new', texts: ['valid@a.example'], done: 0 })
+    await seedJob(database, { id: 'job_sbx_1', texts: ['valid@a.example'], sandbox: true })
+    await seedJob(database, { id: 'ver_1', texts: ['valid@a.example'], type: 'single' })
+    const ids = async (path: string, headers = {}) =>
+      ((await json(path, { headers })) as { data: Page }).data.items.map(job => job.job_id)
+    expect(await ids('/v1/jobs?status=queued')).toEqual(['job_new'])
+    expect(await ids('/v1/jobs?status=completed')).toEqual(['job_done'])
+    expect(await ids('/v1/jobs?status=failed')).toEqual([])
+    expect(await ids('/v1/jobs', { 'X-EV-Sandbox': 'true' })).toEqual(['job_sbx_1'])
+  })
+
+  test('has of each job what is told of it alone, but for its results', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: MIXED, name: 'March list' })
+    const { success: _, ...alone } = await json('/v1/jobs/job_a')
+    const { data } = (await json('/v1/jobs')) as { data: Page }
+    expect(data).toEqual({ items: [alone], next_cursor: null, has_more: false })
+  })
+
+  test.each(['limit=0', 'limit=201', 'limit=all', 'status=loading', 'cursor=x', 'cursor=e30'])(
+    'does not take %s',
+    async query => {
+      const { request } = await createTestService()
+      const response = await request(`/v1/jobs?${query}`)
+      expect(response.status).toBe(400)
+      expect(await response.json()).toMatchObject({ code: 'invalid_request' })
+    },
+  )
+})
+
+async function emailsOf(json: (path: string) => Promise<unknown>): Promise<string[]> {
+  const { data } = (await json('/v1/history')) as { data: { items: { email: string }[] } }
+  return data.items.map(({ email }) => email)
+}
+
+type Page = { items: { job_id: string }[]; next_cursor: string | null; has_more: boolean }
+
+/** Sets credits aside for the job, as its submission does. */
+const holdFor = (database: Database, period: number, amount: number) =>
+  write(database, async trx => {
+    await reserveCredits(trx, { accountId: 'acc_1', period, amount, limit: null })
+    await trx.updateTable('job').set({ held: amount, credit_period: period }).execute()
+  })

@@ -1,0 +1,250 @@
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { describe, expect, test } from 'vitest'
+import { SECOND } from '../../../src/platform/clock.ts'
+import { endStreams } from '../../../src/api/app.ts'
+import { openapiDocument } from '../../../src/api/openapi.ts'
+import { createProgress } from '../../../src/api/jobs/progress.ts'
+import { STREAMS_MAX, STREAMS_PER_ACCOUNT_MAX, Streams } from '../../../src/api/streams.ts'
+import { cancelJob } from '../../../src/jobs/job-state.ts'
+import type { Job } from '../../../src/jobs/job-store.ts'
+import { deleteJob } from '../../../src/jobs/delete-job.ts'
+import { openHttpServer } from '../../support/http-server.ts'
+import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
+import { createTestService } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+import { schemaChecks } from '../contract/schemas.ts'
+
+const EVENTS = '/v1/jobs/job_a/events'
+
+describe('the events of a job', () => {
+  test('tell at once how it stands, and each change, until it has ended', async () => {
+    const { database, request, clock } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const response = await request(EVENTS)
+    expect(response.status).toBe(200)
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
+      'x-accel-buffering': 'no',
+    })
+    const { told, isDone } = follow(response)
+    await clock.advance(0)
+    expect(told).toEqual([
+      {
+        event: 'progress',
+        data: {
+          ...{ status: 'processing', progress: 33, total_emails: 6, processed_emails: 2 },
+          classes: { deliverable: 1, risky: 1, undeliverable: 0, unknown: 0 },
+          ...{ rate_per_second: null, seconds_left: null },
+          summary: { total: 6, valid: 2, invalid: 0, unknown: 0, failed: 0 },
+        },
+      },
+    ])
+    await giveResults(database, 'job_a', 4, 2)
+    await clock.advance(2 * SECOND)
+    expect(told.at(-1)).toMatchObject({ event: 'progress', data: { processed_emails: 4 } })
+    expect(isDone()).toBe(false)
+    await giveResults(database, 'job_a', 6, 4)
+    await clock.advance(2 * SECOND)
+    expect(told.at(-1)).toMatchObject({
+      event: 'end',
+      data: {
+        ...{ status: 'completed', progress: 100, processed_emails: 6 },
+        ...{ rate_per_second: null, seconds_left: null },
+        classes: { deliverable: 1, risky: 2, undeliverable: 1, unknown: 2 },
+      },
+    })
+    expect(isDone()).toBe(true)
+    expect(told.filter(({ event }) => event === 'end')).toHaveLength(1)
+  })
+
+  test('are as the document describes them', async () => {
+    const { app, service, database, request, clock } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const { told } = follow(await request(EVENTS))
+    await clock.advance(3 * SECOND)
+    await giveResults(database, 'job_a', 6, 2)
+    await clock.advance(3 * SECOND)
+    const { answer } = schemaChecks(openapiDocument(service, app) as never)
+    const fault = answer({ $ref: '#/components/schemas/JobProgress' })
+    expect(told.length).toBeGreaterThan(1)
+    expect(told.map(({ data }) => fault(data))).toEqual(told.map(() => null))
+    expect(fault({ ...told[0]?.data, rate_per_second: 'fast' })).not.toBeNull()
+  })
+
+  test('of a job that has ended are that alone', async () => {
+    const { database, request } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const body = await (await request(EVENTS)).text()
+    expect(body).toMatch(/^retry: 3000\n\nevent: end\ndata: \{"status":"completed",[^\n]*\}\n\n$/)
+  })
+
+  test('are no more than two a second, however often it changes', async () => {
+    const woken: (() => void)[] = []
+    const { database, request, clock } = await houseWhoseWorkerTells(woken)
+    const texts = Array.from({ length: 100 }, (_, n) => `valid${n}@a.example`)
+    await seedJob(database, { texts, done: 1 })
+    const { told } = follow(await request(EVENTS))
+    for (let done = 2; done <= 81; done++) {
+      await giveResults(database, 'job_a', done, done - 1)
+      for (const wake of woken.splice(0)) wake()
+      await clock.advance(50)
+    }
+    // Four seconds, and what was told at once.
+    expect(told.length).toBeGreaterThan(6)
+    expect(told.length).toBeLessThanOrEqual(9)
+  })
+
+  test('are none while nothing changes', async () => {
+    const { database, request, clock } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 0 })
+    const { told } = follow(await request(EVENTS))
+    await clock.advance(60 * SECOND)
+    // The second says that its pace is nought now, which was not known before.
+    expect(told.map(({ data }) => data.rate_per_second)).toEqual([null, 0])
+  })
+
+  test('end with a job that is cancelled, and with one that is deleted', async () => {
+    for (const end of [cancelJob, deleteJob]) {
+      const { database, request, clock } = await createTestService()
+      await seedJob(database, { texts: MIXED, done: 2 })
+      const { told, isDone } = follow(await request(EVENTS))
+      await clock.advance(0)
+      await end(database, 'job_a')
+      await clock.advance(2 * SECOND)
+      expect(told.at(-1)).toMatchObject({ event: 'end', data: { status: 'cancelled' } })
+      expect(isDone()).toBe(true)
+    }
+  })
+
+  test('end at once when the service stops, without saying that the job did', async () => {
+    const { service, database, request, clock } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const { told, isDone } = follow(await request(EVENTS))
+    // The use of the key is written down meanwhile.
+    await clock.advance(60 * SECOND + 100)
+    endStreams(service)
+    await drainEventLoop()
+    expect(isDone()).toBe(true)
+    expect(told.map(({ event }) => event)).toEqual(['progress', 'progress'])
+    expect(clock.pending).toBe(0)
+    expect(await (await request(EVENTS)).text()).toBe('retry: 3000\n\n')
+  })
+
+  test('end whole on the wire, and do not hold up a server that stops', async () => {
+    const { app, service, database, key } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const server = await openHttpServer({
+      limits: { stallMs: 60_000 },
+      paths: outer => outer.get(EVENTS, c => app.fetch(c.req.raw, c.env as object)),
+    })
+    const socket = await server.open()
+    const received = text(socket)
+    socket.write(`GET ${EVENTS} HTTP/1.1\r\nHost: ev.test\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+    await once(socket, 'data')
+    endStreams(service)
+    await server.stop(60_000)
+    expect(await received).toMatch(/event: progress\n.*\r\n0\r\n\r\n$/s)
+  })
+
+  test('of another account are not there', async () => {
+    const { database, request, addAccount, addKey } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2', id: 'key_other' })
+    expect((await request(EVENTS, { key })).status).toBe(404)
+  })
+})
+
+describe('the places of streams', () => {
+  test('are so many for each account, and one that is left is free again', async () => {
+    const { database, request, clock } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const open = []
+    for (let n = 0; n < STREAMS_PER_ACCOUNT_MAX; n++) open.push(await request(EVENTS))
+    const refused = await request(EVENTS)
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('Retry-After')).toBe('5')
+    expect(await refused.json()).toMatchObject({
+      code: 'rate_limit',
+      error: expect.stringMatching(/^20 streams of this account are open: close one/),
+    })
+    expect((await request(EVENTS, { method: 'HEAD' })).status).toBe(200)
+    // One that was not even begun to be read, and one that was.
+    await open[0]?.body?.cancel()
+    const { leave } = follow(open[1] as Response)
+    await clock.advance(0)
+    await leave()
+    expect((await request(EVENTS)).status).toBe(200)
+    expect((await request(EVENTS)).status).toBe(200)
+    expect((await request(EVENTS)).status).toBe(429)
+  })
+
+  test('are so many in all', () => {
+    const streams = new Streams()
+    const places = Array.from({ length: STREAMS_MAX }, (_, n) => streams.enter(`acc_${n}`))
+    expect(() => streams.enter('acc_new')).toThrow(/1000 streams are open/)
+    places[0]?.leave()
+    places[0]?.leave()
+    streams.enter('acc_new')
+    expect(() => streams.enter('acc_newer')).toThrow(
+      expect.objectContaining({ code: 'service_unavailable' }),
+    )
+  })
+})
+
+describe('the pace of a job', () => {
+  test('is that of the last ten seconds', () => {
+    let at = 0
+    const progress = createProgress({ monotonicNow: () => at })
+    const look = (seconds: number, done: number) => {
+      at = seconds * SECOND
+      const { rate_per_second, seconds_left } = progress({ ...JOB, done })
+      return [rate_per_second, seconds_left]
+    }
+    expect(look(0, 0)).toEqual([null, null])
+    expect(look(0.5, 10)).toEqual([null, null])
+    expect(look(1, 10)).toEqual([10, 99])
+    expect(look(4, 100)).toEqual([25, 36])
+    expect(look(10, 100)).toEqual([10, 90])
+    // Ten rows of the first second count no more.
+    expect(look(11, 100)).toEqual([9, 100])
+    expect(look(14, 100)).toEqual([0, null])
+    expect(look(60, 101)).toEqual([0, null])
+  })
+})
+
+const JOB = { state: 'processing', total: 1_000, finished_at: null } as Job
+
+type Told = { event: string; data: Record<string, unknown> }
+
+/** Reads a stream; what it tells stands in `told` as it comes. */
+function follow(response: Response) {
+  const told: Told[] = []
+  let isDone = false
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const read = async () => {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      const [, event, data] =
+        /^event: (.*)\ndata: (.*)\n\n$/.exec(new TextDecoder().decode(value)) ?? []
+      if (event !== undefined && data !== undefined) told.push({ event, data: JSON.parse(data) })
+    }
+    isDone = true
+  }
+  void read()
+  return { told, isDone: () => isDone, leave: () => reader.cancel() }
+}
+
+/** A service whose worker says that something was committed when it is told to. */
+async function houseWhoseWorkerTells(woken: (() => void)[]) {
+  const made = await createTestService()
+  const changed = (_: string, signal: AbortSignal) =>
+    new Promise<null>(resolve => {
+      woken.push(() => resolve(null))
+      signal.addEventListener('abort', () => resolve(null))
+    })
+  Object.assign(made.service.worker, { changed })
+  return made
+}

@@ -1,0 +1,192 @@
+import { describe, expect, test } from 'vitest'
+import { reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
+import { write } from '../../../src/db/database.ts'
+import { limitOf } from '../../support/guarded-route.ts'
+import { fileHouse, form } from '../../support/list-form.ts'
+
+async function services(options: Parameters<typeof fileHouse>[0] = {}) {
+  const home = await fileHouse(options)
+  const look = (file: string | Uint8Array, fields: Readonly<Record<string, string>> = {}) =>
+    home.upload(file, { dry_run: 'true', ...fields })
+  return {
+    ...{ ...home, look },
+    seen: async (...args: Parameters<typeof look>) => {
+      const response = await look(...args)
+      expect(response.status).toBe(200)
+      return (await response.json()) as Record<string, unknown>
+    },
+  }
+}
+
+/** Addresses, one of them twice, and two that are none. */
+const LIST =
+  'Name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@A.TEST\n,nonsense\n,nonsense\nX,x@a.test\n'
+
+describe('POST /v1/verify/file with dry_run', () => {
+  test('says what would come of the file, and makes nothing of it', async () => {
+    const { seen, job, rows, left, worker, json } = await services({ plan: 'free' })
+    expect(await seen(LIST)).toEqual({
+      success: true,
+      dry_run: true,
+      columns: [
+        { number: 1, name: 'Name' },
+        { number: 2, name: 'email' },
+      ],
+      ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', delimiter: ',' },
+      ...{ rows: 6, total_emails: 6, valid_emails: 4, invalid_format_emails: 2, duplicates: 2 },
+      ...{ credits_needed: 3, credits_balance: 100, estimated_time: '10 seconds' },
+      preview: [
+        ['Ann', 'ann@a.test'],
+        ['Bob', 'bob@a.test'],
+        ['Ann', 'ann@A.TEST'],
+        ['', 'nonsense'],
+        ['', 'nonsense'],
+      ],
+    })
+    expect([await job(), await rows(), left(), worker.taken]).toEqual([undefined, [], [], []])
+    expect((await json('/v1/credits')).data).toMatchObject({
+      ...{ credits_balance: 100, credits_consumed: 0, credits_held: 0 },
+    })
+  })
+
+  test.each<[string, string, Record<string, string>]>([
+    ['a list with copies', LIST, {}],
+    ['one whose copies are asked again', LIST, { deduplicate: 'false' }],
+    ['one in another dialect', '\uFEFFsep=;\r\nmail;x\r\n"a@a.test";1\r\nb@a.test;2\r\n', {}],
+    ['one without a header', 'a@a.test\n\nb@a.test\n', {}],
+    [
+      'one whose column is named',
+      'id,home,work\n1,a@a.test,b@a.test\n2,,c@a.test\n',
+      { column: 'home' },
+    ],
+    ['one whose first row is said to be none', 'email\na@a.test\n', { header: 'false' }],
+  ])('counts as the real one does: %s', async (_, file, fields) => {
+    const { seen, upload, database } = await services({ plan: 'free' })
+    const foreseen = await seen(file, fields)
+    const real = (await (await upload(file, fields)).json()) as Record<string, unknown>
+    const names = [
+      ...['total_emails', 'valid_emails', 'invalid_format_emails', 'duplicates', 'rows'],
+      ...['column', 'column_number', 'header', 'estimated_time'],
+    ]
+    for (const name of names) expect([name, foreseen[name]]).toEqual([name, real[name]])
+    const { held } = await database.db.selectFrom('credit').select('held').executeTakeFirstOrThrow()
+    expect(foreseen.credits_needed).toBe(held)
+  })
+
+  test('is no error where no column is found: the columns are shown, and nothing is counted', async () => {
+    const { seen } = await services()
+    expect(await seen('name;city\nAnn;Paris\nBob;Rome\n')).toEqual({
+      success: true,
+      dry_run: true,
+      columns: [
+        { number: 1, name: 'name' },
+        { number: 2, name: 'city' },
+      ],
+      ...{ column: null, column_number: null, header: true, encoding: 'utf-8', delimiter: ';' },
+      ...{ rows: null, total_emails: null, valid_emails: null, invalid_format_emails: null },
+      ...{ duplicates: null, credits_needed: null, credits_balance: null, estimated_time: null },
+      preview: [
+        ['Ann', 'Paris'],
+        ['Bob', 'Rome'],
+      ],
+    })
+  })
+
+  test('takes the column that is said then', async () => {
+    const { seen } = await services()
+    const told = await seen('name,city\nAnn,Paris\nBob,Rome\n', { column: '2' })
+    expect(told).toMatchObject({ column: 'city', column_number: 2, invalid_format_emails: 2 })
+  })
+
+  test('numbers columns without a name, those of longer rows too', async () => {
+    const { seen } = await services()
+    const told = await seen('email,\na@a.test,1\nb@a.test,2,more\n')
+    expect(told.columns).toEqual([
+      { number: 1, name: 'email' },
+      { number: 2, name: null },
+      { number: 3, name: null },
+    ])
+    expect((await seen('a@a.test\nb@a.test\n')).columns).toEqual([{ number: 1, name: null }])
+  })
+
+  test('cuts and cleans what it shows', async () => {
+    const { seen } = await services()
+    const evil = `\u001b[31m<b>${'x'.repeat(200)}`
+    const told = await seen(`"${evil}",email\n"${evil}",a@a.test\n"a\nb",b@a.test\n`)
+    const [[first], [second]] = told.preview as [[string], [string]]
+    expect(first).toMatch(/^\uFFFD\[31m<b>x+…$/)
+    expect(first).toHaveLength(80)
+    expect(second).toBe('a b')
+    expect(told.columns).toEqual([
+      { number: 1, name: first },
+      { number: 2, name: 'email' },
+    ])
+  })
+
+  test('shows the first two hundred of very many columns, and the one of addresses', async () => {
+    const { seen } = await services()
+    const names = Array.from({ length: 300 }, (_, at) => `c${at + 1}`)
+    const cells = names.map((_, at) => (at === 249 ? 'a@a.test' : String(at)))
+    const told = await seen(`${names.join(',')}\n${cells.join(',')}\n`)
+    expect(told).toMatchObject({ column: 'c250', column_number: 250, valid_emails: 1 })
+    expect(told.columns).toHaveLength(201)
+    expect((told.columns as object[]).at(-1)).toEqual({ number: 250, name: 'c250' })
+    expect((told.preview as string[][])[0]).toHaveLength(200)
+  })
+
+  test('costs nothing in the sandbox', async () => {
+    const { send, seen } = await services()
+    expect((await seen('a@a.test\n')).credits_balance).toBeNull()
+    const body = form([
+      ['file', { file: 'a@a.test\n' }],
+      ['dry_run', 'true'],
+    ])
+    const response = await send(body, { headers: { 'X-EV-Sandbox': 'true' } })
+    expect(await response.json()).toMatchObject({ valid_emails: 1, credits_needed: 0 })
+  })
+
+  test('tells what is left beside what is needed, be it less', async () => {
+    const { seen, database } = await services({ plan: 'free' })
+    const period = Date.parse('2026-06-01T00:00:00Z')
+    await write(database, trx =>
+      reserveCredits(trx, { accountId: 'acc_1', period, limit: 100, amount: 99 }),
+    )
+    expect(await seen(LIST)).toMatchObject({ credits_needed: 3, credits_balance: 1 })
+  })
+
+  test('counts as no list of the ten an hour', async () => {
+    const { seen, look, upload } = await services()
+    for (let n = 0; n < 11; n++) await seen('a@a.test\n')
+    for (let n = 0; n < 9; n++) expect((await upload('a@a.test\n')).status).toBe(200)
+    expect(limitOf(await look('a@a.test\n')).remaining).toBeGreaterThan(0)
+    expect((await upload('a@a.test\n')).status).toBe(200)
+    expect((await upload('a@a.test\n')).status).toBe(429)
+  })
+
+  test('takes no notice of an Idempotency-Key: the list itself can have it', async () => {
+    const { send } = await services()
+    const file = ['file', { file: 'a@a.test\n' }] as const
+    const headers = { 'Idempotency-Key': 'one' }
+    const look = () => send(form([['dry_run', 'true'], file]), { headers })
+    expect(await (await look()).json()).toMatchObject({ dry_run: true })
+    expect(await (await send(form([file]), { headers })).json()).toMatchObject({ status: 'queued' })
+    expect(await (await look()).json()).toMatchObject({ dry_run: true })
+  })
+})
+
+describe('a dry run is refused as the list would be', () => {
+  test.each<[string, string, Record<string, string>, RegExp]>([
+    ['that is empty', '', {}, /The list is empty/],
+    ['of a header alone', 'name,email\n', {}, /The list has no rows/],
+    ['whose column is not there', 'a,b\n1,2\n', { column: 'mial' }, /column "mial" is not among/],
+    ['with dry_run=maybe', 'a@a.test\n', { dry_run: 'maybe' }, /^"dry_run" is "maybe"; it must be/],
+    ['with a name too long', 'a@a.test\n', { name: 'x'.repeat(300) }, /"name" must be a string/],
+    ['with a row too long', `a@a.test\n"${'x'.repeat(1_100_000)}"\n`, {}, /on line 2 is longer/],
+  ])('%s', async (_, file, fields, error) => {
+    const { look, left } = await services()
+    const response = await look(file, fields)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: expect.stringMatching(error) })
+    expect(left()).toEqual([])
+  })
+})

@@ -1,0 +1,233 @@
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { fileForms } from '../../../src/api/lists/upload.ts'
+import { clearUploads } from '../../../src/jobs/upload/uploads.ts'
+import { tempFolder } from '../../support/database.ts'
+import { FORM, form, fileHouse as house } from '../../support/list-form.ts'
+import { countedRandom } from '../../support/random.ts'
+
+describe('POST /v1/verify/file', () => {
+  test('makes a job of a file, and says what it found in it', async () => {
+    const { upload, worker, job, left } = await house()
+    const response = await upload('name,email\nAnn,ann@a.test\nBob,bob@a.test\nX,nonsense\n')
+    expect(response.status).toBe(200)
+    const body = (await response.json()) as { job_id: string }
+    const { job_id } = body
+    expect(body).toEqual({
+      success: true,
+      job_id: expect.stringMatching(/^job_/),
+      status: 'queued',
+      ...{ total_emails: 3, valid_emails: 2, invalid_format_emails: 1 },
+      estimated_time: '10 seconds',
+      message: `File queued. Check GET /v1/jobs/${job_id}`,
+      duplicates: 0,
+      status_url: `https://ev.test/v1/jobs/${job_id}`,
+      download_url: `https://ev.test/v1/jobs/${job_id}/download`,
+      ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', rows: 3 },
+    })
+    expect(await job()).toMatchObject({ id: job_id, type: 'file', state: 'queued' })
+    expect(worker).toMatchObject({ taken: [job_id] })
+    expect(left()).toEqual([])
+  })
+
+  test('keeps the cells of each row and how the file was written', async () => {
+    const { upload, rows, job } = await house()
+    await upload('\uFEFFname;email\r\n"Lee; Ann";ann@a.test\r\nBob; bob@a.test ;more\r\n')
+    expect((await rows()).map(({ text, cells }) => [text, JSON.parse(cells ?? '')])).toEqual([
+      ['ann@a.test', ['Lee; Ann', 'ann@a.test']],
+      ['bob@a.test', ['Bob', ' bob@a.test ', 'more']],
+    ])
+    expect(JSON.parse((await job())?.source ?? '')).toMatchObject({
+      dialect: { delimiter: ';', header: ['name', 'email'], column: 1, newline: '\r\n', bom: true },
+    })
+  })
+
+  test.each<[string, Record<string, string>, object]>([
+    ['by its name', { column: 'Work' }, { column: 'work', column_number: 3 }],
+    ['by its number', { column: '2' }, { column: 'home', column_number: 2 }],
+    [
+      'without a header',
+      { column: '2', header: 'false' },
+      { column: null, header: false, rows: 2 },
+    ],
+  ])('takes the column that is named %s', async (_, fields, found) => {
+    const { upload } = await house()
+    const response = await upload('id,home,work\n1,a@a.test,b@a.test\n', fields)
+    expect(await response.json()).toMatchObject(found)
+  })
+
+  test('takes name and deduplicate, behind the file or before it', async () => {
+    const { send, job } = await house()
+    const file = { file: 'a@a.test\na@a.test\n' }
+    await send(
+      form([
+        ['name', 'March'],
+        ['file', file],
+        ['deduplicate', 'false'],
+      ]),
+    )
+    expect(await job()).toMatchObject({ name: 'March', total: 2, duplicates: 0 })
+  })
+
+  test('takes a part that was sent as text', async () => {
+    const { send } = await house()
+    const response = await send(form([['file', 'a@a.test\nb@a.test\n']]))
+    expect(await response.json()).toMatchObject({ rows: 2, header: false })
+  })
+
+  test('is a job once under an Idempotency-Key, and another file is another request', async () => {
+    const { send, database } = await house()
+    const headers = { 'Idempotency-Key': 'one' }
+    const body = form([['file', { file: 'a@a.test\n' }]])
+    const [first, second] = [await send(body, { headers }), await send(body, { headers })]
+    expect(second.headers.get('Idempotency-Replayed')).toBe('true')
+    expect(await second.text()).toBe(await first.text())
+    const other = await send(form([['file', { file: 'b@a.test\n' }]]), { headers })
+    expect(other.status).toBe(422)
+    expect(await database.db.selectFrom('job').select('id').execute()).toHaveLength(1)
+  })
+})
+
+describe('a file is refused', () => {
+  test.each<[string, string | Uint8Array, Record<string, string>, RegExp]>([
+    ['that is empty', '', {}, /The list is empty/],
+    ['without addresses', 'name,city\nAnn,Paris\n', {}, /1 name, 2 city.*the field column/],
+    [
+      'whose column is not there',
+      'name,email\nA,a@a.test\n',
+      { column: 'mial' },
+      /^column "mial" is not among .* header=false/,
+    ],
+    ['that is a workbook', Buffer.from('PK\x03\x04 and more'), {}, /Excel workbook/],
+    [
+      'with a row beyond a megabyte',
+      `a@a.test\n"${'x'.repeat(1_100_000)}"\n`,
+      {},
+      /on line 2 is longer/,
+    ],
+    [
+      'with header=maybe',
+      'a@a.test\n',
+      { header: 'maybe' },
+      /^"header" is "maybe"; it must be true/,
+    ],
+    ['with a field too long', 'a@a.test\n', { name: 'x'.repeat(3_000) }, /"name" is too long/],
+  ])('%s, and says why in words of the API', async (_, file, fields, error) => {
+    const { upload, job, left } = await house()
+    const response = await upload(file, fields)
+    expect(response.status).toBe(400)
+    const body = (await response.json()) as { error: string }
+    expect(body.error).toMatch(error)
+    expect(body.error).not.toContain('--')
+    expect(await job()).toBeUndefined()
+    expect(left()).toEqual([])
+  })
+
+  test('with a header alone', async () => {
+    const { upload, job } = await house()
+    const response = await upload('name,email\n')
+    expect(await response.json()).toMatchObject({ code: 'empty_list' })
+    expect(await job()).toBeUndefined()
+  })
+
+  test.each<[string, Uint8Array | string, string, number, RegExp]>([
+    ['without a file', form([['name', 'x']]), FORM, 400, /no file in a field named "file"/],
+    [
+      'with two files',
+      form([
+        ['file', { file: 'a@a.test' }],
+        ['file', { file: 'b' }],
+      ]),
+      FORM,
+      400,
+      /more than one file/,
+    ],
+    [
+      'with the file elsewhere',
+      form([['list', { file: 'a@a.test' }]]),
+      FORM,
+      400,
+      /in the field "list"/,
+    ],
+    [
+      'that breaks off',
+      form([['file', { file: 'a@a.test\n' }]]).subarray(0, -20),
+      FORM,
+      400,
+      /ends too early/,
+    ],
+    [
+      'that breaks off in the head of a part',
+      form([['file', { file: 'a@a.test\n' }]]).subarray(0, 90),
+      FORM,
+      400,
+      /ends too early/,
+    ],
+    ['that is garbage', 'garbage', FORM, 400, /cannot be read/],
+    ['without a boundary', 'x', 'multipart/form-data', 400, /names no boundary/],
+    ['of JSON', '{}', 'application/json', 415, /multipart\/form-data/],
+  ])('in a form %s', async (_, body, type, status, error) => {
+    const { send, left, job } = await house()
+    const response = await send(body, { headers: { 'Content-Type': type } })
+    expect(await response.json()).toMatchObject({ error: expect.stringMatching(error) })
+    expect(response.status).toBe(status)
+    expect(left()).toEqual([])
+    expect(await job()).toBeUndefined()
+  })
+})
+
+describe('the folder of uploads', () => {
+  const request = (body: Uint8Array) =>
+    new Request('https://ev.test/v1/verify/file', {
+      method: 'POST',
+      headers: { 'Content-Type': FORM },
+      body: body as Uint8Array<ArrayBuffer>,
+    })
+
+  test('takes no file, and no form, beyond its limit, and keeps nothing of it', async () => {
+    const dataDir = tempFolder()
+    const receive = fileForms(dataDir, countedRandom(), 1_000)
+    const tooLong = form([['file', { file: 'x'.repeat(1_001) }]])
+    await expect(receive(request(tooLong))).rejects.toMatchObject({ code: 'payload_too_large' })
+    const preamble = Buffer.concat([Buffer.alloc(70_000, 'x'), form([['file', { file: 'x' }]])])
+    await expect(receive(request(preamble))).rejects.toMatchObject({ code: 'payload_too_large' })
+    expect(readdirSync(join(dataDir, 'uploads'))).toEqual([])
+    const just = await receive(request(form([['file', { file: 'x'.repeat(1_000) }]])))
+    expect(readdirSync(join(dataDir, 'uploads'))).toHaveLength(1)
+    await just.discard()
+  })
+
+  test('that cannot be written to is a failure of the service, for a while', async () => {
+    const dataDir = tempFolder()
+    const receive = fileForms(dataDir, countedRandom())
+    writeFileSync(join(dataDir, 'uploads'), 'a file in its place')
+    await expect(receive(request(form([['file', { file: 'x' }]])))).rejects.toMatchObject({
+      code: 'service_unavailable',
+      retryAfterS: 5,
+    })
+  })
+
+  test.each([
+    ['a little', 10],
+    ['more than waits in buffers', 2_000_000],
+  ])('on a disk that is full refuses %s at once, and keeps nothing', async (_, length) => {
+    const dataDir = tempFolder()
+    const receive = fileForms(dataDir, countedRandom())
+    mkdirSync(join(dataDir, 'uploads'))
+    // Its name will be the first that chance gives.
+    symlinkSync('/dev/full', join(dataDir, 'uploads', countedRandom().token(20)))
+    const body = form([['file', { file: 'x'.repeat(length) }]])
+    await expect(receive(request(body))).rejects.toMatchObject({ code: 'service_unavailable' })
+    expect(readdirSync(join(dataDir, 'uploads'))).toEqual([])
+  })
+
+  test('is cleared of what an earlier process left', () => {
+    const dataDir = tempFolder()
+    mkdirSync(join(dataDir, 'uploads'))
+    writeFileSync(join(dataDir, 'uploads', 'left'), 'x')
+    clearUploads(dataDir)
+    clearUploads(dataDir)
+    expect(existsSync(join(dataDir, 'uploads'))).toBe(false)
+  })
+})

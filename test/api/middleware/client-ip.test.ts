@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest'
+import { clientIp } from '../../../src/api/middleware/client-ip.ts'
+
+const ipOf = (trusted: string[], remoteAddress: string | undefined, forwarded?: string) =>
+  clientIp(trusted)({ socket: { remoteAddress } }, () => forwarded)
+
+describe('the address of a client', () => {
+  test('is the one of its socket, whatever it says of itself', () => {
+    expect(ipOf([], '192.0.2.1', '198.51.100.1')).toBe('192.0.2.1')
+    expect(ipOf(['10.0.0.0/8'], '192.0.2.1', '198.51.100.1')).toBe('192.0.2.1')
+  })
+
+  test('is an IPv4 address on a socket of both families', () => {
+    expect(ipOf([], '::ffff:192.0.2.1')).toBe('192.0.2.1')
+  })
+
+  test('is some address even when the socket is closed already', () => {
+    expect(ipOf([], undefined)).toBe('0.0.0.0')
+  })
+})
+
+describe('behind a trusted proxy', () => {
+  test.each([
+    ['what the proxy saw', '198.51.100.1', '198.51.100.1'],
+    ['the last that is no proxy of ours', '198.51.100.1, 203.0.113.9, 10.0.0.2', '203.0.113.9'],
+    ['not what a client wrote before that', '127.0.0.1, 198.51.100.1', '198.51.100.1'],
+    ['without the port that some write', '198.51.100.1:4321', '198.51.100.1'],
+    ['without brackets', '[2001:db8::1]', '2001:db8::1'],
+    ['without brackets and port', '[2001:db8::1]:4321', '2001:db8::1'],
+    ['the farthest proxy, where all are ours', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
+    ['the proxy, where it wrote nonsense', 'unknown', '10.0.0.1'],
+    ['the nearest known, where there is nonsense before it', 'x, 10.0.0.2', '10.0.0.2'],
+    ['the proxy, where it wrote nothing', '', '10.0.0.1'],
+  ])('it is %s', (_, forwarded, ip) => {
+    expect(ipOf(['10.0.0.0/8'], '10.0.0.1', forwarded)).toBe(ip)
+    expect(ipOf(['10.0.0.0/8'], '::ffff:10.0.0.1', forwarded)).toBe(ip)
+  })
+
+  test('a header of a thousand proxies is read from its end, and not whole', () => {
+    const hops = `198.51.100.1, ${Array(1_000).fill('10.0.0.2').join(', ')}`
+    expect(ipOf(['10.0.0.0/8'], '10.0.0.1', hops)).toBe('10.0.0.2')
+  })
+})

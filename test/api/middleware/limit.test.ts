@@ -1,0 +1,228 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { periodEnd, periodStart } from '../../../src/accounts/plan.ts'
+import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
+import { bareHeaders } from '../../../src/api/request-context.ts'
+import { reserveCredits, settleCredits } from '../../../src/accounts/credits/credit-store.ts'
+import { write } from '../../../src/db/database.ts'
+import { openLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
+import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
+import { createTestService } from '../../support/service.ts'
+
+async function limited(o: Parameters<typeof createTestService>[0] = {}) {
+  const h = await createTestService(o)
+  addGuardedRoute(h, '/v1/single', { counts: 'single' })
+  addGuardedRoute(h, '/v1/list', { counts: 'bulk' })
+  addGuardedRoute(h, '/v1/read', { method: 'get' })
+  const single = (options: Parameters<typeof h.request>[1] = {}) =>
+    h.request('/v1/single', { body: {}, ...options })
+  const list = (options: Parameters<typeof h.request>[1] = {}) =>
+    h.request('/v1/list', { body: {}, ...options })
+  return { ...h, single, list, read: () => h.request('/v1/read') }
+}
+
+/** How many of these are let in, asked at the same time. */
+async function admitted(ask: () => Promise<Response>, times: number): Promise<number> {
+  const answers = await Promise.all(Array.from({ length: times }, ask))
+  return answers.filter(({ status }) => status === 200).length
+}
+
+describe('an IP address', () => {
+  test('has 100 single verifications a minute, exactly, however many ask at once', async () => {
+    const { single, clock } = await limited()
+    expect(await admitted(single, 200)).toBe(100)
+    await clock.advance(MINUTE)
+    expect(await admitted(single, 200)).toBe(100)
+  })
+
+  test('has 10 lists an hour, exactly', async () => {
+    const { list, clock } = await limited()
+    expect(await admitted(list, 64)).toBe(10)
+    await clock.advance(HOUR - 1)
+    expect(await admitted(list, 1)).toBe(0)
+    await clock.advance(1)
+    expect(await admitted(list, 64)).toBe(10)
+  })
+
+  test('is charged no list for a request that is refused, and told so', async () => {
+    const { request, list } = await limited()
+    const refused = [
+      { body: '{' },
+      { body: { emails: [] } },
+      { body: {}, headers: { 'Content-Type': 'text/csv' } },
+      { body: { emails: ['ann@a.test'] }, headers: { 'Idempotency-Key': 'ü' } },
+    ]
+    for (let n = 0; n < 12; n++) {
+      const answer = await request('/v1/verify/bulk', refused[n % refused.length])
+      expect(answer.status).toBeLessThan(429)
+      // Of the lists all are left, so the requests of the key are nearest to their end.
+      if (answer.status === 400) expect(limitOf(answer).limit).toBe(500)
+    }
+    expect(await admitted(list, 64)).toBe(10)
+  })
+
+  test('has them for lists of the sandbox too', async () => {
+    const { list } = await limited()
+    const simulated = () => list({ headers: { 'X-EV-Sandbox': 'true' } })
+    expect(await admitted(simulated, 6)).toBe(6)
+    expect(await admitted(list, 64)).toBe(4)
+    expect((await simulated()).status).toBe(429)
+  })
+
+  test('is one for all keys, and another has limits of its own', async () => {
+    const { list, addKey } = await limited()
+    const other = await addKey()
+    expect(await admitted(list, 10)).toBe(10)
+    expect((await list({ key: other })).status).toBe(429)
+    expect((await list({ ip: '192.0.2.2' })).status).toBe(200)
+  })
+
+  test('of IPv6 is counted with all of its /64', async () => {
+    const { list } = await limited()
+    for (let n = 0; n < 10; n++) expect((await list({ ip: `2001:db8::${n}` })).status).toBe(200)
+    expect((await list({ ip: '2001:db8::ffff:0:1' })).status).toBe(429)
+    expect((await list({ ip: '2001:db8:0:1::1' })).status).toBe(200)
+  })
+
+  test('is not left by writing another one into a header', async () => {
+    const { list } = await limited()
+    expect(await admitted(list, 10)).toBe(10)
+    const headers = { 'X-Forwarded-For': '203.0.113.7', Forwarded: 'for=203.0.113.7' }
+    expect((await list({ headers })).status).toBe(429)
+  })
+})
+
+describe('a key', () => {
+  test('has the requests of its plan, whatever it asks for', async () => {
+    const { read, single } = await limited({ plan: 'free' })
+    expect(await admitted(single, 4)).toBe(4)
+    expect(await admitted(read, 20)).toBe(6)
+  })
+
+  test('of a faster plan is back after a second', async () => {
+    const { read, clock } = await limited({ plan: 'starter' })
+    expect(await admitted(read, 20)).toBe(10)
+    await clock.advance(1_000)
+    expect(await admitted(read, 20)).toBe(10)
+  })
+
+  test('may have a limit of its own beside', async () => {
+    const { request, addKey } = await limited()
+    const key = await addKey({ rateLimitPerMinute: 2 })
+    expect(await admitted(() => request('/v1/read', { key }), 5)).toBe(2)
+  })
+})
+
+describe('a refusal', () => {
+  test('says which limit, until when, and after how long', async () => {
+    const { read, clock } = await limited({ plan: 'free' })
+    await admitted(read, 10)
+    await clock.advance(18_500)
+    const answer = await read()
+    expect(answer.status).toBe(429)
+    expect(answer.headers.get('Retry-After')).toBe('42')
+    expect(limitOf(answer)).toEqual({
+      limit: 10,
+      remaining: 0,
+      reset: Math.ceil((clock.now() + 41_500) / 1_000),
+    })
+    expect(await answer.json()).toMatchObject({
+      success: false,
+      code: 'rate_limit',
+      error: 'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 s.',
+    })
+  })
+
+  test('charges no other limit', async () => {
+    const { list, single, read } = await limited()
+    expect(await admitted(list, 10)).toBe(10)
+    const before = limitOf(await read()).remaining
+    for (let n = 0; n < 5; n++) expect((await list()).status).toBe(429)
+    expect(limitOf(await read()).remaining).toBe(before - 1)
+    expect((await single()).status).toBe(200)
+  })
+
+  test('names the first limit that is used up', async () => {
+    const { list, addKey } = await limited()
+    const key = await addKey({ rateLimitPerMinute: 10 })
+    expect(await admitted(() => list({ key }), 10)).toBe(10)
+    const { error } = (await (await list({ key })).json()) as { error: string }
+    expect(error).toContain('10 lists an hour from one IP address')
+  })
+})
+
+describe('what is shown', () => {
+  test('is the limit of which the smallest part is left', async () => {
+    const { list, single } = await limited({ plan: 'professional' })
+    expect(limitOf(await single())).toMatchObject({ limit: 50, remaining: 49 })
+    expect(limitOf(await list())).toMatchObject({ limit: 10, remaining: 9 })
+    expect(limitOf(await single())).toMatchObject({ limit: 50, remaining: 47 })
+  })
+
+  test('to who has no key is how its address stands, and looking is free', async () => {
+    const { single, request, service } = await limited()
+    await admitted(single, 3)
+    for (let n = 0; n < 3; n++) {
+      expect(limitOf(await request('/livez', { key: null }))).toMatchObject({ remaining: 97 })
+    }
+    expect(bareHeaders(service, '192.0.2.1')).toMatchObject({ 'X-RateLimit-Remaining': '97' })
+  })
+
+  test('goes on where nothing is refused', async () => {
+    const { single } = await limited({ plan: 'starter', settings: { limits: false } })
+    expect(await admitted(single, 300)).toBe(300)
+    expect(limitOf(await single())).toMatchObject({ limit: 100, remaining: 100 })
+  })
+})
+
+describe('the credits of the day', () => {
+  const HUNDRED = { accountId: 'acc_1', limit: 100 }
+
+  test('are shown when they are nearest to their end, one less for a verification', async () => {
+    const { single, read, database, clock } = await limited({ plan: 'free' })
+    const period = periodStart(clock.now())
+    await reserveCredits(database.db, { ...HUNDRED, period, amount: 90 })
+    expect(limitOf(await single())).toEqual({
+      limit: 100,
+      remaining: 9,
+      reset: periodEnd(clock.now()) / 1_000,
+    })
+    // Reading costs none.
+    expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 8 })
+  })
+
+  test('that are used up refuse verifications until midnight UTC, charge nothing, and let read', async () => {
+    const { single, list, read, database, clock } = await limited({ plan: 'free' })
+    const period = periodStart(clock.now())
+    await write(database, trx =>
+      settleCredits(trx, { accountId: 'acc_1', period, released: 0, used: 100 }),
+    )
+    for (const ask of [single, list]) {
+      const answer = await ask()
+      expect([answer.status, await codeOf(answer)]).toEqual([429, 'quota_exceeded'])
+      expect(answer.headers.get('Retry-After')).toBe(String((12 * HOUR) / 1_000))
+      expect(limitOf(answer)).toMatchObject({ limit: 100, remaining: 0 })
+    }
+    expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 9 })
+    // What is simulated costs none.
+    expect((await single({ headers: { 'X-EV-Sandbox': 'true' } })).status).toBe(200)
+    await clock.advance(12 * HOUR)
+    expect((await single()).status).toBe(200)
+  })
+
+  test('hold even where nothing else does', async () => {
+    const h = await limited({ plan: 'free', settings: { limits: false } })
+    const period = periodStart(h.clock.now())
+    await reserveCredits(h.database.db, { ...HUNDRED, period, amount: 100 })
+    expect((await h.single()).status).toBe(429)
+  })
+})
+
+test('a restart forgets nothing', async () => {
+  const h = await limited()
+  expect(await admitted(h.list, 7)).toBe(7)
+  const file = join(h.service.settings.dataDir, 'limits.sqlite')
+  const limits = openLimits(file, h.service)
+  const after = await limited({ deps: { limits, clock: h.clock } })
+  expect(await admitted(after.list, 10)).toBe(3)
+})

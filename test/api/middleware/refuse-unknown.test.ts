@@ -1,0 +1,172 @@
+import { z } from '@hono/zod-openapi'
+import { Hono } from 'hono'
+import { describe, expect, test } from 'vitest'
+import { answerError } from '../../../src/api/errors/errors.ts'
+import { findNearestName } from '../../../src/api/errors/known-names.ts'
+import { refuseUnknown } from '../../../src/api/middleware/refuse-unknown.ts'
+import { fileHouse, form } from '../../support/list-form.ts'
+import { recordingLog } from '../../support/log.ts'
+import { createTestService } from '../../support/service.ts'
+import { bareApi, placesOf } from '../contract/document.ts'
+
+const places = placesOf(bareApi().document).filter(({ path }) => path.startsWith('/v1/'))
+const urlOf = (path: string) => path.replace(/\{\w+\}/g, 'x')
+const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
+
+type FormParts = Parameters<typeof form>[0]
+
+const sentenceOf = async (response: Response) => {
+  const body = (await response.json()) as { code: string; error: string }
+  return [response.status, body.code, body.error]
+}
+
+describe('what an operation does not know', () => {
+  test.each(places.map(place => [nameOf(place), place] as const))(
+    '%s refuses as a query parameter',
+    async (_, { path, method }) => {
+      const { request } = await createTestService()
+      const response = await request(`${urlOf(path)}?no_such_name=1`, { method })
+      expect(await sentenceOf(response)).toEqual([
+        ...[400, 'invalid_request'],
+        expect.stringMatching(/^"no_such_name" is not a known parameter\. The query takes \w/),
+      ])
+    },
+  )
+
+  const written = places.filter(
+    ({ path, method }) => method !== 'GET' && path !== '/v1/verify/file',
+  )
+  test.each(written.map(place => [nameOf(place), place] as const))(
+    '%s refuses as a field of the body',
+    async (_, { path, method }) => {
+      const { request } = await createTestService()
+      const response = await request(urlOf(path), { method, body: { no_such_name: 1 } })
+      expect(await sentenceOf(response)).toEqual([
+        ...[400, 'invalid_request'],
+        expect.stringMatching(/^"no_such_name" is not a known field\. The body takes \w/),
+      ])
+    },
+  )
+
+  test.each([
+    ['before', (deps: FormParts) => deps],
+    ['behind', (deps: FormParts) => deps.toReversed()],
+  ])('POST /v1/verify/file refuses as a field %s the file', async (_, ordered) => {
+    const { send, job, left } = await fileHouse()
+    const deps = ordered([
+      ['no_such_name', '1'],
+      ['file', { file: 'email\na@a.test\n' }],
+    ])
+    expect(await sentenceOf(await send(form(deps)))).toEqual([
+      ...[400, 'invalid_request'],
+      expect.stringMatching(/^"no_such_name" is not a known field\. The form takes file, column, /),
+    ])
+    expect([await job(), left()]).toEqual([undefined, []])
+  })
+
+  test('is refused with the nearest name that is known', async () => {
+    const { request } = await createTestService()
+    const sentence = async (path: string, body?: object) =>
+      (await sentenceOf(await request(path, body === undefined ? {} : { body })))[2]
+    expect(await sentence('/v1/verify/single', { email: 'ann@a.test', checkSmtp: false })).toBe(
+      '"checkSmtp" is not a known field. Did you mean "check_smtp"? The body takes email, check_smtp, force_refresh, async.',
+    )
+    expect(await sentence('/v1/verify/single?includes=flags', { email: 'ann@a.test' })).toBe(
+      '"includes" is not a known parameter. Did you mean "include"? The query takes include.',
+    )
+    expect(await sentence('/v1/verify/bulk', { email: ['ann@a.test'] })).toMatch(
+      /^"email" is not a known field\. Did you mean "emails"\? /,
+    )
+    expect(await sentence('/v1/jobs?limt=5')).toMatch(/Did you mean "limit"\?/)
+    expect(await sentence('/v1/credits?limit=5')).toBe(
+      '"limit" is not a known parameter. The query takes no parameters.',
+    )
+  })
+
+  test('is refused within a list of items, with its place', async () => {
+    const { request, database } = await createTestService()
+    const items = [{ email: 'ann@a.test' }, { email: 'bob@a.test', ident: '1' }]
+    const response = await request('/v1/verify/batch', { body: { items } })
+    expect(await sentenceOf(response)).toEqual([
+      ...[400, 'invalid_request'],
+      '"items[1].ident" is not a known field. "items[1]" takes email, id.',
+    ])
+    expect(await database.db.selectFrom('job').selectAll().execute()).toEqual([])
+  })
+
+  test('is told only to a caller with a key, and counts as none of the ten lists an hour', async () => {
+    const { request } = await createTestService()
+    const body = { emails: ['nonsense'] }
+    const path = '/v1/verify/bulk?sort=asc'
+    expect((await request(path, { body, key: null })).status).toBe(401)
+    for (let n = 0; n < 12; n++) expect((await request(path, { body })).status).toBe(400)
+    expect((await request('/v1/verify/bulk', { body })).status).toBe(200)
+  })
+
+  test('is shown clean and cut', async () => {
+    const { request } = await createTestService()
+    const body = { email: 'ann@a.test', [`a\u001b[2J${'x'.repeat(500)}`]: 1 }
+    const [, , sentence] = await sentenceOf(await request('/v1/verify/single', { body }))
+    expect(sentence).toMatch(/^"a.{30,60} is not a known field\. The body takes/)
+    expect(sentence).not.toContain('\u001b')
+  })
+
+  test('is let be at the paths for monitors', async () => {
+    const { request } = await createTestService()
+    expect((await request('/livez?probe=1', { key: null })).status).toBe(200)
+  })
+})
+
+describe('a schema within a schema', () => {
+  const inner = z.object({ max: z.int() }).nullable().optional()
+  const schema = z.object({ limit: inner, rows: z.array(z.object({ to: z.string() })).default([]) })
+  const app = new Hono()
+  const { log } = recordingLog()
+  app.onError((error, c) => answerError(c as never, log, error))
+  app.post(
+    '/',
+    async (c, next) => {
+      c.set('body' as never, new Uint8Array() as never)
+      await next()
+    },
+    refuseUnknown({
+      request: { body: { content: { 'application/json': { schema } } } },
+    }) as never,
+    c => c.text('fine'),
+  )
+  const ask = (body: unknown) => app.request('/', { method: 'POST', body: JSON.stringify(body) })
+
+  test.each<[unknown, string]>([
+    [{ limit: { mx: 1 } }, '"limit.mx" is not a known field.'],
+    [{ limit: { max: 1 }, rows: [{ to: 'a' }, { from: 'b' }] }, '"rows[1].from" is not'],
+    [{ toString: 1 }, '"toString" is not a known field.'],
+  ])('is looked into: %j', async (body, sentence) => {
+    const response = await ask(body)
+    expect((await sentenceOf(response))[2]).toContain(sentence)
+  })
+
+  test.each([{ limit: null }, { limit: 7 }, { rows: {} }, {}, [], null])(
+    'leaves %j to the schema',
+    async body => {
+      expect(await (await ask(body)).text()).toBe('fine')
+    },
+  )
+})
+
+describe('the nearest name', () => {
+  const known = ['email', 'emails', 'check_smtp', 'force_refresh', 'webhook_url', 'limit']
+  test.each([
+    ['emial', 'email'],
+    ['Emails', 'emails'],
+    ['chek_smtp', 'check_smtp'],
+    ['forceRefresh', 'force_refresh'],
+    ['webhook-url', 'webhook_url'],
+    ['limits', 'limit'],
+    ['sort', null],
+    ['x', null],
+    ['', null],
+    ['x'.repeat(100_000), null],
+  ])('of %j is %j', (given, meant) => {
+    expect(findNearestName(given, known)).toBe(meant)
+  })
+})

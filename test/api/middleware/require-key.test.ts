@@ -1,0 +1,298 @@
+import { describe, expect, test } from 'vitest'
+import { newSecret } from '../../../src/accounts/key.ts'
+import { DAY, SECOND } from '../../../src/platform/clock.ts'
+import { Priority } from '../../../src/platform/priority.ts'
+import { VERIFYING_MAX } from '../../../src/api/middleware/admission.ts'
+import { findKey, revokeKey, rotateKey } from '../../../src/accounts/key-store.ts'
+import { write } from '../../../src/db/database.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
+import { createTestService } from '../../support/service.ts'
+
+async function guarded(
+  rule: Parameters<typeof addGuardedRoute>[2] = {},
+  o: Parameters<typeof createTestService>[0] = {},
+) {
+  const h = await createTestService(o)
+  addGuardedRoute(h, '/v1/room', rule)
+  const ask = (options: Parameters<typeof h.request>[1] = {}) =>
+    h.request('/v1/room', { body: {}, ...options })
+  return { ...h, ask }
+}
+
+describe('who has no valid key', () => {
+  test('gets one answer, whatever is wrong with it', async () => {
+    const h = await guarded()
+    const answers = await Promise.all([
+      h.ask({ key: null }),
+      h.ask({ key: '' }),
+      h.ask({ key: 'nonsense' }),
+      h.ask({ key: `${h.key.slice(0, -1)}~` }),
+      h.ask({ key: newSecret(h.random, 'live').text }),
+      h.ask({ key: null, headers: { Authorization: h.key } }),
+      h.ask({ key: null, headers: { Authorization: `Basic ${btoa(`${h.key}:`)}` } }),
+      h.ask({ key: null, headers: { 'X-API-Key': h.key } }),
+      h.request(`/v1/room?api_key=${h.key}`, { key: null, body: {} }),
+    ])
+    const told = await Promise.all(
+      answers.map(async answer => {
+        const { request_id, ...body } = (await answer.json()) as Record<string, unknown>
+        expect(request_id).toBe(answer.headers.get('X-Request-Id'))
+        return [answer.status, answer.headers.get('WWW-Authenticate'), body]
+      }),
+    )
+    expect(new Set(told.map(one => JSON.stringify(one))).size).toBe(1)
+    expect(told[0]).toEqual([
+      401,
+      'Bearer',
+      {
+        success: false,
+        error: 'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
+        code: 'authentication_error',
+      },
+    ])
+  })
+
+  test('is told of a key that has expired, was replaced or revoked', async () => {
+    const h = await guarded()
+    const code = async (key: string) => {
+      const answer = await h.ask({ key })
+      return [answer.status, ((await answer.json()) as { code: string }).code]
+    }
+    expect(await code(await h.addKey({ expiresAt: h.clock.now() }))).toEqual([401, 'key_expired'])
+    const revoked = await h.addKey({ id: 'key_gone' })
+    await write(h.database, trx => revokeKey(trx, 'acc_1', 'key_gone', h.clock.now()))
+    expect(await code(revoked)).toEqual([401, 'key_revoked'])
+    const replaced = await h.addKey({ id: 'key_old' })
+    await h.json('/v1/keys/key_old/rotate', { body: { grace_period_seconds: 1 } })
+    await h.clock.advance(1_000)
+    expect(await code(replaced)).toEqual([401, 'key_expired'])
+  })
+
+  test('is told before anything that was sent is read', async () => {
+    const { ask } = await guarded()
+    expect((await ask({ key: null, body: '{' })).status).toBe(401)
+  })
+
+  test('uses up no limit', async () => {
+    const { ask } = await guarded({ counts: 'single' })
+    for (let n = 0; n < 3; n++) {
+      expect(limitOf(await ask({ key: null }))).toMatchObject({ limit: 100, remaining: 100 })
+    }
+  })
+})
+
+describe('a key', () => {
+  test('is known by its scheme in any case', async () => {
+    const { ask, key } = await guarded()
+    const answer = await ask({ key: null, headers: { Authorization: `bearer  ${key}` } })
+    expect(answer.status).toBe(200)
+  })
+
+  test('that was revoked is refused at once, also where it was used a moment ago', async () => {
+    const { ask, database, clock } = await guarded()
+    expect((await ask()).status).toBe(200)
+    await write(database, trx => revokeKey(trx, 'acc_1', 'key_1', clock.now()))
+    expect((await ask()).status).toBe(401)
+  })
+
+  test('that is rotated has two texts until its grace is over', async () => {
+    const { ask, database, clock, random, key } = await guarded()
+    const secret = newSecret(random, 'live')
+    await write(database, trx =>
+      rotateKey(trx, 'acc_1', 'key_1', { secret, graceMs: 60_000, now: clock.now() }),
+    )
+    expect([(await ask({ key })).status, (await ask({ key: secret.text })).status]).toEqual([
+      200, 200,
+    ])
+    await clock.advance(60_000)
+    expect([(await ask({ key })).status, (await ask({ key: secret.text })).status]).toEqual([
+      401, 200,
+    ])
+  })
+
+  test('expires', async () => {
+    const { ask, addKey, clock } = await guarded()
+    const key = await addKey({ expiresAt: clock.now() + DAY })
+    expect((await ask({ key })).status).toBe(200)
+    await clock.advance(DAY)
+    expect((await ask({ key })).status).toBe(401)
+  })
+
+  test('is refused elsewhere than where it may be used', async () => {
+    const { ask, addKey } = await guarded()
+    const key = await addKey({ allowedIps: ['203.0.113.0/24'] })
+    expect((await ask({ key, ip: '203.0.113.9' })).status).toBe(200)
+    const answer = await ask({ key, ip: '192.0.2.1' })
+    expect([answer.status, await codeOf(answer)]).toEqual([403, 'ip_restricted'])
+  })
+
+  test('cannot be brought from elsewhere by a header', async () => {
+    const { ask, addKey } = await guarded()
+    const key = await addKey({ allowedIps: ['203.0.113.0/24'] })
+    const headers = { 'X-Forwarded-For': '203.0.113.9' }
+    expect((await ask({ key, headers })).status).toBe(403)
+    const proxied = await guarded({}, { settings: { trustProxy: ['192.0.2.0/24'] } })
+    const other = await proxied.addKey({ allowedIps: ['203.0.113.0/24'] })
+    expect((await proxied.ask({ key: other, headers })).status).toBe(200)
+  })
+
+  test('is refused on other web sites than its own', async () => {
+    const { ask, addKey } = await guarded()
+    const key = await addKey({ allowedDomains: ['shop.test'] })
+    const from = async (headers: Record<string, string>) => (await ask({ key, headers })).status
+    expect(await from({ Origin: 'https://shop.test' })).toBe(200)
+    expect(await from({ Referer: 'https://www.shop.test/page' })).toBe(200)
+    expect(await from({ Origin: 'https://evil.test' })).toBe(403)
+    expect(await from({ Origin: 'https://evil.test', Referer: 'https://shop.test/' })).toBe(403)
+    expect(await from({})).toBe(403)
+    expect(await codeOf(await ask({ key }))).toBe('domain_restricted')
+  })
+
+  test('opens what its scopes name, and nothing else', async () => {
+    const { ask, addKey } = await guarded({ scope: 'jobs:write' })
+    const status = async (...scopes: string[]) =>
+      (await ask({ key: await addKey({ scopes: scopes as [] }) })).status
+    expect(await status('jobs:write')).toBe(200)
+    expect(await status('*')).toBe(200)
+    expect(await status('jobs:read', 'verify:bulk')).toBe(403)
+    const answer = await ask({ key: await addKey({ scopes: [] }) })
+    expect(await answer.json()).toMatchObject({
+      code: 'insufficient_scope',
+      error: 'This API key lacks the scope jobs:write',
+    })
+  })
+
+  test('tells when it was last used', async () => {
+    const { ask, database, clock } = await guarded()
+    const usedAt = clock.now()
+    await ask()
+    await clock.advance(20_000)
+    expect((await findKey(database.db, 'acc_1', 'key_1'))?.lastUsedAt).toBe(usedAt)
+  })
+})
+
+describe('the sandbox', () => {
+  test('is on where the header says true, off where it says false or nothing', async () => {
+    const { ask } = await guarded()
+    const on = async (value?: string) => {
+      const answer = await ask({ headers: value === undefined ? {} : { 'X-EV-Sandbox': value } })
+      return ((await answer.json()) as { sandbox: boolean }).sandbox
+    }
+    expect([await on('true'), await on('TRUE'), await on('false'), await on()]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
+  })
+
+  test('is not left by a misspelling', async () => {
+    const { ask } = await guarded()
+    const answer = await ask({ headers: { 'X-EV-Sandbox': '1' } })
+    expect([answer.status, await codeOf(answer)]).toEqual([400, 'invalid_request'])
+  })
+
+  test('counts as any other request, and shows limits that always look the same', async () => {
+    const { ask, clock } = await guarded({ counts: 'single' }, { plan: 'free' })
+    const headers = { 'X-EV-Sandbox': 'true' }
+    for (let n = 0; n < 9; n++) {
+      const answer = await ask({ headers })
+      expect(answer.status).toBe(200)
+      expect(limitOf(answer)).toEqual({
+        limit: 100,
+        remaining: 99,
+        reset: Math.ceil((clock.now() + 60_000) / 1_000),
+      })
+    }
+    expect(limitOf(await ask())).toMatchObject({ limit: 10, remaining: 0 })
+    const refused = await ask({ headers })
+    expect([refused.status, await codeOf(refused)]).toEqual([429, 'rate_limit'])
+    expect(refused.headers.get('Retry-After')).toBe('60')
+    expect(limitOf(refused)).toMatchObject({ limit: 10, remaining: 0 })
+  })
+
+  test('still needs a key', async () => {
+    const { ask } = await guarded()
+    expect((await ask({ key: null, headers: { 'X-EV-Sandbox': 'true' } })).status).toBe(401)
+  })
+
+  test('does not simulate keys', async () => {
+    const { ask } = await guarded({ scope: 'keys:write' })
+    const answer = await ask({ headers: { 'X-EV-Sandbox': 'true' } })
+    expect(await answer.json()).toMatchObject({ sandbox: false })
+  })
+})
+
+describe('too much at once', () => {
+  test('is refused at once, and let in again when something is done', async () => {
+    const waiting: (() => void)[] = []
+    const handler = (c: { json(body: object): Response }) =>
+      new Promise<Response>(resolve => waiting.push(() => resolve(c.json({}))))
+    const settings = { limits: false }
+    const { ask } = await guarded({ counts: 'single', handler: handler as never }, { settings })
+    const running = Array.from({ length: VERIFYING_MAX }, () => ask())
+    while (waiting.length < VERIFYING_MAX) await new Promise(setImmediate)
+    const refused = await ask()
+    expect([refused.status, await codeOf(refused)]).toEqual([503, 'service_unavailable'])
+    expect(refused.headers.get('Retry-After')).toBe('1')
+    waiting.shift()?.()
+    await running[0]
+    const next = ask()
+    while (waiting.length < VERIFYING_MAX) await new Promise(setImmediate)
+    for (const end of waiting) end()
+    expect((await next).status).toBe(200)
+    await Promise.all(running)
+  })
+
+  test('does not keep reading from being answered', async () => {
+    const { ask } = await guarded()
+    expect((await ask()).status).toBe(200)
+  })
+})
+
+test('while the service stops nothing new is begun, and what is there can be read', async () => {
+  const h = await createTestService()
+  addGuardedRoute(h, '/v1/room')
+  addGuardedRoute(h, '/v1/room', { method: 'get' })
+  h.stop()
+  const answer = await h.request('/v1/room', { body: {} })
+  expect([answer.status, await codeOf(answer)]).toEqual([503, 'service_unavailable'])
+  expect(answer.headers.get('Retry-After')).toBe('5')
+  expect((await h.request('/v1/room')).status).toBe(200)
+  expect((await h.request('/livez')).status).toBe(200)
+  expect((await h.request('/readyz')).status).toBe(503)
+})
+
+describe('lists give way', () => {
+  test.each([
+    ['while one address is verified', 'single', true],
+    ['not while a list is taken', 'bulk', false],
+    ['not while something is read', null, false],
+  ] as const)('%s', async (_, counts, expected) => {
+    const seen: boolean[] = []
+    const h = await guarded(
+      {
+        counts,
+        handler: async c => {
+          seen.push(h.service.priority.hasRequests)
+          if (c.req.query('broken') !== undefined) throw new Error('broken')
+          return c.json({})
+        },
+      },
+      { deps: { priority: new Priority(fakeClock()) } },
+    )
+    await h.ask()
+    await h.request('/v1/room?broken', { body: {} })
+    expect(seen).toEqual([expected, expected])
+  })
+
+  test('to none that has ended', async () => {
+    const clock = fakeClock()
+    const priority = new Priority(clock)
+    const h = await guarded({ counts: 'single' }, { deps: { priority } })
+    await Promise.all([h.ask(), h.ask(), h.request('/v1/room', { body: '{' })])
+    await clock.advance(SECOND)
+    expect(priority.hasRequests).toBe(false)
+  })
+})

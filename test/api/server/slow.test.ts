@@ -1,0 +1,217 @@
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { SERVER_LIMITS } from '../../../src/api/server/limits.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+
+const GET = (path: string, ...headers: readonly string[]) => requestOf('GET', path, headers)
+const POST = (path: string, ...headers: readonly string[]) => requestOf('POST', path, headers)
+
+const requestOf = (method: string, path: string, headers: readonly string[]) =>
+  `${method} ${path} HTTP/1.1\r\n${['Host: ev.example', ...headers].map(one => `${one}\r\n`).join('')}\r\n`
+
+/** Sends one byte after the other until the server closes the connection, and gives its answer. */
+async function trickle(socket: Socket, bytes: string): Promise<string> {
+  const received = text(socket)
+  let isDone = false
+  received.finally(() => {
+    isDone = true
+  })
+  for (const byte of bytes) {
+    if (isDone) break
+    socket.write(byte)
+    await wait(5)
+  }
+  return received
+}
+
+/** Node has its own timers for headers and for silence: those run in real time here. */
+describe('a slow client', () => {
+  test('that sends a header byte by byte is told so and left', async () => {
+    const server = await openHttpServer({ limits: { headersMs: 100, checkMs: 10 } })
+    const bytes = `GET /ok HTTP/1.1\r\nA: ${'x'.repeat(2_000)}`
+    const answer = parseAnswer(await trickle(await server.open(), bytes))
+    expect(answer).toMatchObject({ status: 408, json: { code: 'request_timeout' } })
+    expect(answer.headers).toMatchObject({ connection: 'close', 'x-ratelimit-limit': '100' })
+  })
+
+  test('that sends nothing at all is left', async () => {
+    const server = await openHttpServer({ limits: { headersMs: 50, checkMs: 10 } })
+    expect(parseAnswer(await server.send())).toMatchObject({ status: 408 })
+  })
+
+  test('that sends a body byte by byte is told so and left', async () => {
+    const server = await openHttpServer({ limits: { bodyMs: 100 } })
+    const socket = await server.open()
+    socket.write(POST('/echo', 'Content-Length: 3000'))
+    const answer = parseAnswer(await trickle(socket, 'x'.repeat(2_000)))
+    expect(answer).toMatchObject({ status: 408, json: { code: 'request_timeout' }, rest: '' })
+    expect(server.asked).toEqual(['/echo'])
+  })
+
+  test.each(['/v1/verify/batch', '/lists/new'])('has longer for a list: %s', async path => {
+    const clock = fakeClock()
+    const server = await openHttpServer({ clock })
+    const socket = await server.open()
+    const received = text(socket)
+    socket.write(`${POST(path, 'Content-Length: 10', 'Connection: close')}first`)
+    await waitUntil(() => server.asked.length === 1)
+    await clock.advance(SERVER_LIMITS.listBodyMs - 1)
+    socket.write('later')
+    expect(parseAnswer(await received)).toMatchObject({ status: 200, json: { bytes: 10 } })
+  })
+
+  test('is left when the time for a list is over, too', async () => {
+    const clock = fakeClock()
+    const server = await openHttpServer({ clock })
+    const socket = await server.open()
+    const received = text(socket)
+    socket.write(`${POST('/lists/new', 'Content-Length: 10')}first`)
+    await waitUntil(() => server.asked.length === 1)
+    await clock.advance(SERVER_LIMITS.listBodyMs)
+    expect(parseAnswer(await received)).toMatchObject({ status: 408 })
+  })
+
+  test('that asks nothing more is left when its connection was kept long enough', async () => {
+    const server = await openHttpServer({ limits: { keepAliveMs: 50, keepAliveBufferMs: 1 } })
+    const received = await server.send(GET('/ok'))
+    expect(parseAnswer(received)).toMatchObject({ status: 200, rest: '' })
+  })
+
+  test('that does not read its answer is left', async () => {
+    const cancelled = Promise.withResolvers<void>()
+    const server = await openHttpServer({
+      limits: { stallMs: 50 },
+      paths: app =>
+        app.get('/long', () => {
+          const pull = (to: ReadableStreamDefaultController) =>
+            to.enqueue(new Uint8Array(1_000_000))
+          return new Response(new ReadableStream({ pull, cancel: () => cancelled.resolve() }))
+        }),
+    })
+    const socket = await server.open()
+    socket.pause()
+    socket.write(GET('/long'))
+    expect(await cancelled.promise).toBeUndefined()
+  })
+
+  test('that waits for an answer is not left, however long that takes', async () => {
+    const server = await openHttpServer({
+      limits: { stallMs: 10 },
+      paths: app => app.get('/wait', async c => wait(100, c.json({ ok: true }))),
+    })
+    const received = await server.send(GET('/wait', 'Connection: close'))
+    expect(parseAnswer(received)).toMatchObject({ status: 200, json: { ok: true } })
+  })
+})
+
+describe('without an end', () => {
+  test('a body of chunks is cut off after the time for it, and memory stays as it is', async () => {
+    const clock = fakeClock()
+    const server = await openHttpServer({
+      clock,
+      paths: app =>
+        app.post('/sink', async c => {
+          for await (const _ of c.req.raw.body as ReadableStream<Uint8Array>);
+          return c.json({})
+        }),
+    })
+    const socket = await server.open()
+    const received = text(socket)
+    socket.write(POST('/sink', 'Transfer-Encoding: chunked'))
+    const closed = once(socket, 'close')
+    const chunk = Buffer.from(`10000\r\n${'x'.repeat(0x10000)}\r\n`)
+    const before = await memoryHeld()
+    for (let sent = 0; sent < 50_000_000; sent += chunk.length) {
+      if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), closed])
+    }
+    expect((await memoryHeld()) - before).toBeLessThan(25_000_000)
+    await clock.advance(SERVER_LIMITS.bodyMs)
+    expect(parseAnswer(await received)).toMatchObject({ status: 408, rest: '' })
+  })
+
+  test('a stream of an answer that breaks off is seen as broken, not as short', async () => {
+    const server = await openHttpServer({
+      paths: app =>
+        app.get('/broken', () => {
+          let rows = 0
+          const pull = async (to: ReadableStreamDefaultController) => {
+            await drainEventLoop()
+            if (rows++ < 3) to.enqueue(new TextEncoder().encode('row\r\n'))
+            else to.error(new Error('the disk is gone'))
+          }
+          return new Response(new ReadableStream({ pull }))
+        }),
+    })
+    const received = await server.send(GET('/broken'))
+    expect(received).toContain('row')
+    expect(received).not.toContain('disk')
+    expect(received.endsWith('0\r\n\r\n')).toBe(false)
+  })
+})
+
+test('a body that is packed is not unpacked', async () => {
+  const server = await openHttpServer()
+  const bomb = gzipSync(Buffer.alloc(10_000_000))
+  const head = POST(
+    '/echo',
+    'Content-Encoding: gzip',
+    `Content-Length: ${bomb.length}`,
+    'Connection: close',
+  )
+  expect(parseAnswer(await server.send(head, bomb)).json).toEqual({ bytes: bomb.length })
+})
+
+test.each([
+  ['/livez', 404],
+  ['/readyz', 404],
+  ['/ok', 400],
+])(
+  'HTTP/1.0 without Host, as health checks ask, reaches the app at %s: %i',
+  async (path, status) => {
+    const server = await openHttpServer()
+    expect(parseAnswer(await server.send(`GET ${path} HTTP/1.0\r\n\r\n`))).toMatchObject({ status })
+    expect(server.asked).toEqual(status === 404 ? [path] : [])
+  },
+)
+
+describe('plain HTTP', () => {
+  test('is refused to whom it is not meant for', async () => {
+    const server = await openHttpServer({ mayBePlain: ip => ip !== '127.0.0.1' })
+    const answer = parseAnswer(await server.send(GET('/ok')))
+    expect(answer).toMatchObject({ status: 403, json: { code: 'ip_restricted' } })
+    expect(answer.headers).toMatchObject({ connection: 'close' })
+    expect(server.asked).toEqual([])
+  })
+
+  test.each([
+    ['http', 403],
+    ['HTTP, https', 403],
+    ['https', 200],
+    ['https, http', 200],
+    [null, 200],
+  ])('that a proxy says its client spoke (%s) is refused as such: %i', async (proto, status) => {
+    const server = await openHttpServer({ mayBePlain: (_, forwarded) => forwarded !== 'http' })
+    const header = proto === null ? [] : [`X-Forwarded-Proto: ${proto}`]
+    const request = GET('/ok', ...header, 'Connection: close')
+    expect(parseAnswer(await server.send(request))).toMatchObject({ status })
+  })
+})
+
+/** The bytes that are reachable, as garbage may stay in memory for any time. */
+async function memoryHeld(): Promise<number> {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  await drainEventLoop()
+  collect()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest'
+import { throttled } from '../../../src/api/server/throttle.ts'
+import { fakeClock } from '../../support/clock.ts'
+
+test('of what comes often the first is told at once, and the others are counted for the next time', async () => {
+  const clock = fakeClock()
+  const told: number[] = []
+  const note = throttled(clock, 1_000, count => told.push(count))
+  for (let n = 0; n < 500; n++) note()
+  expect(told).toEqual([1])
+  await clock.advance(999)
+  note()
+  expect(told).toEqual([1])
+  await clock.advance(1)
+  note()
+  expect(told).toEqual([1, 501])
+})

@@ -1,0 +1,174 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect as connectTcp } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { connect, type TLSSocket } from 'node:tls'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { DAY, systemClock } from '../../../src/platform/clock.ts'
+import { EvError } from '../../../src/platform/error.ts'
+import { type Certificate, readCertificate } from '../../../src/api/server/certificate.ts'
+import { watchCertificate } from '../../../src/api/server/renewal.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
+import { serverCertificate } from '../../support/certificate.ts'
+import { fakeClock } from '../../support/clock.ts'
+import {
+  openHttpServer,
+  parseAnswer,
+  type TestHttpServerOptions,
+} from '../../support/http-server.ts'
+import { recordingLog } from '../../support/log.ts'
+
+const NAME = 'ev.example'
+
+const openTls = (options: TestHttpServerOptions = {}) =>
+  openHttpServer({ certificate: serverCertificate(), ...options })
+
+describe('TLS', () => {
+  test.each(['TLSv1', 'TLSv1.1'] as const)('%s is refused', async version => {
+    const { port } = await openTls()
+    const options = { minVersion: version, maxVersion: version, ciphers: 'ALL:@SECLEVEL=0' }
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })
+    const [error] = await once(socket, 'error')
+    expect(String(error.code)).toMatch(/ALERT_PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS/)
+  })
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async version => {
+    const { port } = await openTls()
+    const options = { minVersion: version, maxVersion: version }
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })
+    onTestFinished(() => void socket.destroy())
+    await once(socket, 'secureConnect')
+    expect(socket.getProtocol()).toBe(version)
+  })
+
+  test('a client that would rather speak HTTP/2 speaks HTTP/1.1', async () => {
+    const { port } = await openTls()
+    const offer = { ALPNProtocols: ['h2', 'http/1.1'], rejectUnauthorized: false }
+    const socket = connect({ port, host: '127.0.0.1', ...offer })
+    onTestFinished(() => void socket.destroy())
+    await once(socket, 'secureConnect')
+    expect(socket.alpnProtocol).toBe('http/1.1')
+  })
+
+  test('has the same answers and the same limits as without', async () => {
+    const server = await openTls()
+    const ok = 'GET /ok HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
+    expect(parseAnswer(await server.send(ok))).toMatchObject({ status: 200, json: { ok: true } })
+    expect(parseAnswer(await server.send('BREW / HTTP/1.1\r\n\r\n'))).toMatchObject({ status: 400 })
+    const large = `GET /ok HTTP/1.1\r\nHost: a\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`
+    expect(parseAnswer(await server.send(large))).toMatchObject({ status: 431 })
+  })
+
+  test('has the same time for headers and for a body as without', async () => {
+    const [first, second] = [
+      await openTls({ limits: { headersMs: 50, checkMs: 10 } }),
+      await openTls({ limits: { bodyMs: 50 } }),
+    ]
+    expect(parseAnswer(await first.send('GET /ok HTTP/1.1\r\n'))).toMatchObject({ status: 408 })
+    const body = 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc'
+    expect(parseAnswer(await second.send(body))).toMatchObject({ status: 408 })
+  })
+
+  test('a client that only says hello is left', async () => {
+    const server = await openTls({ limits: { tlsHandshakeMs: 50 } })
+    const socket = connectTcp(server.port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => {})
+    socket.resume()
+    const [hadError] = await once(socket, 'close')
+    expect([hadError, socket.bytesRead]).toEqual([false, 0])
+  })
+
+  test('a new certificate is for new connections; the old ones stay', async () => {
+    const fresh = { ...selfSigned('new.example'), expiresAt: systemClock.now() + DAY }
+    const server = await openTls()
+    const before = (await server.open()) as TLSSocket
+    server.renew(fresh)
+    const after = (await server.open()) as TLSSocket
+    expect(before.getPeerCertificate().subject.CN).toBe(NAME)
+    expect(after.getPeerCertificate().subject.CN).toBe('new.example')
+    before.write('GET /ok HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n')
+    expect(parseAnswer(await text(before))).toMatchObject({ status: 200 })
+  })
+})
+
+describe('the files of a certificate', () => {
+  function files(deps: { cert?: string; key?: string } = {}) {
+    const folder = mkdtempSync(join(tmpdir(), 'ev-cert-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const whole = { ...serverCertificate(), ...deps }
+    const named = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
+    writeFileSync(named.cert, whole.cert)
+    writeFileSync(named.key, whole.key)
+    return named
+  }
+  const fault = (run: () => unknown) => {
+    try {
+      run()
+    } catch (error) {
+      if (error instanceof EvError) return `${error.code}: ${error.message}`
+    }
+    return 'none'
+  }
+
+  test('that are there and belong together are taken', () => {
+    const { expiresAt } = readCertificate(files())
+    expect(expiresAt).toBeGreaterThan(systemClock.now())
+  })
+
+  test.each([
+    ['no certificate', { cert: 'hello' }, /cert\.pem holds no certificate in PEM form.*BEGIN/],
+    ['no key', { key: 'hello' }, /key\.pem holds no private key that can be read.*password/],
+    ['the key of another', { key: selfSigned(NAME).key }, /is not that of the certificate/],
+  ])('that hold %s are refused with a sentence', (_, deps, says) => {
+    const refused = fault(() => readCertificate(files(deps)))
+    expect(refused).toMatch(says)
+    expect(refused).toMatch(/^bad_config: /)
+  })
+
+  test('that are not there are named', () => {
+    const missing = { cert: '/nowhere/cert.pem', key: '/nowhere/key.pem' }
+    expect(fault(() => readCertificate(missing))).toMatch(
+      /certificate \/nowhere\/cert\.pem cannot be/,
+    )
+  })
+
+  test('are read again; what is bad is said once and changes nothing', async () => {
+    const clock = fakeClock()
+    const named = files()
+    const { log, lines } = recordingLog()
+    const renewed: Certificate[] = []
+    const first = readCertificate(named)
+    const renewal = watchCertificate(named, first, { clock, log }, one => void renewed.push(one))
+    await clock.advance(20_000)
+    expect([lines, renewed]).toEqual([[], []])
+    const fresh = selfSigned('new.example')
+    writeFileSync(named.cert, fresh.cert)
+    await clock.advance(20_000)
+    expect(lines).toHaveLength(1)
+    expect(lines[0]?.message).toMatch(
+      /^the certificate stays as it was\. The key .* is not that of/,
+    )
+    writeFileSync(named.key, fresh.key)
+    await clock.advance(5_000)
+    expect(renewed.map(({ cert }) => cert)).toEqual([fresh.cert])
+    expect(lines[1]?.message).toBe('the certificate was read again')
+    renewal.stop()
+    expect(clock.pending).toBe(0)
+  })
+
+  test('that have expired, or soon will have, are warned of', () => {
+    const clock = fakeClock()
+    for (const [leftMs, says] of [
+      [-1_000, 'has expired'],
+      [3 * 86_400_000, 'expires soon'],
+    ] as const) {
+      const named = files(selfSigned(NAME, clock.now() + leftMs))
+      const { log, lines } = recordingLog()
+      watchCertificate(named, readCertificate(named), { clock, log }, () => {}).stop()
+      expect(lines).toMatchObject([{ message: expect.stringContaining(says) }])
+    }
+  })
+})

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { createTestService } from '../support/service.ts'
+
+type Named = Record<string, unknown>
+type Document = { paths: Named; components: { schemas: Named } }
+
+test('docs/openapi.json is the document of the API', async () => {
+  const { request } = await createTestService()
+  const document = (await (await request('/openapi.json', { key: null })).json()) as Document
+  await expect(
+    snapshotOf(document),
+    'The API has changed: run `npm run openapi` and commit docs/openapi.json',
+  ).toMatchFileSnapshot('../../docs/openapi.json')
+})
+
+/**
+ * The document without the examples of bodies, which many operations repeat. Paths and schemas are in alphabetical
+ * order, so that code that moves changes nothing.
+ */
+function snapshotOf({ paths, components, ...rest }: Document): string {
+  const schemas = sorted(components.schemas)
+  const document = { ...rest, components: { ...components, schemas }, paths: sorted(paths) }
+  return `${JSON.stringify(document, withoutExamples, 2)}\n`
+}
+
+const sorted = (named: Named): Named =>
+  Object.fromEntries(Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1)))
+
+/** The key of a body is its media type, such as `application/json`. */
+function withoutExamples(key: string, value: unknown): unknown {
+  if (!/^\w+\/\S+$/.test(key)) return value
+  const { example, examples, ...body } = value as Named
+  return body
+}

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { openapiDocument } from '../../src/api/openapi.ts'
+import { write } from '../../src/db/database.ts'
+import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
+import { seedJob } from '../support/job-rows.ts'
+import { addOneOfEverything, WEBHOOK } from '../support/owned-rows.ts'
+import { createTestService } from '../support/service.ts'
+
+/** What the first account has: an ID for each kind of path. */
+const OWNED: readonly [path: RegExp, id: string][] = [
+  [/^\/v1\/(jobs|verify\/bulk)\//, 'job_a'],
+  [/^\/v1\/keys\//, 'key_1'],
+  [/^\/v1\/webhooks\//, 'wh_a'],
+]
+
+describe('what another account has', () => {
+  test('is not there, by any path and any method', async () => {
+    const { request, addAccount, addKey, app, service, post, deliveryId } = await owning()
+    await addAccount('acc_2')
+    const stranger = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
+    const asked = operationsOf(openapiDocument(service, app), deliveryId)
+    for (const [method, path] of asked) {
+      const response = await request(path, { method, key: stranger, ...bodyFor(method, path) })
+      expect(post.sent).toEqual([])
+      const answer = [method, path, response.status, (await response.json()) as object]
+      expect(answer).toEqual([method, path, 404, expect.objectContaining({ code: 'not_found' })])
+    }
+    // The test sees all of them, or a new kind of path is missing above.
+    expect(asked.length).toBeGreaterThanOrEqual(22)
+    expect(asked.filter(([, path]) => path.includes('{'))).toEqual([])
+    for (const path of [
+      ...['/v1/jobs/job_a', '/v1/webhooks/wh_a', '/v1/jobs/job_a/download'],
+      ...['/v1/jobs/job_a/results', '/v1/jobs/job_a/breakdown'],
+      `/v1/webhooks/wh_a/deliveries/${deliveryId}`,
+    ]) {
+      expect((await request(path)).status).toBe(200)
+    }
+  })
+
+  test('is no delivery to an endpoint of the stranger', async () => {
+    const { request, addAccount, addKey, deliveryId, database } = await owning()
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
+    await write(database, trx => createWebhook(trx, { ...WEBHOOK, id: 'wh_b', accountId: 'acc_2' }))
+    const one = `/v1/webhooks/wh_b/deliveries/${deliveryId}`
+    expect((await request(one, { key })).status).toBe(404)
+    expect((await request(`${one}/retry`, { key, method: 'POST' })).status).toBe(404)
+    const list = await request('/v1/webhooks/wh_b/deliveries', { key })
+    expect(await list.json()).toMatchObject({ data: { items: [] } })
+  })
+
+  test('is not in any list or number', async () => {
+    const { json, addAccount, addKey } = await owning()
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
+    const empty = { items: [], next_cursor: null, has_more: false }
+    expect((await json('/v1/jobs', { key })).data).toEqual(empty)
+    expect((await json('/v1/history', { key })).data).toEqual(empty)
+    expect((await json('/v1/webhooks', { key })).data).toEqual({ webhooks: [], total: 0 })
+    expect((await json('/v1/keys', { key })).data).toMatchObject({
+      ...{ keys: [{ id: 'key_stranger' }], total: 1 },
+    })
+    expect((await json('/v1/stats', { key })).data).toMatchObject({
+      ...{ total: { verifications: 0 }, keys: [] },
+    })
+    expect((await json('/v1/jobs')).data).toMatchObject({ items: [{ job_id: 'job_a' }] })
+    expect((await json('/v1/stats')).data).toMatchObject({ total: { verifications: 3 } })
+  })
+
+  test('is not reached by a cursor of it', async () => {
+    const { json, addAccount, addKey, database } = await owning()
+    await seedJob(database, { id: 'job_b', texts: ['valid@a.example'] })
+    const { data } = (await json('/v1/jobs?limit=1')) as { data: { next_cursor: string } }
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
+    const page = await json(`/v1/jobs?cursor=${data.next_cursor}`, { key })
+    expect(page.data).toMatchObject({ items: [] })
+  })
+})
+
+/** A house whose first account has one of everything. */
+async function owning() {
+  const given = await createTestService()
+  return { ...given, deliveryId: await addOneOfEverything(given) }
+}
+
+/** Every operation of the document that names one thing, with the ID of one of the first account. */
+function operationsOf(
+  { paths }: { paths?: object },
+  deliveryId: string,
+): [method: string, path: string][] {
+  return Object.entries(paths ?? {})
+    .filter(([path]) => path.includes('{'))
+    .flatMap(([path, methods]) => {
+      const id = OWNED.find(([kind]) => kind.test(path))?.[1] ?? '{unknown}'
+      const known = ['get', 'post', 'put', 'patch', 'delete'].filter(name => name in methods)
+      return known.map((name): [string, string] => [
+        name.toUpperCase(),
+        path.replace('{id}', id).replace('{delivery_id}', deliveryId),
+      ])
+    })
+}
+
+function bodyFor(method: string, path: string): { body?: object } {
+  if (method === 'PUT') return { body: { url: 'https://8.8.8.8/', events: ['batch.failed'] } }
+  if (path.endsWith('/recover')) return { body: { since: '2026-01-01T00:00:00Z' } }
+  if (method === 'PATCH' || (method === 'POST' && !path.endsWith('/cancel'))) return { body: {} }
+  return {}
+}

@@ -1,0 +1,99 @@
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
+import type { Context, Hono } from 'hono'
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/platform/clock.ts'
+import { silentLog } from '../../src/platform/log.ts'
+import { READER_TIMEOUT_MS, textStream } from '../../src/api/text-stream.ts'
+import { type FakeClock, fakeClock } from '../support/clock.ts'
+import { openHttpServer } from '../support/http-server.ts'
+import { drainEventLoop } from '../support/wait.ts'
+
+const PIECE = 'x'.repeat(100_000)
+const PIECES = 50
+
+describe('an answer that is made piece by piece', () => {
+  test('ends well when all of it was sent', async () => {
+    const { send } = await openHttpServer({ paths: app => serve(app, pieces()) })
+    const received = await send(GET)
+    expect(received).toMatch(/^HTTP\/1\.1 200 /)
+    expect(received.endsWith('\r\n0\r\n\r\n')).toBe(true)
+    expect(received.length).toBeGreaterThan(PIECES * PIECE.length)
+  })
+
+  test('is seen as broken when a piece could not be made', async () => {
+    const { send } = await openHttpServer({ paths: app => serve(app, pieces(3)) })
+    const received = await send(GET)
+    expect(received).toMatch(/^HTTP\/1\.1 200 /)
+    expect(received).not.toMatch(/\r\n0\r\n/)
+    expect(received).not.toMatch(/Error/)
+  })
+
+  test('is not made ahead of a reader that takes nothing, who is dropped after a minute', async () => {
+    const clock = fakeClock()
+    let made = 0
+    const counted = async function* () {
+      for (; made < 1_000; made++) yield PIECE
+    }
+    const { open } = await openHttpServer({
+      paths: app => serve(app, counted(), clock),
+    })
+    const socket = await open()
+    socket.pause()
+    socket.write(GET)
+    await stands(() => made)
+    // What the kernel and the socket hold, and no more.
+    expect(made).toBeLessThan(200)
+    const closed = once(socket, 'close')
+    await clock.advance(READER_TIMEOUT_MS)
+    socket.resume()
+    await closed
+    expect(made).toBeLessThan(200)
+    expect(clock.pending).toBe(0)
+  })
+})
+
+test('a hundred readers at once have few pieces made in each turn of the event loop', async () => {
+  let made = 0
+  const counted = async function* () {
+    for (let n = 0; n < 5; n++) {
+      made++
+      yield 'piece'
+    }
+  }
+  const c = { get: () => '' } as never as Context
+  const streams = Array.from({ length: 100 }, () =>
+    text(textStream(c, { clock: fakeClock(), log: silentLog }, counted())),
+  )
+  let most = 0
+  for (let before = made; made < 500; before = made) {
+    await setImmediate()
+    most = Math.max(most, made - before)
+  }
+  expect(most).toBeLessThan(10)
+  expect(new Set(await Promise.all(streams))).toEqual(new Set(['piece'.repeat(5)]))
+})
+
+const GET = 'GET /long HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
+
+/** The pieces of a long answer; it fails before one of them. */
+async function* pieces(failing = Number.POSITIVE_INFINITY): AsyncGenerator<string> {
+  for (let n = 0; n < PIECES; n++) {
+    if (n === failing) throw new Error('the disk is gone')
+    yield PIECE
+  }
+}
+
+function serve(app: Hono, made: AsyncGenerator<string>, clock: FakeClock | null = null): void {
+  const doors = { clock: clock ?? systemClock, log: silentLog }
+  app.get('/long', c => c.body(textStream(c as never as Context, doors, made)))
+}
+
+/** Waits until a number has not changed in some turns of the event loop. */
+async function stands(number: () => number): Promise<void> {
+  for (let last = -1, same = 0; same < 5; same = number() === last ? same + 1 : 0) {
+    last = number()
+    await drainEventLoop()
+  }
+}

@@ -1,0 +1,408 @@
+import { describe, expect, test } from 'vitest'
+import { DAY } from '../../../src/platform/clock.ts'
+import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
+import { write } from '../../../src/db/database.ts'
+import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
+import { toRecipients } from '../../support/engine.ts'
+import { createTestService } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+
+const PATH = '/v1/verify/single'
+const BULK = '/v1/verify/bulk'
+/** 12:00 on 1 June, as the clock of the house says. */
+const NOON = Date.UTC(2026, 5, 1, 12)
+const PERIOD = NOON - (NOON % DAY)
+
+/** A free account that used so many of its 100 credits today. */
+async function free(used: number, options: Parameters<typeof createTestService>[0] = {}) {
+  const home = await createTestService({ plan: 'free', settings: { limits: false }, ...options })
+  await write(home.database, trx =>
+    trx
+      .insertInto('credit')
+      .values({ account_id: 'acc_1', period_start: PERIOD, used, held: 0, warned: 95 })
+      .execute(),
+  )
+  const credit = async () => {
+    await home.settled(home.ledger.flushed())
+    const { used: now, held } = await readCredit(home.database, 'acc_1', PERIOD)
+    return { used: now, held }
+  }
+  return { ...home, credit }
+}
+
+/** The same, with a webhook for the end of credits, and what it will be told. */
+async function subscribed(used: number) {
+  const home = await free(used)
+  await write(home.database, trx =>
+    createWebhook(trx, {
+      ...{ id: 'wh_1', accountId: 'acc_1', url: 'https://app.test/hook', description: null },
+      ...{ events: ['quota.exceeded'], active: true, secret: 'sealed', secretHint: 'hint' },
+      createdAt: NOON,
+    }),
+  )
+  const told = async () => {
+    const events = await home.database.db.selectFrom('event').select('body').execute()
+    return events.map(({ body }) => {
+      const { used: now, remaining, threshold_percent } = JSON.parse(body).data
+      return { used: now, remaining, threshold_percent }
+    })
+  }
+  return { ...home, told }
+}
+
+describe('a single verification', () => {
+  test('costs a credit for a definite answer', async () => {
+    const { json, credit } = await free(3)
+    await json(PATH, { body: { email: 'ann@a.test' } })
+    expect(await credit()).toEqual({ used: 4, held: 0 })
+    await json(PATH, { body: { email: 'zoe@a.test' } })
+    expect(await credit()).toEqual({ used: 5, held: 0 })
+  })
+
+  test('is free when the answer is known, and when there is none', async () => {
+    const { json, credit } = await free(0, {
+      engine: {
+        script: toRecipients(to => (to.startsWith('ann') ? '250 2.1.5 Ok' : '451 4.3.0 Busy')),
+      },
+    })
+    await json(PATH, { body: { email: 'ann@a.test' } })
+    const known = await json(PATH, { body: { email: 'ann@a.test' } })
+    const unknown = await json(PATH, { body: { email: 'bob@a.test' } })
+    expect([known.cached, unknown.risk_level]).toEqual([true, 'unknown'])
+    expect(await credit()).toEqual({ used: 1, held: 0 })
+  })
+
+  test('costs one credit however many ask for it at the same time, and none right after', async () => {
+    const { json, credit, mx } = await free(0)
+    const ask = () => json(PATH, { body: { email: 'ann@a.test' } })
+    const answers = await Promise.all([ask(), ask(), ask(), ask(), ask()])
+    expect(answers.map(({ reason }) => reason)).toEqual(Array(5).fill('accepted_email'))
+    expect(answers.map(({ cached }) => cached).toSorted()).toEqual([false, true, true, true, true])
+    expect((await ask()).cached).toBe(true)
+    expect(await credit()).toEqual({ used: 1, held: 0 })
+    expect(mx.dialled).toHaveLength(1)
+  })
+
+  test('is free in the sandbox, and of a text that is refused', async () => {
+    const { json, request, credit } = await free(0)
+    const headers = { 'X-EV-Sandbox': 'true' }
+    expect(await json(PATH, { body: { email: 'valid@a.test' }, headers })).toMatchObject({
+      sandbox: true,
+    })
+    await request(PATH, { body: { email: 'nonsense' } })
+    expect(await credit()).toEqual({ used: 0, held: 0 })
+  })
+
+  test('with no credit left is 429 quota_exceeded until midnight, and nobody is asked', async () => {
+    const { request, mx, settled } = await free(100)
+    const response = await settled(request(PATH, { body: { email: 'ann@a.test' } }))
+    expect(response.status).toBe(429)
+    expect(response.headers.get('Retry-After')).toBe(String(12 * 3600))
+    expect(await response.json()).toMatchObject({
+      code: 'quota_exceeded',
+      error: expect.stringContaining('100 verifications'),
+    })
+    expect(mx.lines()).toEqual([])
+  })
+
+  test('of a hundred at the same time with one credit left, one is verified and 99 are refused', async () => {
+    const { request, settled, credit, mx } = await free(99)
+    const asked = Array.from({ length: 100 }, (_, n) =>
+      request(PATH, { body: { email: `user${n}@a.test` } }),
+    )
+    const responses = await settled(Promise.all(asked))
+    const statuses = responses.map(({ status }) => status)
+    expect(statuses.filter(status => status === 200)).toHaveLength(1)
+    expect(statuses.filter(status => status === 429)).toHaveLength(99)
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(mx.lines().filter(line => line.startsWith('RCPT TO:<user'))).toHaveLength(1)
+  })
+
+  test('whose client goes away gives its credit back', async () => {
+    const { app, key, settled, credit } = await free(0, {
+      engine: { script: toRecipients(() => null) },
+    })
+    const leaving = new AbortController()
+    const asked = app.request(
+      PATH,
+      {
+        method: 'POST',
+        body: JSON.stringify({ email: 'ann@a.test' }),
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        signal: leaving.signal,
+      },
+      { incoming: { socket: { remoteAddress: '192.0.2.1' } } },
+    )
+    await drainEventLoop()
+    leaving.abort()
+    await settled(Promise.resolve(asked))
+    expect(await credit()).toEqual({ used: 0, held: 0 })
+  })
+
+  test('with an Idempotency-Key is charged once, however often it is sent', async () => {
+    const { request, settled, credit } = await free(0)
+    const headers = { 'Idempotency-Key': 'one' }
+    const send = () => settled(request(PATH, { body: { email: 'ann@a.test' }, headers }))
+    const [first, second] = [await send(), await send()]
+    expect(second.headers.get('Idempotency-Replayed')).toBe('true')
+    expect(await second.text()).toBe(await first.text())
+    expect(await credit()).toEqual({ used: 1, held: 0 })
+  })
+})
+
+describe('a short list', () => {
+  const emails = ['ann@a.test', 'ann@a.test', 'bob@a.test', 'nonsense']
+
+  test('costs a credit for each address, not for duplicates nor for what is none', async () => {
+    const { json, credit } = await free(0)
+    await json('/v1/verify/bulk', { body: { emails } })
+    expect(await credit()).toEqual({ used: 2, held: 0 })
+  })
+
+  test('is refused as a whole when its addresses need more than is left', async () => {
+    const { request, settled, credit, mx } = await free(99)
+    const response = await settled(request('/v1/verify/bulk', { body: { emails } }))
+    expect(response.status).toBe(429)
+    expect(await credit()).toEqual({ used: 99, held: 0 })
+    expect(mx.lines()).toEqual([])
+  })
+})
+
+describe('a remembered answer', () => {
+  /** An account whose last credit was spent on the address of Ann. */
+  async function spent() {
+    const home = await free(99, { settings: { limits: true } })
+    await home.json(PATH, { body: { email: 'ann@a.test' } })
+    expect(await home.credit()).toEqual({ used: 100, held: 0 })
+    const asked = home.mx.lines().length
+    const ask = (path: string, body: object, headers: Record<string, string> = {}) =>
+      home.settled(home.request(path, { body, headers }))
+    return { ...home, ask, newLines: () => home.mx.lines().slice(asked) }
+  }
+
+  test.each([PATH, '/v1/verify'])('is given by %s with no credit left', async path => {
+    const { ask, credit, newLines } = await spent()
+    const response = await ask(path, { email: 'ann@a.test' })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('X-RateLimit-Remaining')).toBe('0')
+    expect(await response.json()).toMatchObject({ reason: 'accepted_email', cached: true })
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(newLines()).toEqual([])
+  })
+
+  test('is kept under its Idempotency-Key with no credit left', async () => {
+    const { ask, credit } = await spent()
+    const headers = { 'Idempotency-Key': 'one' }
+    const first = await ask(PATH, { email: 'ann@a.test' }, headers)
+    const second = await ask(PATH, { email: 'ann@a.test' }, headers)
+    expect([first.status, second.headers.get('Idempotency-Replayed')]).toEqual([200, 'true'])
+    expect(await second.text()).toBe(await first.text())
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+  })
+
+  test('is streamed with no credit left, with the step that says so', async () => {
+    const { ask, newLines } = await spent()
+    const response = await ask(PATH, { email: 'ann@a.test' }, { Accept: 'text/event-stream' })
+    expect(response.status).toBe(200)
+    const text = await response.text()
+    expect(text.match(/"step":"[a-z]+"/g)).toEqual([
+      '"step":"syntax"',
+      '"step":"domain"',
+      '"step":"cached"',
+    ])
+    expect(text).toContain('event: result')
+    expect(newLines()).toEqual([])
+  })
+
+  test.each([
+    ['whose answer is not remembered', PATH, { email: 'bob@a.test' }],
+    ['that forces another question', PATH, { email: 'ann@a.test', force_refresh: true }],
+    ['that leaves out the mail server', PATH, { email: 'ann@a.test', check_smtp: false }],
+    ['that is answered later', PATH, { email: 'ann@a.test', async: true }],
+    ['with one address that is not remembered', BULK, { emails: ['ann@a.test', 'bob@a.test'] }],
+    ['for a list anew', BULK, { emails: ['ann@a.test'], force_refresh: true }],
+    ['for a list without mail servers', BULK, { emails: ['ann@a.test'], check_smtp: false }],
+    ['that becomes a job', BULK, { emails: Array(11).fill('ann@a.test') }],
+    ['that is a batch', '/v1/verify/batch', { emails: ['ann@a.test'] }],
+  ])(
+    'does not serve a request %s, which is refused and counts for no limit',
+    async (_, path, body) => {
+      const { ask, json, credit, newLines } = await spent()
+      const limitsLeft = async () => {
+        const { data } = (await json('/v1/limits')) as {
+          data: { limits: Record<string, unknown>[] }
+        }
+        return data.limits.map(({ name, remaining }) => [name, remaining])
+      }
+      const before = await limitsLeft()
+      const response = await ask(path, body)
+      expect(response.status).toBe(429)
+      expect(response.headers.get('X-RateLimit-Remaining')).toBe('0')
+      expect(await response.json()).toMatchObject({
+        code: 'quota_exceeded',
+        error: expect.stringContaining('All 100 verifications of the day are used up'),
+      })
+      // The question about the limits counts as a request of the key.
+      const expected = before.map(([name, left]) => [
+        name,
+        Number(left) - Number(name === 'key:plan'),
+      ])
+      expect(await limitsLeft()).toEqual(expected)
+      expect(await credit()).toEqual({ used: 100, held: 0 })
+      expect(newLines()).toEqual([])
+    },
+  )
+
+  test('that is no longer fresh costs a credit, so it is not given', async () => {
+    const { ask, clock, database } = await spent()
+    await clock.advance(DAY + 1)
+    const credits = { account_id: 'acc_1', period_start: PERIOD + DAY, used: 100, held: 0 }
+    await database.db
+      .insertInto('credit')
+      .values({ ...credits, warned: 100 })
+      .execute()
+    expect((await ask(PATH, { email: 'ann@a.test' })).status).toBe(429)
+  })
+
+  test('is given for each row of a short list with no credit left', async () => {
+    const { ask, credit, newLines } = await spent()
+    const emails = ['ann@a.test', 'ann@a.test', 'nonsense']
+    const response = await ask(BULK, { emails })
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject({
+      total_emails: 3,
+      results: [
+        { email: 'ann@a.test', valid: true, cached: true },
+        { email: 'ann@a.test', valid: true, cached: true },
+        { email: 'nonsense', valid: false },
+      ],
+    })
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(newLines()).toEqual([])
+  })
+
+  test('is given for each row where fewer credits are left than the list has addresses', async () => {
+    const { json, ask, credit } = await free(97).then(home => ({
+      ...home,
+      ask: (body: object) => home.request(BULK, { body }),
+    }))
+    await json(BULK, { body: { emails: ['ann@a.test', 'bob@a.test'] } })
+    expect(await credit()).toEqual({ used: 99, held: 0 })
+    expect((await ask({ emails: ['ann@a.test', 'bob@a.test'] })).status).toBe(200)
+    expect((await ask({ emails: ['ann@a.test', 'zoe@a.test'] })).status).toBe(429)
+    expect(await credit()).toEqual({ used: 99, held: 0 })
+  })
+
+  test.each([
+    ['announced', { 'Content-Length': '20000' }],
+    ['not announced', {}],
+  ])(
+    'is not looked for in a body of more than ten addresses whose length is %s',
+    async (_, headers) => {
+      const { ask } = await spent()
+      const emails = Array.from({ length: 1_000 }, (_, n) => `user-${n}@a.test`)
+      const response = await ask(BULK, { emails }, headers)
+      expect([response.status, await response.json()]).toEqual([
+        429,
+        expect.objectContaining({ code: 'quota_exceeded' }),
+      ])
+    },
+  )
+})
+
+describe('a list that becomes a job', () => {
+  const emails = Array.from({ length: 20 }, (_, n) => `user${n % 15}@a.test`)
+
+  test('has a credit set aside for each address that will be asked', async () => {
+    const { json, credit, database } = await free(0)
+    const { job_id } = await json('/v1/verify/bulk', { body: { emails: [...emails, 'nonsense'] } })
+    expect(await credit()).toEqual({ used: 0, held: 15 })
+    const job = await database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
+    expect(job).toMatchObject({ id: job_id, held: 15, credit_period: PERIOD, malformed: 1 })
+  })
+
+  test('has one set aside for each row where rows are asked for themselves', async () => {
+    const { json, credit } = await free(0)
+    await json('/v1/verify/batch', { body: { emails, deduplicate: false } })
+    expect(await credit()).toEqual({ used: 0, held: 20 })
+  })
+
+  test('that needs more is refused, says how many are left, and leaves nothing', async () => {
+    const { request, settled, credit, database, worker } = await free(90)
+    const response = await settled(request('/v1/verify/bulk', { body: { emails } }))
+    expect(response.status).toBe(429)
+    expect(Number(response.headers.get('Retry-After'))).toBe(12 * 3600)
+    expect(await response.json()).toMatchObject({
+      code: 'quota_exceeded',
+      error: expect.stringContaining('10 are left'),
+    })
+    expect(await credit()).toEqual({ used: 90, held: 0 })
+    expect(await database.db.selectFrom('job').select('id').execute()).toEqual([])
+    expect(await database.db.selectFrom('item').select('position').execute()).toEqual([])
+    expect(worker.status().jobs).toBe(0)
+  })
+
+  test('of two at the same time that need the same credits, one is taken', async () => {
+    const { request, settled, credit, database } = await free(80)
+    const responses = await settled(
+      Promise.all([1, 2].map(() => request('/v1/verify/bulk', { body: { emails } }))),
+    )
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429])
+    expect(await credit()).toEqual({ used: 80, held: 15 })
+    const jobs = await database.db.selectFrom('job').select('state').execute()
+    expect(jobs).toEqual([{ state: 'queued' }])
+  })
+
+  test('that is refused while nothing is left tells quota.exceeded, once, though some is only set aside', async () => {
+    const { json, told } = await subscribed(85)
+    await json('/v1/verify/bulk', { body: { emails } })
+    expect(await told()).toEqual([])
+    for (let n = 0; n < 2; n++) {
+      const refused = await json('/v1/verify/batch', { body: { emails } })
+      expect(refused).toMatchObject({ code: 'quota_exceeded' })
+    }
+    expect(await told()).toEqual([{ used: 100, remaining: 0, threshold_percent: 100 }])
+  })
+
+  test('that is too long for what is left tells nothing: a shorter one may be had', async () => {
+    const { json, told } = await subscribed(90)
+    expect(await json('/v1/verify/batch', { body: { emails } })).toMatchObject({
+      code: 'quota_exceeded',
+    })
+    expect(await told()).toEqual([])
+  })
+
+  test('that loses the last credits to another in the meantime tells it too', async () => {
+    const { request, settled, told } = await subscribed(85)
+    const ask = () => request('/v1/verify/batch', { body: { emails } })
+    const responses = await settled(Promise.all([ask(), ask()]))
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429])
+    expect(await told()).toHaveLength(1)
+  })
+
+  test('in the sandbox has none set aside', async () => {
+    const { json, credit } = await free(100)
+    const headers = { 'X-EV-Sandbox': 'true' }
+    await json('/v1/verify/bulk', { body: { emails }, headers })
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+  })
+})
+
+test('an answer that is had again is refused by no limit, neither of lists nor of credits', async () => {
+  const { request, addKey } = await createTestService({
+    plan: 'free',
+    settings: { ipLimits: { singlePerMinute: 100, bulkPerHour: 1 } },
+  })
+  const key = await addKey()
+  const emails = Array.from({ length: 100 }, (_, n) => `user${n}@a.test`)
+  const ask = (idempotencyKey: string) =>
+    request('/v1/verify/batch', {
+      ...{ key, body: { emails }, headers: { 'Idempotency-Key': idempotencyKey } },
+    })
+  const first = await ask('k')
+  expect(first.status).toBe(200)
+  const again = await ask('k')
+  expect(again.headers.get('Idempotency-Replayed')).toBe('true')
+  expect(await again.text()).toBe(await first.text())
+  expect((await ask('another')).status).toBe(429)
+})

@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE } from '../../../src/platform/clock.ts'
+import { estimatedTime } from '../../../src/api/verify/estimate.ts'
+import { SCORES } from '../../../src/api/verify/score.ts'
+import { REASONS, VERDICT_BY_REASON } from '../../../src/engine/verdict/reason.ts'
+import { seedJob } from '../../support/job-rows.ts'
+import { createTestService } from '../../support/service.ts'
+
+describe('the estimated time', () => {
+  const houseOf = async (sessionsPerSecond = 1) => {
+    const { service } = await createTestService({ engine: { engine: { sessionsPerSecond } } })
+    const estimate = (domains: Record<string, number>, sandbox = false, checkSmtp = true) =>
+      estimatedTime(service, {
+        ...{ jobId: null, domains: new Map(Object.entries(domains)), sandbox, checkSmtp },
+      })
+    return { service, estimate }
+  }
+
+  // 20 addresses a second and operator, and 5 seconds to begin.
+  test.each([
+    [0, '10 seconds'],
+    [2, '10 seconds'],
+    [400, '30 seconds'],
+    [2_000, '2 minutes'],
+    [50_000, '42 minutes'],
+  ])('of %d addresses at one operator is %s', async (addresses, words) => {
+    const { estimate } = await houseOf()
+    expect(await estimate({ 'a.test': addresses })).toBe(words)
+  })
+
+  test('is that of the operator that takes longest, as all are asked at the same time', async () => {
+    const { estimate } = await houseOf()
+    expect(await estimate({ 'a.test': 400, 'b.test': 400, 'c.test': 5 })).toBe('30 seconds')
+  })
+
+  test('knows the pace of an operator by the table: five recipients in each connection', async () => {
+    const { estimate } = await houseOf()
+    // 80 connections of one session, two seconds each.
+    expect(await estimate({ 'secureserver.net': 400 })).toBe('3 minutes')
+  })
+
+  test('of many small domains is bounded by the connections at once in all', async () => {
+    const { estimate } = await houseOf()
+    const domains = Array.from({ length: 10_000 }, (_, n) => [`d${n}.test`, 1] as const)
+    expect(await estimate(Object.fromEntries(domains))).toBe('2 minutes')
+  })
+
+  test('follows the pace of the settings', async () => {
+    const { estimate } = await houseOf(0.5)
+    expect(await estimate({ 'a.test': 400 })).toBe('50 seconds')
+  })
+
+  test('counts a pause that the operator wants', async () => {
+    const { service, estimate } = await houseOf()
+    service.engine
+      .rateController('a.test', service.engine.egresses[0] as string)
+      .throttled(10 * MINUTE)
+    expect(await estimate({ 'a.test': 2 })).toBe('11 minutes')
+  })
+
+  test('counts what other lists have waiting: they are asked in turn', async () => {
+    const { service, estimate } = await houseOf()
+    await seedJob(service.database, { texts: usersAt('a.test', 5_000), done: 0 })
+    expect(await estimate({ 'a.test': 2_000 })).toBe('4 minutes')
+    expect(await estimate({ 'a.test': 400 })).toBe('50 seconds')
+  })
+
+  test('is short where no mail server is asked', async () => {
+    const { estimate } = await houseOf()
+    expect(await estimate({ 'a.test': 10_000 }, false, false)).toBe('20 seconds')
+  })
+
+  test('of what is simulated is short', async () => {
+    const { estimate } = await houseOf()
+    expect(await estimate({ 'a.test': 1 }, true)).toBe('1 second')
+    expect(await estimate({ 'a.test': 5_000 }, true)).toBe('1 second')
+    expect(await estimate({ 'a.test': 50_000 }, true)).toBe('10 seconds')
+  })
+})
+
+const usersAt = (domain: string, count: number) =>
+  Array.from({ length: count }, (_, n) => `u${n}@${domain}`)
+
+describe('the score', () => {
+  test('of what takes no mail is 0, and of what is fine the highest', () => {
+    for (const reason of REASONS) {
+      const { valid, risk } = VERDICT_BY_REASON[reason]
+      if (!valid && risk !== 'unknown') expect(SCORES[reason]).toBe(0)
+      else expect(SCORES[reason]).toBeGreaterThan(0)
+      expect(SCORES[reason]).toBeLessThanOrEqual(SCORES.accepted_email)
+    }
+  })
+
+  test('goes down as the risk goes up', () => {
+    const of = (risk: string) =>
+      REASONS.filter(
+        reason => VERDICT_BY_REASON[reason].risk === risk && VERDICT_BY_REASON[reason].valid,
+      ).map(reason => SCORES[reason])
+    expect(Math.max(...of('high'))).toBeLessThan(Math.min(...of('medium')))
+    expect(Math.max(...of('medium'))).toBeLessThan(Math.min(...of('low')))
+  })
+})

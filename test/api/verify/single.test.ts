@@ -1,0 +1,171 @@
+import { describe, expect, test } from 'vitest'
+import { REASONS } from '../../../src/engine/verdict/reason.ts'
+import { toRecipients } from '../../support/engine.ts'
+import { silentFrom } from '../../support/mx.ts'
+import { createTestService } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+
+/** Section 2.1 of the interface, in its order, and the class. */
+const FIELDS = [
+  ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
+  ...['details', 'reason', 'cached', 'class'],
+]
+const PATH = '/v1/verify/single'
+
+describe('POST /v1/verify/single', () => {
+  test('answers the result of one address, with the fields of the interface and its class', async () => {
+    const { request, settled } = await createTestService()
+    const response = await settled(request(PATH, { body: { email: 'ann@a.test' } }))
+    expect(response.status).toBe(200)
+    expect(response.headers.get('Content-Type')).toMatch(/^application\/json/)
+    const text = await response.text()
+    expect(Object.keys(JSON.parse(text))).toEqual(FIELDS)
+    expect(JSON.parse(text)).toEqual({
+      email: 'ann@a.test',
+      valid: true,
+      deliverable: true,
+      risk_level: 'low',
+      provider: 'a.test',
+      response_time: 0,
+      confidence: 95,
+      details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
+      reason: 'accepted_email',
+      cached: false,
+      class: 'deliverable',
+    })
+  })
+
+  test.each([
+    ['that nobody has', 'zoe@a.test', 'rejected_email'],
+    ['of a domain that is not there', 'ann@gone.test', 'invalid_domain'],
+    ['at a literal', 'ann@[192.0.2.1]', 'smtp_skipped'],
+  ])('an address %s is a result, not an error', async (_, email, reason) => {
+    const { request, settled } = await createTestService()
+    const response = await settled(request(PATH, { body: { email } }))
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject({ email, reason })
+  })
+
+  test('even what is worth asking again has no other field', async () => {
+    const { json } = await createTestService({
+      engine: { script: toRecipients(() => '450 4.2.0 Greylisted') },
+    })
+    const result = await json(PATH, { body: { email: 'ann@a.test' } })
+    expect(result.reason).toBe('greylisted')
+    expect(Object.keys(result)).toEqual(FIELDS)
+  })
+
+  test.each([
+    ['is no address', 'nonsense', /^Invalid email format: .*@/],
+    ['is empty', '', /^Invalid email format: There is nothing here/],
+    ['is too long', `${'x'.repeat(300)}@a.test`, /^Invalid email format: .*254 octets/],
+    ['has space around it', ' ann@a.test', /^Invalid email format: /],
+    ['is missing', undefined, /"email" is missing; it must be a string/],
+    ['is null', null, /"email" is null/],
+    ['is a number', 7, /"email" is 7/],
+    ['is a list', ['ann@a.test'], /"email" is \["ann@a.test"\]/],
+  ])('an email that %s is 400 invalid_email, and says what is wrong', async (_, email, error) => {
+    const { request, mx } = await createTestService()
+    const response = await request(PATH, { body: { email } })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toEqual({
+      success: false,
+      error: expect.stringMatching(error),
+      code: 'invalid_email',
+      request_id: expect.stringMatching(/^req_/),
+    })
+    expect(mx.lines()).toEqual([])
+  })
+
+  test.each([['[]'], ['null'], ['"ann@a.test"'], ['']])(
+    'a body that is no object is refused: %s',
+    async body => {
+      const { request } = await createTestService()
+      expect((await request(PATH, { body })).status).toBe(400)
+    },
+  )
+
+  test('fields take their kind alone', async () => {
+    const { request } = await createTestService()
+    const response = await request(PATH, { body: { email: 'ann@a.test', check_smtp: 'no' } })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      code: 'invalid_request',
+      error: expect.stringContaining('"check_smtp"'),
+    })
+  })
+
+  test('check_smtp: false asks no mail server', async () => {
+    const { json, mx } = await createTestService()
+    const result = await json(PATH, { body: { email: 'ann@a.test', check_smtp: false } })
+    expect(result).toMatchObject({ reason: 'smtp_skipped', deliverable: false })
+    expect(mx.lines()).toEqual([])
+  })
+
+  test('to be told more does not have an address asked anew', async () => {
+    const { json } = await createTestService()
+    await json(PATH, { body: { email: 'ann@a.test' } })
+    const more = await json(`${PATH}?include=flags,evidence`, { body: { email: 'ann@a.test' } })
+    expect(more).toMatchObject({ cached: true, class: 'deliverable' })
+  })
+
+  test('what is known is told as cached; force_refresh asks anew', async () => {
+    const { json } = await createTestService()
+    const ask = (more = {}) => json(PATH, { body: { email: 'ann@a.test', ...more } })
+    expect(await ask()).toMatchObject({ cached: false })
+    expect(await ask()).toMatchObject({ cached: true, reason: 'accepted_email' })
+    expect(await ask({ force_refresh: true })).toMatchObject({ cached: false })
+  })
+
+  test('include adds flags, evidence, or both', async () => {
+    const { json } = await createTestService()
+    const ask = (include: string) =>
+      json(`${PATH}?include=${include}`, { body: { email: 'info@a.test' } })
+    expect(await ask('flags')).toMatchObject({
+      flags: { is_role: true, is_disposable: false, is_catch_all: false, is_free: false },
+      did_you_mean: null,
+      mx_host: 'mx.a.test',
+      checked_at: '2026-06-01T12:00:00.000Z',
+    })
+    const both = await ask('flags,evidence')
+    expect(both).toMatchObject({ flags: {}, evidence: { operator: 'a.test', host: 'mx.a.test' } })
+    expect(await ask('evidence')).not.toHaveProperty('flags')
+    expect(Object.keys(await ask(''))).toEqual(FIELDS)
+  })
+
+  test('an include that there is not is refused with those there are', async () => {
+    const { request } = await createTestService()
+    const response = await request(`${PATH}?include=all`, { body: { email: 'ann@a.test' } })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      error: 'include=all is unknown; there are flags and evidence.',
+    })
+  })
+
+  test('a client that goes away is waited for no longer, and its question serves the next', async () => {
+    const { app, key, mx, json, settled } = await createTestService({
+      engine: { script: silentFrom('RCPT') },
+    })
+    const leaving = new AbortController()
+    const asked = app.request(
+      PATH,
+      {
+        method: 'POST',
+        body: JSON.stringify({ email: 'ann@a.test' }),
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        signal: leaving.signal,
+      },
+      { incoming: { socket: { remoteAddress: '192.0.2.1' } } },
+    )
+    await drainEventLoop()
+    leaving.abort()
+    expect((await settled(Promise.resolve(asked))).status).toBe(408)
+    // Asked while the first question is still open at the mail server.
+    expect(await json(PATH, { body: { email: 'ann@a.test' } })).toMatchObject({ reason: 'timeout' })
+    expect(mx.lines().filter(line => line === 'RCPT TO:<ann@a.test>')).toHaveLength(1)
+  })
+})
+
+test('there are as many reasons as the interface may answer', () => {
+  expect(REASONS).toHaveLength(25)
+})

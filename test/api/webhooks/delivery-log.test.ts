@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest'
+import { codeOf } from '../../support/guarded-route.ts'
+import { type Created, endpoint, onlyDelivery } from '../../support/webhook-endpoint.ts'
+import { answered } from '../../support/webhook-transport.ts'
+
+type Page = { items: Created[]; next_cursor: string | null; has_more: boolean }
+
+describe('the log of an endpoint', () => {
+  test('shows what is to be sent before it is', async () => {
+    const home = await endpoint()
+    const event_id = await home.happen()
+    expect(await onlyDelivery(home)).toEqual({
+      ...{ id: expect.stringMatching(/^dlv_/), webhook_id: home.id, event_id },
+      ...{ event: 'batch.completed', status: 'pending', attempt: 0, trigger: 'scheduled' },
+      ...{ status_code: null, duration_ms: null, error: null, error_code: null },
+      ...{ next_attempt_at: '2026-06-01T12:00:00.000Z' },
+      ...{ created_at: '2026-06-01T12:00:00.000Z', expires_at: null },
+    })
+  })
+
+  test('shows what failed and is tried again, and when', async () => {
+    const home = await endpoint()
+    home.post.answer(500)
+    await home.happen()
+    await home.attempt()
+    expect(await onlyDelivery(home)).toMatchObject({
+      ...{ status: 'retry_scheduled', attempt: 1, status_code: 500, duration_ms: 84 },
+      error: expect.stringMatching(/500/),
+      ...{ next_attempt_at: '2026-06-01T12:01:00.000Z', expires_at: null },
+    })
+  })
+
+  test('shows what was given up, and until when it is kept', async () => {
+    const home = await endpoint()
+    home.post.answer({ fault: 'Nobody answered.', faultCode: 'timeout' })
+    await home.happen()
+    await home.attempt({ last: true })
+    expect(await onlyDelivery(home)).toMatchObject({
+      ...{ status: 'failed', status_code: null, error: 'Nobody answered.', error_code: 'timeout' },
+      ...{ next_attempt_at: null, expires_at: '2026-06-08T12:00:00.000Z' },
+    })
+  })
+
+  test('shows what arrived', async () => {
+    const home = await endpoint()
+    await home.happen()
+    await home.attempt()
+    expect(await onlyDelivery(home)).toMatchObject({
+      ...{ status: 'delivered', attempt: 1, status_code: 200, error: null, error_code: null },
+      ...{ next_attempt_at: null, expires_at: '2026-06-08T12:00:00.000Z' },
+    })
+  })
+
+  test('names no next attempt while the endpoint is off', async () => {
+    const home = await endpoint()
+    await home.happen()
+    const set = (active: boolean) => home.request(home.path, { method: 'PATCH', body: { active } })
+    await set(false)
+    expect(await onlyDelivery(home)).toMatchObject({ status: 'pending', next_attempt_at: null })
+    await set(true)
+    expect(await onlyDelivery(home)).toMatchObject({ next_attempt_at: '2026-06-01T12:00:00.000Z' })
+  })
+
+  test('is told in pages, the newest first', async () => {
+    const { json, path, happen, clock } = await endpoint()
+    const happened: string[] = []
+    for (let n = 0; n < 5; n++) {
+      happened.unshift(await happen())
+      // Two of them in one millisecond.
+      if (n !== 2) await clock.advance(1)
+    }
+    const pages: string[][] = []
+    let cursor = ''
+    for (let more = true; more; ) {
+      const { data } = (await json(`${path}/deliveries?limit=2${cursor}`)) as { data: Page }
+      pages.push(data.items.map(item => String(item.event_id)))
+      expect(data.has_more).toBe(data.next_cursor !== null)
+      cursor = `&cursor=${data.next_cursor}`
+      more = data.has_more
+    }
+    expect(pages.map(page => page.length)).toEqual([2, 2, 1])
+    expect(pages.flat()).toEqual(happened)
+  })
+
+  test('is filtered by status and by event', async () => {
+    const { json, path, happen, attempt } = await endpoint({
+      events: ['batch.completed', 'batch.failed'],
+    })
+    await happen('batch.completed')
+    await attempt()
+    await happen('batch.failed')
+    await json(`${path}/test`, { method: 'POST' })
+    const kinds = async (query: string) => {
+      const { data } = (await json(`${path}/deliveries?${query}`)) as { data: Page }
+      return data.items.map(({ event, status }) => `${event} ${status}`).toSorted()
+    }
+    expect(await kinds('status=delivered')).toEqual([
+      ...['batch.completed delivered', 'webhook.test delivered'],
+    ])
+    expect(await kinds('status=pending')).toEqual(['batch.failed pending'])
+    expect(await kinds('status=failed')).toEqual([])
+    expect(await kinds('event=webhook.test')).toEqual(['webhook.test delivered'])
+    expect(await kinds('event=batch.completed&status=pending')).toEqual([])
+  })
+
+  test('is of one endpoint', async () => {
+    const { json, happen, another } = await endpoint({ events: ['batch.failed'] })
+    const other = await another({ events: ['batch.completed'] })
+    await happen('batch.failed')
+    expect((await json(`/v1/webhooks/${other.id}/deliveries`)).data).toEqual({
+      ...{ items: [], next_cursor: null, has_more: false },
+    })
+  })
+
+  test.each([
+    ['status=done', /"status" in the query/],
+    ['event=batch.done', /"event" in the query/],
+    ['limit=201', /at most 200/],
+    ['limit=0', /at least 1/],
+    ['cursor=x', /"cursor" must be/],
+  ])('does not take %s', async (query, sentence) => {
+    const { request, path } = await endpoint()
+    const response = await request(`${path}/deliveries?${query}`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      ...{ code: 'invalid_request', error: expect.stringMatching(sentence) },
+    })
+  })
+
+  test('is for whoever may read, of what is there', async () => {
+    const home = await endpoint()
+    await home.happen()
+    const { id } = await onlyDelivery(home)
+    const writer = await home.addKey({ scopes: ['webhooks:write'] })
+    const reader = await home.addKey({ scopes: ['webhooks:read'] })
+    for (const path of [`${home.path}/deliveries`, `${home.path}/deliveries/${id}`]) {
+      const refused = await home.request(path, { key: writer })
+      expect([refused.status, await codeOf(refused)]).toEqual([403, 'insufficient_scope'])
+      expect((await home.request(path, { key: reader })).status).toBe(200)
+    }
+    await home.request(home.path, { method: 'DELETE' })
+    for (const path of [`${home.path}/deliveries`, `${home.path}/deliveries/${id}`]) {
+      expect((await home.request(path)).status).toBe(404)
+    }
+  })
+})
+
+describe('one delivery', () => {
+  test('shows what was sent as it was sent, without signatures, and what was answered', async () => {
+    const home = await endpoint()
+    home.post.answer(answered(503, { 'content-type': 'text/plain', 'retry-after': '7' }, 'later'))
+    await home.happen()
+    await home.clock.advance(30_000)
+    const deliveryId = await home.attempt()
+    const { data } = (await home.json(`${home.path}/deliveries/${deliveryId}`)) as { data: Created }
+    const { request, response, attempts, ...row } = data
+    expect(row).toEqual(await onlyDelivery(home))
+    const [sent] = home.post.sent
+    const shown = ['Content-Type', 'webhook-id', 'webhook-timestamp']
+    expect(request).toEqual({
+      ...{ url: sent?.url, body: sent?.body },
+      headers: Object.fromEntries(shown.map(name => [name, sent?.headers[name]])),
+    })
+    expect(response).toEqual({
+      status_code: 503,
+      headers: { 'content-type': 'text/plain', 'retry-after': '7' },
+      body: 'later',
+    })
+    expect(attempts).toEqual([
+      {
+        ...{ number: 1, trigger: 'scheduled', started_at: '2026-06-01T12:00:30.000Z' },
+        ...{ url: 'https://app.test/hook', status_code: 503, duration_ms: 84 },
+        ...{ error: row.error, error_code: 'http_status', response_excerpt: 'later' },
+        response_headers: { 'content-type': 'text/plain', 'retry-after': '7' },
+      },
+    ])
+  })
+
+  test('shows all attempts in their order, each with where it went', async () => {
+    const home = await endpoint()
+    await home.happen()
+    home.post.answer(500)
+    await home.attempt()
+    const body = { url: 'https://app.test/new' }
+    await home.request(home.path, { method: 'PATCH', body })
+    await home.clock.advance(60_000)
+    home.post.answer({ fault: 'Nobody answered.' })
+    const id = await home.attempt()
+    const { data } = (await home.json(`${home.path}/deliveries/${id}`)) as { data: Created }
+    expect(data).toMatchObject({
+      request: { url: 'https://app.test/new' },
+      response: null,
+      attempts: [
+        { number: 1, url: 'https://app.test/hook', status_code: 500, response_excerpt: 'ok' },
+        {
+          ...{ number: 2, url: 'https://app.test/new', status_code: null },
+          ...{ response_excerpt: null, response_headers: null },
+        },
+      ],
+    })
+  })
+
+  test('that was not tried yet shows what will be sent', async () => {
+    const home = await endpoint()
+    const event_id = await home.happen('batch.completed', { job_id: 'job_a' })
+    const { id } = await onlyDelivery(home)
+    const { data } = await home.json(`${home.path}/deliveries/${id}`)
+    const { request } = data as { request: { body: string } }
+    expect(data).toMatchObject({
+      request: {
+        url: 'https://app.test/hook',
+        headers: { 'Content-Type': 'application/json', 'webhook-id': event_id },
+      },
+      ...{ response: null, attempts: [] },
+    })
+    expect(JSON.parse(request.body)).toMatchObject({ event_id, data: { job_id: 'job_a' } })
+  })
+
+  test('of another endpoint is not there', async () => {
+    const home = await endpoint()
+    const other = await home.another({ events: ['quota.warning'] })
+    await home.happen()
+    const { id } = await onlyDelivery(home)
+    for (const path of [`/v1/webhooks/${other.id}/deliveries/${id}`, `${home.path}/deliveries/x`]) {
+      const response = await home.request(path)
+      expect([response.status, await response.json()]).toEqual([
+        404,
+        expect.objectContaining({ code: 'not_found', error: expect.stringMatching(/delivery/) }),
+      ])
+    }
+  })
+})

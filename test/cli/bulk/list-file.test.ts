@@ -1,0 +1,32 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openList } from '../../../src/cli/bulk/list-file.ts'
+import { tempFolder } from '../../support/database.ts'
+
+const hasPipes = spawnSync('mkfifo', ['--version']).status === 0
+
+test.runIf(hasPipes)('a pipe that is given by its name is kept, as stdin is', async () => {
+  const folder = tempFolder()
+  const pipe = join(folder, 'pipe')
+  spawnSync('mkfifo', [pipe])
+  const written = writeFile(pipe, 'email\nann@good.test\n')
+  const list = await openList(process, pipe, folder, {})
+  await written
+  expect(list).toMatchObject({ kept: true, dialect: { columnName: 'email' } })
+  expect(readdirSync(join(folder, 'stdin'))).toHaveLength(1)
+  let content = ''
+  for await (const chunk of list.bytes()) content += Buffer.from(chunk).toString()
+  expect(content).toBe('email\nann@good.test\n')
+})
+
+test('a list has a name', async () => {
+  await expect(openList(process, '', tempFolder(), {})).rejects.toMatchObject({ code: 'usage' })
+})
+
+test('a folder is no list', async () => {
+  const folder = tempFolder()
+  await expect(openList(process, folder, folder, {})).rejects.toThrow(/is a folder, not a list/)
+})

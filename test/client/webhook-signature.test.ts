@@ -1,0 +1,184 @@
+import { createHmac, webcrypto } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, test } from 'vitest'
+import { verifyWebhook, type WebhookHeaders } from '../../src/client/client.ts'
+import { failureOf } from '../support/scripted-client.ts'
+
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const OTHER = 'whsec_AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH'
+const BODY =
+  '{"event":"quota.warning","event_id":"evt_abc126","timestamp":"2026-03-21T10:30:00.000Z","data":{"remaining":20,"note":"ä"}}'
+const NOW_S = 1_780_315_200
+const now = () => NOW_S * 1_000
+
+// Made apart from the code under test, by the letter: the whole text of the secret is the key.
+const own = (body = BODY, secret = SECRET) =>
+  createHmac('sha256', secret).update(body).digest('hex')
+
+// … and here its base64 stands for the key, and id and time are signed as well.
+function standard(o: { body?: string; secret?: string; id?: string; at?: number } = {}) {
+  const { body = BODY, secret = SECRET, id = 'evt_abc126', at = NOW_S } = o
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  const mac = createHmac('sha256', key).update(`${id}.${at}.${body}`).digest('base64')
+  return { 'webhook-id': id, 'webhook-timestamp': String(at), 'webhook-signature': `v1,${mac}` }
+}
+
+const check = (headers: WebhookHeaders, options = {}, secret: string | string[] = SECRET) =>
+  verifyWebhook(BODY, headers, secret, { now, ...options })
+
+describe('a webhook is believed', () => {
+  test('the MACs of these tests are what others compute: openssl dgst -sha256 -hmac', () => {
+    expect(own('{}')).toBe('6cbbcdf2c8016ca85b50543b19e8e121ef16137967bdfa3ce660972922bafaeb')
+  })
+
+  test.each<[string, WebhookHeaders]>([
+    ['with X-EV-Signature', { 'X-EV-Signature': own() }],
+    ['with headers in lower case', { 'x-ev-signature': own() }],
+    ['with Headers', new Headers({ 'X-EV-Signature': own() })],
+    ['with a header in a list', { 'x-ev-signature': [own()] }],
+    ['with the headers of Standard Webhooks', standard()],
+    ['with both', { ...standard(), 'x-ev-signature': own() }],
+    [
+      'with one signature of several',
+      {
+        ...standard(),
+        'webhook-signature': `v1a,x v1,AAAA v1,!! ${standard()['webhook-signature']}`,
+      },
+    ],
+    ['five minutes ago', standard({ at: NOW_S - 300 })],
+    ['by a clock that is five minutes fast', standard({ at: NOW_S + 300 })],
+  ])('%s', async (_, headers) => {
+    expect(await check(headers)).toEqual(JSON.parse(BODY))
+  })
+
+  test.each([
+    ['text', BODY],
+    ['bytes', Buffer.from(BODY)],
+    ['a part of more bytes', Buffer.from(`..${BODY}`).subarray(2)],
+    ['a buffer', new TextEncoder().encode(BODY).buffer],
+  ])('with its body as %s', async (_, body) => {
+    expect(await verifyWebhook(body, { 'x-ev-signature': own() }, SECRET)).toEqual(JSON.parse(BODY))
+  })
+
+  test('with any of several secrets, while one is replaced', async () => {
+    expect(
+      await check({ 'x-ev-signature': own(), ...standard() }, {}, [OTHER, SECRET]),
+    ).toBeTruthy()
+  })
+
+  test('with the WebCrypto that is handed in', async () => {
+    expect(await check({ 'x-ev-signature': own() }, { crypto: webcrypto })).toBeTruthy()
+  })
+})
+
+describe('a webhook is not believed', () => {
+  test.each<[string, WebhookHeaders, RegExp]>([
+    ['without a signature', {}, /no signature/],
+    ['with a signature of another body', { 'x-ev-signature': own(`${BODY} `) }, /X-EV-Signature/],
+    ['with one of another secret', { 'x-ev-signature': own(BODY, OTHER) }, /X-EV-Signature/],
+    ['with one by the key of the other headers', { 'x-ev-signature': swapped() }, /X-EV-Signature/],
+    ['with one in capitals', { 'x-ev-signature': own().toUpperCase() }, /X-EV-Signature/],
+    ['with half of one', { 'x-ev-signature': own().slice(0, 32) }, /X-EV-Signature/],
+    ['with an empty one', { 'x-ev-signature': '' }, /X-EV-Signature/],
+    ['with two', { 'x-ev-signature': [own(), own()] }, /X-EV-Signature/],
+    ['with a standard one of another secret', standard({ secret: OTHER }), /webhook-signature/],
+    ['with a standard one of another body', standard({ body: '{}' }), /webhook-signature/],
+    ['with the id of another', { ...standard(), 'webhook-id': 'evt_2' }, /webhook-signature/],
+    [
+      'with a signature without its kind',
+      { ...standard(), 'webhook-signature': 'abc' },
+      /webhook-s/,
+    ],
+    ['with no time', { ...standard(), 'webhook-timestamp': undefined }, /webhook-timestamp/],
+    ['with no sensible time', { ...standard(), 'webhook-timestamp': '1e9' }, /webhook-timestamp/],
+    ['from before', standard({ at: NOW_S - 301 }), /webhook-timestamp/],
+    ['from later', standard({ at: NOW_S + 301 }), /webhook-timestamp/],
+    [
+      'where one of two is false',
+      { ...standard({ secret: OTHER }), 'x-ev-signature': own() },
+      /webhook-signature/,
+    ],
+    [
+      'with half of the standard headers, whatever the other one says',
+      { 'webhook-id': 'evt_abc126', 'x-ev-signature': own() },
+      /webhook-timestamp/,
+    ],
+  ])('%s', async (_, headers, message) => {
+    const error = await failureOf(check(headers))
+    expect(error).toMatchObject({ name: 'EvWebhookError', message: expect.stringMatching(message) })
+  })
+
+  test('without a time, where one is required: it could be an old one sent again', async () => {
+    const error = await failureOf(check({ 'x-ev-signature': own() }, { requireTimestamp: true }))
+    expect(error).toMatchObject({ name: 'EvWebhookError', message: expect.stringMatching(/time/) })
+    expect(await check(standard(), { requireTimestamp: true })).toBeTruthy()
+  })
+
+  test('by X-EV-Signature from before, where the time of the others is over', async () => {
+    const old = { ...standard({ at: NOW_S - 301 }), 'x-ev-signature': own() }
+    expect(await failureOf(check(old))).toMatchObject({ name: 'EvWebhookError' })
+  })
+
+  test.each(['', 'null', '[]', '{"event":1}', '{"event":"quota.warning"}', '{'])(
+    'when it is no event: %s',
+    async body => {
+      const error = await failureOf(verifyWebhook(body, { 'x-ev-signature': own(body) }, SECRET))
+      expect(error).toMatchObject({ name: 'EvWebhookError' })
+    },
+  )
+})
+
+describe('what the package standardwebhooks signs', () => {
+  const at = new Date(NOW_S * 1_000)
+  const sent = (...secrets: string[]) => ({
+    ...{ 'webhook-id': 'evt_abc126', 'webhook-timestamp': String(NOW_S) },
+    'webhook-signature': secrets
+      .map(secret => new Webhook(secret).sign('evt_abc126', at, BODY))
+      .join(' '),
+  })
+
+  test('is believed, and by another secret it is not', async () => {
+    expect(await check(sent(SECRET))).toEqual(JSON.parse(BODY))
+    expect(await failureOf(check(sent(OTHER)))).toMatchObject({ name: 'EvWebhookError' })
+  })
+
+  // X-EV-Signature is of the new secret alone, webhook-signature of both.
+  test.each([
+    ['the new one', OTHER],
+    ['the old one', SECRET],
+    ['both', [OTHER, SECRET]],
+  ])('while a secret is replaced, is believed by who has %s', async (_, secret) => {
+    const headers = { ...sent(OTHER, SECRET), 'X-EV-Signature': own(BODY, OTHER) }
+    expect(await check(headers, {}, secret)).toEqual(JSON.parse(BODY))
+  })
+
+  test('when the old secret has ended, is not believed by who has that one', async () => {
+    const headers = { ...sent(OTHER), 'X-EV-Signature': own(BODY, OTHER) }
+    expect(await failureOf(check(headers))).toMatchObject({ name: 'EvWebhookError' })
+  })
+})
+
+test.each([
+  ['an empty secret', '', BODY, /takes the secret .* not nothing\. Is it set/],
+  ['no secrets', [], BODY, /not nothing/],
+  ['a secret that was never set', undefined as unknown as string, BODY, /not nothing/],
+  ['one empty secret of two', [SECRET, ''], BODY, /not nothing/],
+  ['a body that was parsed', SECRET, JSON.parse(BODY), /takes the raw body/],
+])('a fault of the caller is told as one: %s', async (_, secret, body, said) => {
+  const headers = { 'x-ev-signature': own() }
+  const failure = await failureOf(verifyWebhook(body, headers, secret))
+  expect(failure).toBeInstanceOf(TypeError)
+  expect(failure).toMatchObject({ message: expect.stringMatching(said) })
+})
+
+test('a machine without WebCrypto is told what to do', async () => {
+  const crypto = {} as typeof webcrypto
+  const error = await failureOf(check({ 'x-ev-signature': own() }, { crypto }))
+  expect(String(error)).toMatch(/Node 18.*webcrypto/)
+})
+
+/** X-EV-Signature as it would be with the key of Standard Webhooks. */
+function swapped(): string {
+  const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
+  return createHmac('sha256', key).update(BODY).digest('hex')
+}

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import {
+  ensureSetting,
+  getSetting,
+  replaceSetting,
+  setIfAbsent,
+} from '../../src/cluster/cluster-settings.ts'
+import { tempDatabase } from '../support/database.ts'
+
+test('the first value is the one that all go by', async () => {
+  const database = await tempDatabase()
+  expect(await getSetting(database, 'base-url')).toBeNull()
+  expect(await setIfAbsent(database, 'base-url', 'https://a.example')).toBe('https://a.example')
+  expect(await setIfAbsent(database, 'base-url', 'https://b.example')).toBe('https://a.example')
+  expect(await getSetting(database, 'base-url')).toBe('https://a.example')
+  expect(await getSetting(database, 'secret-mark')).toBeNull()
+})
+
+test('of many that agree at once all have the same', async () => {
+  const database = await tempDatabase()
+  const values = Array.from({ length: 8 }, (_, n) => `https://${n}.example`)
+  const held = await Promise.all(values.map(value => setIfAbsent(database, 'base-url', value)))
+  expect(new Set(held).size).toBe(1)
+  expect(held[0]).toBe(await getSetting(database, 'base-url'))
+})
+
+test('a value is settled anew', async () => {
+  const database = await tempDatabase()
+  await ensureSetting(database, 'base-url', 'https://a.example')
+  await ensureSetting(database, 'base-url', 'https://b.example')
+  expect(await getSetting(database, 'base-url')).toBe('https://b.example')
+})
+
+test('of several that replace a value one does', async () => {
+  const database = await tempDatabase()
+  await setIfAbsent(database, 'secret-mark', 'old')
+  const replaced = await Promise.all(
+    ['a', 'b', 'c'].map(to => replaceSetting(database, 'secret-mark', { from: 'old', to })),
+  )
+  expect(replaced.filter(done => done)).toHaveLength(1)
+  expect(await getSetting(database, 'secret-mark')).toBe('abc'[replaced.indexOf(true)])
+})

@@ -1,0 +1,219 @@
+import { describe, expect, test } from 'vitest'
+import { readCredit, reserveCredits } from '../../src/accounts/credits/credit-store.ts'
+import {
+  deregister,
+  expireMembers,
+  fixFutureHeartbeats,
+  heartbeat,
+  liveMembers,
+  register,
+  releaseOrphanedClaims,
+} from '../../src/cluster/members.ts'
+import { serverNow } from '../../src/cluster/server-time.ts'
+import type { Database } from '../../src/db/database.ts'
+import { claimItems } from '../../src/jobs/item-claims.ts'
+import { addJob, fileAll, onPostgres, tempDatabase } from '../support/database.ts'
+import { twoServers } from '../support/two-servers.ts'
+
+const join = (database: Database, id: string, egresses: string[] = []) =>
+  register(database, { id, role: 'worker', name: `host ${id}`, version: '1.2', egresses })
+
+/** As if it had last been heard of so long ago. */
+async function silence(database: Database, id: string, ms: number): Promise<void> {
+  const seen_at = (await serverNow(database)) - ms
+  await database.db.updateTable('member').set({ seen_at }).where('id', '=', id).execute()
+}
+
+const bury = async (
+  database: Database,
+  by = 'mem_a',
+  facts: { touchMs?: number; heardMs?: number } = {},
+) => {
+  const now = await serverNow(database)
+  const own = { by, since: now - (facts.touchMs ?? 60_000), heardAt: now - (facts.heardMs ?? 0) }
+  return expireMembers(database, { ...own, deadMs: 10_000, freshMs: 5_000 })
+}
+
+const idsOf = async (database: Database) => (await liveMembers(database)).map(({ id }) => id)
+
+/** Claims all of a job's items. */
+async function claimAll(database: Database, jobId: string, holder: string): Promise<number> {
+  const now = database.clock.now()
+  const share = { jobId, operator: 'op', egress: 'e', max: 100, now, holder }
+  return (await claimItems(database, share)).length
+}
+
+const itemsOf = async (database: Database) =>
+  (
+    await database.db.selectFrom('item').selectAll().orderBy('job_id').orderBy('position').execute()
+  ).map(({ job_id, position, state, holder }) => `${job_id} ${position} ${state} ${holder}`)
+
+describe('a member', () => {
+  test('that joined is told with all that it said of itself, and since when it is quiet', async () => {
+    const database = await tempDatabase()
+    await join(database, 'mem_a', ['oslo', 'paris'])
+    await silence(database, 'mem_a', 4_000)
+    const [member] = await liveMembers(database)
+    expect(member).toMatchObject({
+      ...{ id: 'mem_a', role: 'worker', name: 'host mem_a', version: '1.2' },
+      egresses: ['oslo', 'paris'],
+    })
+    expect(member?.quietMs).toBeGreaterThanOrEqual(4_000)
+    expect(member?.quietMs).toBeLessThan(9_000)
+  })
+
+  test('that is heard of is quiet no more; one that is none is told so', async () => {
+    const database = await tempDatabase()
+    const at = await join(database, 'mem_a')
+    await silence(database, 'mem_a', 9_000)
+    expect(await heartbeat(database, 'mem_a')).toBeGreaterThanOrEqual(at)
+    expect((await liveMembers(database))[0]?.quietMs).toBeLessThan(5_000)
+    expect(await heartbeat(database, 'mem_b')).toBeNull()
+  })
+
+  test('that is not heard of for too long is buried by another, once', async () => {
+    const database = await tempDatabase()
+    for (const id of ['mem_a', 'mem_b', 'mem_c', 'mem_d']) await join(database, id)
+    await silence(database, 'mem_b', 10_500)
+    await silence(database, 'mem_c', 9_000)
+    const buried = await Promise.all([bury(database), bury(database, 'mem_d'), bury(database)])
+    expect(buried.flat()).toEqual(['mem_b'])
+    expect((await idsOf(database)).toSorted()).toEqual(['mem_a', 'mem_c', 'mem_d'])
+    expect(await heartbeat(database, 'mem_b')).toBeNull()
+  })
+
+  test('does not bury itself, and buries nobody unless it is and was heard of itself', async () => {
+    const database = await tempDatabase()
+    for (const id of ['mem_a', 'mem_b']) await join(database, id)
+    await silence(database, 'mem_b', 60_000)
+    // It is in touch again only since then.
+    expect(await bury(database, 'mem_a', { touchMs: 9_000 })).toEqual([])
+    // The database stood still, or heard of nobody.
+    await silence(database, 'mem_a', 6_000)
+    expect(await bury(database)).toEqual([])
+    expect(await bury(database, 'mem_gone')).toEqual([])
+    await heartbeat(database, 'mem_a')
+    // A beat that came in, whose answer it has not heard: it may have been the first after a gap.
+    expect(await bury(database, 'mem_a', { heardMs: 3_000 })).toEqual([])
+    expect(await bury(database)).toEqual(['mem_b'])
+  })
+
+  test('heard of in the future, by a clock that was set back, counts from now on', async () => {
+    const database = await tempDatabase()
+    await join(database, 'mem_a')
+    await silence(database, 'mem_a', -3_600_000)
+    await fixFutureHeartbeats(database)
+    const quietMs = (await liveMembers(database))[0]?.quietMs ?? -1
+    expect(quietMs).toBeGreaterThanOrEqual(0)
+    expect(quietMs).toBeLessThan(5_000)
+  })
+})
+
+describe('what a member had in hand', () => {
+  const OF = { accountId: 'acc_a', period: 86_400_000 }
+
+  /** Two members; each has a job's items, and where there is a cluster credits. */
+  async function busy() {
+    const database = await tempDatabase()
+    for (const id of ['mem_a', 'mem_b']) await join(database, id)
+    for (const [jobId, holder] of [
+      ['job_1', 'mem_b'],
+      ['job_2', 'mem_a'],
+      ['job_3', 'mem_b'],
+    ] as const) {
+      await addJob(database, ['1@x.test', '2@x.test'], jobId)
+      await fileAll(database, jobId)
+      expect(await claimAll(database, jobId, holder)).toBe(2)
+    }
+    if (onPostgres) {
+      for (const [member, amount] of [
+        ['mem_a', 2],
+        ['mem_b', 3],
+        ['mem_b', 4],
+      ] as const) {
+        const held = { ...OF, amount, limit: 100, member }
+        expect(await reserveCredits(database.db, held)).toBe(true)
+      }
+    }
+    return { database, held: async () => (await readCredit(database, 'acc_a', OF.period)).held }
+  }
+
+  const LEFT = [
+    ...['job_1 1 routed null', 'job_1 2 routed null'],
+    ...['job_2 1 probing mem_a', 'job_2 2 probing mem_a'],
+    ...['job_3 1 routed null', 'job_3 2 routed null'],
+  ]
+
+  test('goes back in the burial', async () => {
+    const { database, held } = await busy()
+    await silence(database, 'mem_b', 11_000)
+    expect(await held()).toBe(onPostgres ? 9 : 0)
+    expect(await bury(database)).toEqual(['mem_b'])
+    expect(await itemsOf(database)).toEqual(LEFT)
+    expect(await held()).toBe(onPostgres ? 2 : 0)
+  })
+
+  test('goes back at once when it leaves; to leave again takes nothing from others', async () => {
+    const { database, held } = await busy()
+    for (let n = 0; n < 2; n++) await deregister(database, 'mem_b')
+    expect(await itemsOf(database)).toEqual(LEFT)
+    expect(await held()).toBe(onPostgres ? 2 : 0)
+    expect(await idsOf(database)).toEqual(['mem_a'])
+  })
+
+  test('goes back too where it came in after the burial', async () => {
+    const { database, held } = await busy()
+    await database.db.deleteFrom('member').where('id', '=', 'mem_b').execute()
+    expect(await releaseOrphanedClaims(database)).toEqual(['mem_b'])
+    expect(await itemsOf(database)).toEqual(LEFT)
+    expect(await held()).toBe(onPostgres ? 2 : 0)
+    expect(await releaseOrphanedClaims(database)).toEqual([])
+  })
+
+  test.runIf(onPostgres)('goes back too where it was credits alone', async () => {
+    const database = await tempDatabase()
+    await join(database, 'mem_a')
+    for (const member of ['mem_a', 'mem_b']) {
+      await reserveCredits(database.db, { ...OF, amount: 2, limit: 100, member })
+    }
+    expect(await releaseOrphanedClaims(database)).toEqual(['mem_b'])
+    expect((await readCredit(database, 'acc_a', OF.period)).held).toBe(2)
+  })
+
+  test('is nothing any more once it was buried: it claims nothing', async () => {
+    const database = await tempDatabase()
+    await addJob(database, ['1@x.test'], 'job_a')
+    await fileAll(database, 'job_a')
+    expect(await claimAll(database, 'job_a', 'mem_b')).toBe(0)
+    await join(database, 'mem_b')
+    expect(await claimAll(database, 'job_a', 'mem_b')).toBe(1)
+  })
+})
+
+test.runIf(onPostgres)(
+  'servers that bury one another at once, while they claim, end with each item in one hand',
+  async () => {
+    const { a, b } = await twoServers()
+    const databases = [a, b] as const
+    const jobs = ['job_1', 'job_2', 'job_3', 'job_4']
+    for (const jobId of jobs) {
+      await addJob(
+        a,
+        Array.from({ length: 50 }, (_, n) => `${n}@x.test`),
+        jobId,
+      )
+      await fileAll(a, jobId)
+    }
+    for (const id of ['mem_a', 'mem_b', 'mem_c']) await join(a, id)
+    await Promise.all(jobs.map((jobId, n) => claimAll(databases[n % 2] ?? a, jobId, 'mem_c')))
+    await silence(a, 'mem_c', 11_000)
+    const buried = await Promise.all([
+      ...[bury(a), bury(b, 'mem_b'), bury(a), bury(b, 'mem_b')],
+      ...jobs.map(jobId => claimAll(b, jobId, 'mem_c').then(() => [])),
+    ])
+    expect(buried.flat()).toEqual(['mem_c'])
+    await releaseOrphanedClaims(b)
+    const claimed = await Promise.all(jobs.map(jobId => claimAll(a, jobId, 'mem_a')))
+    expect(claimed).toEqual([50, 50, 50, 50])
+  },
+)

@@ -1,0 +1,245 @@
+import { join } from 'node:path'
+import type { KyselyPlugin } from 'kysely'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Log } from '../../src/platform/log.ts'
+import { liveMembers, register } from '../../src/cluster/members.ts'
+import type { Database } from '../../src/db/database.ts'
+import { claimItems } from '../../src/jobs/item-claims.ts'
+import { DEFAULT_CLUSTER_TIMINGS } from '../../src/cluster/cluster-timings.ts'
+import { type Membership, startMembership } from '../../src/cluster/membership.ts'
+import { type FakeClock, fakeClock } from '../support/clock.ts'
+import { addJob, fileAll, tempDatabase, tempFolder } from '../support/database.ts'
+import { countedRandom } from '../support/random.ts'
+import { drainEventLoop } from '../support/wait.ts'
+
+const { beatMs: BEAT_MS, deadMs: DEAD_MS, silentMs: SILENT_MS } = DEFAULT_CLUSTER_TIMINGS
+
+type Process = {
+  readonly membership: Membership
+  readonly database: Database
+  /** False: it does not get through to the database. */
+  reaches: boolean
+  readonly lost: string[]
+  /** When it was told that it is silent, ms since it was cut off. */
+  readonly silent: number[]
+  readonly said: string[]
+}
+
+/** Any number of processes that share a database; their time is one. */
+async function cluster() {
+  const clock = fakeClock()
+  const file = join(tempFolder(), 'ev.sqlite')
+  const database = await tempDatabase({ clock, file })
+  const random = countedRandom()
+  const begin = async (name: string, egresses = [name]): Promise<Process> => {
+    const own = await tempDatabase({ clock, file })
+    const said: string[] = []
+    const say: Log['warn'] = message => void said.push(message)
+    const log = { debug() {}, info() {}, warn: say, error: say }
+    const process = { reaches: true, lost: [] as string[], silent: [] as number[], said }
+    const cut = unreachable(own, () => !process.reaches)
+    const deps = { random, log, role: 'worker' as const, name, version: '1', egresses }
+    const membership = await startMembership({ ...deps, database: cut })
+    membership.onLost(() => process.lost.push(membership.id))
+    membership.onSilent(() => process.silent.push(clock.monotonicNow()))
+    onTestFinished(async () => {
+      process.reaches = true
+      await membership.stop()
+    })
+    return Object.assign(process, { membership, database: cut })
+  }
+  return { clock, database, begin, members: () => namesOf(database) }
+}
+
+const namesOf = async (database: Database) =>
+  (await liveMembers(database)).map(({ name }) => name).sort()
+
+/** The database, as it is met by a process that may be cut off from it. */
+function unreachable(database: Database, isCut: () => boolean): Database {
+  const plugin: KyselyPlugin = {
+    transformQuery({ node }) {
+      if (isCut()) throw Object.assign(new Error('cut off'), { code: 'ECONNREFUSED' })
+      return node
+    },
+    transformResult: async ({ result }) => result,
+  }
+  return { ...database, db: database.db.withPlugin(plugin) }
+}
+
+/** Lets time pass in which the database works. */
+async function pass(clock: FakeClock, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 500) {
+    await clock.advance(500)
+    await drainEventLoop()
+  }
+}
+
+describe('a member', () => {
+  test('is there while it is heard of, and gone as soon as it leaves', async () => {
+    const { clock, begin, members } = await cluster()
+    const a = await begin('a')
+    const b = await begin('b')
+    await pass(clock, 60_000)
+    expect(await members()).toEqual(['a', 'b'])
+    await b.membership.stop()
+    await b.membership.stop()
+    expect(await members()).toEqual(['a'])
+    await pass(clock, 60_000)
+    expect([a.lost, b.lost, a.said, b.said]).toEqual([[], [], [], []])
+  })
+
+  test('that is killed is buried within fifteen seconds, and others have what it had in hand', async () => {
+    const { clock, begin, members, database } = await cluster()
+    const a = await begin('a')
+    await addJob(database, ['1@x.test', '2@x.test'], 'job_a')
+    await fileAll(database, 'job_a')
+    const share = { jobId: 'job_a', operator: 'op', egress: 'a', max: 1, now: clock.now() }
+    // It joins, claims, and is heard of no more.
+    await register(database, { ...DEAF, id: 'mem_deaf' })
+    expect(await claimItems(database, { ...share, holder: 'mem_deaf' })).toHaveLength(1)
+    await pass(clock, DEAD_MS)
+    expect(await members()).toEqual(['a', 'deaf'])
+    await pass(clock, 5_000)
+    expect(await members()).toEqual(['a'])
+    expect(a.said).toEqual(['a member is dead'])
+    const rest = await claimItems(database, { ...share, max: 9, holder: a.membership.id })
+    expect(rest.map(({ position }) => position)).toEqual([1, 2])
+  })
+
+  test('tells by which egresses all of them ask, its own in any case', async () => {
+    const { clock, begin } = await cluster()
+    const a = await begin('a', ['paris', 'oslo'])
+    expect(a.membership.egresses()).toEqual(['oslo', 'paris'])
+    const b = await begin('b', ['rome', 'oslo'])
+    await pass(clock, BEAT_MS)
+    expect(a.membership.egresses()).toEqual(['oslo', 'paris', 'rome'])
+    expect(b.membership.egresses()).toEqual(['oslo', 'paris', 'rome'])
+    await b.membership.stop()
+    await pass(clock, BEAT_MS)
+    expect(a.membership.egresses()).toEqual(['oslo', 'paris'])
+  })
+})
+
+const DEAF = { role: 'worker', name: 'deaf', version: '1', egresses: [] } as const
+
+describe('a member that is cut off from the database', () => {
+  test('is buried, hears of it once when it is back, and goes on under a new name', async () => {
+    const { clock, begin, members } = await cluster()
+    const a = await begin('a')
+    const b = await begin('b')
+    const { id } = b.membership
+    b.reaches = false
+    await pass(clock, 15_000)
+    expect(await members()).toEqual(['a'])
+    expect(b.lost).toEqual([])
+    b.reaches = true
+    await pass(clock, BEAT_MS)
+    expect(b.lost).toEqual([id])
+    expect(b.membership.id).not.toBe(id)
+    expect(await members()).toEqual(['a', 'b'])
+    await pass(clock, 60_000)
+    expect([a.lost, b.lost]).toEqual([[], [id]])
+    expect(b.said).toEqual([
+      'membership: check of the others failed',
+      'membership: heartbeat failed',
+      'taken for dead by others: what was under way ends',
+    ])
+  })
+
+  test('is told of it before others may bury it, each time, and not while it is heard of', async () => {
+    const { clock, begin, members } = await cluster()
+    await begin('a')
+    const b = await begin('b')
+    await pass(clock, 60_000)
+    expect(b.silent).toEqual([])
+    for (const before of [0, 1]) {
+      const cutAt = clock.monotonicNow()
+      b.reaches = false
+      while (b.silent.length === before) await pass(clock, 500)
+      expect(await members()).toEqual(['a', 'b'])
+      const silentMs = clock.monotonicNow() - cutAt
+      expect(silentMs).toBeGreaterThan(SILENT_MS - BEAT_MS - 500)
+      expect(silentMs).toBeLessThanOrEqual(SILENT_MS + 500)
+      await pass(clock, 5_000)
+      expect(await members()).toEqual(['a'])
+      b.reaches = true
+      await pass(clock, 5_000)
+      expect(await members()).toEqual(['a', 'b'])
+    }
+    await pass(clock, 60_000)
+    expect(b.silent).toHaveLength(2)
+  })
+
+  test('tells nobody that no longer listens', async () => {
+    const { clock, begin } = await cluster()
+    await begin('a')
+    const b = await begin('b')
+    let calls = 0
+    for (const listen of [b.membership.onLost, b.membership.onSilent]) listen(() => calls++)()
+    b.reaches = false
+    await pass(clock, 15_000)
+    b.reaches = true
+    await pass(clock, BEAT_MS)
+    expect([calls, b.lost.length]).toEqual([0, 1])
+  })
+
+  test('that stops then leaves its burial to the others', async () => {
+    const { clock, begin, members } = await cluster()
+    await begin('a')
+    const b = await begin('b')
+    b.reaches = false
+    await b.membership.stop()
+    expect(await members()).toEqual(['a', 'b'])
+    await pass(clock, 15_000)
+    expect(await members()).toEqual(['a'])
+    expect(b.lost).toEqual([])
+  })
+})
+
+describe('an outage of the database', () => {
+  test.each([1_000, 3_000, 5_000, 7_000, 9_500, 20_000, 600_000])(
+    'of %i ms has nobody buried, whoever comes back first',
+    async ms => {
+      const { clock, begin, members } = await cluster()
+      const all = [await begin('a'), await begin('b'), await begin('c')]
+      await pass(clock, 4_500)
+      for (const one of all) one.reaches = false
+      await pass(clock, ms)
+      // The last comes back as late as a member may that tries as it should.
+      for (const one of all) {
+        one.reaches = true
+        await pass(clock, 1_000)
+      }
+      await pass(clock, 60_000)
+      expect(await members()).toEqual(['a', 'b', 'c'])
+      expect(all.map(({ lost }) => lost)).toEqual([[], [], []])
+    },
+  )
+
+  test('does not save who died in it: those are buried when the others had their chance', async () => {
+    const { clock, begin, members } = await cluster()
+    const [a, b] = [await begin('a'), await begin('b')]
+    for (const one of [a, b]) one.reaches = false
+    await pass(clock, 30_000)
+    a.reaches = true
+    await pass(clock, DEAD_MS)
+    expect(await members()).toEqual(['a', 'b'])
+    await pass(clock, 5_000)
+    expect(await members()).toEqual(['a'])
+  })
+})
+
+test('a clock that is set, forth or back, buries nobody, and keeps nobody alive', async () => {
+  const { clock, begin, members, database } = await cluster()
+  const all = [await begin('a'), await begin('b')]
+  for (const ms of [3_600_000, -7_200_000, 11_000, -11_000]) {
+    clock.jump(ms)
+    await pass(clock, 30_000)
+  }
+  expect(await members()).toEqual(['a', 'b'])
+  expect(all.map(({ lost }) => lost)).toEqual([[], []])
+  await register(database, { ...DEAF, id: 'mem_deaf' })
+  clock.jump(-3_600_000)
+  await pass(clock, 20_000)
+  expect(await members()).toEqual(['a', 'b'])
+})

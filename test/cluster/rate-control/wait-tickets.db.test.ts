@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import { SECOND } from '../../../src/platform/clock.ts'
+import {
+  isCurrent,
+  isSingleWaiting,
+  newTicket,
+  type QueuePosition,
+  reservedFor,
+} from '../../../src/cluster/rate-control/wait-tickets.ts'
+
+const NOW = Date.UTC(2026, 5, 1)
+const waits = (seconds: number, single: boolean): QueuePosition => ({
+  since: NOW - seconds * SECOND,
+  single,
+})
+/** Whether one who waits comes before another, by a ticket of the one and the place of the other. */
+const isBefore = (one: QueuePosition, other: QueuePosition) =>
+  reservedFor({ one: newTicket(one, NOW) }, 'other', other, NOW) === 1
+
+describe('who waits', () => {
+  test.each<[string, QueuePosition, QueuePosition]>([
+    ['for an answer, before who came later for one', waits(2, true), waits(1, true)],
+    ['for an answer, before a list', waits(0, true), waits(0, false)],
+    ['for an answer, before a list that waited a little longer', waits(0, true), waits(4, false)],
+    ['as a list, before who has waited five seconds less', waits(6, false), waits(0, false)],
+    ['as a list for very long, before an answer', waits(11, false), waits(0, true)],
+  ])('%s', (_, first, second) => {
+    expect(isBefore(first, second)).toBe(true)
+    expect(isBefore(second, first)).toBe(false)
+  })
+
+  test('as a list goes on where another waits but a moment: to change costs time', () => {
+    expect(isBefore(waits(4, false), waits(0, false))).toBe(false)
+  })
+
+  test('comes before nobody once the ticket is no longer renewed', () => {
+    const tickets = { gone: newTicket(waits(60, true), NOW - 10 * SECOND) }
+    expect(reservedFor(tickets, 'other', waits(0, false), NOW)).toBe(0)
+    expect(isSingleWaiting(tickets, 'other', NOW)).toBe(false)
+  })
+
+  test('is not in his own way', () => {
+    const tickets = { own: newTicket(waits(9, true), NOW) }
+    expect(reservedFor(tickets, 'own', waits(0, false), NOW)).toBe(0)
+    expect(isSingleWaiting(tickets, 'own', NOW)).toBe(false)
+    expect(isSingleWaiting(tickets, 'other', NOW)).toBe(true)
+  })
+})
+
+test('of any number that wait there is always one before whom nobody comes', () => {
+  const places = Array.from({ length: 60 }, (_, n) => waits((n * 37) % 23, n % 3 === 0))
+  for (let size = 1; size <= places.length; size++) {
+    const some = places.slice(0, size)
+    const tickets = Object.fromEntries(some.map((place, n) => [`m${n}`, newTicket(place, NOW)]))
+    const kept = some.map((place, n) => reservedFor(tickets, `m${n}`, place, NOW))
+    expect(Math.min(...kept)).toBe(0)
+  }
+})
+
+test('a ticket is renewed before it is over, or when it says something else', () => {
+  const place = waits(1, false)
+  const ticket = newTicket(place, NOW)
+  expect(isCurrent(ticket, place, NOW + SECOND)).toBe(true)
+  expect(isCurrent(ticket, place, NOW + 3 * SECOND)).toBe(false)
+  expect(isCurrent(ticket, { ...place, single: true }, NOW)).toBe(false)
+  expect(isCurrent(ticket, null, NOW)).toBe(false)
+  expect(isCurrent(null, place, NOW)).toBe(false)
+  expect(isCurrent(null, null, NOW)).toBe(true)
+})

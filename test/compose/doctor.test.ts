@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { toConfig } from '../../src/config/config.ts'
+import { parseIp } from '../../src/doctor/identity/ip.ts'
+import { referenceMxHosts } from '../../src/doctor/network/reference-hosts.ts'
+import { composeDoctor } from '../../src/compose/doctor.ts'
+import { scriptedMx } from '../support/mx.ts'
+import { zone } from '../support/zone.ts'
+
+const PARTS = { databaseUrl: 'sqlite:/nowhere/ev.sqlite', exchangers: null }
+
+const configOf = (smtpPort: string) =>
+  toConfig({ flags: { smtpPort }, environment: {}, file: null })
+
+const isAddress = (host: string) => parseIp(host) !== null
+
+test('addresses of strangers are called at on port 25 alone; on another one, whom the DNS names', () => {
+  const called = (port: string) =>
+    composeDoctor(configOf(port), PARTS, { resolver: zone({}) }).exchangers
+  expect(called('25').filter(isAddress)).toHaveLength(2)
+  expect(called('2525').filter(isAddress)).toEqual([])
+  expect(called('2525')).toEqual(referenceMxHosts(25).filter(host => !isAddress(host)))
+})
+
+test('doors that are given are those that the doctor goes through, for all of the DNS servers too', async () => {
+  const resolver = zone({})
+  const dial = scriptedMx({})
+  const world = composeDoctor(configOf('2525'), PARTS, { resolver, dial })
+  await world.resolver.resolve('a.test', 'A')
+  await world.dnsServers[0]?.resolver.resolve('b.test', 'A')
+  expect(resolver.asked).toEqual(['A a.test', 'A b.test'])
+  expect(world.dnsServers).toHaveLength(1)
+  expect(world.egresses.map(egress => egress.dial)).toEqual([dial])
+  world.close()
+})
+
+test('a dial of its own for each egress is asked for by the egress', () => {
+  const names: string[] = []
+  const dial = scriptedMx({})
+  composeDoctor(configOf('2525'), PARTS, {
+    resolver: zone({}),
+    dial: ({ name }) => {
+      names.push(name)
+      return dial
+    },
+  })
+  expect(names).toEqual(['default'])
+})

@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest'
+import { DAY, MINUTE, SECOND } from '../../src/platform/clock.ts'
+import { silentLog } from '../../src/platform/log.ts'
+import { toConfig } from '../../src/config/config.ts'
+import type { KnownCatchAll } from '../../src/engine/probe/shared-catch-all.ts'
+import { toClass } from '../../src/engine/verdict/verdict.ts'
+import { composeEngine } from '../../src/compose/engine.ts'
+import { fakeClock } from '../support/clock.ts'
+import { mail } from '../support/engine.ts'
+import { scriptedMx } from '../support/mx.ts'
+import { countedRandom } from '../support/random.ts'
+import { isUnguessable, knows, recipientsOf } from '../support/recipients.ts'
+import { fakePaceShare } from '../support/shared-rate-state.ts'
+import { drainEventLoop } from '../support/wait.ts'
+import { zone } from '../support/zone.ts'
+
+/** An engine as a member of a cluster has it. */
+function member(egresses: readonly string[] = ['default']) {
+  const clock = fakeClock()
+  const mx = scriptedMx(knows('ann'))
+  const paces = fakePaceShare(clock)
+  const domains = new Map<string, KnownCatchAll>()
+  const catchAll = {
+    get: async () => domains,
+    set: (domain: string, known: KnownCatchAll) => void domains.set(domain, known),
+  }
+  const flags = { helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: true }
+  const config = toConfig({ flags, environment: {}, file: null })
+  const engine = composeEngine(
+    config,
+    {
+      ...{ clock, random: countedRandom(), log: silentLog, dial: mx },
+      resolver: zone(mail('a.test', '192.0.2.1')),
+    },
+    { cluster: { rateStates: paces, catchAll, egresses: () => egresses } },
+  )
+  const recipients = () => recipientsOf(mx.lines())
+  return { engine, clock, paces, domains, recipients }
+}
+
+test('while paces cannot be shared a single verification is unknown, for a reason of ours, and nobody is asked', async () => {
+  const { engine, paces, recipients } = member()
+  paces.fault = new Error('the database is away')
+  for (const local of ['ann', 'nobody']) {
+    const result = await engine.verify(`${local}@a.test`)
+    expect(result.verdict).toMatchObject({ risk: 'unknown', reason: 'unexpected_error' })
+    expect(toClass(result.verdict)).toBe('unknown')
+  }
+  expect(recipients()).toEqual([])
+  paces.fault = null
+  expect((await engine.verify('ann@a.test')).verdict.reason).toBe('accepted_email')
+})
+
+test('a list waits until they can be, and loses nothing', async () => {
+  const { engine, clock, paces, recipients } = member()
+  const prepared = await engine.route(['ann@a.test', 'nobody@a.test'])
+  const tasks = prepared.flatMap(one => ('task' in one ? [one.task] : []))
+  const [first] = tasks
+  if (first === undefined) throw new Error('nobody is to be asked')
+  paces.fault = new Error('the database is away')
+  const told: string[] = []
+  const run = engine.probe(first.operator, tasks, {
+    signal: new AbortController().signal,
+    onResult: ({ text }, { verdict }) => void told.push(`${text} ${verdict.reason}`),
+  })
+  await clock.advance(MINUTE)
+  expect([told, recipients()]).toEqual([[], []])
+  paces.fault = null
+  await clock.advance(SECOND)
+  await drainEventLoop()
+  await run
+  expect(told.toSorted()).toEqual(['ann@a.test accepted_email', 'nobody@a.test rejected_email'])
+})
+
+test('what others found of a domain is not asked again, and what is found is told', async () => {
+  const known = member()
+  known.domains.set('a.test', { catchAll: true, keepMs: DAY })
+  expect((await known.engine.verify('ann@a.test')).verdict.reason).toBe('catch_all')
+  const unknown = member()
+  expect((await unknown.engine.verify('ann@a.test')).verdict.reason).toBe('accepted_email')
+  expect(unknown.recipients().some(isUnguessable)).toBe(true)
+  expect(unknown.domains.get('a.test')?.catchAll).toBe(false)
+})
+
+test('a single verification is asked by an egress of ours, whoever should ask the operator', async () => {
+  const { engine } = member(['default', 'b', 'c', 'd', 'e', 'f'])
+  const result = await engine.verify('ann@a.test')
+  expect(result.verdict.reason).toBe('accepted_email')
+  expect(engine.egressPool.ranked('a.test')).toHaveLength(6)
+  expect(engine.egresses).toEqual(['default'])
+})

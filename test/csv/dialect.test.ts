@@ -1,0 +1,277 @@
+import { describe, expect, test } from 'vitest'
+import { EvError } from '../../src/platform/error.ts'
+import { detectColumns, detectDialect, readList } from '../../src/csv/csv.ts'
+import { fc, runs } from '../support/property.ts'
+
+const bytes = (text: string) => Buffer.from(text)
+
+async function read(text: string, options: Parameters<typeof detectDialect>[1] = {}) {
+  const dialect = detectDialect(bytes(text), { complete: true, ...options })
+  const rows = []
+  for await (const batch of readList(once(bytes(text)), dialect)) rows.push(...batch)
+  return { dialect, rows, texts: rows.map(row => row.text.trim()) }
+}
+
+async function* once(piece: Uint8Array) {
+  yield piece
+}
+
+const ADDRESSES = ['ann@one.test', 'bob@two.test']
+
+describe('the address column', () => {
+  // What the list is, its text, and the column (from 0) that holds ADDRESSES.
+  test.each([
+    ['one address a line', 'ann@one.test\nbob@two.test\n', 0],
+    ['one address a line, no last line break', 'ann@one.test\nbob@two.test', 0],
+    ['one address a line under an unknown name', 'Kontakte\nann@one.test\nbob@two.test', 0],
+    ['display names', 'Ann Lee <ann@one.test>\nBob <bob@two.test>\n', 0],
+    ['links', 'mailto:ann@one.test\nmailto:bob@two.test\n', 0],
+    ['a trailing delimiter', 'ann@one.test;\nbob@two.test;\n', 0],
+    ['no header', 'Ann,Paris,ann@one.test\nBob,Rome,bob@two.test\n', 2],
+    ['a name in Turkish', 'Ad,E-posta\nA,ann@one.test\nB,bob@two.test\n', 1],
+    ['an unknown name', 'Owner,Contact\nsales,ann@one.test\nsales,bob@two.test\n', 1],
+    ['years for names', 'Contact,2023,2024\nann@one.test,5,6\nbob@two.test,7,8\n', 0],
+    ['an unnamed first column', ',email\n0,ann@one.test\n1,bob@two.test\n', 1],
+    [
+      'a contact export with types and second addresses',
+      'Name,E-mail 1 - Type,E-mail 1 - Value,E-mail 2 - Value\nA,Work,ann@one.test,x@one.test\nB,Work,bob@two.test,y@two.test\n',
+      2,
+    ],
+    [
+      'decoys about mail',
+      'email_opt_in,Email sent at,contactEmail\nyes,2024-01-01,ann@one.test\nno,2024-01-01,bob@two.test\n',
+      2,
+    ],
+    [
+      'a postal mailing address',
+      'Mailing address,Contact\n1 High St,ann@one.test\n2 High St,bob@two.test\n',
+      1,
+    ],
+    [
+      'logins that look like addresses',
+      'Username,Email\nx@l.test,ann@one.test\ny@l.test,bob@two.test\n',
+      1,
+    ],
+    ['handles', 'handle,mail\n@ann,ann@one.test\n@bob,bob@two.test\n', 1],
+    [
+      'the address of a clerk',
+      'Owner Email,Lead Email\nme@own.test,ann@one.test\nme@own.test,bob@two.test\n',
+      1,
+    ],
+    [
+      'the same address in every row',
+      'Clerk,Person\nme@own.test,ann@one.test\nme@own.test,bob@two.test\n',
+      1,
+    ],
+    [
+      'primary before second',
+      'Email 2,Primary Email\nx@one.test,ann@one.test\ny@two.test,bob@two.test\n',
+      1,
+    ],
+    ['equal names, the first empty', 'Email,Name,Email\n,A,ann@one.test\n,B,bob@two.test\n', 2],
+    ['a result of ev', 'email,ev_email\nann@one.test,ann@one.test\nbob@two.test,bob@two.test\n', 0],
+  ])('%s: is found', async (_, text, column) => {
+    const { dialect, texts } = await read(text)
+    expect(dialect.column).toBe(column)
+    expect(texts.map(cell => cell.replace(/^.*<|>|mailto:/g, ''))).toEqual(ADDRESSES)
+  })
+
+  test('a name is enough while no row holds an address', async () => {
+    expect((await read('name,email\nAnn,none\nBob,\n')).texts).toEqual(['none', ''])
+  })
+
+  test('half of the rows may be no addresses where the name says so', async () => {
+    const { texts } = await read('email,name\nn/a,A\nbob@two.test,B\nunknown,C\n')
+    expect(texts).toEqual(['n/a', 'bob@two.test', 'unknown'])
+  })
+
+  test('a column that was asked for is taken, by name in any case or by number', async () => {
+    const text = 'Email,Backup\nann@one.test,bob@two.test\n'
+    expect((await read(text, { column: 'BACKUP' })).dialect.column).toBe(1)
+    expect((await read(text, { column: 2 })).dialect.column).toBe(1)
+    expect((await read(text, { column: '2' })).dialect.column).toBe(1)
+  })
+
+  test('the column that was asked for decides the delimiter and the header', async () => {
+    const { dialect, rows } = await read('a;b, c\n1;x\n2;y\n', { column: 'b, c' })
+    expect(dialect).toMatchObject({ delimiter: ';', column: 1, columnName: 'b, c' })
+    expect(rows.map(row => row.text)).toEqual(['x', 'y'])
+  })
+
+  test.each([
+    ['an empty list', '', {}, /The list is empty/],
+    ['a list of blank lines', ' \n\t\n\n', {}, /The list is empty/],
+    ['a list with a mark only', '\uFEFF\n', {}, /The list is empty/],
+    ['a list without addresses', 'name,city\nAnn,Paris\n', {}, /1 name, 2 city.*--column NAME/],
+    ['decoys alone', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No column of addresses/],
+    [
+      'an unknown name',
+      'name,email\nA,a@one.test\n',
+      { column: 'mial' },
+      /"mial".*1 name, 2 email/,
+    ],
+    ['a number too large', 'name,email\nA,a@one.test\n', { column: 3 }, /3 is not.*2 columns/],
+    ['the number zero', 'name,email\nA,a@one.test\n', { column: 0 }, /0 is not/],
+    ['a name without header', 'A,a@one.test\n', { column: 'email', header: false }, /--column N/],
+  ])('%s is refused with what was seen', (_, text, options, message) => {
+    const attempt = () => detectDialect(bytes(text), { complete: true, ...options })
+    expect(attempt).toThrow(message)
+    expect(attempt).toThrow(expect.objectContaining({ code: 'bad_input' }))
+  })
+})
+
+test('a message names the options as its door does', () => {
+  const words = { column: 'column', columnForms: 'the field column', noHeader: 'header=false' }
+  const attempt = () =>
+    detectDialect(bytes('name,email\nA,a@one.test\n'), { column: 'mial', words })
+  expect(attempt).toThrow(/^column "mial" is not .* with the field column, and header=false if/)
+})
+
+describe('the header', () => {
+  test.each([
+    ['a known name', 'email\nann@one.test\n', ['email']],
+    ['`#` as the name of a column', '#,email\n1,ann@one.test\n', ['#', 'email']],
+    ['a name after a hash', '#email\nann@one.test\n', ['#email']],
+    [
+      'a sample address in a name',
+      'E-Mail (you@firma.test),Id\nann@one.test,1\n',
+      ['E-Mail (you@firma.test)', 'Id'],
+    ],
+    ['a name alone, without rows', 'name,email\n', ['name', 'email']],
+  ])('%s is one', async (_, text, header) => {
+    expect((await read(text)).dialect.header).toEqual(header)
+  })
+
+  test.each([
+    ['an address', 'ann@one.test\nbob@two.test\n'],
+    ['an address gone wrong', 'ann@\nbob@two.test\n'],
+    ['a local part with a dot', 'ann.lee\nbob@two.test\n'],
+    ['an address that begins with a hash', '#ann@one.test\nbob@two.test\n'],
+    ['a row with a number', '1,nobody,Paris\n2,bob@two.test,Rome\n'],
+    ['a row with a value that comes again', 'Ann,nobody,yes\nBob,bob@two.test,yes\n'],
+    ['a row without its address', 'Ann,,Paris\nBob,bob@two.test,Rome\n'],
+  ])('%s is none', async (_, text) => {
+    const { dialect, rows } = await read(text)
+    expect(dialect.header).toBe(null)
+    expect(rows).toHaveLength(2)
+  })
+
+  test('what was said about it holds, whatever it looks like', async () => {
+    const text = 'email\nann@one.test\n'
+    expect((await read(text, { header: false })).texts).toEqual(['email', 'ann@one.test'])
+    const forced = await read('ann@one.test\nbob@two.test\n', { header: true })
+    expect(forced.texts).toEqual(['bob@two.test'])
+  })
+
+  test.each([
+    ['a separator line', 'sep=;\r\nname;email\r\nA;ann@one.test\r\n', 1],
+    ['comments', '# made by a machine\n# rows: 1\nname,email\nA,ann@one.test\n', 2],
+    ['comments without a header', '# made by a machine\n\nann@one.test\n', 2],
+    ['a title', 'Customers, March\n\nname,city,contact\nA,Rome,ann@one.test\n', 2],
+    ['a padded title', 'Customers,,\nname,city,e-mail\nA,Rome,ann@one.test\n', 1],
+  ])('%s before it is skipped', async (_, text, skipLines) => {
+    const { dialect, texts } = await read(text)
+    expect(dialect.skipLines).toBe(skipLines)
+    expect(texts).toEqual(['ann@one.test'])
+  })
+})
+
+describe('the delimiter and the line break', () => {
+  test.each([
+    [',', 'name,email\nA,ann@one.test\n'],
+    [';', 'name;email;note\n"Lee, A";ann@one.test;a, b, c\n'],
+    [';', 'email;sum\nann@one.test;1,5\n'],
+    ['\t', 'name\temail\nLee, A; B\tann@one.test\n'],
+    ['|', 'name|email|city\nLee, A|ann@one.test|Rome, IT\n'],
+    [',', 'owner,contact,note\nme,ann@one.test,called; see #12\n'],
+  ])('%j is found among the others', async (delimiter, text) => {
+    const { dialect, texts } = await read(text)
+    expect(dialect.delimiter).toBe(delimiter)
+    expect(texts).toEqual(['ann@one.test'])
+  })
+
+  test.each(['\n', '\r\n', '\r'] as const)('%j is found and kept', async newline => {
+    const text = ['name,email', 'A,ann@one.test', 'B,bob@two.test'].join(newline)
+    const { dialect, texts } = await read(text)
+    expect(dialect.newline).toBe(newline)
+    expect(texts).toEqual(ADDRESSES)
+  })
+
+  test('a mixture is read whole, and the most frequent one is kept', async () => {
+    const text = 'name,email\r\nA,ann@one.test\r\nB,bob@two.test\nC,cy@three.test\r'
+    const { dialect, texts } = await read(text)
+    expect(dialect.newline).toBe('\r\n')
+    expect(texts).toHaveLength(3)
+  })
+})
+
+test('a head that ends within a row is judged by the whole rows', () => {
+  const head = 'name,email\nAnn,ann@one.test\nBob,"bob@tw'
+  expect(detectDialect(bytes(head), { complete: false })).toMatchObject({ column: 1, width: 2 })
+})
+
+test('the width is that of the header, or a little more where rows have more', async () => {
+  expect((await read('email,name\na@one.test,A,,extra\nb@one.test\n')).dialect.width).toBe(4)
+  expect((await read(`email,name\na@one.test${','.repeat(500)}\n`)).dialect.width).toBeLessThan(30)
+})
+
+test('whatever bytes come, a list is read to its end or refused as bad input', async () => {
+  const pieces = fc.constantFrom(
+    '"',
+    ',',
+    ';',
+    '\n',
+    '\r',
+    '\0',
+    '\t',
+    '#',
+    'a@b.test',
+    'email',
+    '\uFEFF',
+    ' ',
+  )
+  const input = fc.oneof(
+    fc.uint8Array({ maxLength: 300 }),
+    fc.array(pieces, { maxLength: 60 }).map(deps => Uint8Array.from(bytes(deps.join('')))),
+  )
+  const ends = { read: 0, refused: 0 }
+  await fc.assert(
+    fc.asyncProperty(input, async content => {
+      try {
+        const dialect = detectDialect(content, { complete: true })
+        for await (const rows of readList(once(content), dialect)) {
+          expect(rows.length).toBeGreaterThan(0)
+        }
+        ends.read++
+      } catch (error) {
+        if (!(error instanceof EvError && error.code === 'bad_input')) throw error
+        ends.refused++
+      }
+    }),
+    { numRuns: runs(2_000) },
+  )
+  expect(Math.min(ends.read, ends.refused)).toBeGreaterThan(0)
+})
+
+describe('a list of which somebody may still say where its addresses stand', () => {
+  const look = (text: string, column?: string) =>
+    detectColumns(bytes(text), { complete: true, ...(column === undefined ? {} : { column }) })
+
+  test('is told as any other where that is found', () => {
+    const text = 'name,email\nA,ann@one.test\n'
+    const dialect = detectDialect(bytes(text), { complete: true })
+    expect(look(text)).toEqual({ dialect, isFound: true })
+  })
+
+  test('is told without its column where that is not', () => {
+    const { dialect, isFound } = look('name;city\nA;Paris\nB;Rome\n')
+    expect(isFound).toBe(false)
+    expect(dialect).toMatchObject({ delimiter: ';', header: ['name', 'city'], width: 2 })
+  })
+
+  test('has the column that was said, or an error that names those there are', () => {
+    const text = 'name,city\nA,Paris\n'
+    expect(look(text, 'city')).toMatchObject({ isFound: true, dialect: { column: 1 } })
+    expect(() => look(text, 'mail')).toThrow(/"mail" is not among .* 1 name, 2 city/)
+  })
+})

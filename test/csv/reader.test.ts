@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest'
+import { detectDialect, type ListRow, readList } from '../../src/csv/csv.ts'
+
+async function* inChunks(bytes: Uint8Array, chunkBytes: number) {
+  for (let i = 0; i < bytes.length; i += chunkBytes) yield bytes.subarray(i, i + chunkBytes)
+}
+
+async function batches(text: string, chunkBytes = 64 * 1024) {
+  const bytes = Buffer.from(text)
+  const dialect = detectDialect(bytes)
+  const found: ListRow[][] = []
+  for await (const batch of readList(inChunks(bytes, chunkBytes), dialect)) found.push(batch)
+  return found
+}
+
+describe('the rows of a list', () => {
+  test('are numbered from 1 after the header and know their line', async () => {
+    const [rows] = await batches('# note\r\nname,email\r\n\r\n"A\nB",a@one.test\r\nC\r\n')
+    expect(rows).toEqual([
+      { row: 1, line: 4, cells: ['A\nB', 'a@one.test'], text: 'a@one.test' },
+      { row: 2, line: 6, cells: ['C'], text: '' },
+    ])
+  })
+
+  test('keep what is ragged as it is', async () => {
+    const [rows] = await batches('email,name\na@one.test\nb@one.test,B,more,,\n')
+    expect(rows?.map(row => row.cells)).toEqual([
+      ['a@one.test'],
+      ['b@one.test', 'B', 'more', '', ''],
+    ])
+  })
+
+  test('come in batches of at most 500, all of them, in order', async () => {
+    const text = Array.from({ length: 1_203 }, (_, i) => `u${i}@one.test\n`).join('')
+    const found = await batches(text)
+    expect(found.every(batch => batch.length > 0 && batch.length <= 500)).toBe(true)
+    expect(found.flat().map(row => row.row)).toEqual(Array.from({ length: 1_203 }, (_, i) => i + 1))
+    expect(found.flat().at(-1)?.text).toBe('u1202@one.test')
+  })
+
+  test('of very many cells come in smaller batches', async () => {
+    const wide = `a@one.test${','.repeat(60_000)}\n`
+    expect((await batches(wide.repeat(4))).map(batch => batch.length)).toEqual([2, 2])
+  })
+
+  test('that are long come in smaller batches', async () => {
+    const long = `a@one.test,${'x'.repeat(600_000)}\n`
+    expect((await batches(long.repeat(5))).map(batch => batch.length)).toEqual([2, 2, 1])
+  })
+
+  test('are the same however the bytes are cut', async () => {
+    const text = '\uFEFFsep=;\r\nимя;почта\r\n"Анна\r\nЛи";a@one.test\r\n\r\nБорис;b@two.test'
+    const whole = await batches(text)
+    expect(whole.flat()).toHaveLength(2)
+    for (const chunkBytes of [1, 2, 3, 5, 11]) {
+      expect(await batches(text, chunkBytes)).toEqual(whole)
+    }
+  })
+
+  test('are none in a list of a header alone', async () => {
+    expect(await batches('email,name\n')).toEqual([])
+  })
+})

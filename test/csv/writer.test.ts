@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest'
+import { createRowWriter, readList } from '../../src/csv/csv.ts'
+import { dialectOf } from '../support/csv.ts'
+import { fc, runs } from '../support/property.ts'
+
+const LIST = 'name,email\nAnn,a@one.test\n'
+
+describe('the lines of a result', () => {
+  test('keep delimiter, line break and mark of the list', () => {
+    const writer = createRowWriter(dialectOf('\uFEFFname;email\r\nAnn;a@one.test\r\n'), [
+      'ev_class',
+    ])
+    expect(writer.header()).toBe('\uFEFFname;email;ev_class\r\n')
+    expect(writer.row(['Ann', 'a@one.test'], ['risky'])).toBe('Ann;a@one.test;risky\r\n')
+  })
+
+  test('quote what must be quoted and nothing else', () => {
+    const writer = createRowWriter(dialectOf(LIST), ['ev_smtp_text'])
+    const row = writer.row(['a "b", c', 'x\ny'], ['550 5.1.1 no; none'])
+    expect(row).toBe('"a ""b"", c","x\ny",550 5.1.1 no; none\n')
+  })
+
+  test('fill short rows up, so that our columns stand under their names', () => {
+    const writer = createRowWriter(dialectOf(LIST), ['ev_valid'])
+    expect(writer.row(['Ann'], [false])).toBe('Ann,,false\n')
+  })
+
+  test('put what a row has beyond all others last', () => {
+    const writer = createRowWriter(dialectOf(LIST), ['ev_valid'])
+    expect(writer.row(['Ann', 'a@one.test', 'x', 'y'], [true])).toBe('Ann,a@one.test,true,x,y\n')
+  })
+
+  test('widen the header where rows of the sample are wider', () => {
+    const writer = createRowWriter(dialectOf('email,name\na@one.test,A,x\n'), ['ev_valid'])
+    expect(writer.header()).toBe('email,name,,ev_valid\n')
+    expect(writer.row(['a@one.test', 'A', 'x'], [true])).toBe('a@one.test,A,x,true\n')
+  })
+
+  test('write nothing for null, and numbers and flags as they are', () => {
+    const writer = createRowWriter(dialectOf('a@one.test\n'), ['a', 'b', 'c', 'd'])
+    expect(writer.row(['a@one.test'], [null, -1, true, ''])).toBe('a@one.test,,-1,true,\n')
+  })
+
+  test('name the columns of a list without a header', () => {
+    const writer = createRowWriter(dialectOf('Ann,a@one.test\nBob,b@two.test\n'), ['ev_class'])
+    expect(writer.header()).toBe('column_1,email,ev_class\n')
+  })
+})
+
+describe('the formula guard', () => {
+  const guarded = createRowWriter(dialectOf(LIST), ['ev_email', 'ev_smtp_text'])
+  const raw = createRowWriter(dialectOf(LIST), ['ev_email', 'ev_smtp_text'], { raw: true })
+
+  const RUN = [
+    ...["=cmd|'/C calc'!A0", '+1+1', '-1+1', '+1-555-0100', '@x', '\tx', '＝1', '- none'],
+    ...["=cmd|'/C'!A0@one.test", '+1@one.test', '-x@one.test', '@SUM(1)@one.test'],
+  ]
+
+  test.each(RUN)('puts a quote before %j, in cells of the list and in added ones', text => {
+    expect(guarded.row([text, 'b'], [text, text])).toBe(`'${text},b,'${text},'${text}\n`)
+    expect(raw.row([text, 'b'], [text, text])).toBe(`${text},b,${text},${text}\n`)
+  })
+
+  test.each(['+1', '-1', '+49 170 1234567', '-1,234.5', '-', '--', 'a=1', "'=1"])(
+    'leaves %j alone',
+    text => {
+      const { delimiter } = dialectOf(LIST)
+      const quoted = text.includes(delimiter) ? `"${text}"` : text
+      expect(guarded.row([text, 'b'], [text, null])).toBe(`${quoted},b,${quoted},\n`)
+    },
+  )
+
+  test('works within quotes', () => {
+    expect(guarded.row(['A', 'b'], [null, '\r=1'])).toBe(`A,b,,"'\r=1"\n`)
+  })
+
+  test('holds for column names', () => {
+    expect(createRowWriter(dialectOf('=1+1,email\nA,a@one.test\n'), []).header()).toBe(
+      "'=1+1,email\n",
+    )
+  })
+
+  test('writes no NUL, guarded or not', () => {
+    expect(guarded.row(['\0=1', 'a\0b'], [null, '\0'])).toBe("'=1,ab,,\n")
+    expect(raw.row(['\0=1', 'a\0b'], [null, '\0'])).toBe('=1,ab,,\n')
+  })
+})
+
+test('rows in are rows out: what is written is read back cell by cell', async () => {
+  const text = fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\r', ' ', 'ß', '=', '@') })
+  const rows = fc.array(fc.tuple(text, text, text), { minLength: 1, maxLength: 20 })
+  await fc.assert(
+    fc.asyncProperty(rows, fc.constantFrom('\n', '\r\n', '\r'), async (table, newline) => {
+      const dialect = { ...dialectOf('n,m,email\nx,y,a@one.test\n'), newline }
+      const writer = createRowWriter(dialect, ['ev_a'], { raw: true })
+      const output = writer.header() + table.map(row => writer.row(row, [row[0]])).join('')
+      const back = []
+      const source = (async function* () {
+        yield Buffer.from(output)
+      })()
+      for await (const batch of readList(source, dialect)) back.push(...batch)
+      expect(back.map(row => row.cells)).toEqual(table.map(row => [...row, row[0]]))
+    }),
+    { numRuns: runs(300) },
+  )
+})

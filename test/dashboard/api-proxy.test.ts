@@ -1,0 +1,56 @@
+import { Hono } from 'hono'
+import { expect, test, vi } from 'vitest'
+import { ApiProblem } from '../../src/dashboard/api.ts'
+import type { Env } from '../../src/dashboard/deps.ts'
+import { proxy } from '../../src/dashboard/api-proxy.ts'
+
+function pass(answer: Response) {
+  const destroy = vi.fn()
+  const outgoing = { removeHeader: () => {}, headersSent: true, destroy }
+  const router = new Hono<Env>().get('/', c => proxy(c, answer))
+  router.onError((error, c) => c.json({ isProblem: error instanceof ApiProblem }))
+  const given = Promise.resolve(router.fetch(new Request('https://ev.test/'), { outgoing }))
+  return { given, destroy }
+}
+
+test('an answer is passed on with what says what it is, and with nothing else of it', async () => {
+  const headers = {
+    ...{ 'Content-Type': 'text/csv', 'Content-Disposition': 'attachment; filename="a.csv"' },
+    ...{ 'Access-Control-Allow-Origin': '*', 'X-Request-Id': 'req_1' },
+  }
+  const given = await pass(new Response('a,b\r\n', { headers })).given
+  expect(await given.text()).toBe('a,b\r\n')
+  expect(Object.fromEntries(given.headers)).toEqual({
+    ...{ 'content-type': 'text/csv', 'content-disposition': 'attachment; filename="a.csv"' },
+  })
+})
+
+test('an answer that breaks off ends the connection: what is cut short never looks whole', async () => {
+  let pulls = 0
+  const body = new ReadableStream({
+    pull(controller) {
+      if (pulls++ === 0) controller.enqueue(new TextEncoder().encode('a'))
+      else controller.error(new Error('the disk is gone'))
+    },
+  })
+  const { given, destroy } = pass(new Response(body))
+  await expect((await given).text()).rejects.toThrow('the disk is gone')
+  // A socket would throw an error that it is given.
+  expect(destroy.mock.calls).toEqual([[]])
+})
+
+test('whoever leaves ends what the API makes', async () => {
+  const ended: unknown[] = []
+  const body = new ReadableStream({ cancel: reason => void ended.push(reason) })
+  const { given } = pass(new Response(body))
+  await (await given).body?.cancel('gone')
+  expect(ended).toEqual(['gone'])
+})
+
+test('a refusal is a problem, to be shown as a sentence', async () => {
+  const refusal = Response.json(
+    { error: 'There is no such job', code: 'not_found' },
+    { status: 404 },
+  )
+  expect(await (await pass(refusal).given).json()).toEqual({ isProblem: true })
+})

@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import type { OperatorsStatus } from '../../../src/dashboard/health/source.ts'
+import { createAlerts } from '../../../src/dashboard/health/alerts.ts'
+import type { Html } from '../../../src/dashboard/page/html.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
+
+const refusing = (skipped: number, othersAsk = false) =>
+  operatorStatus({
+    title: 'Outlook.com',
+    othersAsk,
+    refusal: refusalWith('no', { skipped: skipped }),
+  })
+
+function troubled(status: OperatorsStatus) {
+  const clock = fakeClock()
+  let looks = 0
+  const now = { status }
+  const trouble = createAlerts(() => {
+    looks++
+    return now.status
+  }, clock)
+  return { clock, trouble, now, looks: () => looks }
+}
+
+/** As it is read. */
+const wordsOf = (trouble: Html | null) =>
+  trouble === null
+    ? null
+    : String(trouble)
+        .replaceAll(/<[^>]+>/g, '')
+        .replaceAll(/\s+/g, ' ')
+
+const troubleOf = (status: OperatorsStatus) => wordsOf(troubled(status).trouble())
+
+describe('what stands on every page of the operator', () => {
+  test('is nothing where all is well, or where an operator only wants a pause', () => {
+    const pause = { since: 0, until: 1, why: 'throttled' } as const
+    expect(troubleOf(operatorsOf([operatorStatus(), operatorStatus({ pause })]))).toBeNull()
+  })
+
+  test('is that nobody can be reached, since when, and from where if that is one of several', () => {
+    const closedSince = Date.UTC(2026, 5, 1, 11, 40)
+    const closed = { name: 'b', closedSince, port: 25 }
+    expect(troubleOf(operatorsOf([], { egresses: [closed] }))).toBe(
+      'No mail server can be reached on port 25 from here since 2026-06-01 11:40:00 UTC. Health says why, and what to do.',
+    )
+    const open = { name: 'a', closedSince: null, port: 25 }
+    expect(troubleOf(operatorsOf([], { egresses: [open, closed] }))).toContain(
+      'from the egress “b” since',
+    )
+  })
+
+  test('is that an operator refuses us, where a connection’s worth of addresses was turned away', () => {
+    expect(troubleOf(operatorsOf([refusing(19)]))).toBeNull()
+    expect(troubleOf(operatorsOf([refusing(1_234)]))).toBe(
+      'Outlook.com refuses us since 2026-06-01 12:00:00 UTC: 1,234 addresses ended as unknown since then. Health says why, and what to do.',
+    )
+  })
+
+  test('is no refusal that another egress gets around, nor one whose time is over', async () => {
+    expect(troubleOf(operatorsOf([refusing(20, true)]))).toBeNull()
+    const { clock, trouble } = troubled(operatorsOf([refusing(20)]))
+    await clock.advance(30 * MINUTE)
+    expect(trouble()).toBeNull()
+  })
+
+  test('is looked for every five seconds, however many pages are asked for', async () => {
+    const { clock, trouble, now, looks } = troubled(operatorsOf([]))
+    for (let page = 0; page < 100; page++) trouble()
+    expect(looks()).toBe(1)
+    now.status = operatorsOf([refusing(20)])
+    await clock.advance(5 * SECOND - 1)
+    expect(trouble()).toBeNull()
+    await clock.advance(1)
+    expect(wordsOf(trouble())).toContain('Outlook.com')
+    expect(looks()).toBe(2)
+  })
+})

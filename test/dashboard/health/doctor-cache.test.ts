@@ -1,0 +1,139 @@
+import { expect, test } from 'vitest'
+import { MINUTE } from '../../../src/platform/clock.ts'
+import { silentLog } from '../../../src/platform/log.ts'
+import { createDoctorCache } from '../../../src/dashboard/health/doctor-cache.ts'
+import type { Check } from '../../../src/doctor/doctor.ts'
+import { fakeClock } from '../../support/clock.ts'
+
+const check = (says: string): Check => ({
+  ...{ check: 'dns', egress: null, state: 'ok', says, todo: null },
+})
+
+/** An examiner whose doctor says what he is told to, when he is told to. */
+function practice() {
+  const clock = fakeClock()
+  const visits: {
+    say(text: string): Promise<void>
+    end(error?: Error): Promise<void>
+    signal: AbortSignal
+  }[] = []
+  const complaints: string[] = []
+  async function* examine(signal: AbortSignal): AsyncGenerator<Check> {
+    const said: Check[] = []
+    let wake = () => {}
+    let over: { error: Error | null } | null = null
+    const tell = async (act: () => void) => {
+      act()
+      wake()
+      await clock.advance(0)
+    }
+    visits.push({
+      signal,
+      say: text => tell(() => void said.push(check(text))),
+      end: (error: Error | undefined) => tell(() => (over = { error: error ?? null })),
+    })
+    signal.addEventListener('abort', () => wake())
+    for (;;) {
+      for (const one of said.splice(0)) yield one
+      if (over !== null || signal.aborted) break
+      await new Promise<void>(resolve => {
+        wake = resolve
+      })
+    }
+    const { error } = over ?? { error: null }
+    if (error !== null) throw error
+  }
+  const log = { ...silentLog, error: (message: string) => void complaints.push(message) }
+  const examiner = createDoctorCache({ clock, log, examine })
+  const words = () => examiner.look().checks.map(({ says }) => says)
+  /** The visit under way. */
+  const visit = () => visits.at(-1) as (typeof visits)[number]
+  return { clock, examiner, visits, visit, words, complaints }
+}
+
+test('nothing is examined before somebody looks', async () => {
+  const { clock, examiner, visits } = practice()
+  await clock.advance(60 * MINUTE)
+  expect(visits).toHaveLength(0)
+  expect(examiner.look()).toEqual({ checks: [], at: null, isRunning: true, fault: null })
+  expect(visits).toHaveLength(1)
+})
+
+test('the first time, what is found is shown as it comes', async () => {
+  const { clock, examiner, visit, words } = practice()
+  examiner.look()
+  await visit().say('one')
+  expect(words()).toEqual(['one'])
+  await visit().say('two')
+  expect(examiner.look()).toMatchObject({ at: null, isRunning: true })
+  await visit().end()
+  expect(words()).toEqual(['one', 'two'])
+  expect(examiner.look()).toMatchObject({ at: clock.now(), isRunning: false })
+})
+
+test('who looks within ten minutes sees what was found; later the doctor comes again, and nobody waits for him', async () => {
+  const { clock, examiner, visits, visit, words } = practice()
+  examiner.look()
+  await visit().say('old')
+  await visit().end()
+  await clock.advance(10 * MINUTE)
+  expect(examiner.look().isRunning).toBe(false)
+  expect(visits).toHaveLength(1)
+  await clock.advance(1)
+  const looked = examiner.look()
+  expect(looked).toMatchObject({ isRunning: true, at: clock.now() - 10 * MINUTE - 1 })
+  expect(words()).toEqual(['old'])
+  await visit().say('new')
+  expect(words()).toEqual(['old'])
+  await visit().end()
+  expect(words()).toEqual(['new'])
+  expect(visits).toHaveLength(2)
+})
+
+test('he never comes twice at once, nor twice in a minute', async () => {
+  const { clock, examiner, visits, visit } = practice()
+  examiner.again()
+  await clock.advance(2 * MINUTE)
+  examiner.again()
+  examiner.look()
+  expect(visits).toHaveLength(1)
+  await visit().end()
+  examiner.again()
+  expect(visits).toHaveLength(2)
+  await visit().end()
+  await clock.advance(MINUTE - 1)
+  examiner.again()
+  expect(visits).toHaveLength(2)
+  await clock.advance(1)
+  examiner.again()
+  expect(visits).toHaveLength(3)
+})
+
+test('what fails is told, with what was found before, and is tried again a minute later', async () => {
+  const { clock, examiner, visits, visit, words, complaints } = practice()
+  examiner.look()
+  await visit().say('old')
+  await visit().end()
+  await clock.advance(11 * MINUTE)
+  examiner.look()
+  await visit().end(new Error('no disk'))
+  expect(examiner.look()).toMatchObject({ isRunning: false, fault: 'no disk' })
+  expect(words()).toEqual(['old'])
+  expect(complaints).toEqual(['the examination of this machine failed'])
+  expect(visits).toHaveLength(2)
+  await clock.advance(MINUTE)
+  expect(examiner.look().isRunning).toBe(true)
+  await visit().end()
+  expect(examiner.look().fault).toBeNull()
+})
+
+test('at the end he is sent away, and does not come again', async () => {
+  const { clock, examiner, visits, visit } = practice()
+  examiner.look()
+  await examiner.close()
+  expect(visit().signal.aborted).toBe(true)
+  await clock.advance(20 * MINUTE)
+  examiner.look()
+  examiner.again()
+  expect(visits).toHaveLength(1)
+})

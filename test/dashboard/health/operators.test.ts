@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE } from '../../../src/platform/clock.ts'
+import {
+  OPERATORS_SHOWN,
+  operatorsStatus,
+} from '../../../src/dashboard/health/operators.ts'
+import { CatchAllCache } from '../../../src/engine/probe/catch-all.ts'
+import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
+import { EgressProber } from '../../../src/engine/probe/egress-prober.ts'
+import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
+import { createTestProber, knows, ROW } from '../../support/prober.ts'
+
+const REFUSAL: RecipientOutcome = {
+  ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
+  reply: { code: 554, enhanced: '5.7.1', text: 'blocked' },
+}
+
+function fleetOf(...names: string[]) {
+  const { world, clock } = createTestProber(knows())
+  const catchAll = new CatchAllCache(clock)
+  const probers = names.map(
+    name => new EgressProber({ ...world, egress: { ...world.egress, name } }, () => ROW, catchAll),
+  )
+  const egressPool = new EgressPool(probers)
+  const status = () =>
+    operatorsStatus({ egressPool, smtpPort: 2_525, titleOf: name => name.toUpperCase() })
+  return {
+    clock,
+    status,
+    pace: (egress: string, operator: string) => egressPool.prober(egress).rateController(operator),
+  }
+}
+
+describe('the operators that are shown', () => {
+  test('are those in trouble first: who turned most away, who refuses, who wants a pause; then the busiest, and of equals the last asked', () => {
+    const { status, pace } = fleetOf('a')
+    pace('a', 'idle')
+    pace('a', 'idle too')
+    pace('a', 'asked').recent(true)
+    pace('a', 'open').tryStart()
+    pace('a', 'paused').throttled(null)
+    pace('a', 'refusing').refused(REFUSAL)
+    pace('a', 'much').refused(REFUSAL)
+    pace('a', 'much').skipped(9)
+    const { shown, left, egresses } = status()
+    expect(shown.map(({ title }) => title)).toEqual([
+      ...['MUCH', 'REFUSING', 'PAUSED', 'OPEN', 'ASKED', 'IDLE TOO', 'IDLE'],
+    ])
+    expect(left).toBe(0)
+    expect(egresses).toEqual([{ name: 'a', closedSince: null, port: 2_525 }])
+  })
+
+  test('are at most so many; the others are counted', () => {
+    const { status, pace } = fleetOf('a')
+    for (let n = 0; n < OPERATORS_SHOWN + 7; n++) pace('a', `mail${n}.test`)
+    pace('a', 'mail0.test').refused(REFUSAL)
+    const { shown, left } = status()
+    expect(shown).toHaveLength(OPERATORS_SHOWN)
+    expect(shown[0]?.operator).toBe('mail0.test')
+    expect(left).toBe(7)
+  })
+
+  test('of several egresses are told one by one, and whether others ask meanwhile', async () => {
+    const { status, pace, clock } = fleetOf('a', 'b')
+    const asked = () => status().shown.map(one => `${one.egress} ${one.othersAsk}`)
+    pace('a', 'mx').refused(REFUSAL)
+    expect(asked()).toEqual(['a true'])
+    await clock.advance(MINUTE)
+    pace('b', 'mx').refused(REFUSAL)
+    expect(asked().toSorted()).toEqual(['a false', 'b false'])
+  })
+  test('that refused the only egress are asked around by nobody, also when that time is over', async () => {
+    const { status, pace, clock } = fleetOf('a')
+    pace('a', 'mx').refused(REFUSAL)
+    await clock.advance(31 * MINUTE)
+    expect(status().shown).toMatchObject([{ operator: 'mx', othersAsk: false }])
+  })
+})

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+import type { Api } from '../../../src/dashboard/api.ts'
+import { changesBody } from '../../../src/dashboard/verify/live.ts'
+import { type VerifyEvents, verifyWithEvents } from '../../../src/dashboard/verify/verify-events.ts'
+import { EMPTY_FORM } from '../../../src/dashboard/verify/verify-options.ts'
+
+async function toldBy(answer: () => Promise<Response>): Promise<VerifyEvents[]> {
+  const api: Api = { fetch: answer, ask: () => Promise.reject(new Error('is not asked')) }
+  const told: VerifyEvents[] = []
+  for await (const one of verifyWithEvents(api, EMPTY_FORM)) told.push(one)
+  return told
+}
+
+const STEP = 'event: step\ndata: {"step":"syntax","ok":true,"text":"Fine."}\n\n'
+const events = (text: string) => async () => new Response(text)
+const BROKEN_OFF = { event: 'error', status: 503 }
+
+test('a stream that ends without a result is told as broken off, after what it told', async () => {
+  const told = await toldBy(events(`retry: 3000\n\n${STEP}:\n\n`))
+  expect(told).toMatchObject([{ event: 'step', data: { text: 'Fine.' } }, BROKEN_OFF])
+})
+
+test('a stream that fails in its midst is told as broken off', async () => {
+  const told = await toldBy(async () => {
+    const encoder = new TextEncoder()
+    const pieces = (async function* () {
+      yield encoder.encode(STEP)
+      throw new Error('the connection is gone')
+    })()
+    return new Response(ReadableStream.from(pieces))
+  })
+  expect(told.map(({ event }) => event)).toEqual(['step', 'error'])
+})
+
+test('what is no stream at all is told as broken off', async () => {
+  expect(await toldBy(() => Promise.reject(new Error('no way')))).toMatchObject([BROKEN_OFF])
+  expect(await toldBy(async () => new Response('<html>', { status: 502 }))).toMatchObject([
+    BROKEN_OFF,
+  ])
+})
+
+test('a refusal is told with its status', async () => {
+  const body = { success: false, error: 'Too many.', code: 'rate_limit', request_id: 'req_1' }
+  expect(await toldBy(async () => Response.json(body, { status: 429 }))).toEqual([
+    { event: 'error', status: 429, data: body },
+  ])
+})
+
+test('nothing is told after the result', async () => {
+  const told = await toldBy(events(`event: result\ndata: {"email":"a@b.test"}\n\n${STEP}`))
+  expect(told.map(({ event }) => event)).toEqual(['result'])
+})
+
+test('who leaves ends the question of the API at once, and is told nothing more', async () => {
+  const gone = new AbortController()
+  let isEnded = false
+  const source = new ReadableStream({
+    start: controller => controller.enqueue(new TextEncoder().encode(STEP)),
+    // Nothing more is said.
+    pull: () => new Promise<void>(() => {}),
+    cancel: () => {
+      isEnded = true
+    },
+  })
+  const api: Api = {
+    fetch: async () => new Response(source),
+    ask: () => Promise.reject(new Error('is not asked')),
+  }
+  const telling = verifyWithEvents(api, EMPTY_FORM, gone.signal)
+  expect((await telling.next()).value).toMatchObject({ event: 'step' })
+  const next = telling.next()
+  gone.abort()
+  expect((await next).value).toMatchObject(BROKEN_OFF)
+  expect(isEnded).toBe(true)
+})
+
+test('a body that nobody reads any more says so to who makes it, while it is waited for', async () => {
+  let signal: AbortSignal | null = null
+  const body = changesBody(gone => {
+    signal = gone
+    return { next: () => new Promise(() => {}) }
+  })
+  const reader = body.getReader()
+  void reader.read()
+  expect(signal).toMatchObject({ aborted: false })
+  await reader.cancel()
+  expect(signal).toMatchObject({ aborted: true })
+})

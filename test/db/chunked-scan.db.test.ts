@@ -1,0 +1,46 @@
+import { setImmediate } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { inChunk, nextChunk } from '../../src/db/chunked-scan.ts'
+import { onPostgres, tempDatabase } from '../support/database.ts'
+
+test.skipIf(onPostgres)(
+  'those who look take turns, one stretch in each turn of the event loop',
+  async () => {
+    const database = await tempDatabase()
+    const looked: string[] = []
+    const look = async (name: string) => {
+      for (let n = 0; n < 2; n++) await inChunk(database, async () => void looked.push(name))
+    }
+    const all = Promise.all([look('a'), look('b'), look('c')])
+    for (let turn = 0; turn < 12; turn++) {
+      const before = looked.length
+      await setImmediate()
+      expect(looked.length - before).toBeLessThanOrEqual(1)
+    }
+    await all
+    expect(looked).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
+  },
+)
+
+test.runIf(onPostgres)('on PostgreSQL nobody who looks waits for another', async () => {
+  const database = await tempDatabase()
+  const gate = Promise.withResolvers<void>()
+  const first = inChunk(database, () => gate.promise)
+  expect(await inChunk(database, async () => 'found')).toBe('found')
+  gate.resolve()
+  await first
+})
+
+test('a stretch is longer where each costs a round trip, and nobody else waits for it', () => {
+  expect(nextChunk({ dialect: 'sqlite' })).toBe(500)
+  expect(nextChunk({ dialect: 'postgres' })).toBe(5_000)
+  expect(nextChunk({ dialect: 'postgres' }, 2_000)).toBe(20_000)
+})
+
+test('a stretch that fails fails for whoever asked for it alone', async () => {
+  const database = await tempDatabase()
+  const failing = inChunk(database, () => Promise.reject(new Error('no')))
+  const after = inChunk(database, async () => 'found')
+  await expect(failing).rejects.toThrow('no')
+  expect(await after).toBe('found')
+})

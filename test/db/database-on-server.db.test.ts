@@ -1,0 +1,302 @@
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { sql } from 'kysely'
+import { Migrator, NO_MIGRATIONS } from 'kysely/migration'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../src/platform/clock.ts'
+import {
+  type Database,
+  isStorageError,
+  openDatabase,
+  write,
+  writeConcurrent,
+} from '../../src/db/database.ts'
+import { createJob, readJob } from '../../src/jobs/job-store.ts'
+import { MIGRATIONS } from '../../src/db/migrations.ts'
+import { kyselyOn, openPool } from '../../src/db/postgres/pool.ts'
+import { TABLES } from '../../src/db/schema.ts'
+import { fakeClock } from '../support/clock.ts'
+import { latin1Database, onPostgres } from '../support/database.ts'
+import { ask, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
+
+const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
+
+describe.runIf(onPostgres)('a database of a server', () => {
+  let server: PostgresServer
+  let made = 0
+  beforeAll(async () => {
+    server = await startPostgres({ settings: { deadlock_timeout: '50ms' } })
+  })
+  afterAll(() => server.stop())
+
+  const empty = () => server.create(`ev_${++made}`)
+
+  async function opened(url: string, clock = systemClock): Promise<Database> {
+    const database = await openDatabase(url, clock)
+    onTestFinished(() => database.close())
+    return database
+  }
+
+  test('loses nothing in a power cut: every commit waits for the disk, but for what may be lost', async () => {
+    const { db, reader, isAsync: loose } = await opened(await empty())
+    const level = async (one: Database['db']) =>
+      (
+        await sql<{ level: string }>`select current_setting('synchronous_commit') as level`.execute(
+          one,
+        )
+      ).rows[0]?.level
+    expect(await Promise.all([db, reader, loose].map(level))).toEqual(['on', 'on', 'off'])
+  })
+
+  test('opened for the first time by several at once is made once', async () => {
+    const url = await empty()
+    await Promise.all(Array.from({ length: 4 }, () => opened(url)))
+    const names = await ask<{ name: string }>(
+      url,
+      'select name from kysely_migration order by name',
+    )
+    expect(names.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS).sort())
+  })
+
+  test('compares all its texts by their bytes, and is not touched when that is so', async () => {
+    const url = await empty()
+    await (await openDatabase(url, systemClock)).close()
+    const columns = () =>
+      ask<{ table: string; column: string; collation: string; xmin: string }>(
+        url,
+        `select relname as table, attname as column, collname as collation, a.xmin::text as xmin
+         from pg_attribute a join pg_class c on c.oid = attrelid
+           join pg_collation l on l.oid = attcollation
+         where relname = any ($1) and attnum > 0 and relkind = 'r' order by 1, 2`,
+        [[...TABLES]],
+      )
+    const first = await columns()
+    expect(new Set(first.map(({ table }) => table)).size).toBeGreaterThan(TABLES.length / 2)
+    expect(first.filter(({ collation }) => collation !== 'C')).toEqual([])
+    // As a migration leaves a column that it adds.
+    await ask(url, 'alter table job alter column name type text collate "default"')
+    await (await openDatabase(url, systemClock)).close()
+    const isSame = (one: { table: string; column: string }) =>
+      one.table !== 'job' || one.column !== 'name'
+    expect((await columns()).filter(isSame)).toEqual(first.filter(isSame))
+    expect((await columns()).find(one => !isSame(one))).toMatchObject({ collation: 'C' })
+  })
+
+  describe('with several schemas', () => {
+    test('has its tables where the URL says, whatever another program has in another', async () => {
+      const url = await empty()
+      await ask(url, 'create schema house')
+      await ask(url, 'create table kysely_migration (name text, timestamp text)')
+      await ask(url, "insert into kysely_migration values ('of another program', '')")
+      await ask(url, 'create table job (songs text)')
+      const within = `${url}?options=-c%20search_path%3Dhouse`
+      const database = await opened(within)
+      await createJob(database, newJob('job_a'))
+      await write(database, trx => trx.deleteFrom('answer').execute())
+      for (const db of [database.db, database.reader, database.isAsync]) {
+        expect(await db.selectFrom('job').select('id').execute()).toEqual([{ id: 'job_a' }])
+      }
+      expect(await ask(url, 'select * from public.job')).toEqual([])
+      const ours = await ask(
+        url,
+        "select 1 from information_schema.tables where table_schema = 'house'",
+      )
+      // Two are the migrations'.
+      expect(ours).toHaveLength(TABLES.length + 2)
+      expect(await readJob(await opened(within), 'job_a')).toMatchObject({ id: 'job_a' })
+    })
+
+    test('goes on where its tables are when a nearer schema is made later', async () => {
+      const url = await empty()
+      await createJob(await opened(url), newJob('job_a'))
+      await ask(url, 'create schema ev')
+      expect(await readJob(await opened(url), 'job_a')).toMatchObject({ id: 'job_a' })
+    })
+  })
+
+  describe('that is shared', () => {
+    test('has one writer at a time, over all who share it', async () => {
+      const url = await empty()
+      const [one, other] = [await opened(url), await opened(url)]
+      const gate = Promise.withResolvers<void>()
+      const started = Promise.withResolvers<void>()
+      const said: string[] = []
+      const first = write(one, async () => {
+        started.resolve()
+        await gate.promise
+        said.push('first')
+      })
+      await started.promise
+      const second = write(other, async () => void said.push('second'))
+      await writeConcurrent(other, async () => void said.push('beside'))
+      gate.resolve()
+      await Promise.all([first, second])
+      expect(said).toEqual(['beside', 'first', 'second'])
+    })
+
+    test('runs again what stood in the way of another', async () => {
+      const url = await empty()
+      const [one, other] = [await opened(url), await opened(url)]
+      await createJob(one, newJob('job_a'))
+      await createJob(one, newJob('job_b'))
+      const both = Promise.withResolvers<void>()
+      let waiting = 0
+      const locks = (database: Database, ids: readonly string[]) =>
+        writeConcurrent(database, async trx => {
+          for (const [n, id] of ids.entries()) {
+            await trx.updateTable('job').set({ name: id }).where('id', '=', id).execute()
+            if (n === 0 && ++waiting === 2) both.resolve()
+            await both.promise
+          }
+        })
+      await Promise.all([locks(one, ['job_a', 'job_b']), locks(other, ['job_b', 'job_a'])])
+      // One of them was undone by the server, and began anew; once more where it was too quick.
+      expect(waiting).toBeGreaterThanOrEqual(3)
+      expect(await readJob(one, 'job_a')).toMatchObject({ name: 'job_a' })
+    })
+
+    test('tells whoever stood in the line of writers for too long that it may be tried later', async () => {
+      const clock = fakeClock()
+      const database = await opened(await empty(), clock)
+      const gate = Promise.withResolvers<void>()
+      const started = Promise.withResolvers<void>()
+      const first = write(database, async () => {
+        started.resolve()
+        await gate.promise
+      })
+      await started.promise
+      const late = write(database, async () => 'late')
+      await clock.advance(10_001)
+      const later = write(database, async () => 'later')
+      gate.resolve()
+      await first
+      await expect(late).rejects.toSatisfy(isStorageError)
+      expect(await later).toBe('later')
+    })
+  })
+
+  describe('that cannot be used is refused with a remedy, and without a password', () => {
+    const refused = (url: string, about: RegExp) =>
+      expect(openDatabase(url, systemClock)).rejects.toThrow(
+        expect.objectContaining({ code: 'io', message: expect.stringMatching(about) }),
+      )
+
+    test('as it was written by a newer ev: not one migration is run', async () => {
+      const url = await empty()
+      const db = kyselyOn(openPool(url, systemClock, { max: 1 }))
+      const provider = { getMigrations: async () => MIGRATIONS }
+      const { error } = await new Migrator({ db, provider }).migrateTo(NO_MIGRATIONS)
+      await db.destroy()
+      expect(error).toBeUndefined()
+      await ask(url, "insert into kysely_migration (name, timestamp) values ('9999_newer', '2030')")
+      const tables = () =>
+        ask(url, 'select oid, relname, xmin::text, relfilenode from pg_class order by oid')
+      const before = await tables()
+      await refused(
+        url,
+        /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev_\d+ cannot be used: .*It was written by a newer version of ev: use that version\.$/,
+      )
+      expect(await tables()).toEqual(before)
+    })
+
+    test('as an early development version made it', async () => {
+      const url = await empty()
+      await (await openDatabase(url, systemClock)).close()
+      await ask(url, "update kysely_migration set name = '0001_lists'")
+      await refused(
+        url,
+        /a development version of ev made it, .*\. Open it once with the last development version, or name another with --database\.$/,
+      )
+    })
+
+    test('as it is not in UTF-8: nothing is made in it', async () => {
+      const url = await latin1Database()
+      await refused(
+        url,
+        /cannot be used: it is in LATIN1, and ev needs UTF8\. Make another one with: create database NAME encoding 'UTF8' template template0; and name it with --database\.$/,
+      )
+      const [row] = await ask<{ tables: string }>(
+        url,
+        "select count(*) as tables from pg_tables where schemaname in ('public', 'ev_boss')",
+      )
+      expect(row?.tables).toBe('0')
+    })
+
+    test('as another program has its tables there', async () => {
+      const url = await empty()
+      await ask(url, 'create table job (songs text)')
+      await refused(url, /relation "job" already exists\. Another program uses it: name a database/)
+    })
+
+    test('as there is none of that name', async () => {
+      await refused(
+        server.url('none'),
+        /database "none" does not exist\. Correct the user, the password or the name in --database/,
+      )
+    })
+
+    test('as the user may make no tables', async () => {
+      const url = await empty()
+      await ask(url, 'create role guest login')
+      await refused(
+        url.replace('//ev@', '//guest@'),
+        /permission denied for schema public\. .*Let the owner of the database run: grant create on/,
+      )
+    })
+
+    test('as the password is wrong, or missing', async () => {
+      const url = await empty()
+      const socketsOpen = () =>
+        process.getActiveResourcesInfo().filter(name => name === 'TCPSocketWrap').length
+      const before = socketsOpen()
+      const [{ hba_file: file } = { hba_file: '' }] = await ask<{ hba_file: string }>(
+        url,
+        'show hba_file',
+      )
+      await ask(url, "create role locked login password 'right'")
+      writeFileSync(
+        file,
+        `host all locked 127.0.0.1/32 scram-sha-256\n${readFileSync(file, 'utf8')}`,
+      )
+      await ask(url, 'select pg_reload_conf()')
+      const place = /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev_\d+ cannot be used: /.source
+      await refused(
+        url.replace('//ev@', '//locked:wr%2Fong@'),
+        new RegExp(
+          `${place}password authentication failed for user "locked"\\. Correct the user, the password`,
+        ),
+      )
+      await refused(
+        url.replace('//ev@', '//locked@'),
+        new RegExp(
+          `${place}.*password must be a string\\. The server wants a password: give it in`,
+        ),
+      )
+      // A connection that is still open would keep a process from ending.
+      await vi.waitFor(() => expect(socketsOpen()).toBeLessThanOrEqual(before))
+    })
+
+    test('as nobody answers there', async () => {
+      const url = `postgres://ev:s3cret@127.0.0.1:${await closedPort()}/ev`
+      await refused(
+        `${url}?application_name=x&password=s3cret`,
+        /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: connect ECONNREFUSED [^?]*\. Look whether the server runs, may be reached/,
+      )
+      await refused(
+        url.replace('127.0.0.1', 'localhost'),
+        /localhost:\d+\/ev cannot be used: .*ECONNREFUSED.*\. Look whether the server runs/,
+      )
+    })
+  })
+})
+
+/** A port at which no server listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

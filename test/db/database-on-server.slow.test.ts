@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/platform/clock.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createJob, readJob } from '../../src/jobs/job-store.ts'
+import { MIGRATIONS } from '../../src/db/migrations.ts'
+import { emptyDatabase } from '../support/database.ts'
+import { ask } from '../support/postgres-server.ts'
+
+const SRC = join(import.meta.dirname, '../../src')
+const OPENER = `
+  const { openDatabase } = await import(process.argv[1] + '/db/database.ts')
+  const { systemClock } = await import(process.argv[1] + '/platform/clock.ts')
+  console.log('begun')
+  await (await openDatabase(process.argv[2], systemClock)).close()`
+
+/** A process that opens a database and ends. */
+const opener = (url: string) =>
+  spawn(process.execPath, ['--input-type=module', '-e', OPENER, SRC, url], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+
+const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
+
+describe('a database of a server', () => {
+  test('opened for the first time by several processes at once is made once', async () => {
+    const url = await emptyDatabase()
+    const faults = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const child = opener(url)
+        let said = ''
+        child.stderr.on('data', text => {
+          said += text
+        })
+        const [code] = await once(child, 'close')
+        return code === 0 ? '' : said
+      }),
+    )
+    expect(faults).toEqual(['', '', '', ''])
+    const names = await ask<{ name: string }>(
+      url,
+      'select name from kysely_migration order by name',
+    )
+    expect(names.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS).sort())
+  })
+
+  test('whose making was cut off by a kill is made by the next that comes', async () => {
+    const url = await emptyDatabase()
+    for (let killed = 0; killed < 3; killed++) {
+      const child = opener(url)
+      const ended = once(child, 'close')
+      await once(child.stdout, 'data')
+      child.kill('SIGKILL')
+      await ended
+    }
+    const database = await openDatabase(url, systemClock)
+    onTestFinished(() => database.close())
+    await createJob(database, newJob('job_a'))
+    expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
+  })
+})

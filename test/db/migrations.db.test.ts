@@ -1,0 +1,62 @@
+import { sql } from 'kysely'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type Database, write } from '../../src/db/database.ts'
+import { createJob, readJob } from '../../src/jobs/job-store.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import {
+  DEVELOPMENT_MIGRATIONS,
+  MIGRATIONS,
+  migrationSource,
+  OldDevelopmentDatabase,
+} from '../../src/db/migrations.ts'
+import { tempDatabase } from '../support/database.ts'
+
+describe('a database of a development version', () => {
+  test('with all of its migrations is taken over as it is', async () => {
+    const database = await tempDatabase()
+    await createJob(database, { id: 'job_a', sourceKey: 'a', source: '{}' })
+    await record(database, DEVELOPMENT_MIGRATIONS)
+    await write(database, migrate)
+    expect(await recorded(database)).toEqual(Object.keys(MIGRATIONS))
+    expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
+    await write(database, migrate)
+    expect(await recorded(database)).toEqual(Object.keys(MIGRATIONS))
+  })
+
+  test('with some of its migrations is refused', async () => {
+    const database = await tempDatabase()
+    const some = DEVELOPMENT_MIGRATIONS.slice(0, 7)
+    onTestFinished(() => record(database, Object.keys(MIGRATIONS)))
+    await record(database, some)
+    await expect(write(database, migrate)).rejects.toThrow(
+      'a development version of ev made it, with migrations up to 0007_retries; ' +
+        'ev takes over only databases with all up to 0010_session_grace',
+    )
+    expect(await recorded(database)).toEqual(some)
+  })
+})
+
+test.each([
+  ['known', []],
+  ['known', ['0001_initial']],
+  ['development', DEVELOPMENT_MIGRATIONS],
+  ['newer', ['0001_initial', '0002_later']],
+  ['newer', [...DEVELOPMENT_MIGRATIONS, '0011_later']],
+])('the migrations of a database are %s: %j', (source, names) => {
+  expect(migrationSource(names)).toBe(source)
+  expect(() => migrationSource(['0001_lists'])).toThrow(OldDevelopmentDatabase)
+})
+
+async function recorded({ db }: Database): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select name from kysely_migration order by name`.execute(db)
+  return rows.map(({ name }) => name)
+}
+
+async function record({ db }: Database, names: readonly string[]): Promise<void> {
+  await sql`delete from kysely_migration`.execute(db)
+  for (const name of names) {
+    await sql`insert into kysely_migration (name, timestamp)
+      values (${name}, '2026-11-01T00:00:00.000Z')`.execute(db)
+  }
+}

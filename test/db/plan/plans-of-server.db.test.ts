@@ -1,0 +1,258 @@
+import { sql } from 'kysely'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import {
+  addHistory,
+  deleteHistoryBefore,
+  deleteHistoryOf,
+  deleteSandboxHistoryBefore,
+  hasVerification,
+} from '../../../src/accounts/credits/history.ts'
+import { historyPage } from '../../../src/accounts/credits/history-page.ts'
+import { findKeyByHash, listKeys } from '../../../src/accounts/key-store.ts'
+import {
+  createSession,
+  endSessionsOfKey,
+  findSession,
+  listSessions,
+} from '../../../src/accounts/session-store.ts'
+import { countUsage, usageOf } from '../../../src/accounts/credits/usage.ts'
+import {
+  deleteCachedAnswers,
+  getCachedAnswers,
+  putCachedAnswers,
+} from '../../../src/jobs/cached-answers.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { accountJobs, openJobs } from '../../../src/jobs/account-jobs.ts'
+import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
+import {
+  claimItems,
+  jobsWaitingFor,
+  nextDueAt,
+  pinnedItems,
+  unpinItems,
+  waitingPage,
+} from '../../../src/jobs/item-claims.ts'
+import { countResults, startJob } from '../../../src/jobs/job-state.ts'
+import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
+import { restOf } from '../../../src/jobs/job-list.ts'
+import { readJob, unfinishedJob } from '../../../src/jobs/job-store.ts'
+import { markCopies } from '../../../src/jobs/import/item-import.ts'
+import { deleteJob } from '../../../src/jobs/delete-job.ts'
+import { countUnasked } from '../../../src/jobs/reopen-job.ts'
+import { findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
+import { plansOf } from './query-plans.ts'
+
+/** PostgreSQL chooses by what it knows of the rows: there must be many, as in a house that has been in use for a while. */
+describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its index', () => {
+  const job = { jobId: 'job_7' }
+  const share = { ...job, operator: 'op_3', egress: 'a' }
+  const put = { position: 2, dueAt: 0, tries: 1, egress: null, refusedBy: [] }
+  const counts = { deliverable: 1, risky: 0, undeliverable: 0, unknown: 0 }
+  const query = { accountId: 'acc_7', sandbox: false, before: null, max: 9 }
+
+  const STATEMENTS: [string, (database: Database) => Promise<unknown>, RegExp][] = [
+    ['what is queued', db => queuedItems(db, { ...job, after: 9, max: 9 }), /item_queued/],
+    ['a claim', db => claimItems(db, { ...share, max: 9, now: 9 }), /item_routed/],
+    [
+      'a claim of what is bound to one egress',
+      db => claimItems(db, { ...share, ownOnly: true, max: 9, now: 9 }),
+      /item_bound/,
+    ],
+    ['the next due time', db => nextDueAt(db, share), /item_routed/],
+    [
+      'the next due time of what is bound to one egress',
+      db => nextDueAt(db, { ...share, ownOnly: true }),
+      /item_bound/,
+    ],
+    ['the egresses that items are bound to', db => pinnedItems(db, 'job_7'), /item_bound/],
+    ['freeing what is bound', db => unpinItems(db, share), /item_bound/],
+    ['the jobs that wait for an operator', db => jobsWaitingFor(db, 'op_3'), /item_routed/],
+    [
+      'the operators that wait',
+      db => waitingPage(db, { after: { operator: 'op_3', jobId: 'job_7' }, max: 9 }),
+      /item_routed/,
+    ],
+    ['taking a job up', db => startJob(db, 'job_7'), /item_(probing|holder)/],
+    [
+      'results',
+      db =>
+        write(db, trx =>
+          recordResults(trx, 'job_8', [
+            { position: 71, result: '{}', class: 'risky' },
+            { position: 72, result: '{}', class: 'risky' },
+          ]),
+        ),
+      /item_(key|probing|pkey)/,
+    ],
+    [
+      'postponements',
+      db => write(db, trx => postponeItems(trx, 'job_7', [put])),
+      /item_(key|probing)/,
+    ],
+    ['counting', db => write(db, trx => countResults(trx, 'job_7', counts, 0)), /job_pkey/],
+    ['a page of results', db => resultPage(db, { ...job, after: 9, max: 9 }), /item_key/],
+    [
+      'a page of results of a class',
+      db => resultPage(db, { ...job, after: 9, max: 9, classes: ['risky'] }),
+      /item_key/,
+    ],
+    [
+      'looking for results',
+      db => findResults(db, { ...job, after: 9, max: 9, search: 'user9', reasons: ['timeout'] }),
+      /item_key/,
+    ],
+    ['a breakdown', db => countBreakdown(db, 'job_7'), /item_key/],
+    [
+      'what it would cost to go on',
+      async db => countUnasked(db, await readJob(db, 'job_7')),
+      /item_key/,
+    ],
+    ['what a job has yet to do', db => restOf(db, 'job_7'), /item_(queued|probing)/],
+    [
+      'noting copies',
+      db => markCopies(db, 'job_7', [{ position: 5, copies: 2 }]),
+      /item_(key|queued)/,
+    ],
+    ['removing a job', db => deleteJob(db, 'job_9'), /item_(key|queued)/],
+    ['the job of a source', db => unfinishedJob(db, 'source 7'), /job_source/],
+    [
+      'the jobs of an account',
+      db => accountJobs(db, { accountId: 'acc_7', after: null, max: 9 }),
+      /job_account/,
+    ],
+    ['the jobs that are open', db => openJobs(db), /job_open/],
+    ['what is remembered', db => getCachedAnswers(db, ['user1@x.test', 'b']), /answer_pkey/],
+    ['remembering', db => write(db, trx => putCachedAnswers(trx, new Map())), /^$/],
+    ['forgetting', db => write(db, trx => deleteCachedAnswers(trx, 9)), /answer_expiry/],
+    ['a page of the history', db => historyPage(db, query), /verification_key/],
+    [
+      'looking through the history',
+      db =>
+        historyPage(db, {
+          ...query,
+          before: { createdAt: 900, id: 'ver_900' },
+          search: 'sought',
+          classes: ['risky'],
+          since: 1,
+        }),
+      /verification_key/,
+    ],
+    [
+      'one verification',
+      db =>
+        write(db, trx =>
+          hasVerification(trx, { accountId: 'acc_7', sandbox: false, createdAt: 7, id: 'ver_7' }),
+        ),
+      /verification_(key|age)/,
+    ],
+    [
+      'removing what is old of the history',
+      db => write(db, trx => deleteHistoryBefore(trx, 9, 9)),
+      /verification_age/,
+    ],
+    [
+      'removing what is old of the simulated history',
+      db => write(db, trx => deleteSandboxHistoryBefore(trx, 9, 9)),
+      /verification_key/,
+    ],
+    [
+      'removing a job of the history',
+      async db => deleteHistoryOf(db, await readJob(db, 'job_7')),
+      /verification_key/,
+    ],
+    ['writing history', db => write(db, trx => addHistory(trx, [])), /^$/],
+    ['a key by its text', db => findKeyByHash(db, 'hash 7'), /key_secret_pkey/],
+    ['the keys of an account', db => listKeys(db, 'acc_7'), /api_key_account/],
+    ['a session', db => findSession(db, 'hash 7', 0), /session_hash_key/],
+    ['the sessions of an account', db => listSessions(db, 'acc_7', 0), /session_account/],
+    [
+      'signing in',
+      db =>
+        write(db, trx =>
+          createSession(trx, {
+            ...{ id: 'ses_new', keyId: 'key_7', accountId: 'acc_7', ip: '', agent: '' },
+            ...{ hash: 'new', now: 9 },
+          }),
+        ),
+      /session_key/,
+    ],
+    ['signing out', db => write(db, trx => endSessionsOfKey(trx, 'key_9', null)), /session_key/],
+    [
+      'what an account used',
+      db => usageOf(db, { accountId: 'acc_7', from: 0, to: 9 }),
+      /usage_key/,
+    ],
+    ['counting use', db => write(db, trx => countUsage(trx, [])), /^$/],
+  ]
+
+  test('and sorts nothing that is long', async () => {
+    const database = await inUse()
+    for (const [name, run, index] of STATEMENTS) {
+      const plan = await plansOf(database, run)
+      expect.soft(plan.join('\n'), name).toMatch(index)
+      expect
+        .soft(
+          plan.filter(line => /Seq Scan on (?!member)/.test(line)),
+          name,
+        )
+        .toEqual([])
+    }
+  })
+})
+
+/** 60 jobs of 1,000 rows each, in all states, and as many verifications and answers; a thousand accounts. */
+async function inUse(): Promise<Database> {
+  const database = await tempDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  await sql`
+    insert into job (id, state, source_key, source, total, done, duplicates, deliverable, risky,
+      undeliverable, unknown, created_at, finished_at, account_id, key_id, type)
+    select 'job_' || n, case when n < 60 then 'processing' else 'completed' end, 'source ' || n,
+      '{}', 1000, 0, 0, 0, 0, 0, 0, n, case when n < 60 then null else n end, 'acc_' || n % 1000,
+      'key_' || n % 1000, 'batch'
+    from generate_series(1, 20000) as n`.execute(db)
+  await sql`
+    insert into item (job_id, position, text, dedupe_key, state, same_as, copies, operator, domain,
+      due_at, tries, result, class, egress)
+    select 'job_' || j, n, text, text, state, case when state = 'same' then 1 end, 1,
+      case when state in ('routed', 'probing') then 'op_' || n % 20 end, 'x.test', 0, 0,
+      case when state = 'done' then '{"verdict":{"reason":"timeout"}}' end,
+      case when state = 'done' then 'unknown' end,
+      case when state = 'routed' and n % 10 = 3 then 'a' end
+    from generate_series(1, 60) as j, generate_series(1, 1000) as n,
+      lateral (select 'user' || n || '@x.test' as text, case when n % 100 < 70 then 'done'
+        when n % 100 < 80 then 'queued' when n % 100 < 95 then 'routed'
+        when n % 100 < 98 then 'probing' else 'same' end as state) as made`.execute(db)
+  await sql`
+    insert into answer (address_key, remembered, keep_until)
+    select 'user' || n || '@x.test', '{}', case when n < 90 then n else 9000000000000 end
+    from generate_series(1, 30000) as n`.execute(db)
+  await sql`
+    insert into verification (id, account_id, key_id, email, valid, deliverable, risk_level, reason,
+      class, cached, source, sandbox, created_at)
+    select 'ver_' || n, 'acc_' || n % 20, 'key', 'user' || n || '@x.test', 1, 1, 'low', 'r', 'risky',
+      0, 'batch', 0, n from generate_series(1, 60000) as n`.execute(db)
+  await sql`
+    insert into api_key (id, account_id, name, scopes, allowed_ips, allowed_domains, created_at)
+    select 'key_' || n, 'acc_' || n, '', '["*"]', '[]', '[]', n
+    from generate_series(1, 3000) as n`.execute(db)
+  await sql`
+    insert into key_secret (hash, key_id, prefix, hint, created_at)
+    select 'hash ' || n, 'key_' || n, '', '', n from generate_series(1, 3000) as n`.execute(db)
+  await sql`
+    insert into session (id, hash, key_id, account_id, created_at, last_seen_at, expires_at, ip,
+      agent)
+    select 'ses_' || n, 'hash ' || n, 'key_' || n, 'acc_' || n, n, n, 1000000, '', ''
+    from generate_series(1, 3000) as n`.execute(db)
+  await sql`
+    insert into account (id, name, plan, created_at)
+    select 'acc_' || n, '', 'free', n from generate_series(1, 3000) as n`.execute(db)
+  await sql`
+    insert into usage (account_id, key_id, day, class, verifications, cached, credits)
+    select 'acc_' || n % 1000, 'key', n, 'risky', 1, 0, 1
+    from generate_series(1, 20000) as n`.execute(db)
+  await sql`analyze`.execute(db)
+  return database
+}

@@ -1,0 +1,191 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { sql } from 'kysely'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/platform/clock.ts'
+import {
+  type Database,
+  isStorageError,
+  openDatabase,
+  write,
+  writeAsyncCommit,
+  writeConcurrent,
+} from '../../../src/db/database.ts'
+import { createJob, findJob } from '../../../src/jobs/job-store.ts'
+import { kyselyOn, openPool } from '../../../src/db/postgres/pool.ts'
+import { onPostgres } from '../../support/database.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
+
+const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
+const MANY = Array.from({ length: 20 }, (_, n) => n)
+
+/** Connections that the server has for us; it keeps three more for whoever looks after it. */
+const CONNECTIONS_MAX = 20
+
+describe.runIf(onPostgres)('a server that cannot be had', () => {
+  let server: PostgresServer
+  let url: string
+  beforeAll(async () => {
+    server = await startPostgres({ settings: { max_connections: String(CONNECTIONS_MAX + 3) } })
+    url = await server.create('ev')
+  })
+  afterAll(() => server.stop())
+
+  async function opened(): Promise<Database> {
+    const database = await openDatabase(url, systemClock)
+    onTestFinished(() => database.close())
+    return database
+  }
+
+  test.each(['fast', 'immediate'] as const)(
+    'for a while, as it restarts (%s), is used again by whoever had it open',
+    async mode => {
+      const database = await opened()
+      await createJob(database, newJob(`before ${mode}`))
+      // Connections that are used, and those that are not, are cut off alike.
+      await Promise.all(MANY.map(() => sql`select 1`.execute(database.reader)))
+      const inHand = writeConcurrent(database, async trx => {
+        await trx.deleteFrom('job').execute()
+        await server.restart(mode)
+        await trx.deleteFrom('item').execute()
+      })
+      await expect(inHand).rejects.toSatisfy(isStorageError)
+      expect(await findJob(database, `before ${mode}`)).not.toBeNull()
+      await createJob(database, newJob(`after ${mode}`))
+      expect(await findJob({ db: database.reader }, `after ${mode}`)).not.toBeNull()
+      await writeAsyncCommit(database, db => db.deleteFrom('answer').execute())
+    },
+  )
+
+  test('while a statement runs is an error that may pass, and nobody gets that connection again', async () => {
+    const database = await opened()
+    const pids = Promise.all(MANY.map(() => pidOf(database)))
+    const slow = sql`select pg_sleep(60)`.execute(database.db)
+    const ended = expect(slow).rejects.toSatisfy(isStorageError)
+    const before = await pids
+    await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'ev' and pid <> pg_backend_pid()`.execute(database.reader)
+    await ended
+    const after = await Promise.all(MANY.map(() => inTheEnd(() => pidOf(database))))
+    expect(after.filter(pid => before.includes(pid))).toEqual([])
+  })
+
+  test('as its connections are used up, is had again when there are some', async () => {
+    const database = await opened()
+    // Those that are open stay so.
+    const others: pg.Client[] = []
+    const end = () => Promise.all(others.map(client => client.end()))
+    onTestFinished(() => end().then(() => {}))
+    for (;;) {
+      const client = new pg.Client(url)
+      try {
+        await client.connect()
+      } catch (error) {
+        expect(error).toSatisfy(isStorageError)
+        break
+      }
+      others.push(client)
+    }
+    const asked = await Promise.allSettled(MANY.map(() => sql`select 1`.execute(database.isAsync)))
+    const faults = asked.flatMap(one => (one.status === 'rejected' ? [one.reason] : []))
+    expect(faults.length).toBeGreaterThan(0)
+    expect(faults.filter(fault => !isStorageError(fault))).toEqual([])
+    await expect(openDatabase(url, systemClock)).rejects.toThrow(
+      /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: .*too many clients already\. Look whether the server runs/,
+    )
+    await Promise.all(others.splice(0).map(client => client.end()))
+    await inTheEnd(() => sql`select 1`.execute(database.isAsync))
+    await Promise.all(MANY.map(() => sql`select 1`.execute(database.isAsync)))
+  })
+
+  test('as it stands still, ends what is asked of it after a while, and a transaction at once with it', async () => {
+    const pool = openPool(url, systemClock, { max: 1, statementMs: 50, silenceMs: 50 })
+    const db = kyselyOn(pool)
+    onTestFinished(() => db.destroy())
+    await sql`select 1`.execute(db)
+    const thaw = freeze(server)
+    onTestFinished(thaw)
+    const failing = db.transaction().execute(async trx => {
+      await sql`select 1`.execute(trx)
+    })
+    await expect(failing).rejects.toSatisfy(isStorageError)
+    thaw()
+    await sql`select 1`.execute(db)
+  })
+
+  test('a statement that takes too long is ended, and its connection is used again', async () => {
+    const db = kyselyOn(openPool(url, systemClock, { max: 1, statementMs: 50 }))
+    onTestFinished(() => db.destroy())
+    const pid = await pidOf({ db })
+    await expect(sql`select pg_sleep(60)`.execute(db)).rejects.toSatisfy(isStorageError)
+    expect(await pidOf({ db })).toBe(pid)
+  })
+
+  test('what moves tables may take as long as it likes', async () => {
+    const db = kyselyOn(openPool(url, systemClock, { max: 1, statementMs: null }))
+    onTestFinished(() => db.destroy())
+    const { rows } = await sql`
+      select name, setting from pg_settings where name = 'statement_timeout'`.execute(db)
+    expect(rows).toEqual([{ name: 'statement_timeout', setting: '0' }])
+  })
+
+  test('many that write take one connection: whoever reads or writes beside them has the others', async () => {
+    const database = await opened()
+    const gate = Promise.withResolvers<void>()
+    const started = Promise.withResolvers<void>()
+    const first = write(database, async () => {
+      started.resolve()
+      await gate.promise
+    })
+    await started.promise
+    const writes = MANY.map(n => write(database, async () => n))
+    expect(await Promise.all(MANY.map(n => writeConcurrent(database, async () => n)))).toEqual(MANY)
+    gate.resolve()
+    await first
+    expect(await Promise.all(writes)).toEqual(MANY)
+  })
+})
+
+/** What was cut off while nobody used it may be noticed by whoever uses it next. */
+async function inTheEnd<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!isStorageError(error)) throw error
+    }
+  }
+}
+
+async function pidOf({ db }: Pick<Database, 'db'>): Promise<number> {
+  const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db)
+  return rows[0]?.pid ?? 0
+}
+
+/** Stops the server and all its children; gives what lets them go on. */
+function freeze({ pid }: PostgresServer): () => void {
+  const all = [pid, ...childrenOf(pid)]
+  for (const one of all) process.kill(one, 'SIGSTOP')
+  return () => {
+    // One that was cut off ends when it goes on.
+    for (const one of all.splice(0).filter(isAlive)) process.kill(one, 'SIGCONT')
+  }
+}
+
+const isAlive = (pid: number) => existsSync(`/proc/${pid}`)
+
+function childrenOf(parent: number): number[] {
+  const numbers = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+  return numbers.map(Number).filter(pid => parentOf(pid) === parent)
+}
+
+function parentOf(pid: number): number {
+  try {
+    // The name before it may have blanks and brackets.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest'
+import { decodeText, encodeJson, encodeText } from '../../../src/db/postgres/text-codec.ts'
+
+const MARK = '\u{10fffe}'
+
+describe('a text as it goes into PostgreSQL', () => {
+  test.each([
+    ['of every day', 'ann@x.test'],
+    ['with a NUL', 'a\0b'],
+    ['of NULs alone', '\0\0'],
+    ['with the mark itself', `a${MARK}b`],
+    ['with the mark before what it is told by', `${MARK}0${MARK}1${MARK}2d800${MARK}`],
+    ['with a mark before a NUL', `${MARK}\0`],
+    ['that looks like JSON with a NUL', '{"a":"\\u0000"}'],
+    ['that is JSON with half a character', '["\\ud83d","\\uDE00 x"]'],
+    ['that is JSON with a backslash before what is no escape', '"\\\\u0000"'],
+    ['that is JSON with a backslash before an escape', '"\\\\\\u0000\\u0000"'],
+    ['that begins like JSON and is none', '{\0\\u0000'],
+  ])('%s comes out as it went in, without a NUL on the way', (_, text) => {
+    expect(encodeText(text)).not.toContain('\0')
+    expect(decodeText(encodeText(text))).toBe(text)
+  })
+
+  test('stays as it is where nothing stands in the way, escapes in what is no JSON too', () => {
+    for (const text of ['ann@x.test', '\\u0000', 'C:\\u0000', '{"a":"\\u00e9"}', '"\\\\u0000"']) {
+      expect(encodeText(text)).toBe(text)
+    }
+  })
+
+  test('JSON in it has no escape of a NUL any more, nor of half a character', () => {
+    const json = encodeText(JSON.stringify({ a: '\0', b: '\ud800', c: '\\u0000', d: '😀' }))
+    expect(JSON.parse(json)).toEqual({
+      ...{ a: `${MARK}20000`, b: `${MARK}2d800`, c: '\\u0000', d: '😀' },
+    })
+  })
+})
+
+test('JSON that the database takes apart has each text as it is stored, and half characters as none', () => {
+  const json = JSON.parse(
+    encodeJson([{ text: 'a\0', cells: '["\\u0000"]', n: 1 }, '\ud800']).toPostgres(),
+  )
+  expect(json).toEqual([
+    { text: encodeText('a\0'), cells: encodeText('["\\u0000"]'), n: 1 },
+    '\ufffd',
+  ])
+})

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest'
+import type { Resolver } from '../../../src/engine/dns/resolver.ts'
+import { dnsFindings } from '../../../src/doctor/network/dns.ts'
+import { type FakeClock, fakeClock } from '../../support/clock.ts'
+import { countedRandom } from '../../support/random.ts'
+import { type ZoneEntry, zone } from '../../support/zone.ts'
+
+const NAMES = ['mx1.test', 'mx2.test']
+const GOOD: Record<string, ZoneEntry> = {
+  'mx1.test': { A: ['192.0.2.1'] },
+  'gmail.com': { MX: [[10, 'mx.gmail.com']] },
+  'mx2.test': { AAAA: ['2001:db8::2'] }, // no A record is an answer too
+}
+
+function find(clock: FakeClock, resolvers: Resolver[], dnsCheckNames = ['gmail.com']) {
+  const dnsServers = resolvers.map((resolver, i) => ({ name: `192.0.2.${53 + i}`, resolver }))
+  const signal = new AbortController().signal
+  return dnsFindings({ dnsServers, dnsCheckNames, clock, random: countedRandom() }, NAMES, signal)
+}
+const findIn = (...zones: Record<string, ZoneEntry>[]) =>
+  find(
+    fakeClock(),
+    zones.map(names => zone(names)),
+  )
+
+const DEAD: Record<string, ZoneEntry> = {
+  'gmail.com': 'timeout',
+  'mx1.test': 'timeout',
+  'mx2.test': 'timeout',
+  '00000000000000000001.com': 'timeout',
+  '00000000000000000002.com': 'timeout',
+}
+
+describe('a DNS server', () => {
+  test('that answers and is honest about a name that nobody has is well', async () => {
+    expect(await findIn(GOOD)).toEqual([
+      {
+        state: 'ok',
+        says: '192.0.2.53 answered 4 of 4 questions, in 0 ms at the median',
+        todo: null,
+      },
+    ])
+  })
+
+  test('that gives such a name an address invents answers', async () => {
+    const [finding] = await findIn({ ...GOOD, '00000000000000000001.com': { A: ['192.0.2.80'] } })
+    expect(finding).toMatchObject({
+      state: 'fail',
+      says: '192.0.2.53 does not tell the truth: the DNS server gives an address to a name that nobody has, so its answers are not believed',
+    })
+  })
+
+  test.each([
+    ['no-name', 'does not exist'],
+    ['no-data', 'takes no mail'],
+  ] as const)('that denies a name that must exist (%s) fails', async (fault, denied) => {
+    const [finding] = await findIn({ ...GOOD, 'gmail.com': fault })
+    expect(finding).toMatchObject({
+      state: 'fail',
+      says: expect.stringContaining(`the DNS server says that gmail.com ${denied}`),
+      todo: expect.stringContaining('--dns-check-names'),
+    })
+  })
+
+  test('that is not checked by names is only warned of where it invents answers', async () => {
+    const lying = zone({ ...GOOD, '00000000000000000001.com': { A: ['192.0.2.80'] } })
+    const [finding] = await find(fakeClock(), [lying], [])
+    expect(finding).toMatchObject({ state: 'warn' })
+    const { 'gmail.com': _, ...others } = GOOD
+    expect(await find(fakeClock(), [zone(others)], [])).toMatchObject([{ state: 'ok' }])
+  })
+
+  test('that fails now and then is a warning', async () => {
+    const [finding] = await findIn({ ...GOOD, 'mx1.test': 'server' })
+    expect(finding).toMatchObject({
+      state: 'warn',
+      says: '192.0.2.53 answered 3 of 4 questions; it fails, or refuses to answer',
+    })
+  })
+
+  test('that is dead fails where it is the only one, and is a warning beside another', async () => {
+    expect(await findIn(DEAD)).toMatchObject([
+      { state: 'fail', says: '192.0.2.53 answers nothing: it keeps silent' },
+    ])
+    expect((await findIn(DEAD, GOOD)).map(({ state }) => state)).toEqual(['warn', 'ok'])
+  })
+
+  test('that is slow is a warning', async () => {
+    const clock = fakeClock()
+    const names = zone(GOOD)
+    const slow: Resolver = {
+      async resolve(name, type, signal) {
+        await new Promise<void>(resolve => void clock.after(600, resolve))
+        return names.resolve(name, type, signal)
+      },
+    }
+    const findings = find(clock, [slow])
+    await clock.runAll()
+    expect(await findings).toMatchObject([
+      { state: 'warn', says: expect.stringContaining('in 600 ms') },
+    ])
+  })
+})

@@ -1,0 +1,29 @@
+import { describe, expect, test } from 'vitest'
+import { ipv6Finding } from '../../../src/doctor/network/ipv6.ts'
+import type { Outcome } from '../../../src/doctor/network/smtp-handshake.ts'
+import { greeted, unreached, visited } from './visits.ts'
+
+const find = (...outcomes: Outcome[]) =>
+  ipv6Finding([
+    visited('four.test', unreached('ETIMEDOUT')),
+    ...outcomes.map(outcome => visited('six.test', outcome, { ip: '2001:db8::25' })),
+  ])
+
+describe('IPv6', () => {
+  test('is not spoken of where nobody has it, or may be dialled over it', () => {
+    expect(find()).toBeNull()
+    expect(find({ kind: 'not-public' })).toBeNull()
+  })
+
+  test('is well when somebody speaks over it, and when there is none', () => {
+    expect(find(greeted(), unreached('ETIMEDOUT'))).toMatchObject({ state: 'ok' })
+    expect(find(unreached('ENETUNREACH'), unreached('EADDRNOTAVAIL'))).toMatchObject({
+      state: 'ok',
+      says: expect.stringContaining('IPv4 only'),
+    })
+  })
+
+  test('that has a route and leads nowhere is a warning', () => {
+    expect(find(unreached('ENETUNREACH'), unreached('ETIMEDOUT'))).toMatchObject({ state: 'warn' })
+  })
+})

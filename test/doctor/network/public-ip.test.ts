@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { ownAddresses } from '../../../src/doctor/network/public-ip.ts'
+import type { HandshakeResult } from '../../../src/doctor/network/smtp-handshake.ts'
+import { greeted, refused, unreached, visited } from './visits.ts'
+
+const OURS = {
+  helo: 'probe.test',
+  sourceAddress: null,
+  proxied: false,
+  isPublic: (ip: string) => !ip.startsWith('10.'),
+}
+const told = (...lines: string[]) => lines.map((line, i) => visited(`mx${i}.test`, greeted(line)))
+const find = (visits: readonly HandshakeResult[], ours: Partial<typeof OURS> | object = {}) =>
+  ownAddresses(visits, { ...OURS, ...ours })
+
+describe('our address', () => {
+  // How servers tell it in their reply to EHLO.
+  test.each([
+    'mx.test at your service, [192.0.2.9]\nPIPELINING',
+    'mx.test Hello probe.test [192.0.2.9], pleased to meet you',
+    'mx.test Hello [192.0.2.9]',
+    'mx.test Hello [::ffff:192.0.2.9]',
+  ])('is told: %s', line => {
+    expect(find(told(line))).toMatchObject({
+      addresses: ['192.0.2.9'],
+      finding: { state: 'ok', says: 'we come from 192.0.2.9 (as one server says)' },
+    })
+  })
+
+  test.each([
+    'mx.test\nPIPELINING [192.0.2.9]', // not in the first line
+    'mx.test Hello [10.0.0.9]', // not public: a relay of our own
+    'mx.test Hello [not an address]',
+  ])('is not told: %s', line => {
+    expect(find(told(line)).addresses).toEqual([])
+  })
+
+  test.each([
+    'Client host [192.0.2.9] blocked using zen.spamhaus.org',
+    'Your IP 192.0.2.9 is on our list. See https://a.test/?ip=192.0.2.9&c=bl',
+    'no reverse DNS for 192.0.2.9.',
+  ])('is told by who refuses us: %s', text => {
+    expect(find([visited('mx.test', refused(text))]).addresses).toEqual(['192.0.2.9'])
+  })
+
+  test('is not read off our own HELO name', () => {
+    const line = 'mx.test Hello [192.0.2.8] [192.0.2.9]'
+    expect(find(told(line), { helo: '[192.0.2.8]' }).addresses).toEqual(['192.0.2.9'])
+    expect(find(told('mx.test Hello [192.0.2.8]'), { helo: '[192.0.2.8]' }).addresses).toEqual([])
+  })
+
+  test('is what most say; one of each family', () => {
+    const found = find(
+      told('a [192.0.2.9]', 'b [192.0.2.9]', 'c [203.0.113.1]', 'd [IPv6:2001:db8::9]'),
+    )
+    expect(found.addresses).toEqual(['192.0.2.9', '2001:db8::9'])
+    expect(found.finding).toMatchObject({
+      state: 'ok',
+      says: 'we come from 192.0.2.9 (as 2 servers say) and 2001:db8::9 (as one server says)',
+    })
+  })
+
+  test('that changes between servers is a warning', () => {
+    const lines = [
+      'a [192.0.2.9]',
+      'b [192.0.2.9]',
+      'c [192.0.2.9]',
+      'd [192.0.2.7]',
+      'e [192.0.2.7]',
+    ]
+    expect(find(told(...lines)).finding).toMatchObject({
+      state: 'warn',
+      says: expect.stringContaining('but also from 192.0.2.7'),
+    })
+  })
+
+  test('is that of our end where nobody tells, if it is public and no proxy stands between', () => {
+    const visits = [visited('mx.test', greeted(), { localAddress: '192.0.2.5' })]
+    expect(find(visits).finding.says).toBe('we come from 192.0.2.5 (the address of this machine)')
+    expect(find(visits, { proxied: true }).addresses).toEqual([])
+    const inside = [visited('mx.test', greeted(), { localAddress: '10.0.0.5' })]
+    expect(find(inside).addresses).toEqual([])
+  })
+
+  test('is the source address of the settings even when nobody was reached', () => {
+    const visits = [visited('mx.test', unreached('ETIMEDOUT'))]
+    expect(find(visits, { sourceAddress: '192.0.2.6' }).addresses).toEqual(['192.0.2.6'])
+    expect(find(visits)).toMatchObject({ addresses: [], finding: { state: 'warn' } })
+  })
+
+  test('that nobody tells is no matter of port 25 where servers were reached', () => {
+    expect(find([visited('mx.test', unreached('ETIMEDOUT'))]).finding.todo).toContain('port 25')
+    expect(find(told('mx.test')).finding.todo).not.toContain('port 25')
+  })
+})

@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest'
+import {
+  type Address,
+  addressKey,
+  cleanAddress,
+  isFault,
+  parseAddress,
+  wireAddress,
+} from '../../../src/engine/address/address.ts'
+import { fc } from '../../support/property.ts'
+import { rows } from './rows.ts'
+
+const parsed = (text: string): Address => {
+  const address = parseAddress(text)
+  if (isFault(address)) throw new Error(`${text}: ${address.message}`)
+  return address
+}
+
+describe('parseAddress', () => {
+  test.each(rows('good'))('takes %s and sends %s: %s', (text = '', wire = '') => {
+    expect(wireAddress(parsed(text))).toBe(wire === '=' ? text : wire)
+  })
+
+  test.each(rows('bad'))('refuses %j with %s at %i: %s', (text = '', fault, at) => {
+    expect(parseAddress(text)).toMatchObject({ fault, at: Number(at) })
+  })
+
+  test.each(rows('bad'))('explains %j in a sentence with its clause', (text = '') => {
+    const fault = parseAddress(text)
+    expect(fault).toMatchObject({
+      // No control or format character, which could harm a terminal.
+      message: expect.stringMatching(/^[A-Z“][^\p{Cc}\p{Cf}]+\.$/u),
+      rule: expect.stringMatching(/^RFC \d+ §/),
+    })
+  })
+
+  test('an address of 254 octets stands, one of 255 does not', () => {
+    const local = 'x'.repeat(64)
+    const longest = `${local}@${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(56)}.test`
+    expect(longest).toHaveLength(254)
+    expect(isFault(parseAddress(longest))).toBe(false)
+    expect(parseAddress(longest.replace('ccc', 'cccc'))).toMatchObject({ fault: 'too_long' })
+  })
+
+  test('an address of 254 characters but more octets is too long', () => {
+    const text = `${'ö'.repeat(30)}@${'ä'.repeat(50)}.${'ä'.repeat(50)}.${'ä'.repeat(50)}.test`
+    expect(text.length).toBeLessThan(254)
+    expect(parseAddress(text)).toMatchObject({ fault: 'too_long' })
+  })
+
+  test('the text stays as given, but composed', () => {
+    expect(parsed('Jose\u0301@Mail.Example').text).toBe('José@Mail.Example')
+    expect(parsed('"ann"@mail.example').text).toBe('"ann"@mail.example')
+  })
+
+  test('what is parsed parses again to the same key', () => {
+    for (const [text = ''] of rows('good')) {
+      const address = parsed(text)
+      expect(addressKey(parsed(wireAddress(address)))).toBe(addressKey(address))
+    }
+  })
+})
+
+describe('addressKey', () => {
+  test('needless quoting, capitals of the domain and U-labels make no difference', () => {
+    expect(addressKey(parsed('"ann"@GRÅ.example'))).toBe(
+      addressKey(parsed('ann@xn--gr-zia.example')),
+    )
+  })
+
+  test('capitals of the local part do make a difference', () => {
+    expect(addressKey(parsed('Ann@mail.example'))).not.toBe(addressKey(parsed('ann@mail.example')))
+  })
+})
+
+describe('cleanAddress', () => {
+  test.each(rows('pasted'))('of %j leaves %j, without: %s', (pasted = '', clean, notes) => {
+    const cleaned = cleanAddress(pasted)
+    expect(cleaned).toEqual({ text: clean, notes: notes === '' ? [] : notes?.split(', ') })
+  })
+
+  test('never changes what is valid as it stands', () => {
+    for (const [text = ''] of rows('good')) {
+      expect(cleanAddress(text)).toEqual({ text, notes: [] })
+    }
+  })
+
+  test('finds any address again within any wrapping', () => {
+    const wrappings = fc.constantFrom(
+      (text: string) => ` ${text}\t`,
+      (text: string) => `<${text}>`,
+      (text: string) => `Ann Lee <${text}>`,
+      (text: string) => `mailto:${encodeURIComponent(text)}`,
+      (text: string) => `“${text}”`,
+      (text: string) => `${text};`,
+    )
+    const plain = rows('good')
+      .map(([text = '']) => text)
+      .filter(text => /^[\w.]+@[\w.]+$/.test(text))
+    fc.assert(
+      fc.property(fc.constantFrom(...plain), wrappings, (text, wrap) => {
+        expect(cleanAddress(wrap(text)).text).toBe(text)
+      }),
+    )
+  })
+
+  test('leaves a text of a megabyte alone', () => {
+    const text = `${' '.repeat(1_000_000)}ann@mail.example`
+    expect(cleanAddress(text)).toEqual({ text, notes: [] })
+  })
+})

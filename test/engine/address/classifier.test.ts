@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest'
+import { type Address, isFault, parseAddress } from '../../../src/engine/address/address.ts'
+import { type ClassifierOptions, createClassifier } from '../../../src/engine/address/classifier.ts'
+import { rows } from './rows.ts'
+
+function address(text: string): Address {
+  const parsed = parseAddress(text)
+  if (isFault(parsed)) throw new Error(`${text}: ${parsed.message}`)
+  return parsed
+}
+
+const traitsOf = (text: string, options?: ClassifierOptions) =>
+  createClassifier(options).of(address(text))
+
+describe('disposable', () => {
+  test.each(['ann@mailinator.com', 'ann@a.b.mailinator.com', 'ann@YOPMAIL.com'])(
+    '%s is, by its domain or one above it',
+    text => expect(traitsOf(text).disposable).toBe(true),
+  )
+
+  test.each([
+    ...['ann@gmail.com', 'ann@mail.ru', 'ann@sify.com', 'ann@firm.example', 'ann@example.com'],
+    // Public suffixes with many owners: one bad tenant must not condemn the others.
+    ...['ann@firm.duckdns.org', 'ann@firm.com.ar', 'ann@firm.eu.org', 'ann@firm.web.id'],
+  ])('%s is not', text => expect(traitsOf(text).disposable).toBe(false))
+
+  test.each([
+    'x7@duck.com',
+    'x7@privaterelay.appleid.com',
+    'x7@mozmail.com',
+    'x7@ann.anonaddy.com',
+    'x@simplelogin.com',
+  ])('%s is a relay, never disposable, and its made-up name is no junk', text => {
+    expect(traitsOf(text)).toMatchObject({ relay: true, disposable: false, quality: null })
+  })
+
+  test("the operator's own list adds, and the allow list wins over every other", () => {
+    const options = { disposable: ['Throw.Example'], allow: ['mailinator.com', 'ok.throw.example'] }
+    expect(traitsOf('ann@x.throw.example', options).disposable).toBe(true)
+    expect(traitsOf('ann@ok.throw.example', options).disposable).toBe(false)
+    expect(traitsOf('ann@x.mailinator.com', options).disposable).toBe(false)
+  })
+
+  test('a mail exchanger of such a service tells, a shared one never', () => {
+    const { disposableHost } = createClassifier({ allow: ['yopmail.com'] })
+    expect(disposableHost('mail2.Mailinator.com.', 'a.example')).toBe(true)
+    expect(disposableHost('mail.wabblywabble.com', 'a.example')).toBe(true)
+    expect(disposableHost('mx.yopmail.com', 'a.example')).toBe(false)
+    for (const host of ['aspmx.l.google.com', 'mx1.forwardemail.net', 'route1.mx.cloudflare.net']) {
+      expect(disposableHost(host, 'a.example')).toBe(false)
+    }
+  })
+
+  test('an allowed domain is none, whoever its exchanger belongs to', () => {
+    const { disposableHost } = createClassifier({ allow: ['firm.example'] })
+    expect(disposableHost('mail2.mailinator.com', 'shop.firm.example')).toBe(false)
+    expect(disposableHost('mail2.mailinator.com', 'other.example')).toBe(true)
+  })
+})
+
+describe('blocked and spam traps', () => {
+  test('hold domains with all below them, and whole addresses', () => {
+    const options = { blocked: ['bad.example', '@worse.example'], spamTrap: ['Trap@firm.example'] }
+    expect(traitsOf('ann@x.bad.example', options)).toMatchObject({ blocked: true, spamTrap: false })
+    expect(traitsOf('ann@worse.example', options).blocked).toBe(true)
+    expect(traitsOf('trap@FIRM.example', options)).toMatchObject({ blocked: false, spamTrap: true })
+    expect(traitsOf('ann@firm.example', options)).toMatchObject({ blocked: false, spamTrap: false })
+  })
+
+  test('an address is held in all its spellings, and a domain in both forms', () => {
+    const options = { blocked: ['ann@gmail.com', 'grå.example'] }
+    expect(traitsOf('A.n.n+x@googlemail.com', options).blocked).toBe(true)
+    expect(traitsOf('ann@xn--gr-zia.example', options).blocked).toBe(true)
+  })
+
+  test('an address on the list may be any of its spellings', () => {
+    const options = { blocked: ['A.n.n+news@googlemail.com', 'Bob@Firm.example'] }
+    expect(traitsOf('ann@gmail.com', options).blocked).toBe(true)
+    expect(traitsOf('BOB@firm.example', options).blocked).toBe(true)
+    expect(traitsOf('bobby@firm.example', options).blocked).toBe(false)
+  })
+
+  test('an empty line in a list holds nothing', () => {
+    expect(traitsOf('ann@firm.example', { blocked: ['', ' '] }).blocked).toBe(false)
+  })
+})
+
+describe('role', () => {
+  test.each(rows('role'))('%s is the name of a %s', (local, who) => {
+    expect(traitsOf(`${local}@firm.example`).role).toBe(who === 'role')
+  })
+
+  test("the operator's own names are added", () => {
+    expect(traitsOf('Casework@firm.example', { role: ['casework'] }).role).toBe(true)
+    expect(traitsOf('front.desk+x@firm.example', { role: ['Front-Desk'] }).role).toBe(true)
+  })
+})
+
+describe('free', () => {
+  test.each(['ann@gmail.com', 'ann@gmx.de', 'ann@proton.me', 'ann@qq.com', 'ann@yahoo.co.uk'])(
+    '%s costs nothing',
+    text => expect(traitsOf(text).free).toBe(true),
+  )
+
+  test.each(['ann@firm.example', 'ann@gmsil.com', 'ann@mailinator.com', 'ann@google.com'])(
+    '%s is no free provider',
+    text => expect(traitsOf(text).free).toBe(false),
+  )
+})
+
+describe('quality', () => {
+  test.each(rows('quality'))('of %s is %s', (local, quality) => {
+    expect(traitsOf(`${local}@firm.example`).quality).toBe(quality === 'low' ? 'low' : null)
+  })
+})
+
+describe('canonical', () => {
+  test.each(rows('canonical'))('of %s is %s', (text = '', canonical) => {
+    expect(traitsOf(text).canonical).toBe(canonical)
+  })
+
+  test('of a canonical address is itself', () => {
+    for (const [, canonical = ''] of rows('canonical')) {
+      expect(traitsOf(canonical).canonical).toBe(canonical)
+    }
+  })
+})

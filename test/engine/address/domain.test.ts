@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { type Domain, parseDomain } from '../../../src/engine/address/domain.ts'
+import { isSyntaxError } from '../../../src/engine/address/syntax-error.ts'
+import { fc, runs } from '../../support/property.ts'
+
+const parsed = (text: string): Domain => {
+  const domain = parseDomain(text)
+  if (isSyntaxError(domain)) throw new Error(`${text}: ${domain.message}`)
+  return domain
+}
+
+describe('parseDomain', () => {
+  test('gives both forms of an international name, whichever was given', () => {
+    const both = { ascii: 'xn--gr-zia.example', unicode: 'grå.example' }
+    expect(parsed('GRÅ.example')).toMatchObject(both)
+    expect(parsed('XN--GR-ZIA.Example')).toMatchObject(both)
+  })
+
+  test.each([
+    ...['mail.test', 'a.example', 'x.invalid', 'host.localhost', 'printer.local', 'abc.onion'],
+    ...['name.alt', 'nas.home.arpa', 'wiki.internal', 'TEST.Test'],
+  ])('%s is a special name that no public DNS answers', text => {
+    expect(parsed(text).kind).toBe('special')
+  })
+
+  test.each(['example.com', 'example.org', 'mytest.de', 'test.com', 'local.net', 'in-addr.arpa'])(
+    '%s is an ordinary name',
+    text => {
+      expect(parsed(text).kind).toBe('name')
+    },
+  )
+
+  test.each([
+    ['[192.0.2.1]', '[192.0.2.1]'],
+    ['[ipv6:2001:DB8::1]', '[IPv6:2001:db8::1]'],
+  ])('%s is a literal, written %s', (text, ascii) => {
+    expect(parsed(text)).toEqual({ ascii, unicode: ascii, kind: 'literal' })
+  })
+
+  test('a name of 253 characters stands, one of 254 does not', () => {
+    const name = `${'a'.repeat(62)}.${'b'.repeat(62)}.${'c'.repeat(62)}.${'d'.repeat(59)}.test`
+    expect(name).toHaveLength(253)
+    expect(isSyntaxError(parseDomain(name))).toBe(false)
+    expect(parseDomain(`x${name}`)).toMatchObject({ fault: 'domain_too_long' })
+  })
+
+  test('a name that is short as a U-label may be too long as an A-label', () => {
+    const name = `${Array.from({ length: 8 }, () => 'ä'.repeat(25)).join('.')}.test`
+    expect(name.length).toBeLessThan(253)
+    expect(parseDomain(name)).toMatchObject({ fault: 'domain_too_long' })
+  })
+
+  test('a fault is shifted to its place in the whole address', () => {
+    expect(parseDomain('mail,example', 4)).toMatchObject({
+      fault: 'domain_character',
+      at: 8,
+      message: expect.stringContaining('character 9'),
+    })
+  })
+
+  test('of ASCII, takes exactly the names of at most 253 characters whose labels are sound and whose ending is no number', () => {
+    const isSound = (label: string) => /^[a-z0-9-]{1,63}$/.test(label) && !/^-|-$/.test(label)
+    const label = fc.oneof(
+      fc.string({ unit: fc.constantFrom(...'a0-_.'), maxLength: 4 }),
+      fc.integer({ min: 60, max: 66 }).map(length => 'a'.repeat(length)),
+    )
+    const name = fc.array(label, { minLength: 1, maxLength: 4 }).map(labels => labels.join('.'))
+    fc.assert(
+      fc.property(name, text => {
+        const labels = text.split('.')
+        const isGood =
+          text.length <= 253 &&
+          labels.length > 1 &&
+          labels.every(isSound) &&
+          !/^\d+$/.test(labels.at(-1) ?? '')
+        expect([text, isSyntaxError(parseDomain(text))]).toEqual([text, !isGood])
+      }),
+      { numRuns: runs(3_000) },
+    )
+  })
+})
+
+test('an international name read again is the same, wherever it stands', () => {
+  const first = parseDomain('Bücher.example', 4)
+  expect(first).toMatchObject({ ascii: 'xn--bcher-kva.example', unicode: 'bücher.example' })
+  expect(parseDomain('Bücher.example', 40)).toEqual(first)
+  // What is wrong is told with its place, so it is not remembered.
+  expect(parseDomain('bü€cher.example', 4)).toMatchObject({ at: 6 })
+  expect(parseDomain('bü€cher.example', 40)).toMatchObject({ at: 42 })
+})

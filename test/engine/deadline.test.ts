@@ -1,0 +1,89 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { abortable, withDeadline } from '../../src/engine/deadline.ts'
+import { fakeClock } from '../support/clock.ts'
+import { drainEventLoop } from '../support/wait.ts'
+
+describe('a limit', () => {
+  test('aborts when its time is over, and not before', async () => {
+    const clock = fakeClock()
+    const { signal } = withDeadline(clock, 1_000, [])
+    await clock.advance(999)
+    expect(signal.aborted).toBe(false)
+    await clock.advance(1)
+    expect(signal.aborted).toBe(true)
+  })
+
+  test.each([0, -5])('of %i ms has aborted already', limitMs => {
+    expect(withDeadline(fakeClock(), limitMs, []).signal.aborted).toBe(true)
+  })
+
+  test('without a time never ends by itself', () => {
+    const clock = fakeClock()
+    const { signal } = withDeadline(clock, null, [undefined])
+    expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({
+      aborted: false,
+      timers: 0,
+    })
+  })
+
+  test.each([0, 1])('aborts with either of two signals, and gives its timer back: %i', which => {
+    const clock = fakeClock()
+    const given = [new AbortController(), new AbortController()]
+    const { signal } = withDeadline(clock, 1_000, [...given.map(one => one.signal), undefined])
+    given[which]?.abort()
+    expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({ aborted: true, timers: 0 })
+  })
+
+  test('has aborted already with a signal that has', () => {
+    const clock = fakeClock()
+    const { signal } = withDeadline(clock, 1_000, [AbortSignal.abort()])
+    expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({ aborted: true, timers: 0 })
+  })
+
+  test('that is done aborts no more, and may be done twice', async () => {
+    const clock = fakeClock()
+    const given = new AbortController()
+    const { signal, done } = withDeadline(clock, 1_000, [given.signal])
+    done()
+    done()
+    given.abort()
+    await clock.advance(2_000)
+    expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({
+      aborted: false,
+      timers: 0,
+    })
+  })
+
+  test('thousands of one signal hang one listener on it, and all of them hear', () => {
+    const clock = fakeClock()
+    const given = new AbortController()
+    const limits = Array.from({ length: 3_000 }, () => withDeadline(clock, null, [given.signal]))
+    for (const { done } of limits.splice(0, 1_000)) done()
+    limits.push(...Array.from({ length: 1_000 }, () => withDeadline(clock, null, [given.signal])))
+    expect(getEventListeners(given.signal, 'abort')).toHaveLength(1)
+    given.abort()
+    expect(limits.filter(({ signal }) => !signal.aborted)).toEqual([])
+  })
+})
+
+describe('a wait that may be given up', () => {
+  test('gives what came, and hangs nothing on the signal', async () => {
+    const { signal } = new AbortController()
+    expect(await abortable(Promise.resolve(7), signal)).toBe(7)
+    await drainEventLoop()
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+  })
+
+  test('ends with the reason of the signal', async () => {
+    const given = new AbortController()
+    const waiting = abortable(new Promise(() => {}), given.signal)
+    given.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
+  })
+
+  test('fails as what was waited for fails', async () => {
+    const { signal } = new AbortController()
+    await expect(abortable(Promise.reject(new Error('broken')), signal)).rejects.toThrow('broken')
+  })
+})

@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../src/platform/clock.ts'
+import type { EngineOptions } from '../../src/index.ts'
+import { createTestEngine } from '../support/engine.ts'
+import { type MxScript, refused } from '../support/mx.ts'
+import { isUnguessable, toRecipients } from '../support/recipients.ts'
+import { drainEventLoop } from '../support/wait.ts'
+import type { ZoneEntry } from '../support/zone.ts'
+
+const friendly = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : undefined))
+const SHARED = '192.0.2.80'
+
+/** Domains whose exchangers have names of their own; `ipsOf` gives the addresses of each. */
+function vanityZone(count: number, ipsOf = (_: number): string[] => [SHARED]) {
+  const names = Array.from({ length: count }, (_, n) => `vanity${n}.test`)
+  const zone = names.flatMap((name, n): [string, ZoneEntry][] => [
+    [name, { MX: [[10, `mx.${name}`]] }],
+    [`mx.${name}`, { A: ipsOf(n) }],
+  ])
+  return { zone: Object.fromEntries(zone), addresses: names.map(name => `ann@${name}`) }
+}
+
+/** An engine with the default limits, and what its connections came to. */
+function vanityEngine(
+  { zone }: { zone: Record<string, ZoneEntry> },
+  options: { engine?: EngineOptions; script?: MxScript } = {},
+) {
+  const open = { peak: 0, at: [] as number[] }
+  const home = createTestEngine({
+    zone,
+    script: { answer: friendly, ...options.script },
+    engine: { sessionsPerSecond: 1, ...options.engine },
+    dial: (mx, clock) => ({
+      ...mx,
+      async connect(to, signal) {
+        open.at.push(clock.monotonicNow())
+        const socket = await mx.connect(to, signal)
+        const now = home.mx.sessions.filter(({ closed }) => !closed).length
+        open.peak = Math.max(open.peak, now)
+        return socket
+      },
+    }),
+  })
+  /** The most connections that were opened within one second. */
+  const perSecond = () =>
+    Math.max(...open.at.map(from => open.at.filter(at => at >= from && at < from + SECOND).length))
+  return { ...home, open, perSecond }
+}
+
+const reasonsIn = (results: readonly { verdict: { reason: string } }[]) =>
+  Object.fromEntries(
+    [...Map.groupBy(results, ({ verdict }) => verdict.reason)].map(([reason, some]) => [
+      reason,
+      some.length,
+    ]),
+  )
+
+describe('400 vanity domains on one address', () => {
+  test('are asked over two connections at once and one new one a second, as one operator is', async () => {
+    const vanity = vanityZone(400)
+    const home = vanityEngine(vanity)
+    const results = await home.many(vanity.addresses)
+    expect(reasonsIn(results)).toEqual({ accepted_email: 400 })
+    expect(home.open.peak).toBeLessThanOrEqual(2)
+    // The first second has a burst of two.
+    expect(home.perSecond()).toBeLessThanOrEqual(2)
+    expect(home.mx.dialled).toHaveLength(400)
+  })
+
+  test('of a list that does not wait are all asked, as nobody told it to wait', async () => {
+    const vanity = vanityZone(40)
+    const home = vanityEngine(vanity)
+    const results = await home.many(vanity.addresses, { wait: false })
+    expect(reasonsIn(results)).toEqual({ accepted_email: 40 })
+  })
+
+  test('do not hold up the rest of the list', async () => {
+    const vanity = vanityZone(400)
+    const home = vanityEngine(vanity, { engine: { concurrency: 3 } })
+    const startedAt = home.clock.monotonicNow()
+    let othersAt: number | null = null
+    const run = (async () => {
+      for await (const { email } of home.engine.verifyMany([...vanity.addresses, 'bob@a.test'])) {
+        if (email === 'bob@a.test') othersAt = home.clock.monotonicNow() - startedAt
+      }
+    })()
+    await home.settled(run)
+    expect(othersAt).toBeLessThanOrEqual(20 * SECOND)
+    expect(home.clock.monotonicNow() - startedAt).toBeGreaterThan(300 * SECOND)
+  })
+
+  test('wait on their own account: none of them ends for having waited', async () => {
+    const vanity = vanityZone(60)
+    // Slower than the rate: a turn comes later than was told at first.
+    const slow: MxScript = {
+      greeting: session => {
+        void home.clock.after(20 * SECOND, () => session.say('220 late'))
+        return null
+      },
+    }
+    const home = vanityEngine(vanity, { script: slow })
+    const results = await home.many(vanity.addresses)
+    expect(reasonsIn(results)).toEqual({ accepted_email: 60 })
+    expect(home.open.peak).toBe(2)
+  })
+})
+
+describe('an address of many names', () => {
+  test('that asks for patience has it for all of them', async () => {
+    const vanity = vanityZone(30)
+    let isSlow = true
+    const home = vanityEngine(vanity, {
+      script: { greeting: () => (isSlow ? '421 4.7.0 Too many connections from you' : undefined) },
+    })
+    const startedAt = home.clock.monotonicNow()
+    let dialledAt: number | null = null
+    home.clock.after(MINUTE, () => {
+      dialledAt = home.mx.dialled.length
+      isSlow = false
+    })
+    expect(reasonsIn(await home.many(vanity.addresses))).toEqual({ accepted_email: 30 })
+    expect(dialledAt).toBeLessThanOrEqual(2)
+    expect(home.clock.monotonicNow() - startedAt).toBeGreaterThan(5 * MINUTE)
+  })
+
+  test('that is down is not dialled for each of them', async () => {
+    const vanity = vanityZone(100)
+    const home = vanityEngine(vanity, {
+      script: {
+        connect: to => {
+          if (to.ip === SHARED) throw refused(to)
+        },
+      },
+    })
+    const results = await home.many(vanity.addresses)
+    expect(reasonsIn(results)).toEqual({ no_connect: 100 })
+    expect(home.mx.dialled.filter(({ ip }) => ip === SHARED).length).toBeLessThanOrEqual(6)
+  })
+
+  test('has its limit for single verifications too, each of which waits as long as it may', async () => {
+    const vanity = vanityZone(20)
+    const home = vanityEngine(vanity, { engine: { deadlineMs: 10_000 } })
+    const run = Promise.all(vanity.addresses.map(address => home.engine.verify(address)))
+    const results = await home.settled(run)
+    expect(home.open.peak).toBeLessThanOrEqual(2)
+    expect(home.perSecond()).toBeLessThanOrEqual(2)
+    const { accepted_email: answered = 0, ...others } = reasonsIn(results)
+    expect(answered).toBeGreaterThanOrEqual(10)
+    expect(Object.keys(others)).toEqual(['timeout'])
+    // It was no fault of the servers.
+    const again = await home.verify(vanity.addresses.at(-1) as string)
+    expect(again.verdict.reason).toBe('accepted_email')
+  })
+
+  test('is left for another address of the same host that is free', async () => {
+    const vanity = vanityZone(2, n => (n === 0 ? [SHARED] : [SHARED, '192.0.2.81']))
+    const home = vanityEngine(vanity, {
+      engine: { sessionsPerOperator: 1 },
+      script: {
+        answer: (line, session) => (session.to.ip === SHARED ? null : friendly(line, session)),
+      },
+    })
+    const [first, second] = vanity.addresses as [string, string]
+    void home.engine.verify(first)
+    await drainEventLoop()
+    expect(await home.reason(second)).toBe('accepted_email')
+    expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([SHARED, '192.0.2.81'])
+  })
+})
+
+test('the addresses of one network have 100 times the connections of one', async () => {
+  const vanity = vanityZone(150, n => [`192.0.2.${n + 101}`])
+  const home = vanityEngine(vanity, {
+    engine: { sessionsPerOperator: 1, sessionsPerSecond: 1_000 },
+  })
+  const results = await home.many(vanity.addresses)
+  expect(reasonsIn(results)).toEqual({ accepted_email: 150 })
+  expect(home.open.peak).toBeLessThanOrEqual(100)
+  expect(home.open.peak).toBeGreaterThan(50)
+})
+
+test('an operator of the table has the limits of its row alone', async () => {
+  const names = ['aspmx.l.google.com', 'alt1.aspmx.l.google.com']
+  const zone: Record<string, ZoneEntry> = Object.fromEntries(
+    names.map(name => [name, { A: [SHARED] }]),
+  )
+  for (let n = 0; n < 10; n++) zone[`tenant${n}.test`] = { MX: [[10, names[n % 2] as string]] }
+  const home = vanityEngine({ zone })
+  const addresses = Array.from({ length: 10 }, (_, n) => `ann@tenant${n}.test`)
+  const runs = Promise.all(addresses.map(address => home.engine.verify(address)))
+  await drainEventLoop()
+  expect(home.open.peak).toBe(5)
+  await home.settled(runs)
+})

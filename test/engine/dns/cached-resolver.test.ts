@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { cachedResolver } from '../../../src/engine/dns/cached-resolver.ts'
+import type { DnsFault, Resolver } from '../../../src/engine/dns/resolver.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { type ZoneEntry, zone } from '../../support/zone.ts'
+
+function setUp(entries: Record<string, ZoneEntry>, sizeMax?: number) {
+  const dns = zone(entries)
+  const clock = fakeClock()
+  const resolver = cachedResolver(dns, sizeMax === undefined ? { clock } : { clock, sizeMax })
+  return { dns, clock, resolver }
+}
+
+/** A resolver whose every question waits until the test answers it. */
+function manualResolver() {
+  const open: { signal: AbortSignal | undefined; answer: (fault: DnsFault) => void }[] = []
+  const resolver: Resolver = {
+    resolve: (_name, _type, signal) =>
+      new Promise(resolve => {
+        open.push({ signal, answer: fault => resolve({ fault }) })
+        signal?.addEventListener('abort', () => resolve({ fault: 'timeout' }))
+      }),
+  }
+  return { open, resolver: cachedResolver(resolver, { clock: fakeClock() }) }
+}
+
+describe('memory of answers', () => {
+  // What was answered, how long it is kept.
+  test.each<[string, ZoneEntry, number]>([
+    ['records', { MX: [[10, 'mx.a.test']] }, 5 * MINUTE],
+    ['NXDOMAIN', 'no-name', 5 * MINUTE],
+    ['NODATA', {}, 5 * MINUTE],
+    ['SERVFAIL', 'server', 10 * SECOND],
+    ['a timeout', 'timeout', 10 * SECOND],
+  ])('%s: kept for its time and then asked again', async (_, entry, keptMs) => {
+    const { dns, clock, resolver } = setUp({ 'a.test': entry })
+    const first = await resolver.resolve('a.test', 'MX')
+    await clock.advance(keptMs - 1)
+    expect(await resolver.resolve('a.test', 'MX')).toEqual(first)
+    expect(dns.asked).toEqual(['MX a.test'])
+    await clock.advance(2)
+    expect(await resolver.resolve('a.test', 'MX')).toEqual(first)
+    expect(dns.asked).toEqual(['MX a.test', 'MX a.test'])
+  })
+
+  test('addresses that come with MX records are kept as if they had been asked for', async () => {
+    const dns = zone({ 'a.test': { MX: [[10, 'mx.a.test']] }, 'old.a.test': { A: ['192.0.2.9'] } })
+    const clock = fakeClock()
+    const sends = (host: string) => ({ host, type: 'A' as const, addresses: ['192.0.2.1'] })
+    const resolver = cachedResolver(
+      {
+        async resolve(name, type, signal) {
+          const answer = await dns.resolve(name, type, signal)
+          if (type !== 'MX' || 'fault' in answer) return answer
+          return { ...answer, additional: [sends('mx.a.test'), sends('old.a.test')] }
+        },
+      },
+      { clock },
+    )
+    await resolver.resolve('old.a.test', 'A')
+    await resolver.resolve('a.test', 'MX')
+    expect(await resolver.resolve('MX.a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
+    // What was asked for itself goes before what came along.
+    expect(await resolver.resolve('old.a.test', 'A')).toEqual({ records: ['192.0.2.9'] })
+    expect(await resolver.resolve('mx.a.test', 'AAAA')).toEqual({ fault: 'no-name' })
+    expect(dns.asked).toEqual(['A old.a.test', 'MX a.test', 'AAAA mx.a.test'])
+    await clock.advance(5 * MINUTE + 1)
+    expect(await resolver.resolve('mx.a.test', 'A')).toEqual({ fault: 'no-name' })
+  })
+
+  test('a jump of the wall clock neither ages nor renews an answer', async () => {
+    const { dns, clock, resolver } = setUp({ 'a.test': 'server' })
+    await resolver.resolve('a.test', 'MX')
+    clock.jump(365 * 24 * 60 * MINUTE)
+    await resolver.resolve('a.test', 'MX')
+    expect(dns.asked.length).toBe(1)
+    clock.jump(-2 * 365 * 24 * 60 * MINUTE)
+    await clock.advance(11 * SECOND)
+    await resolver.resolve('a.test', 'MX')
+    expect(dns.asked.length).toBe(2)
+  })
+
+  test('types of one name are apart', async () => {
+    const { resolver } = setUp({ 'a.test': { A: ['192.0.2.1'] } })
+    expect(await resolver.resolve('a.test', 'AAAA')).toEqual({ fault: 'no-data' })
+    expect(await resolver.resolve('a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
+  })
+
+  test('case and a last dot make no other name', async () => {
+    const { dns, resolver } = setUp({ 'a.test': { A: ['192.0.2.1'] } })
+    for (const name of ['a.test', 'A.Test', 'a.test.']) await resolver.resolve(name, 'A')
+    expect(dns.asked).toEqual(['A a.test'])
+  })
+
+  test('when full, the name not used for longest is forgotten', async () => {
+    const { dns, resolver } = setUp({}, 2)
+    for (const name of ['a', 'b', 'a', 'c', 'a', 'b']) await resolver.resolve(`${name}.test`, 'A')
+    expect(dns.asked).toEqual(['A a.test', 'A b.test', 'A c.test', 'A b.test'])
+  })
+})
+
+describe('single flight', () => {
+  test('a hundred callers at once ask one question', async () => {
+    const { dns, resolver } = setUp({ 'a.test': { MX: [[10, 'mx.a.test']] } })
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => resolver.resolve('a.test', 'MX')),
+    )
+    expect(dns.asked).toEqual(['MX a.test'])
+    expect(new Set(answers).size).toBe(1)
+  })
+
+  test('a caller that aborts leaves the others their answer', async () => {
+    const { open, resolver } = manualResolver()
+    const leaver = new AbortController()
+    const left = resolver.resolve('a.test', 'MX', leaver.signal)
+    const stayed = resolver.resolve('a.test', 'MX')
+    leaver.abort()
+    expect(await left).toEqual({ fault: 'timeout' })
+    expect(open[0]?.signal?.aborted).toBe(false)
+    open[0]?.answer('no-name')
+    expect(await stayed).toEqual({ fault: 'no-name' })
+  })
+
+  test('when all callers have gone the question is given up, and the next caller asks anew', async () => {
+    const { open, resolver } = manualResolver()
+    const leavers = [new AbortController(), new AbortController()]
+    const left = leavers.map(leaver => resolver.resolve('a.test', 'MX', leaver.signal))
+    for (const leaver of leavers) leaver.abort()
+    expect(await Promise.all(left)).toEqual([{ fault: 'timeout' }, { fault: 'timeout' }])
+    expect(open[0]?.signal?.aborted).toBe(true)
+    const next = resolver.resolve('a.test', 'MX')
+    open[1]?.answer('no-data')
+    expect(await next).toEqual({ fault: 'no-data' })
+  })
+
+  test('a question given up is not remembered as a timeout', async () => {
+    const { dns, resolver } = setUp({ 'a.test': { A: 'never' } })
+    const leaver = new AbortController()
+    const left = resolver.resolve('a.test', 'A', leaver.signal)
+    leaver.abort()
+    await left
+    dns.set('a.test', { A: ['192.0.2.1'] })
+    expect(await resolver.resolve('a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
+  })
+
+  test('a caller already gone asks nothing', async () => {
+    const { dns, resolver } = setUp({})
+    expect(await resolver.resolve('a.test', 'A', AbortSignal.abort())).toEqual({ fault: 'timeout' })
+    expect(dns.asked).toEqual([])
+  })
+
+  test('a resolver that throws is not remembered and leaves no flight behind', async () => {
+    let asked = 0
+    const inner: Resolver = {
+      async resolve() {
+        asked++
+        throw new Error('a defect of ours')
+      },
+    }
+    const resolver = cachedResolver(inner, { clock: fakeClock() })
+    const both = ['a.test', 'a.test'].map(name => resolver.resolve(name, 'A'))
+    for (const result of await Promise.allSettled(both)) expect(result.status).toBe('rejected')
+    await expect(resolver.resolve('a.test', 'A')).rejects.toThrow('a defect of ours')
+    expect(asked).toBe(2)
+  })
+})

@@ -1,0 +1,229 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { cachedResolver } from '../../../src/engine/dns/cached-resolver.ts'
+import { createCheckedResolver } from '../../../src/engine/dns/checked-resolver.ts'
+import { createNodeResolver } from '../../../src/engine/dns/node-resolver.ts'
+import type { RecordType } from '../../../src/engine/dns/resolver.ts'
+import { CHECK_NAMES, ResolverCheck } from '../../../src/engine/dns/resolver-check.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { recordingLog } from '../../support/log.ts'
+import { type NameServerReply, nameServer } from '../../support/name-server.ts'
+import { countedRandom } from '../../support/random.ts'
+
+// Over the wire: a DNS server on loopback that tells the truth, or lies.
+
+const open: { close(): unknown }[] = []
+afterEach(async () => {
+  for (const thing of open.splice(0).reverse()) await thing.close()
+})
+
+const NXDOMAIN = { flags: 3 }
+const NODATA = {}
+const SERVFAIL = { flags: 2 }
+
+const mx = (name: string): NameServerReply => ({
+  answers: [{ type: 'MX', name, data: { preference: 10, exchange: `mx.${name}` } }],
+})
+const a = (name: string): NameServerReply => ({ answers: [{ type: 'A', name, data: '192.0.2.1' }] })
+
+type Says = (name: string, type: string) => NameServerReply | Promise<NameServerReply>
+
+/** Names that exist and take mail: those of the check, and `there.com`. */
+const truth: Says = (name, type) => {
+  if (![...CHECK_NAMES, 'there.com'].includes(name)) return NXDOMAIN
+  return type === 'MX' ? mx(name) : NODATA
+}
+
+/** A resolver as an engine builds it; `server.says` may be changed. */
+async function checked(says: Says = truth) {
+  const server = { says }
+  const dns = await nameServer(({ name, type }) => server.says(name, type))
+  const clock = fakeClock()
+  const { log, lines } = recordingLog()
+  const inner = createNodeResolver({ clock, servers: [dns.address] })
+  const check = new ResolverCheck({
+    ...{ resolver: inner, names: CHECK_NAMES, clock, random: countedRandom(), log },
+  })
+  const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
+  check.onChange(() => resolver.forget())
+  open.push(dns, inner, check)
+  const ask = (name: string, type: RecordType = 'MX') => resolver.resolve(name, type)
+  return { server, dns, clock, check, resolver, ask, lines, packets: dns.packets }
+}
+
+const CHECK_PACKETS = ['A 00000000000000000001.com', ...CHECK_NAMES.map(name => `MX ${name}`)]
+const fault = (detail: string) => ({
+  fault: 'server',
+  detail: `the DNS server ${detail}, so its answers are not believed`,
+})
+const FOUND = { records: [{ preference: 10, host: 'mx.there.com' }] }
+
+describe('a resolver that tells the truth', () => {
+  test('is checked once, beside the first question, and its negative answers are handed out', async () => {
+    const { ask, packets, lines } = await checked()
+    expect(await ask('a.com')).toEqual({ fault: 'no-name' })
+    expect(packets.toSorted()).toEqual(['MX a.com', ...CHECK_PACKETS].toSorted())
+    expect(await ask('b.com')).toEqual({ fault: 'no-name' })
+    expect(await ask('there.com', 'A')).toEqual({ fault: 'no-data' })
+    expect(packets).toHaveLength(1 + 4 + 2)
+    expect(lines).toEqual([])
+  })
+
+  test('shares one check among a hundred callers', async () => {
+    const { ask, packets } = await checked()
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => ask(`${i}.com`)))
+    expect(answers.every(answer => 'fault' in answer && answer.fault === 'no-name')).toBe(true)
+    expect(packets).toHaveLength(104)
+  })
+
+  test('does not make records wait for the check, nor a name without AAAA records', async () => {
+    const { ask, server, dns } = await checked((name, type) =>
+      name === 'there.com' ? truth(name, type) : 'silence',
+    )
+    expect(await ask('there.com')).toEqual(FOUND)
+    expect(await ask('there.com', 'AAAA')).toEqual({ fault: 'no-data' })
+    await dns.arrived(6)
+    server.says = truth
+  })
+
+  test('is checked again after ten minutes, and after twenty domains without mail in a row', async () => {
+    const { ask, clock, packets } = await checked()
+    // The first is asked beside the first check, which covers it.
+    for (let i = 0; i <= 20; i++) await ask(`${i}.com`)
+    expect(packets).toHaveLength(21 + 4)
+    await ask('21.com')
+    expect(packets).toHaveLength(22 + 8)
+    for (let i = 22; i < 42; i++) {
+      await ask(`${i}.com`)
+      await ask('there.com')
+      await clock.advance(SECOND)
+    }
+    // Records in between begin the count anew.
+    expect(packets).toHaveLength(22 + 8 + 20 + 1)
+    await clock.advance(10 * MINUTE)
+    await ask('a.com')
+    expect(packets).toHaveLength(22 + 8 + 20 + 1 + 5)
+  })
+
+  test('is not asked about special-use names before they are handed out', async () => {
+    const { ask, packets } = await checked(() => NXDOMAIN)
+    for (const name of ['a.test', 'b.example', 'printer.local', 'mx.corp.internal', 'c.onion']) {
+      expect(await ask(name)).toEqual({ fault: 'no-name' })
+    }
+    expect(packets).toHaveLength(5)
+  })
+
+  test('passes where two of the three names and the random one are not answered', async () => {
+    const { ask } = await checked((name, type) =>
+      name === 'yahoo.com' || name === 'a.com' ? truth(name, type) : SERVFAIL,
+    )
+    expect(await ask('a.com')).toEqual({ fault: 'no-name' })
+  })
+
+  test.each([
+    ['SERVFAIL', 2],
+    ['REFUSED', 5],
+  ])(
+    'is believed where every name that must exist is answered %s, and checked again soon',
+    async (_, flags) => {
+      const { ask, check, lines } = await checked((name, type) =>
+        CHECK_NAMES.includes(name) ? { flags } : truth(name, type),
+      )
+      expect(await ask('a.com')).toEqual({ fault: 'no-name' })
+      expect(check.failure).toBeNull()
+      expect(check.dueInMs).toBe(30_000)
+      expect(lines).toEqual([])
+    },
+  )
+})
+
+describe('a resolver that lies', () => {
+  test.each<[string, Says, string]>([
+    ['NXDOMAIN for everything', () => NXDOMAIN, 'says that gmail.com does not exist'],
+    ['NODATA for everything', () => NODATA, 'says that gmail.com takes no mail'],
+    [
+      'NXDOMAIN for gmail.com alone',
+      (name, type) => (name === 'gmail.com' ? NXDOMAIN : truth(name, type)),
+      'says that gmail.com does not exist',
+    ],
+    [
+      'an address for every name',
+      (name, type) => (type === 'A' ? a(name) : truth(name, type)),
+      'gives an address to a name that nobody has',
+    ],
+  ])('with %s is not believed, and that is logged once', async (_, says, detail) => {
+    const { ask, lines, check } = await checked(says)
+    expect(await ask('a.com')).toEqual(fault(detail))
+    expect(await ask('b.com')).toEqual(fault(detail))
+    expect(check.failure?.detail).toBe(fault(detail).detail)
+    expect(lines.map(({ level, message }) => [level, message.split('.')[0]])).toEqual([
+      ['warn', expect.stringContaining('DNS check failed: the DNS server')],
+    ])
+  })
+
+  test('with NXDOMAIN for gmail.com alone still gives the records of other names', async () => {
+    const { ask } = await checked((name, type) =>
+      name === 'gmail.com' ? NXDOMAIN : truth(name, type),
+    )
+    expect(await ask('gmail.com')).toEqual(fault('says that gmail.com does not exist'))
+    expect(await ask('there.com')).toEqual(FOUND)
+  })
+
+  test('that invents addresses is not believed at all, nor what it said before', async () => {
+    const { ask, server, check } = await checked((_, type) =>
+      type === 'MX' ? truth('there.com', type) : a('x'),
+    )
+    server.says = (name, type) => (type === 'MX' ? mx(name) : a(name))
+    expect(await ask('there.com')).toEqual(FOUND)
+    expect((await check.result())?.kind).toBe('invented')
+    const detail = 'gives an address to a name that nobody has'
+    expect(await ask('there.com')).toEqual(fault(detail))
+    expect(await ask('there.com', 'A')).toEqual(fault(detail))
+  })
+
+  test('is checked every half minute, and believed again at once when it is well', async () => {
+    const { ask, server, clock, packets, lines } = await checked(() => NXDOMAIN)
+    expect(await ask('a.com')).toMatchObject({ fault: 'server' })
+    server.says = truth
+    await clock.advance(29 * SECOND)
+    // What it said in the meantime is not believed either, and not kept.
+    expect(await ask('a.com')).toMatchObject({ fault: 'server' })
+    expect(packets).toHaveLength(5 + 1)
+    await clock.advance(SECOND)
+    expect(await ask('a.com')).toEqual({ fault: 'no-name' })
+    expect(packets).toHaveLength(6 + 5)
+    expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
+  })
+
+  test('later on is noticed by the next negative answer about a name that must exist', async () => {
+    const { ask, server } = await checked()
+    expect(await ask('a.com')).toEqual({ fault: 'no-name' })
+    server.says = () => NXDOMAIN
+    expect(await ask('gmail.com')).toEqual(fault('says that gmail.com does not exist'))
+    // The negative answers from before are forgotten.
+    expect(await ask('a.com')).toMatchObject({ fault: 'server' })
+  })
+
+  test('later on is noticed after twenty domains without mail at the latest', async () => {
+    const { ask, server, check } = await checked()
+    expect(await check.result()).toBeNull()
+    server.says = () => NXDOMAIN
+    const answers = []
+    for (let i = 0; i < 100; i++) answers.push(await ask(`${i}.com`))
+    expect(answers.filter(answer => 'fault' in answer && answer.fault === 'no-name')).toHaveLength(
+      20,
+    )
+    expect(answers.at(20)).toEqual(fault('says that gmail.com does not exist'))
+  })
+
+  test('an abort ends the wait for the check', async () => {
+    const { resolver, dns } = await checked((name, type) =>
+      name === 'a.com' ? truth(name, type) : 'silence',
+    )
+    const caller = new AbortController()
+    const answer = resolver.resolve('a.com', 'MX', caller.signal)
+    await dns.arrived(5)
+    caller.abort()
+    expect(await answer).toEqual({ fault: 'timeout' })
+  })
+})

@@ -1,0 +1,206 @@
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import dnsPacket, { type Answer, type Packet } from 'dns-packet'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemRandom } from '../../../src/platform/random.ts'
+import { readReply } from '../../../src/engine/dns/message.ts'
+import { UdpTransport } from '../../../src/engine/dns/udp-transport.ts'
+import { type NameServer, nameServer } from '../../support/name-server.ts'
+
+const ASKED = { name: 'a.test', type: 'MX' } as const
+
+/** A response to `MX a.test`; `packet` says what is different. */
+const response = (packet: Partial<Packet>): Buffer =>
+  dnsPacket.encode({
+    type: 'response',
+    id: 1,
+    flags: dnsPacket.RECURSION_DESIRED | dnsPacket.RECURSION_AVAILABLE,
+    questions: [ASKED],
+    ...packet,
+  })
+
+const mx = (name: string, exchange = 'mx.test'): Answer => ({
+  type: 'MX',
+  name,
+  data: { preference: 10, exchange },
+})
+const cname = (name: string, data: string): Answer => ({ type: 'CNAME', name, data })
+const soa = (name: string): Answer => ({
+  type: 'SOA',
+  name,
+  data: { mname: 'ns.test', rname: 'admin.test', serial: 1 },
+})
+const ns = (name: string): Answer => ({ type: 'NS', name, data: 'ns.test' })
+const FOUND = { records: [{ preference: 10, host: 'mx.test' }] }
+const withCode = (rcode: number, packet: Partial<Packet> = {}) =>
+  response({ ...packet, flags: dnsPacket.RECURSION_AVAILABLE | rcode })
+
+describe('a response', () => {
+  test.each<[string, Buffer, ReturnType<typeof readReply>]>([
+    ['with a record', response({ answers: [mx('a.test')] }), FOUND],
+    [
+      'with the addresses of its exchangers, and only of those',
+      response({
+        answers: [mx('a.test')],
+        additionals: [
+          { type: 'A', name: 'MX.test', data: '192.0.2.1' },
+          { type: 'A', name: 'mx.test', data: '192.0.2.2' },
+          { type: 'AAAA', name: 'mx.test', data: '2001:db8::1' },
+          { type: 'A', name: 'www.bank.test', data: '192.0.2.66' },
+          { type: 'TXT', name: 'mx.test', data: 'no address' },
+        ],
+      }),
+      {
+        ...FOUND,
+        additional: [
+          { host: 'mx.test', type: 'A', addresses: ['192.0.2.1', '192.0.2.2'] },
+          { host: 'mx.test', type: 'AAAA', addresses: ['2001:db8::1'] },
+        ],
+      },
+    ],
+    ['whose name differs in case', response({ answers: [mx('A.Test')] }), FOUND],
+    [
+      'behind two aliases',
+      response({
+        answers: [cname('a.test', 'b.test'), cname('b.test', 'c.test'), mx('c.test')],
+      }),
+      FOUND,
+    ],
+    [
+      'with an alias that leads nowhere',
+      response({ answers: [cname('a.test', 'b.test')] }),
+      none(),
+    ],
+    [
+      'with a loop of aliases',
+      response({ answers: [cname('a.test', 'b.test'), cname('b.test', 'a.test')] }),
+      bad(),
+    ],
+    ['with a record of another name', response({ answers: [mx('b.test')] }), bad()],
+    ['with a record of another type', response({ answers: [soa('a.test')] }), bad()],
+    ['without records', response({}), none()],
+    ['without records and with a SOA', response({ authorities: [soa('test')] }), none()],
+    ['that refers to other servers', response({ authorities: [ns('test')] }), bad()],
+    [
+      'without records, with SOA and NS',
+      response({ authorities: [soa('test'), ns('test')] }),
+      none(),
+    ],
+    ['NXDOMAIN', withCode(3), { code: 'ENOTFOUND' }],
+    ['NXDOMAIN behind an alias', withCode(3, { answers: [cname('a.test', 'b.test')] }), gone()],
+    ['that is truncated', response({ flags: dnsPacket.TRUNCATED_RESPONSE }), 'truncated'],
+    ['to another name', response({ questions: [{ name: 'b.test', type: 'MX' }] }), 'ignored'],
+    ['to another type', response({ questions: [{ name: 'a.test', type: 'A' }] }), 'ignored'],
+    ['without a question', response({ questions: [] }), 'ignored'],
+    [
+      'NXDOMAIN for another name',
+      withCode(3, { questions: [{ name: 'b', type: 'MX' }] }),
+      'ignored',
+    ],
+    ['REFUSED without a question', withCode(5, { questions: [] }), { code: 'EREFUSED' }],
+    [
+      'to another kind of query',
+      response({ flags: dnsPacket.AUTHORITATIVE_ANSWER | 0x800 }),
+      bad(),
+    ],
+    ['cut short', response({ answers: [mx('a.test')] }).subarray(0, -3), bad()],
+  ])('%s', (_, bytes, expected) => {
+    expect(readReply(bytes, ASKED)).toEqual(expected)
+  })
+
+  test.each([1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])(
+    'with the response code %i is a fault of the server, whatever records it has',
+    rcode => {
+      const full = withCode(rcode, { answers: [mx('a.test')] })
+      const cut = response({ flags: dnsPacket.TRUNCATED_RESPONSE | rcode })
+      for (const bytes of [withCode(rcode), full, cut]) {
+        const reply = readReply(bytes, ASKED)
+        expect(reply).toHaveProperty('code')
+        expect(['ENODATA', 'ENOTFOUND']).not.toContain((reply as { code: string }).code)
+      }
+    },
+  )
+})
+
+describe('a UDP transport', () => {
+  test('ignores its own query sent back, a packet too short, and a reply with another ID', async () => {
+    const socket = createSocket('udp4').bind(0, '127.0.0.1')
+    await once(socket, 'listening')
+    onTestFinished(() => void socket.close())
+    socket.on('message', (query, { port, address }) => {
+      const id = query.readUInt16BE(0)
+      const packets = [
+        query,
+        query.subarray(0, 5),
+        response({ id: id ^ 1, answers: [mx('a.test', 'forged.test')] }),
+        response({ id, answers: [mx('a.test')] }),
+      ]
+      for (const packet of packets) socket.send(packet, port, address)
+    })
+    const server = `127.0.0.1:${socket.address().port}`
+    expect(await openTransport().query(server, 'a.test', 'MX').reply).toEqual(FOUND)
+  })
+
+  test('gives each of many queries its own reply, over several ports', async () => {
+    const ports = new Set<number>()
+    const server = await open(({ name }, port) => {
+      ports.add(port)
+      return { answers: [mx(name, `mx.${name}`)] }
+    })
+    const transport = openTransport()
+    const names = Array.from({ length: 1_000 }, (_, n) => `d${n}.test`)
+    const hosts: unknown[] = []
+    for (let at = 0; at < names.length; at += 100) {
+      const replies = names
+        .slice(at, at + 100)
+        .map(name => transport.query(server.address, name, 'MX').reply)
+      hosts.push(...(await Promise.all(replies)))
+    }
+    expect(hosts).toEqual(
+      names.map(name => ({ records: [{ preference: 10, host: `mx.${name}` }] })),
+    )
+    // 1,000 queries at 200 a port.
+    expect(ports.size).toBeGreaterThanOrEqual(5)
+  })
+
+  test('reports a port at which nobody listens', async () => {
+    const server = await open(() => 'silence')
+    await server.close()
+    expect(await openTransport().query(server.address, 'a.test', 'MX').reply).toEqual({
+      code: 'ECONNREFUSED',
+    })
+  })
+
+  test('ends open queries when it is closed', async () => {
+    const server = await open(() => 'silence')
+    const transport = openTransport()
+    const query = transport.query(server.address, 'a.test', 'MX')
+    await server.arrived(1)
+    transport.close()
+    expect(await query.reply).toEqual({ code: 'ECANCELLED' })
+  })
+})
+
+function none() {
+  return { code: 'ENODATA' }
+}
+
+function bad() {
+  return { code: 'EBADRESP' }
+}
+
+function gone() {
+  return { code: 'ENOTFOUND' }
+}
+
+async function open(...args: Parameters<typeof nameServer>): Promise<NameServer> {
+  const server = await nameServer(...args)
+  onTestFinished(() => server.close())
+  return server
+}
+
+function openTransport(): UdpTransport {
+  const transport = new UdpTransport(systemRandom)
+  onTestFinished(() => transport.close())
+  return transport
+}

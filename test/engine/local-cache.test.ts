@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { DAY, MINUTE } from '../../src/platform/clock.ts'
+import type { CachedAnswer, ResultCache } from '../../src/engine/result-cache.ts'
+import { localCache } from '../../src/engine/local-cache.ts'
+import { fakeClock } from '../support/clock.ts'
+
+const ANN = 'ann@a.test'
+const BOB = 'bob@a.test'
+
+/** A memory that others share, which tells what it was asked for. */
+function services() {
+  const clock = fakeClock()
+  const known = new Map<string, CachedAnswer>()
+  const asked: (readonly string[])[] = []
+  const shared: ResultCache = {
+    async get(keys) {
+      asked.push(keys)
+      return new Map([...known].filter(([key]) => keys.includes(key)))
+    },
+    async set(entries) {
+      for (const [key, remembered] of entries) known.set(key, remembered)
+    },
+  }
+  const answerOf = (kind: 'accepted' | 'rejected' | 'deferred', ageMs = 0): CachedAnswer =>
+    ({ probed: { answer: { kind } }, at: clock.now() - ageMs }) as unknown as CachedAnswer
+  return { clock, known, asked, shared, answerOf, memory: localCache(shared, clock) }
+}
+
+test('what was recalled is near for a minute; after it the shared one is asked again', async () => {
+  const { memory, known, asked, clock, answerOf } = services()
+  known.set(ANN, answerOf('accepted'))
+  const first = await memory.get([ANN])
+  expect(await memory.get([ANN])).toEqual(first)
+  await clock.advance(MINUTE)
+  expect((await memory.get([ANN])).get(ANN)).toBe(first.get(ANN))
+  expect(asked).toEqual([[ANN]])
+  // What another process learned meanwhile.
+  known.set(ANN, answerOf('rejected'))
+  await clock.advance(1)
+  expect((await memory.get([ANN])).get(ANN)?.probed.answer.kind).toBe('rejected')
+  expect(asked).toEqual([[ANN], [ANN]])
+})
+
+test('only what is not near is asked for', async () => {
+  const { memory, known, asked, answerOf } = services()
+  known.set(ANN, answerOf('accepted')).set(BOB, answerOf('rejected'))
+  await memory.get([ANN])
+  const both = await memory.get([ANN, BOB])
+  expect([...both.keys()]).toEqual([ANN, BOB])
+  expect(asked).toEqual([[ANN], [BOB]])
+})
+
+test('what nobody knows is asked for each time, as another may learn it', async () => {
+  const { memory, asked } = services()
+  expect((await memory.get([ANN])).size).toBe(0)
+  await memory.get([ANN])
+  expect(asked).toHaveLength(2)
+})
+
+test('what is remembered here is near before the shared one has it, and even where that cannot be written', async () => {
+  const { shared, asked, clock, answerOf } = services()
+  const away = { ...shared, set: () => Promise.reject(new Error('away')) }
+  const memory = localCache(away, clock)
+  await expect(memory.set(new Map([[ANN, answerOf('rejected')]]))).rejects.toThrow('away')
+  expect((await memory.get([ANN])).get(ANN)?.probed.answer.kind).toBe('rejected')
+  expect(asked).toEqual([])
+})
+
+test('what says nothing of an address is not kept', async () => {
+  const { memory, asked, answerOf } = services()
+  await memory.set(new Map([[ANN, answerOf('deferred')]]))
+  await memory.get([ANN])
+  expect(asked).toEqual([[ANN]])
+})
+
+test('an answer that is not fresh any more is asked for, as another may have asked anew', async () => {
+  const { memory, known, asked, clock, answerOf } = services()
+  known.set(ANN, answerOf('accepted', DAY - MINUTE / 2))
+  await memory.get([ANN])
+  await clock.advance(MINUTE / 2 - 1)
+  await memory.get([ANN])
+  expect(asked).toHaveLength(1)
+  await clock.advance(1)
+  await memory.get([ANN])
+  expect(asked).toHaveLength(2)
+})

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { ConnectionSemaphore } from '../../../src/engine/probe/connection-semaphore.ts'
+import { silentFrom, stay } from '../../support/mx.ts'
+import { ask, createTestProber } from '../../support/prober.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+
+test('a place is free again when it is handed back, once', async () => {
+  const places = new ConnectionSemaphore(1)
+  const handBack = await places.take()
+  let taken = 0
+  for (const _ of [1, 2]) void places.take().then(() => taken++)
+  await drainEventLoop()
+  expect(taken).toBe(0)
+  handBack()
+  handBack()
+  await drainEventLoop()
+  expect(taken).toBe(1)
+})
+
+test('a connection of a list keeps its place until its farewell is over', async () => {
+  let farewells = 0
+  const home = createTestProber(
+    (line, session) => {
+      if (line !== 'QUIT') return undefined
+      farewells++
+      return stay(session)
+    },
+    { world: { connectionSlots: new ConnectionSemaphore(1) } },
+  )
+  const first = home.begin([ask('ann@a.test')])
+  await drainEventLoop()
+  expect(first.answered).toBe(true)
+  const second = home.begin([ask('ben@b.test')])
+  await drainEventLoop()
+  expect(farewells).toBe(1)
+  expect(home.mx.sessions).toHaveLength(1)
+  await first.end()
+  await second.end()
+  expect(home.mx.sessions).toHaveLength(2)
+})
+
+test('a single question waits for no list', async () => {
+  const home = createTestProber(silentFrom('RCPT'), {
+    world: { connectionSlots: new ConnectionSemaphore(1) },
+  })
+  home.begin([ask('ann@a.test')])
+  await drainEventLoop()
+  home.begin([ask('ben@b.test')], { single: true })
+  await drainEventLoop()
+  expect(home.mx.sessions).toHaveLength(2)
+})

@@ -1,0 +1,306 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR } from '../../../src/platform/clock.ts'
+import type { ProbeResult } from '../../../src/engine/probe/mx-group-probe.ts'
+import { HANG_UP, type MxSays, type MxScript } from '../../support/mx.ts'
+import { createTestProber, each, LOCK_STEP, people, sorted } from '../../support/prober.ts'
+import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+import {
+  type Delivery,
+  type FaultyServerOptions,
+  faultyServers,
+  type ReplyFault,
+} from './faulty-server.ts'
+
+const DELIVERIES = ['whole', 'bytes', 'late'] as const
+const KINDS = ['lost', 'doubled'] as const
+const WAYS = DELIVERIES.flatMap(delivery => KINDS.map(kind => [kind, delivery] as const))
+/**
+ * More than the replies of any connection here: 20 recipients, in transactions of eight and more.
+ */
+const REPLIES_MAX = 30
+const FIRST_TO_MAIL = 2
+
+/** Half of them exist, in no order that repeats. */
+const EXISTING = new Set(people(80).filter((_, n) => ((n * n * 7 + n * 3) >> 2) % 2 === 0))
+const exists = (recipient: string) => EXISTING.has(recipient)
+
+function createFaultyProber(options: Omit<FaultyServerOptions, 'exists'>) {
+  const servers = faultyServers({ exists, ...options })
+  return { ...createTestProber({}, { dial: () => servers.dial }), ...servers }
+}
+
+type Told = readonly { readonly email: string; readonly probed: ProbeResult }[]
+
+/** Those of whom it is told that they exist, or not, where the contrary is true. */
+const wrong = (told: Told) =>
+  told.filter(({ email, probed: { answer, catchAll } }) => {
+    const isFirm = answer.kind === 'rejected' || (answer.kind === 'accepted' && catchAll !== null)
+    return isFirm && (answer.kind !== 'accepted' || catchAll === true) === exists(email)
+  })
+
+const right = (told: Told) =>
+  told.filter(
+    ({ email, probed }) => probed.answer.kind === (exists(email) ? 'accepted' : 'rejected'),
+  )
+
+describe.each(WAYS)('a reply that is %s, delivered %s', (kind, delivery) => {
+  const places = Array.from({ length: REPLIES_MAX }, (_, at): ReplyFault => ({ kind, at }))
+
+  test('in the first connection of a list has all asked again, wherever it is', async () => {
+    for (const fault of places) {
+      const home = createFaultyProber({ delivery, faultOf: n => (n === 0 ? fault : null) })
+      const { told } = await home.run(people(80))
+      expect([fault, wrong(told), right(told).length]).toEqual([fault, [], 80])
+    }
+  })
+
+  test('in every connection of a list brings no wrong answer', async () => {
+    for (const fault of places) {
+      const home = createFaultyProber({ delivery, faultOf: () => fault })
+      const { told } = await home.run(people(80))
+      expect([fault, wrong(told), told.length]).toEqual([fault, [], 80])
+    }
+  })
+
+  test('in every connection without PIPELINING brings a list no wrong answer', async () => {
+    for (const fault of places) {
+      const home = createFaultyProber({ delivery, faultOf: () => fault, keywords: ['SIZE'] })
+      const { told } = await home.run(people(80))
+      expect([fault, wrong(told), told.length]).toEqual([fault, [], 80])
+    }
+  })
+
+  test.each([true, false])('has somebody who waits asked again: exists %s', async isThere => {
+    const email = people(80).find(one => exists(one) === isThere) as string
+    for (const fault of places.slice(FIRST_TO_MAIL, FIRST_TO_MAIL + 5)) {
+      const home = createFaultyProber({ delivery, faultOf: n => (n === 0 ? fault : null) })
+      const { told } = await home.single(email)
+      expect([fault, wrong(told), right(told).length]).toEqual([fault, [], 1])
+      expect(home.connections.length).toBeLessThanOrEqual(2)
+    }
+    for (const fault of places.slice(0, FIRST_TO_MAIL + 5)) {
+      const home = createFaultyProber({ delivery, faultOf: () => fault })
+      const { told } = await home.single(email)
+      expect([fault, wrong(told), told.length]).toEqual([fault, [], 1])
+    }
+  })
+})
+
+describe('a host whose replies were out of step', () => {
+  const delivery: Delivery = 'whole'
+  const doubledMail: ReplyFault = { kind: 'doubled', at: FIRST_TO_MAIL }
+  const [known] = [...EXISTING] as [string]
+
+  test('is asked one command at a time for an hour', async () => {
+    const home = createFaultyProber({
+      delivery,
+      faultOf: (_, isPipelined) => (isPipelined ? doubledMail : null),
+    })
+    const isPipelined = () =>
+      home.connections.map(writes => writes.some(write => /MAIL.*\r\nRCPT/.test(write)))
+    await home.single(known)
+    expect(isPipelined()).toEqual([true, false])
+    await home.single(known)
+    expect(isPipelined()).toEqual([true, false, false])
+    await home.clock.advance(HOUR + 1)
+    await home.single(known)
+    expect(isPipelined()).toEqual([true, false, false, true, false])
+  })
+
+  test('has told nothing of its domain', async () => {
+    const home = createFaultyProber({
+      delivery: 'late',
+      faultOf: () => ({ kind: 'doubled', at: 3 }),
+    })
+    await home.single(known)
+    expect(home.prober.catchAll.get('a.test')).toBeNull()
+  })
+
+  test('has the dialogue of the second connection told, and why it is in lock-step', async () => {
+    const home = createFaultyProber({ delivery, faultOf: n => (n === 0 ? doubledMail : null) })
+    const walk = await home.single(known, { dialogue: true })
+    expect(walk.only().dialogue?.slice(4)).toEqual([
+      'S: 250 PIPELINING',
+      '* PIPELINING is not used: replies of mx.test were out of step',
+      'C: MAIL FROM:<>',
+      'S: 250 2.0.0 Ok',
+      `C: RCPT TO:<${known}>`,
+      'S: 250 2.1.5 Ok',
+      expect.stringMatching(/^C: RCPT/),
+      'S: 550 5.1.1 No such user',
+      'C: QUIT',
+      'S: 221 2.0.0 Bye',
+    ])
+  })
+})
+
+describe('a group of commands that is cut off', () => {
+  /**
+   * In the first connection: `unknown` is refused, and at the random recipient the server says
+   * this.
+   */
+  const cutOff = (says: MxSays) =>
+    createTestProber((line, session) => {
+      if (session.number > 0) return knows()(line, session)
+      return isUnguessable(recipientOf(line)) ? says : toRecipients(() => NO)(line, session)
+    })
+
+  test.each<[string, MxSays]>([
+    ['by a close', HANG_UP],
+    ['by 421', '421 4.3.2 closing'],
+  ])('%s is asked again one by one: a reply before it may be lost', async (_, says) => {
+    const home = cutOff(says)
+    const walk = await home.single('ann@a.test')
+    expect(walk.answers()).toEqual(['ann@a.test rejected/no-mailbox'])
+    expect(home.said()).toEqual([
+      ['MAIL FROM:<>', 'RCPT TO:<ann@a.test>', expect.stringMatching(/^RCPT/)],
+      ['MAIL FROM:<>', 'RCPT TO:<ann@a.test>'],
+    ])
+  })
+
+  test('after MAIL was refused is a refusal of us, as it is where all is answered', async () => {
+    const home = createTestProber((line, session) => {
+      if (!line.startsWith('MAIL')) return undefined
+      session.say('554 5.7.1 Your address is listed by a blocklist')
+      return HANG_UP
+    })
+    const walk = await home.single('ann@a.test')
+    expect(walk.answers()).toEqual(['ann@a.test blocked/blocklist'])
+    expect(home.mx.dialled).toHaveLength(1)
+  })
+
+  test('leaves the groups before it as they were answered', async () => {
+    const home = createTestProber(
+      (line, session) => {
+        if (line === 'RCPT TO:<p03@a.test>' && session.number === 0) return HANG_UP
+        return knows()(line, session)
+      },
+      { row: { recipientsPerTransaction: 2 } },
+    )
+    const walk = await home.run(people(4))
+    expect(sorted(walk.answers())).toEqual(each(people(4), 'rejected/no-mailbox'))
+    expect(home.recipients()).toEqual([...people(4), ...people(4).slice(2)])
+  })
+})
+
+describe('somebody who waits', () => {
+  const TLS_FIRST: NonNullable<MxScript['answer']> = (line, { lines }) => {
+    if (line === 'STARTTLS') return '220 go on'
+    if (lines.includes('STARTTLS')) return undefined
+    if (line.startsWith('EHLO')) return '250-mx.test\n250-PIPELINING\n250 STARTTLS'
+    return /^(MAIL|RCPT)/.test(line) ? '530 5.7.0 Must issue a STARTTLS command first' : undefined
+  }
+  const oneRecipient: MxScript['answer'] = (line, { lines }) => {
+    const transaction = lines.slice(lines.lastIndexOf('MAIL FROM:<>'))
+    const count = transaction.filter(one => one.startsWith('RCPT')).length
+    return line.startsWith('RCPT') && count > 1 ? '452 4.5.3 Too many recipients' : undefined
+  }
+
+  // Writes until the answer, the EHLO among them: after the greeting, each is one round trip.
+  test.each<[string, MxScript['answer'], string, number[], number[]]>([
+    ['accepted, and the random one too', () => undefined, 'accepted/recipient', [2], [2]],
+    ['rejected', knows(), 'rejected/no-mailbox', [2], [2]],
+    ['greylisted', toRecipients(() => LATER), 'deferred/greylist', [2], [2]],
+    ['accepted where a transaction takes one', oneRecipient, 'accepted/recipient', [2, 3], [2]],
+    ['asked for TLS first', TLS_FIRST, 'accepted/recipient', [2, 4], [4]],
+  ])('has as few round trips: %s', async (_, script, answer, first, second) => {
+    const home = createTestProber(script as NonNullable<MxScript['answer']>)
+    const walk = await home.single('ann@a.test')
+    expect(walk.answers()).toEqual([`ann@a.test ${answer}`])
+    expect(home.writes.map(({ length }) => length)).toEqual(first)
+    await home.single('bob@a.test')
+    expect(home.writes.slice(first.length).map(({ length }) => length)).toEqual(second)
+  })
+
+  test('is told that TLS is demanded and refused for now after two connections', async () => {
+    const home = createTestProber((line, session) =>
+      line === 'STARTTLS'
+        ? '454 4.7.0 TLS not available'
+        : TLS_FIRST(line, { ...session, lines: [] }),
+    )
+    const walk = await home.single('ann@a.test')
+    expect(walk.only().answer).toMatchObject({ kind: 'deferred', stage: 'starttls' })
+    expect(home.mx.dialled).toHaveLength(2)
+  })
+
+  test('is told of the demand for TLS where TLS fails, with the dialogue of both connections', async () => {
+    const home = createTestProber({
+      answer: TLS_FIRST,
+      secure: () => {
+        throw new Error('handshake failure')
+      },
+    })
+    const walk = await home.single('ann@a.test', { dialogue: true })
+    expect(walk.answers()).toEqual(['ann@a.test blocked/tls'])
+    const { dialogue, host, tls } = walk.only()
+    expect({ host, tls }).toEqual({ host: 'mx.test', tls: false })
+    expect(dialogue).toContain('S: 530 5.7.0 Must issue a STARTTLS command first')
+    expect(dialogue?.slice(-2)).toEqual(['C: STARTTLS', 'S: 220 go on'])
+  })
+
+  test('waits for one more where a refusal leaves nothing to ask the random recipient for', async () => {
+    const home = createTestProber(knows(), { row: { recipientsPerTransaction: 1 } })
+    await home.single('ann@a.test')
+    expect(home.writes[0]).toEqual([
+      'EHLO probe.test\r\n',
+      'MAIL FROM:<>\r\nRCPT TO:<ann@a.test>\r\n',
+      'QUIT\r\n',
+    ])
+  })
+
+  test('without PIPELINING does not wait for the reply to QUIT', async () => {
+    const home = createTestProber((line, session) =>
+      line === 'QUIT' ? null : (LOCK_STEP(line) ?? knows()(line, session)),
+    )
+    const walk = home.begin(['ann@a.test'], { single: true })
+    await drainEventLoop()
+    expect(walk.answers()).toEqual(['ann@a.test rejected/no-mailbox'])
+    await walk.end()
+  })
+
+  test('waits half a second for the reply to QUIT', async () => {
+    const home = createTestProber((line, session) =>
+      line === 'QUIT' ? null : knows()(line, session),
+    )
+    const walk = home.begin(['ann@a.test'], { single: true })
+    await home.clock.advance(499)
+    expect(walk.told).toEqual([])
+    await home.clock.advance(1)
+    expect(walk.answers()).toEqual(['ann@a.test rejected/no-mailbox'])
+    await walk.end()
+  })
+})
+
+describe('a reply to QUIT', () => {
+  test.each([
+    ['421 4.3.0 closing', 'pipelined', 1],
+    ['250 2.0.0 Bye', 'pipelined', 2],
+    ['250 2.0.0 Bye', 'in lock-step', 1],
+  ])('%j: %s, a list needs so many connections', async (reply, manner, connections) => {
+    const home = createTestProber((line, session) => {
+      if (line !== 'QUIT')
+        return (manner === 'pipelined' ? undefined : LOCK_STEP(line)) ?? knows()(line, session)
+      session.say(reply)
+      return HANG_UP
+    })
+    const walk = await home.run(people(3))
+    expect(walk.answers()).toEqual(each(people(3), 'rejected/no-mailbox'))
+    expect(home.mx.dialled).toHaveLength(connections)
+  })
+
+  test('that does not come has a list wait for two seconds', async () => {
+    const home = createTestProber((line, session) =>
+      line === 'QUIT' ? null : knows()(line, session),
+    )
+    const walk = home.begin(people(3))
+    await home.clock.advance(1_999)
+    expect(walk.told).toEqual([])
+    await home.clock.advance(1)
+    expect(walk.answers()).toEqual(each(people(3), 'rejected/no-mailbox'))
+    await walk.end()
+  })
+})
+
+const NO = '550 5.1.1 No such user'
+const LATER = '450 4.2.0 Greylisted, try again'

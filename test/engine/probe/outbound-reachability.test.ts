@@ -1,0 +1,422 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { type Log, silentLog } from '../../../src/platform/log.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/port-probe.ts'
+import type { ProbeTarget } from '../../../src/engine/probe/mx-groups.ts'
+import type { Dial, Target } from '../../../src/engine/smtp/dial.ts'
+import { refused } from '../../support/mx.ts'
+import { ask, createTestProber, nameOf, TIMEOUTS } from '../../support/prober.ts'
+import { knows } from '../../support/recipients.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
+
+/** What becomes of a dial. */
+type Fate = 'opens' | 'refused' | 'silent'
+
+/** 300 exchangers, each with an address of its own. */
+const HOSTS = Array.from({ length: 300 }, (_, i) => `mx${i}.test`)
+const EXCHANGERS: Record<string, ZoneEntry> = Object.fromEntries(
+  HOSTS.map((host, i) => [host, { A: [`192.0.2.${i}`] }]),
+)
+const WELL_KNOWN: Record<string, ZoneEntry> = Object.fromEntries(
+  REFERENCE_MX_HOSTS.map((host, i) => [host, { A: [`198.51.100.${i + 1}`] }]),
+)
+const isWellKnown = ({ host }: Target) => (REFERENCE_MX_HOSTS as readonly string[]).includes(host)
+
+/** Each domain has exchangers of its own. */
+const question = (number: number): ProbeTarget => ask(`ann@a${number}.test`, [`mx${number}.test`])
+const questions = (from: number, count: number) =>
+  Array.from({ length: count }, (_, i) => question(from + i))
+
+/** A house whose street can be changed: what becomes of each dial, and of the well-known exchangers. */
+function network(
+  fate: (to: Target) => Fate,
+  options: { wellKnown?: Fate | 'unheard-of'; zone?: Record<string, ZoneEntry> } = {},
+) {
+  const { wellKnown = 'silent' } = options
+  const lot: { fate: typeof fate; wellKnown: Fate | null } = {
+    fate,
+    wellKnown: wellKnown === 'unheard-of' ? null : wellKnown,
+  }
+  const dialled: Target[] = []
+  const notices: string[] = []
+  const hanging = new Set<AbortSignal>()
+  const note = (message: string) => void notices.push(message)
+  const log: Log = { ...silentLog, info: note, warn: note }
+  const home = createTestProber(knows(), {
+    zone: { ...EXCHANGERS, ...(wellKnown === 'unheard-of' ? {} : WELL_KNOWN), ...options.zone },
+    row: { sessionsMax: 300 },
+    world: { log },
+    dial: near => ({
+      ...near,
+      connect: (to, signal) => {
+        dialled.push(to)
+        hanging.add(signal)
+        signal.addEventListener('abort', () => hanging.delete(signal), { once: true })
+        return meet(
+          isWellKnown(to) ? (lot.wellKnown ?? lot.fate(to)) : lot.fate(to),
+          near,
+          to,
+          signal,
+        )
+      },
+    }),
+  })
+  /** One walk for each question, all at the same time. */
+  const together = (all: readonly ProbeTarget[], single = false) =>
+    all.map(one => home.begin([one], { timeoutMs: MINUTE, single }))
+  return {
+    ...home,
+    lot,
+    notices,
+    /** Dials that were never given up. */
+    hanging,
+    together,
+    /** Dials to exchangers of those asked for, and to the well-known ones. */
+    dials: () => dialled.filter(to => !isWellKnown(to)).length,
+    knocks: () => dialled.filter(isWellKnown).length,
+    async pass(ms: number) {
+      await home.clock.advance(ms)
+      await drainEventLoop()
+    },
+  }
+}
+
+async function meet(fate: Fate, near: Dial, to: Target, signal: AbortSignal) {
+  if (fate === 'opens') return near.connect(to, signal)
+  if (fate === 'refused') throw refused(to)
+  return new Promise<never>((_, reject) => {
+    const giveUp = () => reject(new Error('given up'))
+    if (signal.aborted) giveUp()
+    signal.addEventListener('abort', giveUp, { once: true })
+  })
+}
+
+const allSilent = () => 'silent' as const
+const allRefused = () => 'refused' as const
+/** How long nobody dials. */
+const CLOSED_MS = 30 * SECOND
+const CLOSED = 'not asked: outbound port 25 seems to be blocked'
+const NOTICE = /^No mail server can be reached on port 25 from here.*ev doctor/
+
+describe('a street where nobody answers', () => {
+  test('is closed after seven seconds: dials under way end, and nobody else is dialled', async () => {
+    const { together, pass, dials, knocks, notices, begin, clock } = network(allSilent)
+    const first = together(questions(0, 200))
+    await pass(3 * SECOND - 1)
+    expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 200, knocks: 0 })
+    await pass(1)
+    expect({ knocks: knocks(), notices }).toEqual({ knocks: 5, notices: [] })
+    await pass(4 * SECOND)
+    expect(notices).toEqual([expect.stringMatching(NOTICE)])
+    const rest = await begin(questions(200, 100)).end()
+    for (const { told } of [...first, rest]) {
+      for (const { probed } of told) {
+        expect(probed).toMatchObject({ asked: false, answer: { why: 'connect', detail: CLOSED } })
+      }
+    }
+    expect(first.every(walk => walk.finished)).toBe(true)
+    expect(rest.told).toHaveLength(100)
+    expect({ dials: dials(), knocks: knocks(), count: notices.length }).toEqual({
+      dials: 200,
+      knocks: 5,
+      count: 1,
+    })
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is closed for a single address as for a list, whichever dial it is under way', async () => {
+    const { together, pass, begin, zone } = network(allSilent)
+    const [single] = together([ask('ann@a0.test', ['mx0.test', 'mx9.test'])], true)
+    const list = begin([question(1)])
+    await pass(3 * SECOND)
+    expect([single?.finished, list.finished]).toEqual([false, false])
+    await pass(4 * SECOND)
+    for (const walk of [single, list]) {
+      expect(walk?.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
+    }
+    expect(zone.asked).not.toContain('A mx9.test')
+    const alone = network(allSilent)
+    const second = alone.begin([question(0)])
+    await alone.pass(TIMEOUTS.connectMs + 7 * SECOND)
+    expect(second.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
+  })
+
+  test('is closed for one who waits for a single address too, who hears it at once', async () => {
+    const { together, pass, single, dials } = network(allSilent)
+    together(questions(0, 2))
+    await pass(7 * SECOND)
+    const { told } = await single(question(2))
+    expect(told.map(({ probed }) => [nameOf(probed), probed.asked])).toEqual([
+      ['no-response/connect', false],
+    ])
+    expect(dials()).toBe(2)
+  })
+
+  test('is open again with the first that opens, half a minute later; that is said, and all goes on', async () => {
+    const { together, pass, lot, begin, dials, knocks, notices } = network(allSilent)
+    together(questions(0, 2))
+    await pass(7 * SECOND)
+    lot.fate = () => 'opens'
+    await pass(CLOSED_MS - 1)
+    const early = await begin([question(2)]).end()
+    expect(early.only().asked).toBe(false)
+    await pass(1)
+    const walk = await begin(questions(3, 10)).end()
+    expect(walk.told.map(({ probed }) => nameOf(probed))).toEqual(
+      Array(10).fill('rejected/no-mailbox'),
+    )
+    expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 12, knocks: 10 })
+    expect(notices.slice(1)).toEqual(['Mail servers can be reached again on port 25.'])
+  })
+
+  test('is open again when a well-known exchanger opens, though the one asked for is down', async () => {
+    const { together, pass, lot, begin, notices } = network(allSilent)
+    together(questions(0, 2))
+    await pass(7 * SECOND + CLOSED_MS)
+    lot.wellKnown = 'opens'
+    const walk = begin([question(2)])
+    await pass(0)
+    expect(notices).toHaveLength(2)
+    await walk.end()
+    expect(walk.only()).toMatchObject({ asked: true, answer: { why: 'connect' } })
+  })
+
+  test('is tried again by one dial each half minute, and not complained of twice', async () => {
+    const { together, pass, dials, knocks, notices } = network(allSilent)
+    together(questions(0, 2))
+    await pass(7 * SECOND + CLOSED_MS)
+    const again = together(questions(2, 50))
+    await pass(0)
+    expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 3, knocks: 10 })
+    expect(again.filter(walk => walk.finished)).toHaveLength(49)
+    await pass(4 * SECOND)
+    expect(again.every(walk => walk.told[0]?.probed.asked === false)).toBe(true)
+    await pass(CLOSED_MS - 1)
+    together(questions(52, 50))
+    await pass(0)
+    expect(dials()).toBe(3)
+    expect(notices).toHaveLength(1)
+  })
+
+  test('may be full of refusals instead: a firewall that rejects', async () => {
+    const { single, together, pass, notices } = network(allRefused, { wellKnown: 'refused' })
+    await single(question(0))
+    expect(notices).toEqual([])
+    together([question(1)])
+    await pass(0)
+    expect(notices).toEqual([expect.stringMatching(NOTICE)])
+  })
+
+  test('beyond which nobody knows the well-known exchangers is closed after five sets of exchangers', async () => {
+    const { together, pass, notices } = network(allSilent, { wellKnown: 'unheard-of' })
+    together(questions(0, 4))
+    await pass(9 * SECOND)
+    expect(notices).toEqual([])
+    const last = together([question(4)])
+    await pass(4 * SECOND - 1)
+    expect(notices).toEqual([])
+    await pass(1)
+    expect(notices).toHaveLength(1)
+    expect(last[0]?.told[0]?.probed.asked).toBe(false)
+  })
+
+  test('counts the well-known exchangers only where two of them have a public address', async () => {
+    const [first = '', second = ''] = REFERENCE_MX_HOSTS
+    const one = network(allSilent, {
+      wellKnown: 'unheard-of',
+      zone: { [first]: { A: ['198.51.100.1'] }, [second]: { A: ['127.0.0.1'] } },
+    })
+    const isPublic = (ip: string) => ip !== '127.0.0.1'
+    Object.assign(one.world, { isPublic })
+    one.together(questions(0, 2))
+    await one.pass(9 * SECOND)
+    expect({ knocks: one.knocks(), notices: one.notices }).toEqual({ knocks: 1, notices: [] })
+  })
+})
+
+describe('a street where somebody answers', () => {
+  test('needs no question for an hour, whoever else is down', async () => {
+    const { begin, together, pass, lot, knocks } = network(() => 'opens')
+    await begin([question(0)]).end()
+    lot.fate = allSilent
+    const down = together(questions(1, 20))
+    await pass(TIMEOUTS.connectMs * 2)
+    expect(down.map(walk => walk.told[0]?.probed)).toEqual(
+      Array(20).fill(expect.objectContaining({ asked: true })),
+    )
+    expect(knocks()).toBe(0)
+    await pass(HOUR)
+    together(questions(30, 2))
+    await pass(3 * SECOND)
+    expect(knocks()).toBe(5)
+  })
+
+  test('makes forget who was down before', async () => {
+    const { together, begin, pass, lot, knocks } = network(allSilent)
+    together([question(0)])
+    await pass(9 * SECOND)
+    lot.fate = () => 'opens'
+    await begin([question(1)]).end()
+    lot.fate = allSilent
+    await pass(HOUR)
+    together([question(2)])
+    await pass(3 * SECOND)
+    expect(knocks()).toBe(0)
+  })
+
+  test('while the well-known exchangers are tried is not closed', async () => {
+    const { together, pass, lot, notices } = network(allSilent)
+    together(questions(0, 3))
+    await pass(5 * SECOND)
+    lot.fate = () => 'opens'
+    const [walk] = together([question(3)])
+    await pass(30 * SECOND)
+    expect(walk?.answers()).toEqual(['ann@a3.test rejected/no-mailbox'])
+    expect(notices).toEqual([])
+  })
+
+  test('may be a well-known exchanger: then the others are down each for itself, after its whole time', async () => {
+    const { together, pass, knocks, notices, mx } = network(allSilent, { wellKnown: 'opens' })
+    const walks = together(questions(0, 3))
+    await pass(3 * SECOND)
+    expect(knocks()).toBe(5)
+    // Not a word was said to them.
+    expect(mx.lines()).toEqual([])
+    expect(mx.sessions.every(({ closed }) => closed)).toBe(true)
+    await pass(TIMEOUTS.connectMs * 2 - 3 * SECOND - 1)
+    expect(walks.some(walk => walk.finished)).toBe(false)
+    await pass(1)
+    for (const walk of walks) {
+      expect(walk.only()).toMatchObject({
+        asked: true,
+        answer: { detail: 'no answer within 10 s' },
+      })
+    }
+    expect({ knocks: knocks(), notices }).toEqual({ knocks: 5, notices: [] })
+  })
+
+  test('is asked at one address of each family', async () => {
+    const [first = '', second = ''] = REFERENCE_MX_HOSTS
+    const both = { A: ['198.51.100.1', '198.51.100.2'], AAAA: ['2001:db8::1', '2001:db8::2'] }
+    const { together, pass, knocks, notices } = network(
+      ({ ip }) => (ip === '2001:db8::1' ? 'opens' : 'silent'),
+      { wellKnown: 'unheard-of', zone: { [first]: both, [second]: both } },
+    )
+    together(questions(0, 2))
+    await pass(3 * SECOND)
+    expect(knocks()).toBe(4)
+    await pass(4 * SECOND)
+    expect(notices).toEqual([])
+  })
+
+  test('is enough: the others of the well-known ones are given up', async () => {
+    const { together, pass, knocks, hanging } = network(
+      ({ ip }) => (ip === '198.51.100.1' ? 'opens' : 'silent'),
+      { wellKnown: 'unheard-of', zone: WELL_KNOWN },
+    )
+    together(questions(0, 2))
+    await pass(3 * SECOND)
+    expect({ knocks: knocks(), hanging: hanging.size }).toEqual({ knocks: 5, hanging: 2 })
+  })
+})
+
+describe('whether the way is closed for more than a moment', () => {
+  test('is not known before it was closed twice', async () => {
+    const { together, pass, prober } = network(allSilent)
+    together(questions(0, 2))
+    await pass(3 * SECOND - 1)
+    expect(prober.uncertainForMs).toBeNull()
+    await pass(1)
+    expect(prober.uncertainForMs).toBe(2 * SECOND)
+    await pass(4 * SECOND)
+    expect(prober.uncertainForMs).toBe(CLOSED_MS)
+    await pass(CLOSED_MS)
+    // Somebody has to try.
+    expect(prober.uncertainForMs).toBeNull()
+    together([question(2)])
+    await pass(0)
+    expect(prober.uncertainForMs).toBe(2 * SECOND)
+    await pass(4 * SECOND)
+    expect(prober.uncertainForMs).toBeNull()
+  })
+
+  test('is known when it opens; then those who seemed down are asked again', async () => {
+    const { together, pass, prober, lot, begin } = network(allRefused)
+    const [first] = together(questions(0, 1))
+    await pass(5 * SECOND)
+    expect(first?.only()).toMatchObject({ answer: { why: 'connect' } })
+    lot.fate = () => 'opens'
+    await pass(CLOSED_MS)
+    const walk = await begin([question(1)]).end()
+    expect(walk.answers()).toEqual(['ann@a1.test rejected/no-mailbox'])
+    expect(prober.uncertainForMs).toBeNull()
+    const again = await begin([question(0)]).end()
+    expect(again.answers()).toEqual(['ann@a0.test rejected/no-mailbox'])
+  })
+
+  test('is not waited for where it cannot be found out', async () => {
+    const { together, pass, prober } = network(allSilent, { wellKnown: 'unheard-of' })
+    together(questions(0, 2))
+    await pass(3 * SECOND)
+    expect(prober.uncertainForMs).toBe(2 * SECOND)
+    await pass(3 * SECOND)
+    expect(prober.uncertainForMs).toBeNull()
+  })
+})
+
+describe('what tells nothing of the way out', () => {
+  test('one call at a domain, however many addresses of it refuse us', async () => {
+    const zone = { 'mx0.test': { A: Array.from({ length: 5 }, (_, i) => `192.0.2.${i}`) } }
+    const { single, dials, knocks } = network(allRefused, { zone })
+    await single(question(0))
+    expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 5, knocks: 0 })
+  })
+
+  test('a dial that we end ourselves before it had its time', async () => {
+    const { together, pass, knocks } = network(allSilent)
+    const walks = together(questions(0, 20))
+    await pass(3 * SECOND - 1)
+    for (const walk of walks) walk.abort()
+    await pass(10 * SECOND)
+    expect(knocks()).toBe(0)
+  })
+
+  test('but a dial that had its time counts, whoever ends it', async () => {
+    const { together, pass, knocks } = network(allSilent)
+    const walks = together(questions(0, 2))
+    await pass(3 * SECOND)
+    for (const walk of walks) walk.abort()
+    expect(knocks()).toBe(5)
+  })
+})
+
+test('who leaves does not wait for the well-known exchangers', async () => {
+  const { begin, clock, knocks, notices, prober, pass } = network(allRefused)
+  await begin(questions(0, 2)).end()
+  expect({ knocks: knocks(), pending: clock.pending }).toEqual({ knocks: 5, pending: 1 })
+  await prober.close()
+  await drainEventLoop()
+  expect(clock.pending).toBe(0)
+  await pass(MINUTE)
+  expect(notices).toEqual([])
+})
+
+describe('since when nobody can be reached', () => {
+  test('is told from the moment on at which the way closed, until it opens', async () => {
+    const { together, pass, prober, clock, lot, begin } = network(allSilent)
+    expect(prober.closedSince).toBeNull()
+    together(questions(0, 2))
+    await pass(7 * SECOND)
+    const since = clock.now()
+    expect(prober.closedSince).toBe(since)
+    // It was tried again, in vain.
+    await pass(CLOSED_MS)
+    await begin([question(2)]).end()
+    await pass(CLOSED_MS)
+    expect(prober.closedSince).toBe(since)
+    lot.fate = () => 'opens'
+    await begin([question(3)]).end()
+    expect(prober.closedSince).toBeNull()
+  })
+})

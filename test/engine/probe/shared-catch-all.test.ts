@@ -1,0 +1,119 @@
+import { setImmediate } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { DAY, SECOND } from '../../../src/platform/clock.ts'
+import { CATCH_ALL_TTL_MS, CatchAllCache } from '../../../src/engine/probe/catch-all.ts'
+import {
+  type CatchAllStore,
+  DOMAINS_MAX,
+  type KnownCatchAll,
+} from '../../../src/engine/probe/shared-catch-all.ts'
+import { fakeClock } from '../../support/clock.ts'
+
+type FakeStore = CatchAllStore & {
+  readonly known: Map<string, KnownCatchAll>
+  readonly questions: (readonly string[])[]
+  /** Stands in for what it knows. */
+  answer: (() => Promise<ReadonlyMap<string, KnownCatchAll>>) | null
+}
+
+/** What processes know in common, and what they asked. */
+function shared() {
+  const known = new Map<string, KnownCatchAll>()
+  const store: FakeStore = {
+    ...{ known, questions: [], answer: null },
+    async get(domains: readonly string[]) {
+      store.questions.push(domains)
+      if (store.answer !== null) return store.answer()
+      return new Map([...known].filter(([domain]) => domains.includes(domain)))
+    },
+    set: (domain: string, found: KnownCatchAll) => void known.set(domain, found),
+  }
+  const clock = fakeClock()
+  return { clock, store, memory: new CatchAllCache(clock, store) }
+}
+
+const YES = { catchAll: true, keepMs: DAY }
+
+test('what is found is told to the others, and how long it holds', () => {
+  const { store, memory } = shared()
+  memory.set('all.test', true)
+  memory.lock('tells.test')?.resolve(false)
+  memory.lock('unsure.test')?.resolve(null)
+  expect([...store.known]).toEqual([
+    ['all.test', { catchAll: true, keepMs: CATCH_ALL_TTL_MS.yes }],
+    ['tells.test', { catchAll: false, keepMs: CATCH_ALL_TTL_MS.no }],
+  ])
+})
+
+test('what others found is learned, as long as it holds', async () => {
+  const { clock, store, memory } = shared()
+  store.known.set('all.test', { catchAll: true, keepMs: 3 * SECOND })
+  await memory.load(['all.test', 'new.test'])
+  expect([memory.get('all.test'), memory.get('new.test')]).toEqual([true, null])
+  await clock.advance(3 * SECOND + 1)
+  expect(memory.get('all.test')).toBeNull()
+  expect(store.known.size).toBe(1)
+})
+
+test('conversations that begin together ask together, each domain once', async () => {
+  const { store, memory } = shared()
+  await Promise.all([
+    memory.load(['a.test', 'b.test']),
+    memory.load(['b.test', 'c.test']),
+    memory.load(['d.test']),
+  ])
+  expect(store.questions).toEqual([['a.test', 'b.test', 'c.test', 'd.test']])
+})
+
+test('what is known here, or was looked for just now, is not looked for', async () => {
+  const { clock, store, memory } = shared()
+  memory.set('known.test', false)
+  await memory.load(['new.test', 'known.test', 'new.test'])
+  expect(memory.load(['new.test', 'known.test'])).toBeNull()
+  expect(store.questions).toEqual([['new.test']])
+  await clock.advance(10 * SECOND + 1)
+  await memory.load(['new.test'])
+  expect(store.questions).toHaveLength(2)
+})
+
+test('no question is for more domains than one takes', async () => {
+  const { store, memory } = shared()
+  await memory.load(Array.from({ length: DOMAINS_MAX + 1 }, (_, n) => `d${n}.test`))
+  expect(store.questions.map(({ length }) => length)).toEqual([DOMAINS_MAX, 1])
+})
+
+test('a store that cannot be read holds up nobody, and is left alone for a while', async () => {
+  const { clock, store, memory } = shared()
+  store.answer = () => Promise.reject(new Error('the database is away'))
+  await memory.load(['a.test'])
+  await memory.load(['b.test'])
+  expect(store.questions).toEqual([['a.test']])
+  store.answer = null
+  store.known.set('c.test', YES)
+  await clock.advance(10 * SECOND)
+  await memory.load(['c.test'])
+  expect(memory.get('c.test')).toBe(true)
+})
+
+test('a store that does not answer is waited for a second, and what it says then is learned', async () => {
+  const { clock, store, memory } = shared()
+  const late = Promise.withResolvers<ReadonlyMap<string, KnownCatchAll>>()
+  store.answer = () => late.promise
+  let isDone = false
+  void memory.load(['a.test'])?.then(() => {
+    isDone = true
+  })
+  await clock.advance(SECOND - 1)
+  expect(isDone).toBe(false)
+  await clock.advance(1)
+  await setImmediate()
+  expect(isDone).toBe(true)
+  late.resolve(new Map([['a.test', YES]]))
+  await setImmediate()
+  expect(memory.get('a.test')).toBe(true)
+  expect(clock.pending).toBe(0)
+})
+
+test('a memory of its own learns from nobody', () => {
+  expect(new CatchAllCache(fakeClock()).load(['a.test'])).toBeNull()
+})

@@ -1,0 +1,304 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import type { EgressConfig } from '../../../src/config/egresses.ts'
+import type { EngineOptions } from '../../../src/index.ts'
+import { createTestEngine, mail } from '../../support/engine.ts'
+import { type MxScript, silentDial } from '../../support/mx.ts'
+import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
+import { isUnguessable, toRecipients, users } from '../../support/recipients.ts'
+
+// Of two egresses, `a` is the one that should ask the operator a.test, and `b` b.test.
+
+type Script = MxScript | NonNullable<MxScript['answer']>
+
+function twoEgresses(scripts: { a: Script; b: Script }, engine: EngineOptions = {}) {
+  const mx = mxByEgress(scripts)
+  const options = { egresses: mx.egresses, dial: mx.dial, ...engine }
+  const home = createTestEngine({ zone: mail('b.test', '192.0.2.2'), engine: options })
+  return { ...home, mx, dials: { a: mx.of('a').dialled, b: mx.of('b').dialled } }
+}
+
+const REFUSAL = '554 5.7.1 Service unavailable; Client host blocked using bl.example'
+const UNKNOWN = '550 5.1.1 No such user'
+const GREYLISTED = '450 4.2.0 Greylisted, try again in 300 seconds'
+const YES = '250 2.1.5 Ok'
+
+/** Everybody is known but the one that nobody has. */
+const friendly = toRecipients(to => (isUnguessable(to) ? UNKNOWN : YES))
+/** Refuses us for these alone. */
+const refusesFor = (...locals: readonly string[]) =>
+  toRecipients(to => {
+    if (isUnguessable(to)) return UNKNOWN
+    return locals.includes(to.split('@')[0] ?? '') ? REFUSAL : YES
+  })
+
+describe('one address', () => {
+  test('is asked by the egress of its operator, and the evidence tells which', async () => {
+    const { engine, verify, dials } = twoEgresses({ a: friendly, b: friendly })
+    expect(engine.egressPool.ranked('a.test')).toEqual(['a', 'b'])
+    expect((await verify('ann@a.test')).evidence.egress).toBe('a')
+    expect((await verify('ann@b.test')).evidence.egress).toBe('b')
+    expect([dials.a.length, dials.b.length]).toEqual([1, 1])
+  })
+
+  test.each<[string, Script]>([
+    ['altogether', BLOCKS_US],
+    ['at MAIL', line => (line.startsWith('MAIL') ? REFUSAL : undefined)],
+    ['for this recipient', refusesFor('ann')],
+  ])('that one egress is refused %s is asked by another', async (_, script) => {
+    const { verify, dials, clock } = twoEgresses({ a: script, b: friendly })
+    const before = clock.monotonicNow()
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect([verdict.reason, evidence.egress]).toEqual(['accepted_email', 'b'])
+    expect([dials.a.length, dials.b.length]).toEqual([1, 1])
+    expect(clock.monotonicNow() - before).toBeLessThan(SECOND)
+  })
+
+  test('keeps the egress in what is remembered of it', async () => {
+    const { verify } = twoEgresses({ a: BLOCKS_US, b: friendly })
+    await verify('ann@a.test')
+    expect(await verify('ann@a.test')).toMatchObject({ cached: true, evidence: { egress: 'b' } })
+  })
+
+  test('of an operator that refused an egress is asked by another from the start', async () => {
+    const { verify, dials, clock } = twoEgresses({ a: BLOCKS_US, b: friendly })
+    await verify('ann@a.test')
+    await verify('bob@a.test')
+    expect([dials.a.length, dials.b.length]).toEqual([1, 2])
+    await clock.advance(31 * MINUTE)
+    await verify('info@a.test')
+    expect(dials.a).toHaveLength(2)
+  })
+
+  test('that every egress is refused is blocked, and each was asked once', async () => {
+    const { verify, dials } = twoEgresses({ a: BLOCKS_US, b: BLOCKS_US })
+    expect((await verify('ann@a.test')).verdict.reason).toBe('probe_blocked')
+    expect((await verify('bob@a.test')).verdict.reason).toBe('probe_blocked')
+    expect([dials.a.length, dials.b.length]).toEqual([1, 1])
+  })
+
+  test.each<[string, Script]>([
+    ['greylisted', toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED))],
+    ['rejected', toRecipients(() => UNKNOWN)],
+    ['asked for TLS that it cannot have', toRecipients(() => '530 5.7.0 Must issue STARTTLS')],
+  ])('that is %s is asked by one egress alone', async (_, script) => {
+    const { verify, dials } = twoEgresses({ a: script, b: friendly })
+    await verify('ann@a.test')
+    expect([dials.a.length, dials.b.length]).toEqual([1, 0])
+  })
+
+  test('has one deadline for all: what a server said stands where time ran out for the other', async () => {
+    const { verify, clock } = twoEgresses({ a: BLOCKS_US, b: { greeting: null } })
+    const before = clock.monotonicNow()
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect([verdict.reason, evidence.egress]).toEqual(['probe_blocked', 'a'])
+    expect(clock.monotonicNow() - before).toBeLessThanOrEqual(10 * SECOND)
+  })
+
+  test('that nobody answered in time tells of the egress that asked, not of one that did not', async () => {
+    const mx = mxByEgress({ a: friendly, b: friendly })
+    const dial = (egress: EgressConfig) => (egress.name === 'a' ? silentDial : mx.dial(egress))
+    const { verify } = createTestEngine({ engine: { egresses: mx.egresses, dial } })
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect([verdict.risk, evidence.egress]).toEqual(['unknown', 'a'])
+    expect(mx.of('b').dialled).toEqual([])
+  })
+
+  test('shows what was said by each', async () => {
+    const { verify } = twoEgresses({ a: BLOCKS_US, b: friendly })
+    const { evidence } = await verify('ann@a.test', { include: ['dialogue'] })
+    const said = evidence.dialogue?.join('\n') ?? ''
+    expect(said).toMatch(/554 5\.7\.1 .*EHLO b\.probe\.test.*RCPT TO:<ann@a\.test>/s)
+  })
+
+  test('is asked by nobody but those who may ask its operator', async () => {
+    const { verify, dials } = twoEgresses(
+      { a: BLOCKS_US, b: friendly },
+      { operators: { 'a.test': { egresses: ['a'] } } },
+    )
+    expect((await verify('ann@a.test')).verdict.reason).toBe('probe_blocked')
+    expect(dials.b).toEqual([])
+  })
+
+  test('is not asked any more when the engine is closed between two egresses', async () => {
+    const home = twoEgresses({
+      a: { ...BLOCKS_US, connect: () => void home.engine.close() },
+      b: friendly,
+    })
+    const { verdict } = await home.verify('ann@a.test')
+    expect(verdict.risk).toBe('unknown')
+    expect(home.dials.b).toEqual([])
+  })
+})
+
+describe('a list', () => {
+  const egressOf = (results: Awaited<ReturnType<ReturnType<typeof createTestEngine>['many']>>) =>
+    Object.fromEntries(results.map(({ email, evidence }) => [email, evidence.egress]))
+
+  test('goes on through another egress where one is refused: every address is answered', async () => {
+    const { many, mx, dials } = twoEgresses({ a: BLOCKS_US, b: friendly })
+    const results = await many(users(150))
+    expect(results).toHaveLength(150)
+    expect(new Set(results.map(({ verdict }) => verdict.reason))).toEqual(
+      new Set(['accepted_email']),
+    )
+    expect(new Set(Object.values(egressOf(results)))).toEqual(new Set(['b']))
+    expect(mx.asked('b')).toHaveLength(150)
+    // Both connections that it allows were on their way when the first was refused.
+    expect(dials.a.length).toBeLessThanOrEqual(2)
+  })
+
+  test('goes on through another egress for those alone for whom one was refused', async () => {
+    const { many, mx } = twoEgresses({ a: refusesFor('user3', 'user7'), b: friendly })
+    const results = await many(users(12))
+    expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(12).fill('accepted_email'))
+    expect(mx.asked('b').toSorted()).toEqual(['user3@a.test', 'user7@a.test'])
+    expect(egressOf(results)).toMatchObject({ 'user2@a.test': 'a', 'user3@a.test': 'b' })
+  })
+
+  test('that all egresses are refused ends as blocked, without many visits', async () => {
+    const { many, dials } = twoEgresses({ a: BLOCKS_US, b: BLOCKS_US })
+    const results = await many(users(150))
+    expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(150).fill('probe_blocked'))
+    // Those that nobody asked about are asked each half hour, for four hours.
+    expect(dials.a.length).toBeLessThanOrEqual(2 * 9)
+    expect(dials.b.length).toBeLessThanOrEqual(2 * 9)
+  })
+
+  test('that all egresses are refused and that does not wait ends after a visit by each', async () => {
+    const { many, dials } = twoEgresses({ a: BLOCKS_US, b: BLOCKS_US })
+    const results = await many(users(150), { wait: false })
+    expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(150).fill('probe_blocked'))
+    expect(dials.a.length).toBeLessThanOrEqual(2)
+    expect(dials.b.length).toBeLessThanOrEqual(2)
+  })
+
+  test('of few addresses is asked by one identity of ours', async () => {
+    const { many, mx, dials } = twoEgresses(
+      { a: friendly, b: friendly },
+      // What does not fit into its one connection waits for it.
+      { sessionsPerOperator: 1 },
+    )
+    await many(users(25))
+    expect(mx.asked('a')).toHaveLength(25)
+    expect(dials.b).toEqual([])
+  })
+
+  test('of many at an operator that nobody knows has the connections of one egress over all', async () => {
+    let peak = 0
+    const counted: MxScript = {
+      answer: (line, session) => {
+        const sessions = [...home.mx.of('a').sessions, ...home.mx.of('b').sessions]
+        peak = Math.max(peak, sessions.filter(({ closed }) => !closed).length)
+        return friendly(line, session)
+      },
+    }
+    const home = twoEgresses({ a: counted, b: counted })
+    const results = await home.many(users(400))
+    expect(results.filter(({ verdict }) => verdict.reason === 'accepted_email')).toHaveLength(400)
+    expect(peak).toBe(2)
+  })
+
+  test('of many at an operator of the settings is asked by all, each within its own connections', async () => {
+    const peak = { a: 0, b: 0 }
+    const counted = (name: 'a' | 'b'): MxScript => ({
+      answer: (line, session) => {
+        const open = home.mx.of(name).sessions.filter(({ closed }) => !closed).length
+        peak[name] = Math.max(peak[name], open)
+        return friendly(line, session)
+      },
+    })
+    const operators = { 'a.test': { sessionsPerOperator: 2 } }
+    const home = twoEgresses({ a: counted('a'), b: counted('b') }, { operators })
+    const results = await home.many(users(400))
+    expect(results.filter(({ verdict }) => verdict.reason === 'accepted_email')).toHaveLength(400)
+    expect(peak).toEqual({ a: 2, b: 2 })
+    // What a domain takes does not hang on who asks.
+    const said = [...home.mx.of('a').lines(), ...home.mx.of('b').lines()]
+    expect(said.filter(line => isUnguessable(line.replace('RCPT TO:<', '')))).toHaveLength(1)
+    expect(home.mx.asked('a').length + home.mx.asked('b').length).toBe(400)
+  })
+
+  test('that is greylisted is asked again by the egress that was', async () => {
+    const tries = new Map<string, number>()
+    const greylists = toRecipients(to => {
+      if (isUnguessable(to)) return UNKNOWN
+      tries.set(to, (tries.get(to) ?? 0) + 1)
+      return tries.get(to) === 1 ? GREYLISTED : YES
+    })
+    const { many, mx } = twoEgresses({ a: greylists, b: friendly })
+    const results = await many(users(30))
+    expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(30).fill('accepted_email'))
+    expect(mx.asked('a')).toHaveLength(60)
+    expect(mx.asked('b')).toEqual([])
+  })
+
+  test('that is greylisted goes to another egress when its own is refused meanwhile', async () => {
+    let visits = 0
+    const changes: MxScript = {
+      greeting: () => (visits++ === 0 ? '220 mx.a.test ESMTP' : REFUSAL),
+      answer: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+    }
+    const { many, mx } = twoEgresses({ a: changes, b: friendly })
+    const results = await many(users(8))
+    expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(8).fill('accepted_email'))
+    expect(mx.asked('a')).toHaveLength(8)
+    expect(mx.asked('b')).toHaveLength(8)
+  })
+
+  test('that nobody waits for still goes on through another egress', async () => {
+    const { engine, settled, mx } = twoEgresses({ a: BLOCKS_US, b: friendly })
+    const all = async () => {
+      const reasons: string[] = []
+      for await (const { verdict } of engine.verifyMany(users(30), { wait: false })) {
+        reasons.push(verdict.reason)
+      }
+      return reasons
+    }
+    expect(await settled(all())).toEqual(Array(30).fill('accepted_email'))
+    expect(mx.asked('b')).toHaveLength(30)
+  })
+
+  test('is asked at the pace that the settings give one operator', async () => {
+    const { many, mx } = twoEgresses(
+      { a: friendly, b: friendly },
+      { operators: { 'a.test': { recipientsPerSession: 5, egresses: ['b'] } } },
+    )
+    await many([...users(10), ...users(10, 'b.test')])
+    expect(mx.of('a').dialled).toEqual([])
+    const lengths = mx.of('b').sessions.map(({ to, lines }) => {
+      const count = lines.filter(line => line.startsWith('RCPT TO:<user')).length
+      return `${to.host} ${count}`
+    })
+    // A random recipient takes the place of one while the domain is not tested.
+    expect(lengths.toSorted()).toEqual([
+      'mx.a.test 2',
+      'mx.a.test 4',
+      'mx.a.test 4',
+      'mx.b.test 10',
+    ])
+  })
+})
+
+describe('an egress', () => {
+  test('that is not there cannot ask', async () => {
+    const { engine } = twoEgresses({ a: friendly, b: friendly })
+    const prepared = await engine.routeOne('ann@a.test')
+    if ('result' in prepared) throw new Error('no inquiry')
+    const { task } = prepared
+    const { signal } = new AbortController()
+    const asking = engine.probe(task.operator, [task], {
+      ...{ egress: 'c', signal, onResult: () => {} },
+    })
+    await expect(asking).rejects.toThrow('There is no egress "c", only a, b.')
+  })
+
+  test('has a pace of its own', async () => {
+    const { engine, verify } = twoEgresses({ a: BLOCKS_US, b: friendly })
+    await verify('ann@a.test')
+    expect(engine.rateController('a.test', 'a').isRefused).toBe(true)
+    expect(engine.rateController('a.test', 'b').isRefused).toBe(false)
+    expect(engine.rateController('a.test')).toBe(engine.rateController('a.test', 'b'))
+    expect(engine.egresses).toEqual(['a', 'b'])
+  })
+})

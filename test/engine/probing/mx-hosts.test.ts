@@ -1,0 +1,219 @@
+import { describe, expect, test } from 'vitest'
+import { createMxOperatorReader } from '../../../src/engine/dns/operator.ts'
+import { mxHostsFor, mxHostsOf, triesNext } from '../../../src/engine/probing/mx-hosts.ts'
+import { hostsOf } from '../../../src/engine/probe/mx-groups.ts'
+import type { Dial } from '../../../src/engine/smtp/dial.ts'
+import { createTestEngine, reasonsOf } from '../../support/engine.ts'
+import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'
+import { isUnguessable, recipientOf } from '../../support/recipients.ts'
+
+const mx = (...hosts: string[]) => ({
+  ...{ kind: 'mx' as const },
+  hosts: hosts.map((host, n) => ({ preference: n, host })),
+})
+
+describe('the exchangers of a route', () => {
+  const shown = (...hosts: string[]) =>
+    mxHostsOf(mx(...hosts), createMxOperatorReader(), false).map(
+      ({ operator, route }) => `${operator.name}: ${hostsOf(route).join(' ')}`,
+    )
+
+  test.each<[hosts: string[], sets: string[]]>([
+    [['mx1.a.test', 'mx2.a.test'], ['a.test: mx1.a.test mx2.a.test']],
+    [
+      ['mx.a.test', 'backup.b.test'],
+      ['a.test: mx.a.test', 'b.test: backup.b.test'],
+    ],
+    [
+      ['mx1.a.test', 'mx.b.test', 'mx2.a.test'],
+      ['a.test: mx1.a.test mx2.a.test', 'b.test: mx.b.test'],
+    ],
+    // No more than two operators are asked.
+    [
+      ['mx.a.test', 'mx.b.test', 'mx.c.test'],
+      ['a.test: mx.a.test', 'b.test: mx.b.test'],
+    ],
+  ])('are grouped by operator: %j', (hosts, sets) => {
+    expect(shown(...hosts)).toEqual(sets)
+  })
+
+  test('of one operator are the route itself, so that equal routes stay equal', () => {
+    const route = mx('mx1.a.test', 'mx2.a.test')
+    expect(mxHostsOf(route, createMxOperatorReader(), false)[0].route).toBe(route)
+  })
+
+  test('that accepted a recipient are those that its domain is tested at', () => {
+    const sets = mxHostsOf(mx('mx.a.test', 'mx.b.test'), createMxOperatorReader(), false)
+    const reply = { code: 250, enhanced: null, text: 'Ok' }
+    const acceptedBy = (host: string | null) => ({
+      answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply } as const,
+      ...{ egress: null, host, ip: null, tls: false, connectMs: null, at: 0 },
+    })
+    expect(mxHostsFor(sets, null)).toBe(sets)
+    expect(mxHostsFor(sets, acceptedBy('mx.b.test'))).toEqual([sets[1]])
+    expect(mxHostsFor(sets, acceptedBy('mx.a.test'))).toEqual([sets[0]])
+    expect(mxHostsFor(sets, acceptedBy(null))).toEqual([sets[0]])
+  })
+
+  test('are passed over only before MAIL', () => {
+    const at = (stage: 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt') =>
+      triesNext({ kind: 'no-response', why: 'closed', stage, detail: '' })
+    expect((['connect', 'greeting', 'ehlo', 'starttls'] as const).map(at)).toEqual(
+      Array(4).fill(true),
+    )
+    expect([at('mail'), at('rcpt')]).toEqual([false, false])
+  })
+})
+
+const NO = '550 5.1.1 No such user'
+const BUSY = '421 4.7.0 Too many connections, try again later'
+
+/** `two.test` has an exchanger of its own and a backup elsewhere; `one.test` shares the first operator. */
+const ZONE = {
+  'two.test': {
+    MX: [
+      [10, 'mx.first.test'],
+      [20, 'mx.second.test'],
+    ],
+  },
+  'one.test': { MX: [[10, 'mx.first.test']] },
+  'other.test': { MX: [[10, 'mx.second.test']] },
+  'mx.first.test': { A: ['192.0.2.11'] },
+  'mx.second.test': { A: ['192.0.2.12'] },
+} as const
+const FIRST = '192.0.2.11'
+const SECOND = '192.0.2.12'
+
+const isAt = (ip: string, { to }: MxSession) => to.ip === ip
+/** Knows everybody but the random names. */
+const tells = (line: string) => (isUnguessable(recipientOf(line)) ? NO : undefined)
+
+describe('a first exchanger that cannot be spoken with', () => {
+  type Script = MxScript
+  const firstFails: [what: string, script: Script][] = [
+    ['is busy', { greeting: s => (isAt(FIRST, s) ? BUSY : undefined), answer: tells }],
+    [
+      'refuses us',
+      { greeting: s => (isAt(FIRST, s) ? '554 5.7.1 Blocked' : undefined), answer: tells },
+    ],
+    ['hangs up', { greeting: s => void (isAt(FIRST, s) && s.hangUp()), answer: tells }],
+    [
+      'is down',
+      {
+        connect: ({ ip }) => {
+          if (ip === FIRST) throw new Error('ECONNREFUSED')
+        },
+        answer: tells,
+      },
+    ],
+  ]
+  test.each(firstFails)('because it %s does not block the second', async (_, script) => {
+    const single = createTestEngine({ script, zone: ZONE })
+    expect(await single.reason('ann@two.test')).toBe('accepted_email')
+    const list = createTestEngine({ script, zone: ZONE })
+    const startedAt = list.clock.monotonicNow()
+    expect(reasonsOf(await list.many(['ann@two.test']))).toEqual(['ann@two.test accepted_email'])
+    expect(list.clock.monotonicNow() - startedAt).toBeLessThan(60_000)
+    for (const home of [single, list]) {
+      expect(home.mx.dialled.at(-1)?.ip).toBe(SECOND)
+    }
+  })
+
+  test('because it does not answer at all leaves time for the second', async () => {
+    const dial = (mx: Dial): Dial => ({
+      ...mx,
+      connect: (to, signal) => (to.ip === SECOND ? mx : silentDial).connect(to, signal),
+    })
+    const zone = { ...ZONE, 'mx.first.test': { A: [FIRST, '192.0.2.13', '192.0.2.14'] } }
+    const home = createTestEngine({ script: tells, zone, dial })
+    const { verdict, tookMs } = await home.verify('ann@two.test')
+    expect(verdict.reason).toBe('accepted_email')
+    expect(tookMs).toBeLessThan(6_000)
+    expect(reasonsOf(await home.many(['bob@two.test']))).toEqual(['bob@two.test accepted_email'])
+  })
+
+  test('as its operator wants a pause does not block the second, in a list or alone', async () => {
+    const script = {
+      greeting: (s: MxSession) => (isAt(FIRST, s) ? BUSY : undefined),
+      answer: tells,
+    }
+    const home = createTestEngine({ script, zone: ZONE })
+    await home.verify('bob@one.test')
+    const dials = home.mx.dialled.length
+    const startedAt = home.clock.monotonicNow()
+    expect(reasonsOf(await home.many(['ann@two.test']))).toEqual(['ann@two.test accepted_email'])
+    expect(await home.reason('cyd@two.test')).toBe('accepted_email')
+    expect(home.clock.monotonicNow() - startedAt).toBeLessThan(60_000)
+    // The operator that asked for a pause has it.
+    expect(home.mx.dialled.slice(dials).map(({ ip }) => ip)).toEqual([SECOND, SECOND])
+  })
+
+  test('leaves the pace of the second operator in force', async () => {
+    const home = createTestEngine({ script: { greeting: BUSY }, zone: ZONE })
+    await home.verify('bob@other.test')
+    expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([SECOND])
+    expect(await home.reason('ann@two.test')).toBe('unavailable_smtp')
+    expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([SECOND, FIRST])
+  })
+
+  test('is not bypassed when it refuses us at RCPT', async () => {
+    const script = (line: string, session: MxSession) =>
+      isAt(FIRST, session) && line.startsWith('RCPT')
+        ? '554 5.7.1 Client host blocked using bl.example'
+        : tells(line)
+    const home = createTestEngine({ script, zone: ZONE })
+    expect(await home.reason('ann@two.test')).toBe('probe_blocked')
+    expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([FIRST])
+  })
+
+  test('and a second without an address make nothing invalid', async () => {
+    const zone = { ...ZONE, 'mx.second.test': {} }
+    const script = {
+      connect: () => {
+        throw new Error('ECONNREFUSED')
+      },
+    }
+    const home = createTestEngine({ script, zone })
+    expect(await home.reason('ann@two.test')).toBe('no_connect')
+  })
+})
+
+describe('a backup that takes every name', () => {
+  const script = (isBusy: () => boolean) => ({
+    greeting: (s: MxSession) => (isAt(FIRST, s) && isBusy() ? BUSY : undefined),
+    answer: (line: string, s: MxSession) =>
+      isAt(FIRST, s) && !recipientOf(line).startsWith('ann') && line.startsWith('RCPT')
+        ? NO
+        : undefined,
+  })
+
+  test('is a catch-all, and the first exchanger is not one for that', async () => {
+    let isBusy = true
+    const home = createTestEngine({ script: script(() => isBusy), zone: ZONE })
+    expect(await home.reason('ann@two.test')).toBe('catch_all')
+    isBusy = false
+    await home.clock.advance(3_600_000)
+    const fresh = { forceRefresh: true }
+    expect(await home.reason('ann@two.test', fresh)).toBe('accepted_email')
+    isBusy = true
+    expect(await home.reason('ann@two.test', fresh)).toBe('catch_all')
+  })
+
+  test('has the first exchanger asked again later in a list', async () => {
+    let isBusy = true
+    const home = createTestEngine({ script: script(() => isBusy), zone: ZONE })
+    home.clock.after(120_000, () => {
+      isBusy = false
+    })
+    expect(reasonsOf(await home.many(['ann@two.test', 'gone@two.test']))).toEqual([
+      'ann@two.test accepted_email',
+      'gone@two.test rejected_email',
+    ])
+  })
+
+  test('decides in a list when the first exchanger stays away', async () => {
+    const home = createTestEngine({ script: script(() => true), zone: ZONE })
+    expect(reasonsOf(await home.many(['ann@two.test']))).toEqual(['ann@two.test catch_all'])
+    expect(home.recipients().filter(to => to === 'ann@two.test').length).toBeLessThanOrEqual(3)
+  })
+})

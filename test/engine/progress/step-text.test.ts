@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest'
+import type { Domain } from '../../../src/engine/address/domain.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import type { MxOperator } from '../../../src/engine/dns/operator.ts'
+import type { Route } from '../../../src/engine/dns/route.ts'
+import { cachedText, callText, routeText } from '../../../src/engine/progress/step-text.ts'
+import type { ServerCall } from '../../../src/engine/probe/probe-listener.ts'
+import { noResponse } from '../../../src/engine/probe/probe-outcome.ts'
+
+const domain: Domain = { ascii: 'a.test', unicode: 'a.test', kind: 'name' }
+const google: MxOperator = { name: 'google', title: 'Google', truth: 'tells' }
+const own: MxOperator = { name: 'a.test', title: 'a.test', truth: 'tells' }
+const hosts = ['mx1.a.test', 'mx2.a.test'].map((host, at) => ({ preference: at, host }))
+
+test.each<[Route, MxOperator | null, string]>([
+  [{ kind: 'mx', hosts }, google, 'a.test has 2 mail servers; Google runs them.'],
+  [
+    { kind: 'mx', hosts: hosts.slice(0, 1) },
+    google,
+    'a.test has one mail server, mx1.a.test; Google runs it.',
+  ],
+  [{ kind: 'mx', hosts }, own, 'a.test has 2 mail servers.'],
+  [
+    { kind: 'implicit', host: 'a.test' },
+    own,
+    'a.test names no mail server, so mail goes to a.test itself.',
+  ],
+  [{ kind: 'no-domain' }, null, 'a.test takes no mail: the DNS says that there is no such name.'],
+  [
+    { kind: 'no-mail' },
+    null,
+    'a.test takes no mail: the domain has neither MX nor address records.',
+  ],
+  [{ kind: 'null-mx' }, null, 'a.test takes no mail: the domain publishes a null MX (RFC 7505).'],
+  [
+    { kind: 'unknown', fault: 'timeout' },
+    null,
+    'Nothing is known of a.test: the DNS did not answer.',
+  ],
+  [
+    { kind: 'unknown', fault: 'server' },
+    null,
+    'Nothing is known of a.test: the DNS servers failed.',
+  ],
+])('a route is a sentence: %j', (route, operator, text) => {
+  expect(routeText(domain, route, operator)).toBe(text)
+})
+
+describe('a call is a sentence', () => {
+  const call = { host: 'mx.a.test', ip: '192.0.2.1', port: 25, dialled: true, answer: null }
+  const reply = { code: 554, enhanced: '5.7.1', text: 'listed by Spamhaus' }
+
+  test.each<[Partial<ServerCall>, string]>([
+    [{}, 'mx.a.test answers on port 25, at 192.0.2.1.'],
+    [
+      { answer: noResponse('connect', 'connect', 'no answer within 10 s') },
+      'mx.a.test does not answer on port 25: no answer within 10 s.',
+    ],
+    [{ answer: noResponse('no-address', 'connect', '') }, 'mx.a.test has no address.'],
+    [
+      { answer: noResponse('dns', 'connect', '') },
+      'The address of mx.a.test could not be looked up.',
+    ],
+    [
+      { ip: '10.0.0.1', answer: noResponse('not-public', 'connect', '') },
+      'mx.a.test is at 10.0.0.1, which is not on the public internet, so it was not called.',
+    ],
+    [
+      { answer: noResponse('garbage', 'greeting', '') },
+      'There was no conversation with mx.a.test. The mail server answered something that is no answer. Nothing is known of the mailbox.',
+    ],
+    [
+      { answer: { kind: 'blocked', why: 'blocklist', stage: 'greeting', reply } },
+      'mx.a.test will not speak with us. The server refused our address, not yours: it is on the list of Spamhaus or has a poor name. Have it delisted or verify from another address.',
+    ],
+    [
+      { dialled: false, answer: noResponse('connect', 'connect', 'not asked') },
+      'mx.a.test was not called. No mail server could be reached. Try again later, and check that port 25 is open here.',
+    ],
+    [
+      { host: null, ip: null, dialled: false, answer: noResponse('timeout', 'connect', '') },
+      'The mail server was not called. The mail server did not answer in time. Try again later.',
+    ],
+  ])('%j', (more, text) => {
+    expect(callText({ ...call, ...more })).toBe(text)
+  })
+})
+
+test.each([
+  [-HOUR, 'just now'],
+  [59 * SECOND, 'just now'],
+  [MINUTE, '1 minute ago'],
+  [59 * MINUTE, '59 minutes ago'],
+  [HOUR, '1 hour ago'],
+  [47 * HOUR, '47 hours ago'],
+  [48 * HOUR, '2 days ago'],
+  [6 * DAY, '6 days ago'],
+])('an answer of %i ms is told with its age', (ageMs, ago) => {
+  expect(cachedText(ageMs)).toBe(`The mail server was asked ${ago}, and its answer still counts.`)
+})

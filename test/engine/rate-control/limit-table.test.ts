@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { limitsFor, type RateLimitOverrides } from '../../../src/engine/rate-control/limit-table.ts'
+
+const NONE: RateLimitOverrides = {
+  sessionsPerOperator: null,
+  recipientsPerSession: null,
+  sessionsPerSecond: null,
+}
+const OPERATORS = [
+  'google',
+  'outlook',
+  'microsoft-365',
+  'yahoo',
+  'icloud',
+  'gmx',
+  'orange',
+  'tencent',
+  'netease',
+  'godaddy',
+  'titan',
+  'mxroute',
+  'somebody.test',
+]
+
+describe('the pace of an operator', () => {
+  test('nobody knows is two connections, one a second, of twenty recipients', () => {
+    expect(limitsFor('somebody.test', NONE)).toEqual({
+      sessionsMax: 2,
+      recipientsPerSession: 20,
+      recipientsPerTransaction: 20,
+      sessionsPerSecond: 1,
+      unknownStreakMax: 20,
+    })
+  })
+
+  test.each(OPERATORS)('%s can be kept', operator => {
+    const row = limitsFor(operator, NONE)
+    for (const value of Object.values(row)) expect(value).toBeGreaterThan(0)
+    expect(row.recipientsPerTransaction).toBeLessThanOrEqual(row.recipientsPerSession)
+    expect(row.recipientsPerTransaction).toBeLessThanOrEqual(100)
+    // Nothing that is no row of the table may speak for one.
+    expect(Object.keys(row)).toHaveLength(5)
+  })
+
+  test.each(['outlook', 'microsoft-365'])(
+    '%s takes one recipient a transaction, whatever the settings',
+    operator => {
+      expect(
+        limitsFor(operator, { ...NONE, recipientsPerSession: 50 }).recipientsPerTransaction,
+      ).toBe(1)
+    },
+  )
+
+  test.each(['godaddy', 'titan', 'mxroute'])(
+    '%s counts unknown users: few, and away soon',
+    operator => {
+      expect(limitsFor(operator, NONE)).toMatchObject({
+        sessionsMax: 1,
+        recipientsPerSession: 5,
+        unknownStreakMax: 3,
+      })
+    },
+  )
+
+  test.each(['toString', '__proto__', 'constructor'])(
+    'of a domain called %s is the ordinary one',
+    name => {
+      expect(limitsFor(name, NONE)).toEqual(limitsFor('somebody.test', NONE))
+    },
+  )
+})
+
+describe('settings', () => {
+  test('override every row', () => {
+    const overrides = { sessionsPerOperator: 7, recipientsPerSession: 9, sessionsPerSecond: 0.5 }
+    for (const operator of OPERATORS) {
+      expect(limitsFor(operator, overrides)).toMatchObject({
+        sessionsMax: 7,
+        recipientsPerSession: 9,
+        sessionsPerSecond: 0.5,
+      })
+    }
+  })
+
+  test('for one operator go before those for all, each by itself', () => {
+    const all = { sessionsPerOperator: 7, recipientsPerSession: 9, sessionsPerSecond: 0.5 }
+    expect(limitsFor('google', all, { ...NONE, sessionsPerOperator: 2 })).toMatchObject({
+      sessionsMax: 2,
+      recipientsPerSession: 9,
+      recipientsPerTransaction: 9,
+      sessionsPerSecond: 0.5,
+    })
+    expect(limitsFor('google', all, { ...NONE, recipientsPerSession: 3 })).toMatchObject({
+      sessionsMax: 7,
+      recipientsPerSession: 3,
+      recipientsPerTransaction: 3,
+    })
+    expect(limitsFor('outlook', NONE, { ...NONE, recipientsPerSession: 3 })).toMatchObject({
+      recipientsPerTransaction: 1,
+    })
+  })
+
+  test('never make a transaction of more than the hundred recipients of RFC 5321', () => {
+    expect(limitsFor('google', { ...NONE, recipientsPerSession: 500 })).toMatchObject({
+      recipientsPerSession: 500,
+      recipientsPerTransaction: 100,
+    })
+  })
+})

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import {
+  dueAt,
+  isBlocked,
+  isFull,
+  mayStart,
+  newState,
+  onBlocked,
+  onDomainBlocked,
+  onKnownRecipient,
+  onOtherReply,
+  onSkipped,
+  onStarted,
+  onSucceeded,
+  onThrottled,
+  onUnknownRecipient,
+  onUnknownStreak,
+  type RateState,
+  rescale,
+} from '../../../src/engine/rate-control/rules.ts'
+import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
+import { ROW } from '../../support/prober.ts'
+
+const row = { ...ROW, sessionsMax: 4, sessionsPerSecond: 2 }
+const NOW = Date.UTC(2026, 5, 1)
+const REFUSAL: RecipientOutcome = {
+  ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
+  reply: { code: 554, enhanced: null, text: 'listed \0' },
+}
+
+test('a state is what JSON makes of it', () => {
+  const worn = onBlocked(onThrottled(onStarted(newState(row), row, NOW), NOW, null), NOW, REFUSAL)
+  for (const state of [newState(row), worn]) {
+    expect(JSON.parse(JSON.stringify(state))).toEqual(state)
+  }
+})
+
+test('what changes nothing gives the very same state', () => {
+  const state = newState(row)
+  expect(onKnownRecipient(state)).toBe(state)
+  expect(onOtherReply(state)).toBe(state)
+  expect(onSkipped(state, 3)).toBe(state)
+})
+
+test('no change touches the state that it is made from', () => {
+  const state = Object.freeze(onUnknownStreak(newState(row), NOW))
+  const before = JSON.stringify(state)
+  onUnknownRecipient(state)
+  onKnownRecipient(state)
+  onSucceeded(state, row)
+  onThrottled(state, NOW, null)
+  onBlocked(state, NOW, REFUSAL)
+  expect(JSON.stringify(state)).toBe(before)
+})
+
+test('one more connection may be opened where nothing speaks against it', () => {
+  const state = newState(row)
+  expect(mayStart(state, row, NOW, 3)).toBe(true)
+  expect(mayStart(state, row, NOW, 4)).toBe(false)
+  expect(mayStart(onThrottled(state, NOW, null), row, NOW, 0)).toBe(false)
+  expect(mayStart(onBlocked(state, NOW, REFUSAL), row, NOW, 0)).toBe(false)
+  const burst = [1, 2, 3, 4].reduce(state => onStarted(state, row, NOW), state)
+  expect(mayStart(burst, row, NOW, 0)).toBe(false)
+  expect(mayStart(burst, row, NOW + SECOND / 2, 0)).toBe(true)
+})
+
+describe('a state that others kept', () => {
+  test('is no faster than these settings allow', () => {
+    const fast = newState({ ...row, sessionsMax: 50, sessionsPerSecond: 100 })
+    const state = rescale(fast, row, NOW)
+    expect([isFull(state, 3), isFull(state, 4)]).toEqual([false, true])
+    expect(state.ratePerMs).toBe(2 / SECOND)
+  })
+
+  test('and slower ones stay as they are, until they grow', () => {
+    const slow = onThrottled(newState(row), NOW, null)
+    expect(rescale(slow, row, NOW)).toEqual(slow)
+    const more = { ...row, sessionsMax: 9 }
+    expect(onSucceeded(rescale(slow, more, NOW), more).sessionsAllowed).toBe(2.5)
+  })
+
+  test('by a clock that was set back since holds up nobody longer than its rules do', () => {
+    const once = onStarted(onThrottled(newState(row), NOW, HOUR), row, NOW)
+    const later = onBlocked(onUnknownStreak(once, NOW), NOW, REFUSAL)
+    const state = rescale(later, row, NOW - 24 * HOUR)
+    const now = NOW - 24 * HOUR
+    expect(dueAt(state, row, now) - now).toBe(5 * MINUTE)
+    expect(state.pausedUntil - now).toBe(4_000 * SECOND)
+    expect(state.throttledUntil - now).toBe(4_000 * SECOND)
+    expect(isBlocked(state, now + 30 * MINUTE - 1)).toBe(true)
+    expect(isBlocked(state, now + 30 * MINUTE)).toBe(false)
+  })
+
+  test('by an ev that did not know all of it yet has the rest as it begins', () => {
+    const { streak: _, streakPauseMs: __, ...older } = newState(row)
+    expect(rescale(older as never, row, NOW)).toEqual(newState(row))
+  })
+})
+
+describe('domains that refuse us', () => {
+  const refuse = (state: RateState, domain: string, now = NOW) =>
+    onDomainBlocked(state, now, { domain, answer: REFUSAL })
+  const two = ['a.test', 'b.test'].reduce((state, domain) => refuse(state, domain), newState(row))
+
+  test('are the operator once there are three of them', () => {
+    expect(isBlocked(two, NOW)).toBe(false)
+    expect(isBlocked(refuse(two, 'b.test'), NOW)).toBe(false)
+    const three = refuse(two, 'c.test')
+    expect(isBlocked(three, NOW)).toBe(true)
+    expect(three).toEqual({ ...onBlocked(two, NOW, REFUSAL), refusingDomains: [] })
+  })
+
+  test('count anew when the operator answers for a recipient, be it an unknown one', () => {
+    for (const note of [onKnownRecipient, onUnknownRecipient])
+      expect(isBlocked(refuse(note(two), 'c.test'), NOW)).toBe(false)
+    expect(isBlocked(refuse(onOtherReply(two), 'c.test'), NOW)).toBe(true)
+  })
+
+  test('count for half an hour', () => {
+    expect(isBlocked(refuse(two, 'c.test', NOW + 30 * MINUTE - 1), NOW + 30 * MINUTE)).toBe(true)
+    expect(isBlocked(refuse(two, 'c.test', NOW + 30 * MINUTE), NOW + 30 * MINUTE)).toBe(false)
+  })
+})

@@ -1,0 +1,249 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { classifyReply, matchRule, REPLY_RULES, type Stage } from '../../../src/engine/smtp/classify-reply.ts'
+import { BLOCK_PHRASES } from '../../../src/engine/smtp/reply-rules/generic.ts'
+import { describeOutcome } from '../../../src/engine/smtp/outcome-text.ts'
+import type { Reply } from '../../../src/engine/smtp/reply.ts'
+import { anyCharacter, fc } from '../../support/property.ts'
+import { vocabulary } from './vocabulary.ts'
+
+const FIXTURES = join(import.meta.dirname, '../../../fixtures/reply')
+const rows = readdirSync(FIXTURES).flatMap(file =>
+  readFileSync(join(FIXTURES, file), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map(line => {
+      const [stage, code, enhanced, text, kind, why] = line.split('\t')
+      return {
+        line: `${file}: ${line}`,
+        stage: stage as Stage,
+        reply: reply(
+          Number.parseInt(code ?? '', 10),
+          text?.replaceAll('\\n', '\n') ?? '',
+          enhanced || null,
+        ),
+        means: `${kind}/${why}`,
+      }
+    }),
+)
+
+function reply(code: number, text: string, enhanced: string | null = null) {
+  return { code, enhanced, text }
+}
+
+const meaning = (stage: Stage, code: number, text: string, enhanced: string | null = null) => {
+  const answer = classifyReply(stage, reply(code, text, enhanced))
+  return `${answer.kind}/${answer.why}`
+}
+
+describe('the table of phrases', () => {
+  test.each(rows)('$line', ({ stage, reply, means }) => {
+    const answer = classifyReply(stage, reply)
+    expect(`${answer.kind}/${answer.why}`).toBe(means)
+  })
+
+  test('every row decides at least one reply of the fixtures', () => {
+    const reached = new Set(
+      [...rows, ...vocabulary].map(({ stage, reply }) => matchRule(stage, reply)),
+    )
+    const idle = REPLY_RULES.filter(phrase => !reached.has(phrase))
+    expect(
+      idle.map(({ meaning, pattern, enhanced, code }) => [meaning, pattern, enhanced, code]),
+    ).toEqual([])
+  })
+
+  test('every row names its source and its provider', () => {
+    expect(
+      REPLY_RULES.filter(({ source, provider }) => source.length < 3 || provider === ''),
+    ).toEqual([])
+  })
+
+  test('no pattern has flags or refers back, so that several can be asked as one', () => {
+    const alone = REPLY_RULES.flatMap(({ pattern }) => pattern ?? []).filter(
+      ({ flags, source }) => flags !== '' || /\\[1-9k]|\(\?<\w/.test(source),
+    )
+    expect(alone).toEqual([])
+  })
+
+  test('no pattern repeats without bound, so that no text makes it slow', () => {
+    const unbounded = REPLY_RULES.filter(({ pattern }) =>
+      /(?<!\\)[*+]|\{\d+,\}/.test(bare(pattern)),
+    )
+    expect(unbounded.map(({ pattern }) => pattern)).toEqual([])
+  })
+
+  const bare = (pattern: RegExp | undefined) => (pattern?.source ?? '').replace(/\[[^\]]*\]/g, '')
+})
+
+describe('trouble of ours is never a dead mailbox', () => {
+  const ours = new Set(BLOCK_PHRASES.filter(({ meaning }) => !meaning.startsWith('rejected/')))
+  const isAboutUs = ({ reply }: { readonly reply: Reply }) => {
+    const phrase = matchRule('rcpt', reply)
+    return phrase !== null && ours.has(phrase)
+  }
+  const aboutUs = rows.filter(isAboutUs)
+  const stages: Stage[] = ['greeting', 'ehlo', 'starttls', 'mail', 'rset']
+
+  test.each(aboutUs)('not even with "user unknown" beside it: $line', ({ reply: given }) => {
+    const { code, enhanced, text } = given
+    expect(meaning('rcpt', code, `${text}; user unknown`, enhanced)).not.toMatch(/^rejected/)
+    expect(meaning('rcpt', code, `User unknown. ${text}`, enhanced)).not.toMatch(/^rejected/)
+  })
+
+  test('nor do the texts of the vocabulary, with "user unknown" beside them', () => {
+    const dead = vocabulary
+      .filter(isAboutUs)
+      .filter(({ reply: { code, enhanced, text } }) =>
+        [`${text}; user unknown`, `User unknown. ${text}`].some(both =>
+          meaning('rcpt', code, both, enhanced).startsWith('rejected'),
+        ),
+      )
+    expect(dead.map(({ reply }) => reply.text)).toEqual([])
+  })
+
+  // 521 and 556 speak of a host that takes no mail, at any stage (RFC 7504).
+  const failures = rows.filter(({ reply: { code } }) => code >= 400 && code !== 521 && code !== 556)
+
+  test.each(failures)('before RCPT no 4xx or 5xx speaks of the mailbox: $line', ({ reply }) => {
+    const kinds = stages.map(stage => classifyReply(stage, reply).kind)
+    expect(
+      kinds.filter(kind => kind !== 'blocked' && kind !== 'deferred' && kind !== 'no-response'),
+    ).toEqual([])
+  })
+
+  test('only 250, 251 and 252 at RCPT are accepted, or a refusal that says the mailbox exists', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 999 }), fc.string(), (code, text) => {
+        const { kind, why } = classifyReply('rcpt', reply(code, text))
+        if (kind === 'accepted' && why !== 'restricted') expect([250, 251, 252]).toContain(code)
+        if (code < 400 || code > 599) expect(['accepted', 'no-response']).toContain(kind)
+      }),
+    )
+  })
+
+  test('a 4xx at RCPT is rejected only for a full mailbox or by a provider’s own words', () => {
+    const temporary = [400, 421, 450, 451, 452, 499].flatMap(code =>
+      rows.map(row => ({ ...row.reply, code })),
+    )
+    const rejected = temporary.filter(given => {
+      const { kind, why } = classifyReply('rcpt', given)
+      return kind === 'rejected' && why !== 'full'
+    })
+    expect(rejected).not.toEqual([])
+    for (const given of rejected) {
+      expect(matchRule('rcpt', given)?.code?.test('450'), given.text).toBe(true)
+    }
+  })
+
+  test('any text at any stage has a meaning', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom<Stage>('greeting', 'ehlo', 'mail', 'rcpt', 'rset'),
+        fc.integer({ min: 100, max: 699 }),
+        fc.string({ unit: anyCharacter, maxLength: 5_000 }),
+        (stage, code, text) => {
+          expect(describeOutcome(classifyReply(stage, reply(code, text)))).not.toBe('')
+        },
+      ),
+    )
+  })
+})
+
+describe('names in a reply do not sway it', () => {
+  const about = { recipient: 'spamhaus@unknown-user.example' }
+  test.each([
+    [
+      'a user named after a list',
+      550,
+      '<spamhaus@unknown-user.example>: User unknown',
+      'rejected/no-mailbox',
+    ],
+    [
+      'the same without brackets',
+      550,
+      'spamhaus@unknown-user.example: no such user',
+      'rejected/no-mailbox',
+    ],
+    ['the same, local part alone', 550, 'mailbox "spamhaus" not found', 'rejected/no-mailbox'],
+    [
+      'a domain named after a fault',
+      554,
+      'Access denied for unknown-user.example',
+      'blocked/policy',
+    ],
+    ['a host of that domain', 554, 'mx1.unknown-user.example denied', 'blocked/policy'],
+    [
+      'and in brackets',
+      554,
+      'denied <x@no-such-user.example> no-such-user.example',
+      'blocked/policy',
+    ],
+  ])('%s', (_, code, text, means) => {
+    const { kind, why } = classifyReply('rcpt', reply(code, text), about)
+    expect(`${kind}/${why}`).toBe(means)
+  })
+
+  // The name of the user is a key word of the reply: only where it stands as the address does it go.
+  test.each([
+    ['user', 550, 'No such user here', 'rejected/no-mailbox'],
+    ['full', 552, 'Mailbox full', 'rejected/full'],
+    ['full', 552, '<full@x.test>: mailbox full', 'rejected/full'],
+    ['full', 552, 'full@x.test: the mailbox is full', 'rejected/full'],
+    ['disabled', 550, 'Account disabled', 'rejected/disabled'],
+    ['spamhaus', 550, 'mailbox spamhaus does not exist', 'rejected/no-mailbox'],
+    ['a.b+c', 550, 'User a.b+c is unknown', 'rejected/no-mailbox'],
+    ['greylisted', 450, 'greylisted, come back later', 'deferred/greylist'],
+    ['spamhaus', 554, 'listed by spamhaus', 'blocked/blocklist'],
+    ['blacklisted', 550, "mailbox 'blacklisted' does not exist", 'rejected/no-mailbox'],
+    ['blacklisted', 550, 'mailbox "Blacklisted": does not exist', 'rejected/no-mailbox'],
+    ['blacklisted', 550, '<blacklisted> does not exist', 'rejected/no-mailbox'],
+    ['blacklisted', 550, 'blacklisted@x.test: does not exist', 'rejected/no-mailbox'],
+  ])('%s@x.test is told %i %s', (local, code, text, means) => {
+    const { kind, why } = classifyReply('rcpt', reply(code, text), { recipient: `${local}@x.test` })
+    expect(`${kind}/${why}`).toBe(means)
+  })
+})
+
+describe('the wait a server names', () => {
+  test.each<[text: string, waitMs: number | null]>([
+    ['Greylisted, try again in 300 seconds', 300 * SECOND],
+    ['Greylisted for 5 minutes', 5 * MINUTE],
+    ['Greylisting: retry in 00:04:30', 4 * MINUTE + 30 * SECOND],
+    ['Please try again in 1 hour', HOUR],
+    ['try again in 1 hour and 30 minutes', HOUR + 30 * MINUTE],
+    ['Greylisted, wait 90s', 90 * SECOND],
+    ['Réessayez dans 10 minutes', 10 * MINUTE],
+    ['try again after 600 sec', 600 * SECOND],
+    ['try again in 40 days', DAY], // Bounded: nothing here waits so long.
+    ['Greylisted at 2026-01-02T14:30:32Z', null], // A time of day is no wait.
+    ['limit of 10 messages per hour', null], // A rate is no wait.
+    ['try again in 0 seconds', null],
+    ['please try again later', null],
+  ])('%s', (text, waitMs) => {
+    expect(classifyReply('rcpt', reply(450, text))).toMatchObject({
+      kind: 'deferred',
+      retryAfterMs: waitMs,
+    })
+  })
+})
+
+describe('what callers ask of an answer', () => {
+  const answer = (code: number, text: string) => classifyReply('rcpt', reply(code, text))
+
+  test('the sentence for people names the list that refused us', () => {
+    expect(describeOutcome(answer(554, 'blocked using zen.spamhaus.org'))).toMatch(
+      /^The server refused our address, not yours: it is on the list of Spamhaus/,
+    )
+    expect(describeOutcome(answer(554, 'poor reputation'))).toContain('on a block list')
+  })
+
+  test('the sentence for people says when to ask again', () => {
+    expect(describeOutcome(answer(450, 'Greylisted for 61 seconds'))).toContain('in 2 minutes')
+    expect(describeOutcome(answer(450, 'Greylisted for 5 seconds'))).toContain('in 5 seconds.')
+    expect(describeOutcome(answer(450, 'Greylisted for 1 hour'))).toContain('in 1 hour.')
+    expect(describeOutcome(answer(450, 'Greylisted'))).toContain('Ask again later')
+  })
+})

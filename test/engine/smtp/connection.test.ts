@@ -1,0 +1,398 @@
+import { describe, expect, test } from 'vitest'
+import { EvError } from '../../../src/platform/error.ts'
+import { isFailure } from '../../../src/engine/smtp/connection.ts'
+import { Session } from '../../../src/engine/smtp/session.ts'
+import { anyCharacter, fc, runs } from '../../support/property.ts'
+import { breakOff, codeOf, greeted, sameSocket, TIMES, talk, turns } from './talk.ts'
+
+describe('trouble', () => {
+  const stages = ['greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'rset'] as const
+  type Stage = (typeof stages)[number]
+
+  /** A session that waits for the reply of `stage`. */
+  async function waitingAt(stage: Stage) {
+    const all = stage === 'greeting' || stage === 'ehlo' ? talk() : await greeted(['STARTTLS'])
+    const { session, say } = all
+    if (stage === 'ehlo') {
+      void session.greeting()
+      await say('220 mx.test')
+    }
+    const outcome = {
+      greeting: () => session.greeting(),
+      ehlo: () => session.ehlo('probe.test'),
+      starttls: () => session.starttls(sameSocket),
+      mail: () => session.mail(''),
+      rcpt: () => session.rcpt('a@a.test'),
+      rset: () => session.rset(),
+    }[stage]()
+    await turns()
+    return { ...all, outcome }
+  }
+
+  async function staysBroken(session: Session) {
+    expect(session.usable).toBe(false)
+    expect(isFailure(await session.greeting())).toBe(true)
+    expect(isFailure(await session.ehlo('probe.test'))).toBe(true)
+    expect(isFailure(await session.starttls(sameSocket))).toBe(true)
+    expect(await session.mail('')).toMatchObject({ stage: 'mail' })
+    expect(await session.rcpt('a@a.test')).toMatchObject({ stage: 'rcpt' })
+    expect(await session.rset()).toMatchObject({ stage: 'rset' })
+    await session.quit()
+    expect(session.usable).toBe(false)
+  }
+
+  test.each(stages)('421 to %s is told, and the session is over', async stage => {
+    const { session, outcome, say, socket, clock } = await waitingAt(stage)
+    await say('421 4.3.2 closing down')
+    expect(await outcome).toMatchObject({ code: 421, enhanced: '4.3.2' })
+    expect(socket.destroyed).toBe(true)
+    await staysBroken(session)
+    expect(clock.pending).toBe(0)
+  })
+
+  test.each(stages)('a RST at %s ends the session', async stage => {
+    const { session, outcome, socket, clock } = await waitingAt(stage)
+    breakOff(socket)
+    expect(await outcome).toEqual({ broken: 'closed', stage, detail: 'read ECONNRESET' })
+    await staysBroken(session)
+    expect(clock.pending).toBe(0)
+  })
+
+  test.each(stages)('a FIN at %s, which may be half a close, ends the session', async stage => {
+    const { session, outcome, server, socket, clock } = await waitingAt(stage)
+    server.end()
+    expect(await outcome).toMatchObject({ broken: 'closed', stage })
+    await turns()
+    expect(socket.destroyed).toBe(true)
+    await staysBroken(session)
+    expect(clock.pending).toBe(0)
+  })
+
+  test.each(stages)('silence at %s ends with its time', async stage => {
+    const { session, outcome, clock, socket } = await waitingAt(stage)
+    const limitMs = stage === 'greeting' ? TIMES.greetingTimeoutMs : TIMES.replyTimeoutMs
+    await clock.advance(limitMs - 1)
+    expect(session.usable).toBe(true)
+    await clock.advance(1)
+    expect(await outcome).toMatchObject({ broken: 'timeout', stage })
+    // A server that has answered EHLO is told QUIT and has two seconds to close.
+    const hearsQuit = stage === 'mail' || stage === 'rcpt'
+    expect(socket.destroyed).toBe(!hearsQuit)
+    await clock.advance(2_000)
+    expect(socket.destroyed).toBe(true)
+    await staysBroken(session)
+    expect(clock.pending).toBe(0)
+  })
+
+  test.each(['mail', 'rcpt'] as const)('silence at %s is ended with QUIT', async stage => {
+    const { session, outcome, clock, server, socket, writes } = await waitingAt(stage)
+    writes.length = 0
+    await clock.advance(TIMES.replyTimeoutMs)
+    await turns()
+    expect(writes).toEqual(['QUIT\r\n'])
+    // The reply that comes too late is not believed.
+    server.write('250 2.1.5 Ok\r\n221 2.0.0 Bye\r\n')
+    server.end()
+    await turns()
+    expect(await outcome).toMatchObject({ broken: 'timeout', stage })
+    await staysBroken(session)
+    await session.quit()
+    expect(socket.destroyed).toBe(true)
+    expect(writes).toEqual(['QUIT\r\n'])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('a server that pours after QUIT is cut off', async () => {
+    const { clock, server, socket } = await waitingAt('rcpt')
+    await clock.advance(TIMES.replyTimeoutMs)
+    for (let line = 0; line < 200; line++) server.write(`250-${'x'.repeat(1_000)}\r\n`)
+    await turns()
+    expect(socket.destroyed).toBe(true)
+  })
+
+  test.each(stages)('half a reply and a FIN at %s is no reply', async stage => {
+    const { outcome, server } = await waitingAt(stage)
+    server.end('250 Ok')
+    expect(await outcome).toMatchObject({ broken: 'closed', stage })
+  })
+
+  test.each(stages)('what is no SMTP at %s ends the session', async stage => {
+    const { session, outcome, say } = await waitingAt(stage)
+    await say('2500 Ok')
+    expect(await outcome).toMatchObject({ broken: 'garbage', stage })
+    await staysBroken(session)
+  })
+
+  test('a greeting that comes after its time is not heard', async () => {
+    const { session, outcome, clock, server } = await waitingAt('greeting')
+    await clock.advance(TIMES.greetingTimeoutMs)
+    server.write('220 mx.test\r\n')
+    await turns()
+    expect(codeOf(await outcome)).toBe('timeout')
+    await staysBroken(session)
+  })
+
+  test('a greeting of a patient server is waited for', async () => {
+    const { outcome, clock, say } = await waitingAt('greeting')
+    await clock.advance(29_000)
+    await say('220 mx.test')
+    expect(codeOf(await outcome)).toBe(220)
+  })
+
+  test('one byte a second ends with the time for the whole reply', async () => {
+    const { session, outcome, clock, server } = await waitingAt('rcpt')
+    for (const byte of '250 accepted for you alone') {
+      server.write(byte)
+      await turns()
+      await clock.advance(1_000)
+    }
+    expect(await outcome).toMatchObject({ broken: 'timeout', stage: 'rcpt' })
+    await staysBroken(session)
+  })
+
+  test('each pipelined reply has its own time, which begins with the reply before', async () => {
+    const { session, clock, say } = await greeted(['PIPELINING'])
+    const outcomes = [session.mail(''), session.rcpt('a@a.test'), session.rcpt('b@a.test')]
+    await turns()
+    await clock.advance(15_000)
+    await say('250 a')
+    await clock.advance(15_000)
+    await say('250 b')
+    await clock.advance(20_000)
+    expect((await Promise.all(outcomes)).map(codeOf)).toEqual([250, 250, 'timeout'])
+  })
+
+  test('the whole conversation has its time, however lively it is', async () => {
+    const { session, clock, say, socket } = await greeted()
+    for (let i = 0; i < 5; i++) {
+      const reset = session.rset()
+      await clock.advance(10_000)
+      await say('250 Ok')
+      expect(codeOf(await reset)).toBe(250)
+    }
+    const last = session.rset()
+    await clock.advance(10_000)
+    expect(await last).toMatchObject({ broken: 'timeout', stage: 'rset' })
+    expect(socket.destroyed).toBe(true)
+    await staysBroken(session)
+  })
+
+  test('an endless reply is cut, and not read on', async () => {
+    const { session, outcome, server } = await waitingAt('ehlo')
+    server.write('250-x\r\n'.repeat(50_000))
+    expect(await outcome).toMatchObject({ broken: 'garbage', stage: 'ehlo' })
+    await staysBroken(session)
+  })
+
+  test('an endless line is cut', async () => {
+    const { outcome, server } = await waitingAt('greeting')
+    server.write('x'.repeat(100_000))
+    expect(await outcome).toMatchObject({ broken: 'garbage', stage: 'greeting' })
+  })
+
+  test('a conversation may not make us read more than 128 KiB and 4 KiB for each command', async () => {
+    const { session, say } = await greeted()
+    // 32 lines of 1,000 octets: legal each time, but nobody needs so much.
+    const long = [...Array(31).fill(`250-${'x'.repeat(994)}`), `250 ${'x'.repeat(994)}`]
+    let read = 0
+    for (let i = 0; i < 10 && session.usable; i++) {
+      const reset = session.rset()
+      await turns()
+      await say(...long)
+      if (!isFailure(await reset)) read += 32_000
+    }
+    expect(session.usable).toBe(false)
+    expect(read).toBeLessThan(131_072 + 10 * 4_096)
+    expect(read).toBeGreaterThan(0)
+  })
+
+  test('a reply that nobody asked for ends the session', async () => {
+    const { session, say } = await greeted()
+    await say('250 Ok')
+    expect(await session.mail('')).toMatchObject({ broken: 'garbage' })
+    await staysBroken(session)
+  })
+
+  test('421 that nobody asked for is a close', async () => {
+    const { session, say } = await greeted()
+    await say('421 idle too long')
+    expect(await session.mail('')).toMatchObject({ broken: 'closed' })
+  })
+
+  test('a second reply in one packet is never the answer to a command that had not left yet', async () => {
+    const { session, writes, say } = await greeted()
+    const outcomes = [session.mail(''), session.rcpt('a@a.test'), session.rcpt('b@a.test')]
+    await turns()
+    // The recipients wait in our queue: nobody can have accepted them.
+    await say('250 2.1.0 Ok', '250 2.1.5 Ok', '250 2.1.5 Ok')
+    expect((await Promise.all(outcomes)).map(codeOf)).toEqual([250, 'garbage', 'garbage'])
+    expect(writes).toEqual(['MAIL FROM:<>\r\n'])
+  })
+
+  test('a third reply to two pipelined commands ends the session', async () => {
+    const { session, say } = await greeted(['PIPELINING'])
+    const outcomes = [session.mail(''), session.rcpt('a@a.test')]
+    await turns()
+    await say('250 a', '550 b', '250 c')
+    expect((await Promise.all(outcomes)).map(codeOf)).toEqual([250, 550])
+    expect(session.usable).toBe(false)
+  })
+
+  test('421 among pipelined replies leaves the rest without one', async () => {
+    const { session, say } = await greeted(['PIPELINING'])
+    const outcomes = [session.mail(''), session.rcpt('a@a.test'), session.rcpt('b@a.test')]
+    await turns()
+    await say('250 a', '421 b', '250 c')
+    expect((await Promise.all(outcomes)).map(codeOf)).toEqual([250, 421, 'closed'])
+  })
+
+  test('a command given after trouble does not leave', async () => {
+    const { session, writes, server } = await greeted(['PIPELINING'])
+    const outcome = session.mail('')
+    session.close()
+    expect(codeOf(await outcome)).toBe('timeout')
+    await turns()
+    expect(writes).toEqual([])
+    expect(server.writableEnded).toBe(false)
+  })
+
+  test('a connection that died before anybody listened is a closed one', async () => {
+    const { socket, clock } = talk()
+    socket.destroy()
+    await turns()
+    const session = new Session(socket, { clock, ...TIMES })
+    expect(await session.greeting()).toMatchObject({ broken: 'closed', stage: 'greeting' })
+    await session.quit()
+  })
+
+  test('an error after the end is nobody’s business', async () => {
+    const { session, socket } = await greeted()
+    session.close()
+    socket.emit('error', new Error('late'))
+    expect(await session.rset()).toMatchObject({ broken: 'timeout' })
+  })
+})
+
+describe('injection', () => {
+  const give: Record<string, (session: Session, text: string) => Promise<unknown>> = {
+    ehlo: (session, text) => session.ehlo(text),
+    mail: (session, text) => session.mail(text),
+    rcpt: (session, text) => session.rcpt(text),
+  }
+  const attempt = async (command: string, session: Session, text: string): Promise<unknown> => {
+    try {
+      return await give[command]?.(session, text)
+    } catch (error) {
+      return error
+    }
+  }
+
+  describe.each(['ehlo', 'mail', 'rcpt'])('by %s', command => {
+    test.each([
+      ['a\r\nDATA'],
+      ['a\nDATA'],
+      ['a\rDATA'],
+      ['a\0b'],
+      ['a\x1b[2J'],
+      ['a\tb'],
+      ['a\x7fb'],
+      ['"a\r\n b"@a.test'],
+      [`${'a'.repeat(1_000)}@a.test`],
+      ['я'.repeat(500)],
+    ])('%j is stopped, and nothing leaves', async text => {
+      const { session, writes } = await greeted()
+      const thrown = await attempt(command, session, text)
+      await turns()
+      expect(thrown).toBeInstanceOf(EvError)
+      expect(thrown).toMatchObject({ code: 'internal' })
+      expect(writes).toEqual([])
+    })
+
+    test('characters that a narrower encoding folds into CR LF leave as their UTF-8', async () => {
+      const { session, writes } = await greeted()
+      void attempt(command, session, '\u010d\u010aDATA')
+      await turns()
+      const bytes = Buffer.from(writes.join(''), 'latin1')
+      expect(bytes.includes('\u010d\u010aDATA')).toBe(true)
+      expect([...bytes].filter(byte => byte === 0x0d || byte === 0x0a)).toHaveLength(2)
+      expect(bytes.subarray(-2).toString()).toBe('\r\n')
+    })
+  })
+
+  test('a command of 1,000 octets leaves, one of 1,001 does not', async () => {
+    const { session, writes } = await greeted()
+    void session.rcpt('x'.repeat(1_000 - 'RCPT TO:<>'.length))
+    await turns()
+    expect(writes.join('')).toHaveLength(1_002)
+    expect(() => session.rcpt('x'.repeat(1_001 - 'RCPT TO:<>'.length))).toThrow(EvError)
+  })
+
+  test('whatever the names are, only our verbs leave, one a line, without a control character', async () => {
+    const nasty = fc.constantFrom(
+      '\r\n',
+      '\n',
+      '\r',
+      '\0',
+      '\u010a',
+      '\u010d',
+      '\u2028',
+      '\u0085',
+      '\ud800',
+      '\x1b',
+      '\x7f',
+      '>',
+      '> SIZE=1',
+      'DATA',
+      '\r\n.\r\n',
+      'x'.repeat(990),
+    )
+    const name = fc
+      .array(fc.oneof(nasty, fc.string({ unit: anyCharacter, maxLength: 12 }), fc.emailAddress()), {
+        maxLength: 4,
+      })
+      .map(deps => deps.join(''))
+    const step = fc.tuple(fc.constantFrom('ehlo', 'mail', 'rcpt', 'rset', 'starttls', 'quit'), name)
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 6 }),
+        fc.boolean(),
+        async (steps, pipelining) => {
+          const { session, server, writes } = talk()
+          const verbs: string[] = []
+          let rest = ''
+          server.write('220 mx.test\r\n')
+          server.on('data', (bytes: Buffer) => {
+            const lines = (rest + bytes.toString('latin1')).split('\r\n')
+            rest = lines.pop() ?? ''
+            verbs.push(...lines)
+            for (const line of lines) {
+              if (line.startsWith('EHLO') && pipelining) server.write('250-x\r\n250 PIPELINING\r\n')
+              else server.write(line === 'STARTTLS' ? '220 x\r\n' : '250 x\r\n')
+              if (line === 'QUIT') server.end()
+            }
+          })
+          const outcomes = [session.greeting()] as Promise<unknown>[]
+          for (const [command, text] of steps) {
+            if (command === 'rset') outcomes.push(session.rset())
+            else if (command === 'quit') outcomes.push(session.quit())
+            else if (command === 'starttls') await session.starttls(sameSocket)
+            else outcomes.push(attempt(command, session, text))
+          }
+          await Promise.all(outcomes)
+          await turns()
+          const bytes = writes.join('')
+          expect(bytes === '' || bytes.endsWith('\r\n')).toBe(true)
+          expect(rest).toBe('')
+          for (const line of verbs) {
+            expect(line).toMatch(
+              /^(?:EHLO .*|HELO .*|STARTTLS|MAIL FROM:<.*>|RCPT TO:<.*>|RSET|QUIT)$/s,
+            )
+            expect(line).not.toMatch(/[\x00-\x1f\x7f]/)
+            expect(line.length).toBeLessThanOrEqual(1_000)
+          }
+        },
+      ),
+      { numRuns: runs(500) },
+    )
+  })
+})

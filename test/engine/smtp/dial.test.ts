@@ -1,0 +1,292 @@
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import { duplexPair } from 'node:stream'
+import { TLSSocket } from 'node:tls'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type DialOptions, mayDialIpv6, tcpDial } from '../../../src/engine/smtp/dial.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
+
+const DIRECT: DialOptions = { sourceAddress: null, proxy: null }
+const never = new AbortController().signal
+const open: Server[] = []
+const sockets = new Set<Socket>()
+
+/** A server on loopback; gives its port. */
+async function listen(serve: (socket: Socket) => void, host = '127.0.0.1'): Promise<number> {
+  const server = createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    serve(socket)
+  })
+  open.push(server)
+  server.listen(0, host)
+  await once(server, 'listening')
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy()
+  sockets.clear()
+  for (const server of open.splice(0)) {
+    server.close()
+    await once(server, 'close')
+  }
+})
+
+const target = (port: number) => ({ ip: '127.0.0.1', port, host: 'mx.invalid' })
+
+describe('dialling', () => {
+  test('connects to the address, not to the name', async () => {
+    const port = await listen(socket => socket.end('220 hello\r\n'))
+    const socket = await tcpDial(DIRECT).connect(target(port), never)
+    expect(String((await once(socket, 'data'))[0])).toBe('220 hello\r\n')
+    socket.destroy()
+  })
+
+  test('a source address is the one that the server sees', async () => {
+    const seen = Promise.withResolvers<string | undefined>()
+    const port = await listen(socket => seen.resolve(socket.remoteAddress))
+    const dial = tcpDial({ ...DIRECT, sourceAddress: '127.0.0.9' })
+    const socket = await dial.connect(target(port), never)
+    expect(await seen.promise).toBe('127.0.0.9')
+    socket.destroy()
+  })
+
+  test('a source address of the other family fails', async () => {
+    const port = await listen(() => {})
+    const dial = tcpDial({ ...DIRECT, sourceAddress: '::1' })
+    await expect(dial.connect(target(port), never)).rejects.toThrow()
+  })
+
+  test('a refused connection is rejected with what the system said', async () => {
+    const port = await listen(() => {})
+    const [server] = open.splice(0)
+    server?.close()
+    await expect(tcpDial(DIRECT).connect(target(port), never)).rejects.toMatchObject({
+      code: 'ECONNREFUSED',
+    })
+  })
+
+  test('nothing is dialled after the time is up', async () => {
+    let connections = 0
+    const port = await listen(() => connections++)
+    const dial = tcpDial(DIRECT)
+    await expect(dial.connect(target(port), AbortSignal.abort())).rejects.toThrow('given up')
+    expect(connections).toBe(0)
+  })
+
+  test('an abort ends a connection that is being made', async () => {
+    const port = await listen(() => {})
+    const limit = new AbortController()
+    const connecting = tcpDial(DIRECT).connect(target(port), limit.signal)
+    limit.abort()
+    await expect(connecting).rejects.toThrow('given up')
+  })
+
+  test('an abort after the connection was made does not touch it', async () => {
+    const port = await listen(() => {})
+    const limit = new AbortController()
+    const socket = await tcpDial(DIRECT).connect(target(port), limit.signal)
+    limit.abort()
+    expect(socket.destroyed).toBe(false)
+    socket.destroy()
+  })
+})
+
+describe('a SOCKS5 proxy', () => {
+  type Ask = { methods: number[]; login: string | null; command: Buffer }
+
+  /** RFC 1928 and RFC 1929, just enough: connects nowhere, and speaks for the target itself. */
+  async function proxy(reply = 0, method = 0) {
+    const asked = Promise.withResolvers<Ask>()
+    const port = await listen(async socket => {
+      const next = async () => (await once(socket, 'data'))[0] as Buffer
+      const hello = await next()
+      socket.write(Buffer.of(5, method))
+      let login: string | null = null
+      if (method === 2) {
+        login = (await next()).subarray(1).toString('latin1')
+        socket.write(Buffer.of(1, 0))
+      }
+      const command = await next()
+      asked.resolve({ methods: [...hello.subarray(2)], login, command })
+      // The greeting comes in the same packet as the proxy's word.
+      const answer = Buffer.of(5, reply, 0, 1, 127, 0, 0, 1, 0, 25)
+      socket.write(Buffer.concat([answer, Buffer.from(reply === 0 ? '220 behind\r\n' : '')]))
+    })
+    return { port, asked: asked.promise }
+  }
+
+  test('is asked for the address, and what the server says at once is not lost', async () => {
+    const { port, asked } = await proxy()
+    const dial = tcpDial({ ...DIRECT, proxy: `socks5://127.0.0.1:${port}` })
+    const socket = await dial.connect({ ip: '192.0.2.7', port: 25, host: 'mx.invalid' }, never)
+    expect(String((await once(socket, 'data'))[0])).toBe('220 behind\r\n')
+    expect([...(await asked).command]).toEqual([5, 1, 0, 1, 192, 0, 2, 7, 0, 25])
+    socket.destroy()
+  })
+
+  test('is given name and password, with what was escaped in the URL', async () => {
+    const { port, asked } = await proxy(0, 2)
+    const dial = tcpDial({ ...DIRECT, proxy: `socks5://us%40er:p%3Aw@127.0.0.1:${port}` })
+    const socket = await dial.connect(target(25), never)
+    expect((await asked).login).toBe('\x05us@er\x03p:w')
+    socket.destroy()
+  })
+
+  test('that refuses is a failed connection', async () => {
+    const { port } = await proxy(5)
+    const dial = tcpDial({ ...DIRECT, proxy: `socks5://127.0.0.1:${port}` })
+    await expect(dial.connect(target(25), never)).rejects.toThrow()
+  })
+
+  test('is given up with the time', async () => {
+    const port = await listen(() => {})
+    const limit = new AbortController()
+    const dial = tcpDial({ ...DIRECT, proxy: `socks5h://127.0.0.1:${port}` })
+    const connecting = dial.connect(target(25), limit.signal)
+    limit.abort()
+    await expect(connecting).rejects.toThrow('given up')
+    await expect(dial.connect(target(25), AbortSignal.abort())).rejects.toThrow()
+  })
+
+  test.each(['http://a.test:1', 'a.test:1080', 'socks5://', 'socks4://a.test', ''])(
+    '%j is no proxy that can be used',
+    proxy => {
+      expect(() => tcpDial({ ...DIRECT, proxy })).toThrow(/socks5:\/\//)
+    },
+  )
+})
+
+describe('TLS', () => {
+  const { key, cert } = selfSigned('mx.example')
+
+  /** A server that puts TLS on at once; gives the name asked for by SNI. */
+  async function tlsServer() {
+    const names: (string | false | null)[] = []
+    const port = await listen(socket => {
+      const secure = new TLSSocket(socket, {
+        isServer: true,
+        key,
+        cert,
+        SNICallback: (name, done) => {
+          names.push(name)
+          done(null)
+        },
+      })
+      secure.on('error', () => {})
+      secure.write('250 sealed\r\n')
+    })
+    return { port, names }
+  }
+
+  test('needs no certificate that anybody vouches for', async () => {
+    const { port, names } = await tlsServer()
+    const dial = tcpDial(DIRECT)
+    const plain = await dial.connect(target(port), never)
+    const secure = await dial.secure(plain, 'mx.example.', never)
+    expect(String((await once(secure, 'data'))[0])).toBe('250 sealed\r\n')
+    expect(names).toEqual(['mx.example'])
+    secure.destroy()
+  })
+
+  test.each(['192.0.2.1', '2001:db8::1', '_odd.example', ''])(
+    '%j is not sent as a name',
+    async host => {
+      const { port, names } = await tlsServer()
+      const dial = tcpDial(DIRECT)
+      const secure = await dial.secure(await dial.connect(target(port), never), host, never)
+      expect(names).toEqual([])
+      secure.destroy()
+    },
+  )
+
+  test.each([
+    ['talks something else', (socket: Socket) => socket.write('220 what?\r\n'.repeat(9))],
+    ['hangs up', (socket: Socket) => socket.end()],
+    ['breaks off', (socket: Socket) => socket.resetAndDestroy()],
+  ])('fails when the server %s', async (_, serve) => {
+    const port = await listen(socket => socket.once('data', () => serve(socket)))
+    const dial = tcpDial(DIRECT)
+    const plain = await dial.connect(target(port), never)
+    plain.on('error', () => {})
+    await expect(dial.secure(plain, 'mx.example', never)).rejects.toThrow()
+  })
+
+  test('stalled, it ends with an abort', async () => {
+    const port = await listen(() => {})
+    const dial = tcpDial(DIRECT)
+    const plain = await dial.connect(target(port), never)
+    const limit = new AbortController()
+    const securing = dial.secure(plain, 'mx.example', limit.signal)
+    limit.abort()
+    await expect(securing).rejects.toThrow('given up')
+  })
+
+  test('stalled, it ends when the connection below is destroyed', async () => {
+    const port = await listen(() => {})
+    const dial = tcpDial(DIRECT)
+    const plain = await dial.connect(target(port), never)
+    const securing = dial.secure(plain, 'mx.example', never)
+    plain.destroy()
+    await expect(securing).rejects.toThrow()
+  })
+
+  test('is not begun after the time is up', async () => {
+    const port = await listen(() => {})
+    const dial = tcpDial(DIRECT)
+    const plain = await dial.connect(target(port), never)
+    await expect(dial.secure(plain, 'mx.example', AbortSignal.abort())).rejects.toThrow()
+    plain.destroy()
+  })
+
+  test('over a connection that is gone, it fails', async () => {
+    const port = await listen(() => {})
+    const dial = tcpDial(DIRECT)
+    const plain = await dial.connect(target(port), never)
+    plain.destroy()
+    await once(plain, 'close')
+    await expect(dial.secure(plain, 'mx.example', never)).rejects.toThrow()
+  })
+
+  test('over a stream that is no socket, it fails as well when the other side leaves', async () => {
+    const [client, server] = duplexPair()
+    server.resume()
+    const securing = tcpDial(DIRECT).secure(client, 'mx.example', never)
+    server.end()
+    await expect(securing).rejects.toThrow()
+  })
+})
+
+describe('whether IPv6 addresses can be dialled', () => {
+  const loopback = { lo: [{ address: '::1', internal: true }] }
+  const withAddress = (address: string) => ({ ...loopback, eth0: [{ address, internal: false }] })
+
+  test.each<[string, DialOptions, ReturnType<typeof withAddress>, boolean]>([
+    ['with a global address', DIRECT, withAddress('2001:db8::1'), true],
+    ['not with an address of the link', DIRECT, withAddress('fe80::1'), false],
+    ['not with a private one (RFC 4193)', DIRECT, withAddress('fd00::1'), false],
+    ['not with IPv4 alone', DIRECT, withAddress('192.0.2.1'), false],
+    [
+      'not from an IPv4 source address',
+      { ...DIRECT, sourceAddress: '192.0.2.1' },
+      withAddress('2001:db8::1'),
+      false,
+    ],
+    [
+      'from an IPv6 source address',
+      { ...DIRECT, sourceAddress: '2001:db8::1' },
+      withAddress('192.0.2.1'),
+      true,
+    ],
+    [
+      'by way of a proxy, as far as is known here',
+      { ...DIRECT, proxy: 'socks5://127.0.0.1:1080' },
+      withAddress('192.0.2.1'),
+      true,
+    ],
+  ])('%s', (_, options, interfaces, may) => {
+    expect(mayDialIpv6(options, interfaces)).toBe(may)
+  })
+})

@@ -1,0 +1,235 @@
+import { describe, expect, test } from 'vitest'
+import { type Reply, ReplyReader } from '../../../src/engine/smtp/reply.ts'
+import { anyCharacter, fc, runs } from '../../support/property.ts'
+
+type Read = { replies: Reply[]; fault: string | null; midway: boolean }
+
+/** Latin-1 text stands for bytes here: one character, one octet. */
+const bytesOf = (latin1: string) => Buffer.from(latin1, 'latin1')
+
+function readAll(chunks: readonly Uint8Array[]): Read {
+  const reader = new ReplyReader()
+  const replies = chunks.flatMap(chunk => reader.push(chunk))
+  return { replies, fault: reader.fault, midway: reader.midway }
+}
+
+const read = (latin1: string) => readAll([bytesOf(latin1)])
+const onlyReply = (latin1: string): Reply | undefined => {
+  const { replies, fault } = read(latin1)
+  expect(fault).toBeNull()
+  expect(replies).toHaveLength(1)
+  return replies[0]
+}
+
+describe('replies', () => {
+  test.each([
+    ['250 Ok\r\n', 250, null, 'Ok'],
+    ['250\r\n', 250, null, ''],
+    ['250 \r\n', 250, null, ''],
+    ['250-mx.test\r\n250 SIZE\r\n', 250, null, 'mx.test\nSIZE'],
+    ['250-mx.test\r\n250\r\n', 250, null, 'mx.test'],
+    ['599 a\r\n', 599, null, 'a'],
+    ['354 go on\r\n', 354, null, 'go on'],
+    ['550 5.1.1 No such user\r\n', 550, '5.1.1', 'No such user'],
+    ['550-5.1.1 No such\r\n550 5.1.1 user\r\n', 550, '5.1.1', 'No such\nuser'],
+    ['550-5.1.1 No such\r\n550 user\r\n', 550, '5.1.1', 'No such\nuser'],
+    ['550 #5.1.1 No such user\r\n', 550, '5.1.1', 'No such user'],
+    ['550 #5.1.1: No such user\r\n', 550, '5.1.1', ': No such user'],
+    ['550  5.1.1\r\n', 550, '5.1.1', ''],
+    ['550 5.7.133 x\r\n', 550, '5.7.133', 'x'],
+    ['250 a \r\r\n', 250, null, 'a'],
+  ])('%j is one reply', (text, code, enhanced, said) => {
+    expect(onlyReply(text)).toEqual({ code, enhanced, text: said })
+  })
+
+  test.each([
+    ['550 4.1.1 x\r\n', 'a class that contradicts the code'],
+    ['550 3.1.1 x\r\n', 'no class of RFC 3463'],
+    ['550 5.1.1.1 x\r\n', 'four numbers, an address perhaps'],
+    ['550 5.1111.1 x\r\n', 'four digits'],
+    ['550 5.1 x\r\n', 'two numbers'],
+    ['550 see 5.1.1 x\r\n', 'not at the beginning'],
+    ['550-x\r\n550 5.1.1 x\r\n', 'not in the first line'],
+  ])('%j has no enhanced code: %s', text => {
+    expect(onlyReply(text)?.enhanced).toBeNull()
+  })
+
+  test('an enhanced code that another code begins with stays in its line', () => {
+    expect(onlyReply('550-5.1.1 a\r\n550 5.1.10 b\r\n')?.text).toBe('a\n5.1.10 b')
+  })
+
+  test('a line may end in a bare LF, as old servers send it', () => {
+    expect(read('250-a\n250 b\n').replies).toEqual([{ code: 250, enhanced: null, text: 'a\nb' }])
+  })
+
+  test('two replies in one chunk are two replies', () => {
+    expect(read('250 a\r\n550 b\r\n').replies.map(({ code }) => code)).toEqual([250, 550])
+  })
+
+  test('a line without its end is no reply yet', () => {
+    expect(read('250 Ok')).toEqual({ replies: [], fault: null, midway: true })
+    expect(read('250-Ok\r\n')).toEqual({ replies: [], fault: null, midway: true })
+    expect(read('250 Ok\r\n').midway).toBe(false)
+  })
+
+  test('text given as a string is taken as UTF-8', () => {
+    expect(new ReplyReader().push('250 Grüße\r\n')[0]?.text).toBe('Grüße')
+  })
+})
+
+describe('text', () => {
+  test('is UTF-8 where it is, even when a chunk ends within a character', () => {
+    const bytes = Buffer.from('550 ящик Р\r\n')
+    for (let cut = 1; cut < bytes.length; cut++) {
+      const { replies } = readAll([bytes.subarray(0, cut), bytes.subarray(cut)])
+      expect(replies[0]?.text).toBe('ящик Р')
+    }
+  })
+
+  test.each(['à', 'Р', 'voilà', 'на сервер Р\u00a0'])(
+    'keeps the last octet of %j, which Latin-1 takes for a blank',
+    text => {
+      expect(readAll([Buffer.from(`550 ${text}\r\n`)]).replies[0]?.text).toBe(text.trim())
+    },
+  )
+
+  test('is Latin-1 where it is no UTF-8', () => {
+    expect(onlyReply('550 Bo\xeete inconnue\r\n')?.text).toBe('Boîte inconnue')
+    expect(onlyReply('550 \xff\xfe\xc3\r\n')?.text).toBe('ÿþÃ')
+  })
+
+  test('NUL, escapes and 8-bit characters are kept as sent, and break nothing', () => {
+    expect(onlyReply('550 a\0b\x1b[31mc\r\n')?.text).toBe('a\0b\x1b[31mc')
+  })
+})
+
+describe('what is no SMTP', () => {
+  test.each([
+    ['2500 ok\r\n', 'four digits'],
+    ['25\r\n', 'two digits'],
+    ['25 ok\r\n', 'two digits'],
+    ['\r\n', 'an empty line'],
+    ['150 go on\r\n', '1xx, which SMTP does not have'],
+    ['050 ok\r\n', '0xx'],
+    ['650 ok\r\n', '6xx'],
+    ['999 ok\r\n', '9xx'],
+    [' 250 ok\r\n', 'a blank before the code'],
+    ['\x00250 ok\r\n', 'a NUL before the code'],
+    ['250\tok\r\n', 'a tab for the blank'],
+    ['250_ok\r\n', 'no separator'],
+    ['250\xa0ok\r\n', 'a no-break space for the blank'],
+    ['٢٥٠ ok\r\n', 'digits of another script'],
+    ['ok\r\n', 'no code'],
+    ['<html>\r\n', 'another protocol'],
+    ['SSH-2.0-x\r\n', 'another protocol'],
+    ['250-a\r\n550 b\r\n', 'lines with different codes'],
+    ['250-a\r\n550-b\r\n', 'lines with different codes'],
+    ['550-a\r\n250 b\r\n', 'a refusal that ends as consent'],
+    ['250 a\rb\r\n', 'a CR within a line'],
+    ['550 a\r250 b\r\n', 'a CR before what another reader takes for a reply'],
+  ])('%j is a fault: %s', text => {
+    const { replies, fault } = readAll([Buffer.from(text)])
+    expect(replies).toEqual([])
+    expect(fault).toBeTypeOf('string')
+  })
+
+  test('replies before the fault count, what comes after it does not', () => {
+    const reader = new ReplyReader()
+    expect(reader.push('250 a\r\nwhat\r\n250 b\r\n').map(({ text }) => text)).toEqual(['a'])
+    expect(reader.fault).toBe('a line that is not an SMTP reply')
+    expect(reader.push('250 c\r\n')).toEqual([])
+  })
+})
+
+describe('limits', () => {
+  const line = (octets: number, separator = ' ') => `250${separator}`.padEnd(octets, 'x')
+
+  test('a line of 2,048 octets is read, one of 2,049 is not', () => {
+    expect(read(`${line(2_048)}\r\n`).replies[0]?.text).toHaveLength(2_044)
+    expect(read(`${line(2_049)}\r\n`)).toMatchObject({
+      replies: [],
+      fault: 'a line beyond 2048 bytes',
+    })
+  })
+
+  test('an octet is an octet, whatever character it belongs to', () => {
+    expect(readAll([Buffer.from(`250 ${'я'.repeat(1_022)}\r\n`)]).fault).toBeNull()
+    expect(readAll([Buffer.from(`250 ${'я'.repeat(1_023)}\r\n`)]).fault).not.toBeNull()
+  })
+
+  test('a line that never ends is cut before its end is seen', () => {
+    expect(read(line(2_050)).fault).toBe('a line beyond 2048 bytes')
+  })
+
+  test('a line of 2,048 octets may come without its LF first', () => {
+    const { replies, fault } = readAll([bytesOf(`${line(2_048)}\r`), bytesOf('\n')])
+    expect(fault).toBeNull()
+    expect(replies).toHaveLength(1)
+  })
+
+  test('a reply of 1,000 lines is read, a 1,001st line is too much', () => {
+    const lines = '250-x\r\n'
+    expect(onlyReply(`${lines.repeat(999)}250 x\r\n`)?.text.split('\n')).toHaveLength(1_000)
+    expect(read(`${lines.repeat(1_000)}250 x\r\n`).fault).toBe('a reply of more than 1000 lines')
+  })
+
+  test('a reply has 128 KiB, counted for each reply', () => {
+    // 64 lines of 2,048 octets with their CRLF.
+    const full = `${`${line(2_046, '-')}\r\n`.repeat(63)}${line(2_046)}\r\n`
+    expect(read(full.repeat(3)).replies).toHaveLength(3)
+    const beyond = `${line(2_046, '-')}\r\n`.repeat(64)
+    expect(read(`${beyond}250 x\r\n`).fault).toBe('a reply beyond 131072 bytes')
+  })
+})
+
+describe('chunking', () => {
+  const separator = fc.constantFrom(' ', '-', '', '_', '0')
+  const code = fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom(220, 250, 421, 450, 550) },
+    { weight: 1, arbitrary: fc.integer({ min: 0, max: 9_999 }) },
+  )
+  const words = fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom('Ok', '5.1.1 No such user', '#4.2.1 later', 'я à') },
+    { weight: 2, arbitrary: fc.string({ unit: anyCharacter, maxLength: 40 }) },
+    { weight: 1, arbitrary: fc.integer({ min: 2_040, max: 2_052 }).map(n => 'x'.repeat(n)) },
+  )
+  const end = fc.constantFrom('\r\n', '\r\n', '\r\n', '\n', '\r', '')
+  const lines = fc.array(fc.tuple(code, separator, words, end).map(deps => deps.join('')))
+  const sane = fc.array(
+    fc
+      .tuple(fc.constantFrom('250-', '250 '), words, fc.constant('\r\n'))
+      .map(deps => deps.join('')),
+  )
+  const stream = fc.oneof(sane, lines).map(deps => Buffer.from(deps.join('')))
+
+  test('does not change what is read, down to one byte at a time', () => {
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat(), { maxLength: 8 }), (bytes, cuts) => {
+        const whole = readAll([bytes])
+        const places = [0, ...cuts.map(cut => cut % (bytes.length + 1)), bytes.length]
+        places.sort((a, b) => a - b)
+        const chunks = places.slice(1).map((place, i) => bytes.subarray(places[i], place))
+        const { replies, fault } = readAll(chunks)
+        expect({ replies, fault }).toEqual({ replies: whole.replies, fault: whole.fault })
+        const single = readAll([...bytes].map(byte => Uint8Array.of(byte)))
+        expect({ replies: single.replies, fault: single.fault }).toEqual({ replies, fault })
+      }),
+      { numRuns: runs(1_000) },
+    )
+  })
+
+  test('no bytes make the reader throw, and no reply has a code outside 200 to 599', () => {
+    let codes = 0
+    fc.assert(
+      fc.property(fc.array(fc.oneof(stream, fc.uint8Array({ maxLength: 200 }))), chunks => {
+        for (const { code } of readAll(chunks).replies) {
+          codes++
+          expect(code).toBeGreaterThanOrEqual(200)
+          expect(code).toBeLessThan(600)
+        }
+      }),
+      { numRuns: runs(1_000) },
+    )
+    expect(codes).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { MINUTE } from '../../src/platform/clock.ts'
+import { classOf } from '../../src/index.ts'
+import type { FakeClock } from '../support/clock.ts'
+import { createTestEngine } from '../support/engine.ts'
+import { runs } from '../support/property.ts'
+import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from './fickle-world.ts'
+
+/** The same worlds in each run: a run in part tries the first ones. */
+const SEEDS = Array.from({ length: runs(15) }, (_, n) => n + 1)
+
+test.each(SEEDS)(
+  'a stream at fickle operators has one result each, no connection and no try too many: %i',
+  async seed => {
+    let clock: FakeClock | null = null
+    const world = fickleWorld(seed, () => clock as FakeClock)
+    const { texts, zone, egresses, flags, dial, ledger } = world
+    const pace = Object.fromEntries(Object.entries(flags).map(([key, value]) => [key, +value]))
+    const home = createTestEngine({ zone, engine: { egresses, dial, ...pace } })
+    clock = home.clock
+    const results = await home.many(texts)
+    await clock.advance(MINUTE)
+
+    expect(home.complaints.filter(text => text.includes('inside ev'))).toEqual([])
+    expect(results.map(({ email }) => email).toSorted()).toEqual([...texts].toSorted())
+    for (const { email, verdict } of results) {
+      expect(world.classes(email)).toContain(classOf(verdict))
+    }
+    expect(ledger.peak).toBeLessThanOrEqual(world.sessionsMax)
+    expect(ledger.mostAnswers).toBeLessThanOrEqual(TRIES_MAX)
+    expect(ledger.mostRandomAnswers).toBeLessThanOrEqual(RANDOM_TRIES_MAX)
+    expect(ledger.open).toBe(0)
+  },
+)

@@ -1,0 +1,297 @@
+import { describe, expect, test } from 'vitest'
+import { parseAddress } from '../../../src/engine/address/address.ts'
+import type { AddressFlags } from '../../../src/engine/address/classifier.ts'
+import type {
+  BlockedReason,
+  DeferredReason,
+  NoResponseReason,
+  RejectedReason,
+  Stage,
+} from '../../../src/engine/smtp/classify-reply.ts'
+import { judge } from '../../../src/engine/verdict/judge.ts'
+import type { Reason } from '../../../src/engine/verdict/reason.ts'
+import { type Evidence, toClass } from '../../../src/engine/verdict/verdict.ts'
+import { fc, runs } from '../../support/property.ts'
+
+const REPLY = { code: 250, enhanced: null, text: 'as the case may be' }
+const TRAITS: AddressFlags = {
+  disposable: false,
+  role: false,
+  free: false,
+  relay: false,
+  blocked: false,
+  spamTrap: false,
+  quality: null,
+  canonical: 'ann@a.test',
+}
+const ROUTE = { kind: 'mx', hosts: [{ preference: 10, host: 'mx.a.test' }] } as const
+
+/** Everything well: an accepted mailbox of a domain that tells. Each case changes what it is about. */
+const GOOD: Evidence = {
+  address: parseAddress('ann@a.test'),
+  flags: TRAITS,
+  suggestion: null,
+  typo: null,
+  disposableHost: false,
+  route: ROUTE,
+  operator: null,
+  answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY },
+  catchAll: false,
+  egress: 'default',
+  host: 'mx.a.test',
+  ip: '192.0.2.1',
+  tls: false,
+  timings: { dnsMs: 1, connectMs: 1 },
+  skipped: null,
+  failure: null,
+  dialogue: null,
+}
+
+const flags = (some: Partial<AddressFlags>): Partial<Evidence> => ({
+  flags: { ...TRAITS, ...some },
+})
+const rejected = (why: RejectedReason): Partial<Evidence> => ({
+  answer: { kind: 'rejected', why, stage: 'rcpt', reply: REPLY },
+})
+const refused = (why: BlockedReason, stage: Stage = 'rcpt'): Partial<Evidence> => ({
+  answer: { kind: 'blocked', why, stage, reply: REPLY },
+})
+const deferred = (why: DeferredReason, stage: Stage = 'rcpt'): Partial<Evidence> => ({
+  answer: { kind: 'deferred', why, retryAfterMs: null, stage, reply: REPLY },
+})
+const silent = (why: NoResponseReason, stage: Stage = 'connect'): Partial<Evidence> => ({
+  answer: { kind: 'no-response', why, stage, detail: 'as the case may be' },
+})
+const accepted = (why: 'recipient' | 'cannot-verify' | 'restricted'): Partial<Evidence> => ({
+  answer: { kind: 'accepted', why, stage: 'rcpt', reply: REPLY },
+})
+
+const reasonOf = (...changes: Partial<Evidence>[]) =>
+  judge(Object.assign({}, GOOD, ...changes)).reason
+
+describe('one thing amiss', () => {
+  test.each<[Reason, Partial<Evidence>]>([
+    ['accepted_email', {}],
+    ['low_deliverability', { catchAll: null }],
+    ['unexpected_error', { failure: 'out of memory' }],
+    ['invalid_email', { address: parseAddress('ann@') }],
+    ['blocklisted', flags({ blocked: true })],
+    ['invalid_domain', { route: { kind: 'no-domain' } }],
+    ['no_mx_record', { route: { kind: 'no-mail' } }],
+    ['does_not_accept_mail', { route: { kind: 'null-mx' } }],
+    ['dns_error', { route: { kind: 'unknown', fault: 'server' } }],
+    ['dns_error', { route: { kind: 'unknown', fault: 'timeout' } }],
+    ['spam_trap', flags({ spamTrap: true })],
+    ['disposable_email', flags({ disposable: true })],
+    ['disposable_email', { disposableHost: true }],
+    ['does_not_accept_mail', rejected('no-mail')],
+    ['mailbox_full', rejected('full')],
+    ['mailbox_disabled', rejected('disabled')],
+    ['rejected_email', rejected('no-mailbox')],
+    ['rejected_email', rejected('moved')],
+    ['rejected_email', rejected('not-hosted')],
+    ['probe_blocked', refused('blocklist')],
+    ['probe_blocked', refused('rdns')],
+    ['probe_blocked', refused('sender')],
+    ['probe_blocked', refused('tls')],
+    ['probe_blocked', refused('auth')],
+    ['probe_blocked', refused('policy')],
+    ['greylisted', deferred('greylist')],
+    ['unavailable_smtp', deferred('rate')],
+    ['unavailable_smtp', deferred('too-many')],
+    ['unavailable_smtp', deferred('busy')],
+    ['no_mx_record', silent('no-address')],
+    ['dns_error', silent('dns')],
+    ['no_connect', silent('connect')],
+    ['no_connect', silent('not-public')],
+    ['timeout', silent('timeout')],
+    ['unavailable_smtp', silent('closed')],
+    ['invalid_smtp', silent('tls')],
+    ['invalid_smtp', silent('garbage')],
+    ['smtp_skipped', silent('smtputf8')],
+    ['smtp_skipped', { answer: null, skipped: 'unwanted' }],
+    ['low_deliverability', accepted('cannot-verify')],
+    ['low_deliverability', accepted('restricted')],
+    ['catch_all', { catchAll: true }],
+    ['role_account', flags({ role: true })],
+    ['possible_typo', { suggestion: 'ann@b.test' }],
+    ['low_quality', flags({ quality: 'low' })],
+  ])('%s for %j', (reason, change) => {
+    expect(reasonOf(change)).toBe(reason)
+  })
+})
+
+/**
+ * What wins when several apply. A fault of ours comes first, because nothing else is sure then; a mailbox that
+ * is confirmed with a reservation counts before the domain's habit.
+ */
+const PRECEDENCE: readonly [Reason, Partial<Evidence>][] = [
+  ['unexpected_error', { failure: 'out of memory' }],
+  ['invalid_email', { address: parseAddress('ann@') }],
+  ['blocklisted', flags({ blocked: true })],
+  ['invalid_domain', { route: { kind: 'no-domain' } }],
+  ['spam_trap', flags({ spamTrap: true })],
+  ['disposable_email', flags({ disposable: true })],
+  ['rejected_email', rejected('no-mailbox')],
+  ['catch_all', { catchAll: true }],
+  ['role_account', flags({ role: true })],
+  ['possible_typo', { suggestion: 'ann@b.test' }],
+  ['low_quality', flags({ quality: 'low' })],
+  ['accepted_email', {}],
+]
+
+describe('precedence', () => {
+  const pairs = PRECEDENCE.flatMap(([reason, change], index) =>
+    PRECEDENCE.slice(index + 1).map(
+      ([lesser, lesserChange]) => [reason, lesser, both(lesserChange, change)] as const,
+    ),
+  )
+
+  test.each(pairs)('%s wins over %s', (reason, _, change) => {
+    expect(reasonOf(change)).toBe(reason)
+  })
+
+  test.each<[Reason, Partial<Evidence>]>([
+    ['no_mx_record', { route: { kind: 'no-mail' } }],
+    ['does_not_accept_mail', { route: { kind: 'null-mx' } }],
+    ['dns_error', { route: { kind: 'unknown', fault: 'timeout' } }],
+    ['no_mx_record', silent('no-address')],
+    ['dns_error', silent('dns')],
+  ])('a DNS reason, %s, wins over a trap and a throw-away domain', (reason, change) => {
+    const flags = { ...TRAITS, spamTrap: true, disposable: true }
+    expect(reasonOf({ flags }, change)).toBe(reason)
+  })
+
+  test.each<[Reason, Partial<Evidence>]>([
+    ['mailbox_full', rejected('full')],
+    ['mailbox_disabled', rejected('disabled')],
+    ['probe_blocked', refused('blocklist')],
+    ['greylisted', deferred('greylist')],
+    ['unavailable_smtp', deferred('busy')],
+    ['timeout', silent('timeout')],
+    ['no_connect', silent('connect')],
+    ['invalid_smtp', silent('garbage')],
+    ['smtp_skipped', { answer: null }],
+    ['low_deliverability', accepted('restricted')],
+  ])('an SMTP reason, %s, wins over what the address looks like', (reason, change) => {
+    const looks = { flags: { ...TRAITS, role: true, quality: 'low' as const } }
+    expect(reasonOf(looks, { catchAll: true, suggestion: 'ann@b.test' }, change)).toBe(reason)
+  })
+})
+
+describe('a misspelling of a large provider', () => {
+  const typo: Partial<Evidence> = { suggestion: 'ann@b.test', typo: 'certain' }
+  const likely: Partial<Evidence> = { suggestion: 'ann@b.test', typo: 'likely' }
+  const parked = { operator: { name: 'p', title: 'P', truth: 'parked' } } as const
+  const ofHighRisk = { reason: 'possible_typo', valid: true, deliverable: false, risk: 'high' }
+  const judged = (...changes: Partial<Evidence>[]) => judge(Object.assign({}, GOOD, ...changes))
+
+  test.each([
+    ['certain', typo],
+    ['likely', likely],
+  ])('that takes every name, or is parked, is of high risk: %s', (_, change) => {
+    expect(judged(change, { catchAll: true })).toMatchObject(ofHighRisk)
+    expect(judged(change, parked, { answer: null })).toMatchObject(ofHighRisk)
+    expect(judged(change, parked, { answer: null }).details.smtpValid).toBe(false)
+  })
+
+  test('has the verdict of its server where it is only likely', () => {
+    expect(judged(typo).reason).toBe('possible_typo')
+    expect(judged(likely)).toEqual(judged())
+    expect(judged(likely, rejected('no-mailbox')).reason).toBe('rejected_email')
+    expect(judged(typo, { catchAll: true }, rejected('no-mailbox')).reason).toBe('rejected_email')
+  })
+
+  test('is no reason to doubt other domains of a parking service', () => {
+    expect(judged(parked, { catchAll: true }).reason).toBe('catch_all')
+  })
+})
+
+describe('details', () => {
+  test('say of the mailbox what was found where the opinion leaves it open', () => {
+    const blocked = { flags: { ...TRAITS, blocked: true } }
+    expect(judge({ ...GOOD, ...blocked }).details.smtpValid).toBe(true)
+    expect(judge({ ...GOOD, ...blocked, answer: null }).details.smtpValid).toBe(false)
+  })
+
+  test.each<[string, Partial<Evidence>, string]>([
+    ['nothing', { route: null, answer: null }, 'TFFF'],
+    ['no address', { address: parseAddress('ann@'), route: null, answer: null }, 'FFFF'],
+    ['an exchanger', { answer: null }, 'TTTF'],
+    ['its own exchanger', { route: { kind: 'implicit', host: 'a.test' }, answer: null }, 'TTTF'],
+    ['a domain without mail', { route: { kind: 'no-mail' }, answer: null }, 'TTFF'],
+    ['a null MX', { route: { kind: 'null-mx' }, answer: null }, 'TTFF'],
+    ['no domain', { route: { kind: 'no-domain' }, answer: null }, 'TFFF'],
+    ['a mailbox', {}, 'TTTT'],
+  ])('after a fault of ours tell what was seen: %s', (_, seen, marks) => {
+    const { reason, details } = judge({ ...GOOD, ...seen, failure: 'out of memory' })
+    expect(reason).toBe('unexpected_error')
+    expect(
+      [details.syntaxValid, details.domainExists, details.mxRecord, details.smtpValid]
+        .map(value => (value ? 'T' : 'F'))
+        .join(''),
+    ).toBe(marks)
+  })
+})
+
+describe('never invalid for trouble of ours', () => {
+  const stage = fc.constantFrom<Stage>(
+    ...(['connect', 'greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'rset'] as const),
+  )
+  /** Every silence but the DNS being sure that no exchanger has an address: that is an answer. */
+  const silence = fc.constantFrom<NoResponseReason>(
+    ...(['dns', 'connect', 'timeout', 'closed', 'tls', 'garbage', 'not-public'] as const),
+    'smtputf8',
+  )
+  const refusal = fc.constantFrom<BlockedReason>(
+    ...(['blocklist', 'rdns', 'sender', 'tls', 'auth', 'policy'] as const),
+  )
+  const delay = fc.constantFrom<DeferredReason>('greylist', 'rate', 'too-many', 'busy')
+  const trouble = fc.oneof(
+    fc.tuple(silence, stage).map(([why, stage]) => silent(why, stage)),
+    fc.tuple(refusal, stage).map(([why, stage]) => refused(why, stage)),
+    fc.tuple(delay, stage).map(([why, stage]) => deferred(why, stage)),
+    fc.constantFrom('server' as const, 'timeout' as const).map(fault => ({
+      route: { kind: 'unknown' as const, fault },
+      answer: null,
+    })),
+    fc.constant({ answer: null }),
+    fc.string().map(failure => ({ failure })),
+  )
+  const looks = fc.record({
+    catchAll: fc.constantFrom(true, false, null),
+    suggestion: fc.constantFrom('ann@b.test', null),
+    typo: fc.constantFrom('certain' as const, 'likely' as const, null),
+    disposableHost: fc.boolean(),
+    flags: fc.record({
+      disposable: fc.boolean(),
+      role: fc.boolean(),
+      free: fc.boolean(),
+      relay: fc.boolean(),
+      blocked: fc.boolean(),
+      spamTrap: fc.boolean(),
+      quality: fc.constantFrom('low' as const, null),
+      canonical: fc.constant('ann@a.test'),
+    }),
+  })
+
+  test('whatever the trouble and whatever the address looks like', () => {
+    fc.assert(
+      fc.property(trouble, looks, (trouble, looks) => {
+        const verdict = judge({ ...GOOD, ...looks, ...trouble })
+        expect(verdict.valid === false && verdict.risk === 'high', verdict.reason).toBe(false)
+        expect(verdict.deliverable, verdict.reason).toBe(false)
+        expect(toClass(verdict)).not.toBe('undeliverable')
+      }),
+      { numRuns: runs(1_000) },
+    )
+  })
+})
+
+/** Two changes at once: what is amiss in their flags is added up; elsewhere the second wins. */
+function both(one: Partial<Evidence>, other: Partial<Evidence>): Partial<Evidence> {
+  const amiss = [one.flags, other.flags]
+    .flatMap(flags => Object.entries(flags ?? {}))
+    .filter(([key, value]) => value !== TRAITS[key as keyof AddressFlags])
+  return { ...one, ...other, flags: { ...TRAITS, ...Object.fromEntries(amiss) } }
+}

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR } from '../../src/platform/clock.ts'
+import { countWaitingAt, unroutedRows, waitingRows } from '../../src/jobs/backlog.ts'
+import { tempDatabase } from '../support/database.ts'
+import { seedFiledJob } from '../support/job-rows.ts'
+
+describe('what a job waits for', () => {
+  test('is counted by operator, the most rows first, with the times at which they are due', async () => {
+    const database = await tempDatabase()
+    const now = database.clock.now()
+    await seedFiledJob(database, 'job_a', ['slow', 'quick', 'slow', 'slow', null])
+    await seedFiledJob(database, 'job_b', ['slow'])
+    const later = database.db.updateTable('item').set({ due_at: now + HOUR })
+    await later.where('job_id', '=', 'job_a').where('position', '=', 1).execute()
+    expect(await waitingRows(database, 'job_a')).toEqual([
+      { operator: 'slow', count: 3, firstDueAt: now, lastDueAt: now + HOUR },
+      { operator: 'quick', count: 1, firstDueAt: now, lastDueAt: now },
+    ])
+  })
+
+  test('is estimated from a sample where very many rows wait', async () => {
+    const database = await tempDatabase()
+    const operators = Array.from({ length: 2_000 }, (_, n) =>
+      n % 100 < 70 ? 'large' : `small${n}`,
+    )
+    await seedFiledJob(database, 'job_a', operators)
+    const [large] = await waitingRows(database, 'job_a', 100)
+    expect(large?.operator).toBe('large')
+    expect(large?.count).toBeGreaterThan(1_300)
+    expect(large?.count).toBeLessThan(1_500)
+  })
+})
+
+describe('what waits beside a job', () => {
+  test('at an operator is that of the other jobs', async () => {
+    const database = await tempDatabase()
+    await seedFiledJob(database, 'job_a', ['slow', 'slow'])
+    await seedFiledJob(database, 'job_b', ['slow', 'quick', null])
+    await seedFiledJob(database, 'job_c', ['slow'])
+    expect(await countWaitingAt(database, 'slow', 'job_a')).toEqual({ rows: 2, jobs: 2 })
+    expect(await countWaitingAt(database, 'slow', null)).toEqual({ rows: 4, jobs: 3 })
+    expect(await countWaitingAt(database, 'quick', 'job_b')).toEqual({ rows: 0, jobs: 0 })
+  })
+
+  test('without an operator yet is counted too', async () => {
+    const database = await tempDatabase()
+    await seedFiledJob(database, 'job_a', [null, 'slow'])
+    await seedFiledJob(database, 'job_b', [null, null])
+    expect(await unroutedRows(database, 'job_a')).toBe(2)
+    expect(await unroutedRows(database, null)).toBe(3)
+  })
+})

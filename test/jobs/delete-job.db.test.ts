@@ -1,0 +1,132 @@
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/platform/clock.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { accountJob, openJobs } from '../../src/jobs/account-jobs.ts'
+import { cancelJob } from '../../src/jobs/job-state.ts'
+import { createJob, findJob, openJobIn } from '../../src/jobs/job-store.ts'
+import { addItems, deleteLoadingJobs, queueJob } from '../../src/jobs/import/item-import.ts'
+import { deleteJob, deleteJobsBefore } from '../../src/jobs/delete-job.ts'
+import { onPostgres, tempDatabase, tempFolder, tempPostgres } from '../support/database.ts'
+
+const ROWS = 9_000
+
+describe('a long list that is deleted', () => {
+  test('is gone for its account while its rows still go, and others are not kept waiting', async () => {
+    const database = await loaded()
+    const deleting = deleteJob(database, 'j')
+    const seen: number[] = []
+    let isDone = false
+    void deleting.then(() => {
+      isDone = true
+    })
+    while (!isDone) {
+      seen.push(await rowsLeft(database))
+      if ((seen.at(-1) ?? 0) < ROWS) {
+        expect(await accountJob(database, 'acc_a', 'j')).toBeNull()
+        expect(await openJobs(database)).toEqual([])
+        expect(await openJobIn(database.db, 'j')).toBeNull()
+      }
+      await new Promise<void>(resolve => void setImmediate(resolve))
+    }
+    await deleting
+    // Somebody who asked meanwhile was answered between two pages.
+    expect(seen.some(rows => rows > 0 && rows < ROWS)).toBe(true)
+    expect(await findJob(database, 'j')).toBeNull()
+    expect(await rowsLeft(database)).toBe(0)
+  })
+
+  test('goes later on when a crash left some of it', async () => {
+    const database = await loaded()
+    const crash = new Error('power cut')
+    let writes = 0
+    const failing: Database = {
+      ...database,
+      db: new Proxy(database.db, {
+        get(db, name) {
+          if (name === 'transaction' && ++writes > 2) throw crash
+          const value = Reflect.get(db, name)
+          return typeof value === 'function' ? value.bind(db) : value
+        },
+      }),
+    }
+    await expect(deleteJob(failing, 'j')).rejects.toBe(crash)
+    expect(await rowsLeft(database)).toBeGreaterThan(0)
+    expect(await accountJob(database, 'acc_a', 'j')).toBeNull()
+    await deleteLoadingJobs(database, database.clock.now() + 1)
+    expect(await findJob(database, 'j')).toBeNull()
+    expect(await rowsLeft(database)).toBe(0)
+  })
+})
+
+describe('a job that several remove', () => {
+  test('at once is gone when each of them says so, and nobody is in the way of the other', async () => {
+    const [one, other] = await twoOf(await loadedAt())
+    await Promise.all([deleteJob(one, 'j'), deleteJob(other, 'j')])
+    expect(await findJob(one, 'j')).toBeNull()
+    expect(await rowsLeft(one)).toBe(0)
+  })
+
+  test('as it is old is removed by one of them, which tells it', async () => {
+    const [one, other] = await twoOf(await loadedAt())
+    await cancelJob(one, 'j')
+    const folder = tempFolder()
+    const before = one.clock.now() + 1
+    const removed = await Promise.all(
+      [one, other].map(database => deleteJobsBefore(database, folder, before)),
+    )
+    expect(removed.flat().map(({ id }) => id)).toEqual(['j'])
+    expect(await rowsLeft(one)).toBe(0)
+  })
+
+  test('stays when it is none any more that is meant', async () => {
+    const database = await loaded()
+    expect(await deleteJob(database, 'j', ({ state }) => state === 'loading')).toBe(false)
+    expect(await deleteJob(database, 'no such job')).toBe(false)
+    expect(await rowsLeft(database)).toBe(ROWS)
+  })
+})
+
+/** A database with a list, and another way to it, as another process has. */
+const loadedAt = async () => {
+  const url = onPostgres ? await tempPostgres() : `sqlite:${join(tempFolder(), 'ev.sqlite')}`
+  const database = await opened(url)
+  await load(database)
+  return url
+}
+
+const twoOf = async (url: string) => [await opened(url), await opened(url)] as const
+
+async function opened(url: string): Promise<Database> {
+  const database = await openDatabase(url, systemClock)
+  onTestFinished(() => database.close())
+  return database
+}
+
+async function loaded(): Promise<Database> {
+  const database = await tempDatabase()
+  await load(database)
+  return database
+}
+
+async function load(database: Database): Promise<void> {
+  const owner = { accountId: 'acc_a', keyId: 'key_a', type: 'batch' as const, name: null }
+  await createJob(database, {
+    ...{ id: 'j', sourceKey: 'j', source: '{}' },
+    owner: { ...owner, sandbox: false },
+  })
+  const items = Array.from({ length: ROWS }, (_, n) => {
+    const text = `person${n}@a.test`
+    return { position: n + 1, text, dedupeKey: text }
+  })
+  await addItems(database, 'j', items)
+  await queueJob(database, 'j')
+}
+
+async function rowsLeft({ db }: Database): Promise<number> {
+  const { count } = await db
+    .selectFrom('item')
+    .select(eb => eb.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}

@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest'
+import { countImportedRows, ImportCounter } from '../../../src/jobs/import/import-counter.ts'
+import { countedRandom } from '../../support/random.ts'
+
+const TEXTS = ['ann@a.test', ' Ann <ann@A.TEST> ', 'no address', 'no address', 'bob@a.test']
+
+const tallied = (deduplicate: boolean) => {
+  const tally = new ImportCounter({ deduplicate, random: countedRandom() })
+  const rows = TEXTS.map(text => tally.take(text))
+  const { total, malformed, duplicates, asked } = tally
+  const repeated = [...tally.repeated()]
+  return { sameAs: rows.map(row => row.duplicateOf), total, malformed, duplicates, asked, repeated }
+}
+
+describe('the rows of a list', () => {
+  test('are counted as they come: one that repeats another is a duplicate, and asked once', () => {
+    expect(tallied(true)).toEqual({
+      sameAs: [null, 1, null, 3, null],
+      ...{ total: 5, malformed: 2, duplicates: 2, asked: 2 },
+      repeated: [
+        { position: 1, copies: 2 },
+        { position: 3, copies: 2 },
+      ],
+    })
+  })
+
+  test('are each asked where copies are wanted', () => {
+    expect(tallied(false)).toEqual({
+      sameAs: [null, null, null, null, null],
+      ...{ total: 5, malformed: 2, duplicates: 0, asked: 3 },
+      repeated: [],
+    })
+  })
+
+  test('are read no further when nobody waits for their number, and their file is closed', async () => {
+    const leaving = new AbortController()
+    let read = 0
+    let isClosed = false
+    async function* batches() {
+      try {
+        for (;;) {
+          if (++read === 3) leaving.abort()
+          yield [{ text: `ann${read}@a.test` }]
+        }
+      } finally {
+        isClosed = true
+      }
+    }
+    const o = { deduplicate: true, random: countedRandom(), signal: leaving.signal }
+    expect((await countImportedRows(batches(), o)).total).toBe(2)
+    expect([read, isClosed]).toEqual([3, true])
+  })
+})

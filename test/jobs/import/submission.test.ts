@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest'
+import { parseRow } from '../../../src/jobs/import/submission.ts'
+import { anyCharacter, fc, runs } from '../../support/property.ts'
+
+describe('a cell as it is asked', () => {
+  test.each([
+    ['an address', 'ann@x.test', 'ann@x.test'],
+    ['space around it', '  ann@x.test\t', 'ann@x.test'],
+    ['a name and angle brackets', 'Ann Lee <ann@x.test>', 'ann@x.test'],
+    ['the scheme of a link', 'mailto:ann@x.test', 'ann@x.test'],
+    ['nothing', '', ''],
+    ['what is no address', 'ask Ann', 'ask Ann'],
+  ])('%s: %j', (_, cell, text) => {
+    expect(parseRow(cell).text).toBe(text)
+  })
+
+  test('is cut where no address could go on, and never within a character', () => {
+    expect(parseRow(`${'x'.repeat(5_000)}@x.test`).text).toHaveLength(1_000)
+    const { text } = parseRow(`${'x'.repeat(999)}😀 and more`)
+    expect(text).toHaveLength(1_000)
+    expect(text.isWellFormed()).toBe(true)
+  })
+
+  test('is there for whatever a cell holds', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: anyCharacter, maxLength: 40 }), cell => {
+        const { text, dedupeKey } = parseRow(cell)
+        expect(text.length).toBeLessThanOrEqual(1_000)
+        expect(parseRow(cell).dedupeKey).toBe(dedupeKey)
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+})
+
+describe('two cells are duplicates', () => {
+  const same = (one: string, other: string) => parseRow(one).dedupeKey === parseRow(other).dedupeKey
+
+  test.each([
+    ['when they are alike', 'ann@x.test', 'ann@x.test'],
+    ['when only what was pasted around them differs', 'Ann <ann@x.test>', ' ann@x.test'],
+    ['when their domains differ in case', 'ann@X.Test', 'ann@x.test'],
+    [
+      'when one has the U-label and the other the A-label',
+      'ann@bücher.test',
+      'ann@xn--bcher-kva.test',
+    ],
+    ['when they are the same text that is no address', 'no address', 'no address'],
+  ])('%s', (_, one, other) => {
+    expect(same(one, other)).toBe(true)
+  })
+
+  test.each([
+    // RFC 5321 §2.4: only the host may say that the case of a local part does not matter.
+    ['their local parts differ in case', 'Ann@x.test', 'ann@x.test'],
+    ['one has a tag', 'ann+list@x.test', 'ann@x.test'],
+    ['one has dots', 'a.nn@x.test', 'ann@x.test'],
+    ['they are different texts that are no addresses', 'no address', 'no  adress'],
+    ['one is no address and looks like the key of the other', 'ann@@x.test', 'ann@x.test'],
+  ])('not when %s', (_, one, other) => {
+    expect(same(one, other)).toBe(false)
+  })
+})

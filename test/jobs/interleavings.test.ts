@@ -1,0 +1,270 @@
+import { expect, test } from 'vitest'
+import { PLANS, type Plan } from '../../src/accounts/plan.ts'
+import { silentLog } from '../../src/platform/log.ts'
+import { createAccount } from '../../src/accounts/account-store.ts'
+import { releaseOrphanedReservations } from '../../src/accounts/credits/credit-store.ts'
+import { openDatabase, write } from '../../src/db/database.ts'
+import { openJobs } from '../../src/jobs/account-jobs.ts'
+import { cancelJob } from '../../src/jobs/job-state.ts'
+import type { Job } from '../../src/jobs/job-store.ts'
+import { deleteLoadingJobs } from '../../src/jobs/import/item-import.ts'
+import { deleteJob } from '../../src/jobs/delete-job.ts'
+import { resultPage } from '../../src/jobs/results/result-store.ts'
+import { composeEngine } from '../../src/compose/engine.ts'
+import { createUsageLedger } from '../../src/accounts/credits/usage-ledger.ts'
+import { startWorker } from '../../src/jobs/worker/start-worker.ts'
+import { type Loaded, loadJob, queueLoaded } from '../../src/jobs/import/load-job.ts'
+import { toRecipients } from '../support/engine.ts'
+import { createJobDeps } from '../support/job.ts'
+import { fc, runs } from '../support/property.ts'
+import { drainEventLoop } from '../support/wait.ts'
+
+const ACCOUNTS = ['acc_a', 'acc_b'] as const
+const ADDRESSES = ['ann@a.test', 'bob@a.test', 'gone@a.test', 'ann@b.test', 'gone@b.test']
+const TEXTS = [...ADDRESSES, 'grey@a.test', 'Ann@A.test', 'nonsense', '']
+
+const account = fc.constantFrom(...ACCOUNTS)
+const which = fc.nat({ max: 5 })
+const steps = fc.array(
+  fc.oneof(
+    fc.record({
+      kind: fc.constant('submit' as const),
+      account,
+      texts: fc.array(fc.constantFrom(...TEXTS), { minLength: 1, maxLength: 12 }),
+      deduplicate: fc.boolean(),
+    }),
+    fc.record({ kind: fc.constantFrom('cancel' as const, 'delete' as const), which }),
+    fc.record({ kind: fc.constant('load' as const), account }),
+    fc.record({ kind: fc.constant('single' as const), account, answered: fc.boolean() }),
+    fc.record({
+      kind: fc.constant('pass' as const),
+      ms: fc.constantFrom(0, 50, 100, 400, 2_000, 400_000, 50_000_000),
+    }),
+    fc.constant({ kind: 'crash' as const }),
+  ),
+  { maxLength: 14 },
+)
+
+test('whatever is submitted, cancelled, deleted, finished or crashed between, the ledger is right', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async run => {
+      const service = await started()
+      for (const step of run) await service.take(step)
+      await service.end()
+      await service.check()
+    }),
+    { numRuns: runs(25) },
+  )
+}, 120_000)
+
+type Step = NonNullable<Parameters<Parameters<typeof steps.map>[0]>[0][number]>
+
+/** A service without its paths, that can crash and begin anew. */
+async function started() {
+  const script = toRecipients(to => {
+    if (to.startsWith('grey')) return '451 4.7.1 Come back later'
+    return /^(ann|bob)@/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
+  })
+  const around = await createJobDeps({ script })
+  const { clock, file, doors } = around
+  const { random } = doors
+  const config = around.configWith()
+  // As many as a list or two want, so that some are refused.
+  const plan: Plan = { ...(PLANS[0] as Plan), name: 'few', creditsPerDay: 9 }
+  const plans = new Map([[plan.name, plan]])
+  for (const id of ACCOUNTS) {
+    await write(around.database, trx =>
+      createAccount(trx, { id, name: id, plan: plan.name, now: 0 }),
+    )
+    await subscribe(around.database, id)
+  }
+  await around.database.close()
+
+  const jobs: string[] = []
+  const deleted = new Set<string>()
+  let services = await start()
+
+  /** As `ev serve` takes up what the process before left. */
+  async function start() {
+    const database = await openDatabase(`sqlite:${file}`, clock)
+    const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
+    const engine = composeEngine(config, doors, { list: true })
+    const worker = startWorker({
+      ...{ database, log: silentLog, random, ledger, baseUrl: 'https://ev.test' },
+      ...{ engineFor: () => engine, egresses: engine.egresses, concurrency: 10 },
+      ...{ greylistDelayMs: null, wait: () => true },
+    })
+    await deleteLoadingJobs(database)
+    await write(database, releaseOrphanedReservations)
+    for (const { id } of await openJobs(database)) worker.take(id)
+    return { database, ledger, engine, worker }
+  }
+
+  async function load(accountId: string, texts: readonly string[], deduplicate = true) {
+    const submission = {
+      ...{ accountId, keyId: 'key', type: 'batch' as const, name: null, sandbox: false },
+      ...{ source: '{}', deduplicate },
+    }
+    return loadJob(
+      { database: services.database, random },
+      submission,
+      [texts.map(text => ({ text }))],
+      9,
+    )
+  }
+
+  async function submit({
+    accountId,
+    texts,
+    deduplicate,
+  }: {
+    accountId: string
+    texts: string[]
+    deduplicate: boolean
+  }) {
+    const loaded = await load(accountId, texts, deduplicate)
+    if (loaded === null) return
+    const now = clock.now()
+    const queued = await write(services.database, trx =>
+      queueLoaded(trx, loaded as Loaded, { now, creditsPerDay: plan.creditsPerDay }),
+    )
+    if (!('job' in queued)) return deleteJob(services.database, loaded.jobId)
+    jobs.push(loaded.jobId)
+    services.worker.take(loaded.jobId)
+  }
+
+  async function withdraw(kind: 'cancel' | 'delete', jobId: string | undefined) {
+    if (jobId === undefined || deleted.has(jobId)) return
+    if (await cancelJob(services.database, jobId)) services.worker.drop(jobId)
+    if (kind === 'cancel') return
+    deleted.add(jobId)
+    await deleteJob(services.database, jobId)
+  }
+
+  async function single(accountId: string, answered: boolean) {
+    const { ledger, engine } = services
+    const reservation = await ledger.reserve(accountId, plan, 1)
+    if (reservation === null) return
+    if (!answered) return ledger.giveBack(accountId, reservation)
+    const result = await engine.verify('nobody@nowhere.invalid', { checkSmtp: false })
+    const settled = {
+      accountId,
+      keyId: 'key',
+      source: 'single' as const,
+      sandbox: false,
+      reservation,
+    }
+    // After a crash before the commit nobody is answered.
+    ledger.settle({ ...settled, entry: { result } }).catch(() => {})
+  }
+
+  async function pass(ms: number) {
+    const stepMs = Math.max(50, ms / 40)
+    for (let passed = 0; passed < ms; passed += stepMs) {
+      await clock.advance(stepMs)
+      await drainEventLoop()
+    }
+  }
+
+  /** Its database is gone in the middle of things: nothing more that it does is kept. */
+  async function crash() {
+    const { database, worker, ledger, engine } = services
+    await database.close()
+    await around.database.close()
+    const ends = [worker.stop(), ledger.stop(), engine.close()].map(end => end.catch(() => {}))
+    services = await start()
+    void Promise.all(ends)
+  }
+
+  const acts = {
+    submit: (step: Step & { kind: 'submit' }) => submit({ ...step, accountId: step.account }),
+    cancel: (step: Step & { kind: 'cancel' | 'delete' }) => withdraw('cancel', jobs[step.which]),
+    delete: (step: Step & { kind: 'cancel' | 'delete' }) => withdraw('delete', jobs[step.which]),
+    load: (step: Step & { kind: 'load' }) => load(step.account, ['ann@a.test', 'gone@a.test']),
+    single: (step: Step & { kind: 'single' }) => single(step.account, step.answered),
+    pass: (step: Step & { kind: 'pass' }) => pass(step.ms),
+    crash,
+  }
+
+  return {
+    take: (step: Step) => acts[step.kind](step as never) as Promise<unknown>,
+    async end() {
+      for (let days = 0; (await openJobs(services.database)).length > 0; days++) {
+        if (days > 20) throw new Error('a job does not end')
+        await pass(8_000_000)
+      }
+      await pass(2_000)
+      await crash()
+      await services.worker.stop()
+    },
+    async check() {
+      const { db } = services.database
+      const left = await db.selectFrom('job').selectAll().execute()
+      expect(left.map(({ id }) => id).toSorted()).toEqual(
+        jobs.filter(id => !deleted.has(id)).toSorted(),
+      )
+      const events = (await db.selectFrom('event').selectAll().execute()).filter(
+        ({ kind }) => kind === 'batch.completed',
+      )
+      const told = events.map(({ body }) => JSON.parse(body).data.job_id as string)
+      expect(new Set(told).size).toBe(told.length)
+      for (const job of left) {
+        await checkRows(job, services.database)
+        expect(told.filter(id => id === job.id)).toHaveLength(job.state === 'completed' ? 1 : 0)
+      }
+      const ids = new Set(left.map(({ id }) => id))
+      const items = await db.selectFrom('item').select('job_id').distinct().execute()
+      for (const { job_id } of items) expect(ids).toContain(job_id)
+      await checkBooks(db)
+      await services.engine.close()
+      await services.database.close()
+    },
+  }
+}
+
+const subscribe = ({ db }: Awaited<ReturnType<typeof openDatabase>>, accountId: string) =>
+  db
+    .insertInto('webhook')
+    .values({
+      ...{ id: `wh_${accountId}`, account_id: accountId, url: 'https://hook.test/', active: 1 },
+      events: JSON.stringify(['batch.completed', 'batch.failed']),
+      ...{ description: null, secret: '', secret_hint: '' },
+      ...{ created_at: 0, updated_at: 0 },
+    })
+    .execute()
+
+/** Each row has one result where the job is whole, and what the job counts is what its rows say. */
+async function checkRows(job: Job, database: Awaited<ReturnType<typeof openDatabase>>) {
+  expect(['completed', 'cancelled']).toContain(job.state)
+  const rows = await resultPage(database, { jobId: job.id, after: 0, max: 1_000 })
+  const done = rows.filter(({ result }) => result !== null)
+  expect([rows.length, done.length, job.held]).toEqual([job.total, job.done, 0])
+  if (job.state === 'completed') expect(job.done).toBe(job.total)
+  for (const name of ['deliverable', 'risky', 'undeliverable', 'unknown'] as const) {
+    expect(rows.filter(row => row.class === name)).toHaveLength(job[name])
+  }
+}
+
+/** Nothing is set aside any more, and each definite answer in the history was paid for once. */
+async function checkBooks(db: Awaited<ReturnType<typeof openDatabase>>['db']) {
+  for (const accountId of ACCOUNTS) {
+    const credits = await db
+      .selectFrom('credit')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .execute()
+    const history = await db
+      .selectFrom('verification')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .execute()
+    const paid = history.filter(
+      one => one.cached === 0 && one.class !== 'unknown' && one.reason !== 'invalid_email',
+    )
+    expect(credits.reduce((sum, { used }) => sum + used, 0)).toBe(paid.length)
+    for (const { held, used } of credits) {
+      expect(held).toBe(0)
+      expect(used).toBeLessThanOrEqual(9)
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { write } from '../../src/db/database.ts'
+import { claimItems } from '../../src/jobs/item-claims.ts'
+import { cancelJob } from '../../src/jobs/job-state.ts'
+import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
+import { findJobs, listJobs, restOf, unfinishedJobs } from '../../src/jobs/job-list.ts'
+import { markWritten } from '../../src/jobs/job-store.ts'
+import { addJob, queuedJob } from '../support/database.ts'
+
+const ids = (jobs: readonly { id: string }[]) => jobs.map(({ id }) => id)
+
+test('jobs are listed the latest first', async () => {
+  const { database, clock } = await queuedJob(['a'], 'job_z')
+  await clock.advance(1)
+  await addJob(database, ['a'], 'job_a')
+  expect(ids(await listJobs(database))).toEqual(['job_a', 'job_z'])
+})
+
+test('a job is found by the beginning of its ID, in which no character is a wildcard', async () => {
+  const { database } = await queuedJob(['a'], 'job_abc')
+  await addJob(database, ['a'], 'job_abd')
+  expect(ids(await findJobs(database, 'job_abc'))).toEqual(['job_abc'])
+  expect(ids(await findJobs(database, 'job_ab')).sort()).toEqual(['job_abc', 'job_abd'])
+  for (const none of ['abc', 'job-abc', 'job%', 'job_a_', 'JOB_ABC', "job_' or ''='"]) {
+    expect(await findJobs(database, none), none).toEqual([])
+  }
+})
+
+test('unfinished are those that somebody may go on with, if only to write them', async () => {
+  const { database } = await queuedJob(['a'], 'open')
+  for (const id of ['unwritten', 'written']) await addJob(database, [], id)
+  await addJob(database, ['a'], 'cancelled')
+  await markWritten(database, 'written')
+  await cancelJob(database, 'cancelled')
+  expect(ids(await unfinishedJobs(database)).sort()).toEqual(['open', 'unwritten'])
+})
+
+test('the rest of a job is told by what it waits for, what is due first first', async () => {
+  const { database, job, clock } = await queuedJob(['a', 'b', 'c', 'd', 'e', 'f'])
+  await addJob(database, ['x'], 'another')
+  const [a, b, c, d, e] = await queuedItems(database, { jobId: job.id, after: 0, max: 5 })
+  const file = (items: readonly (typeof a)[], operator: string, now: number) =>
+    write(database, trx =>
+      fileItems(trx, {
+        jobId: job.id,
+        now,
+        filed: items.map(item => ({
+          ...{ position: item?.position ?? 0, operator, domain: 'd.test', route: '{}' },
+        })),
+      }),
+    )
+  const now = clock.now()
+  await file([a, b], 'late', now + 5_000)
+  await file([c, d], 'soon', now)
+  await file([e], 'asked', now)
+  const claim = { jobId: job.id, operator: 'asked', egress: 'default', max: 9, now }
+  expect(await claimItems(database, claim)).toHaveLength(1)
+  expect(await restOf(database, job.id)).toEqual({
+    queued: 1,
+    probing: 1,
+    waiting: [
+      { operator: 'soon', items: 2, dueAt: now },
+      { operator: 'late', items: 2, dueAt: now + 5_000 },
+    ],
+  })
+})

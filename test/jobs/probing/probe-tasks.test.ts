@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import { SECOND } from '../../../src/platform/clock.ts'
+import { gatheredTasks, operatorOf, slotKey } from '../../../src/jobs/probing/probe-tasks.ts'
+import { fakeClock } from '../../support/clock.ts'
+
+/** A queue that notes what it is given, and fails while it is told to. */
+function notingQueue() {
+  const put: [kind: string, keys: string, dueAt: number | undefined][] = []
+  const queue = {
+    put,
+    isAway: false,
+    async putAll(kind: string, keys: readonly string[], dueAt?: number) {
+      if (queue.isAway) throw new Error('away')
+      put.push([kind, keys.join(' '), dueAt])
+    },
+  }
+  return queue
+}
+
+const entriesOn = (queue: ReturnType<typeof notingQueue>, clock = fakeClock()) => ({
+  clock,
+  entries: gatheredTasks(queue as never, clock),
+})
+
+test('entries that come together go together, each once', async () => {
+  const queue = notingQueue()
+  const { entries, clock } = entriesOn(queue)
+  const put = Promise.all([
+    entries.put({ operator: 'a', egress: 'x' }),
+    entries.put({ operator: 'b', egress: 'x' }),
+    entries.put({ operator: 'a', egress: 'x' }, clock.now() - 1),
+    entries.put({ operator: 'a', egress: 'y' }),
+    entries.putAll({ operator: 'a', egress: 'x' }, 3),
+  ])
+  expect(queue.put).toEqual([])
+  await clock.advance(20)
+  await put
+  expect(queue.put).toEqual([
+    ['probe/x', 'a#0 b#0 a#1 a#2', undefined],
+    ['probe/y', 'a#0', undefined],
+  ])
+})
+
+test('those that are due later go by the second, never before their time', async () => {
+  const queue = notingQueue()
+  const { entries, clock } = entriesOn(queue)
+  const now = clock.now()
+  const put = Promise.all(
+    [1, 900, 1_000, 1_001].map((ms, n) =>
+      entries.put({ operator: `op${n}`, egress: 'x' }, now + ms),
+    ),
+  )
+  await clock.advance(20)
+  await put
+  expect(queue.put).toEqual([
+    ['probe/x', 'op0#0 op1#0 op2#0', now + SECOND],
+    ['probe/x', 'op3#0', now + 2 * SECOND],
+  ])
+})
+
+test('whoever puts one hears when it cannot be put, and the next ones are tried anew', async () => {
+  const queue = notingQueue()
+  const { entries, clock } = entriesOn(queue)
+  queue.isAway = true
+  const failed = expect(entries.put({ operator: 'a', egress: 'x' })).rejects.toThrow('away')
+  await clock.advance(20)
+  await failed
+  queue.isAway = false
+  const put = entries.put({ operator: 'b', egress: 'x' })
+  await clock.advance(20)
+  await put
+  expect(queue.put).toEqual([['probe/x', 'b#0', undefined]])
+})
+
+test('an operator’s name may have any mark', () => {
+  for (const operator of ['a.test', 'a#1', 'a|b', 'ä ö']) {
+    expect(operatorOf(slotKey(operator, 12))).toBe(operator)
+  }
+})

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import type { PreparedAddress } from '../../../src/engine/probing/prepare.ts'
+import type { ActiveJob } from '../../../src/jobs/worker/active-jobs.ts'
+import type { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
+import { routeItems } from '../../../src/jobs/probing/route-items.ts'
+import { queuedJob } from '../../support/database.ts'
+
+test('at most 25 items are looked up between two turns of the event loop', async () => {
+  const { database, job } = await queuedJob(Array.from({ length: 610 }, (_, n) => `t${n}`))
+  const asked: number[] = []
+  const engine = {
+    resolverCheck: null,
+    async routeOne() {
+      asked.push((asked.pop() ?? 0) + 1)
+      return { result: {} } as PreparedAddress
+    },
+  }
+  const never = new AbortController().signal
+  const list = { id: job.id, engine, options: {}, wait: false, over: never } as unknown as ActiveJob
+  const done: number[] = []
+  const recorder = {
+    settled: async () => {},
+    add: async (_: string, { results = [] }) => {
+      done.push(...results.map(({ position }) => position))
+    },
+  } as unknown as ResultWriter
+  await routeItems(
+    {
+      ...{ database, recorder, stopping: never, routing: new Set([job.id]) },
+      priority: { yieldToRequests: async () => void asked.push(0) },
+      onFiled: async () => {},
+    },
+    list,
+  )
+  expect(done.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 610 }, (_, n) => n + 1))
+  expect(Math.max(...asked)).toBe(25)
+})

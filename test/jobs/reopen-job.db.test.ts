@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { parseRow } from '../../src/jobs/import/submission.ts'
+import { erasePersonalData, tracesOf } from '../../src/maintenance/purge-data.ts'
+import { type Database, write } from '../../src/db/database.ts'
+import { cancelJob, countResults, failJob, startJob } from '../../src/jobs/job-state.ts'
+import { recordResults } from '../../src/jobs/item-store.ts'
+import { createJob, readJob } from '../../src/jobs/job-store.ts'
+import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { countUnasked, reopenJob } from '../../src/jobs/reopen-job.ts'
+import { fakeClock } from '../support/clock.ts'
+import { fileAll, onPostgres, tempDatabase } from '../support/database.ts'
+import { plansOf } from '../db/plan/query-plans.ts'
+
+const HOUR_MS = 3_600_000
+
+describe('what a job that ended early would cost', () => {
+  test('is one credit for each address without a result: no duplicate, and nothing that is no address', async () => {
+    const { database, clock } = await job([
+      ...['ann@a.test', 'bob@a.test', 'no address', '', 'ann@a.test', 'cid@a.test', '\u0000'],
+    ])
+    await give(database, 1, 2)
+    await cancelJob(database, 'job_a')
+    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(2)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is counted to the end of a long list', async () => {
+    const { database } = await job(Array.from({ length: 10_001 }, (_, n) => `u${n}@a.test`))
+    await cancelJob(database, 'job_a')
+    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(10_001)
+  })
+
+  test('is nothing for an address that was erased', async () => {
+    const { database } = await job(['ann@a.test', 'bob@a.test'])
+    await cancelJob(database, 'job_a')
+    await erase(database, 'ann@a.test')
+    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(1)
+  })
+})
+
+describe('a job that is opened again', () => {
+  test('goes on where it was, and the time that it stood still is none that it worked', async () => {
+    const { database, clock } = await job(['ann@a.test', 'bob@a.test'])
+    const startedAt = clock.now()
+    await startJob(database, 'job_a')
+    await give(database, 1, 1)
+    await clock.advance(60_000)
+    await write(database, trx => failJob(trx, 'job_a', 'server_error', clock.now()))
+    await clock.advance(HOUR_MS)
+    expect(await reopen(database, { amount: 1, period: 0 })).toMatchObject({
+      ...{ state: 'processing', done: 1, error: null, finished_at: null },
+      ...{ started_at: startedAt + HOUR_MS, held: 1, credit_period: 0 },
+    })
+  })
+
+  test('that was never begun waits to be', async () => {
+    const { database, clock } = await job(['ann@a.test'])
+    await cancelJob(database, 'job_a')
+    await clock.advance(HOUR_MS)
+    expect(await reopen(database)).toMatchObject({
+      ...{ state: 'queued', started_at: null, held: 0, credit_period: null },
+    })
+  })
+
+  test('has its erased rows looked at anew, as nobody could be asked about them', async () => {
+    const { database } = await job(['ann@a.test', 'bob@a.test', 'cid@b.test'])
+    await fileAll(database, 'job_a')
+    await database.db
+      .updateTable('item')
+      .set({ state: 'probing' })
+      .where('position', '=', 2)
+      .execute()
+    await cancelJob(database, 'job_a')
+    for (const address of ['ann@a.test', 'bob@a.test']) await erase(database, address)
+    await reopen(database)
+    await startJob(database, 'job_a')
+    const rows = await database.db.selectFrom('item').select('state').orderBy('position').execute()
+    expect(rows.map(({ state }) => state)).toEqual(['queued', 'queued', 'routed'])
+  })
+
+  test.skipIf(onPostgres)('is opened by indexes', async () => {
+    const { database } = await job(['ann@a.test'])
+    await fileAll(database, 'job_a')
+    await cancelJob(database, 'job_a')
+    const plan = (await plansOf(database, one => reopen(one))).join('\n')
+    expect(plan).toMatch(/item_routed \(operator=\? AND job_id=\?\)/)
+    expect(plan).toMatch(/item_probing \(job_id=\?\)/)
+    expect(plan).not.toMatch(/SCAN/)
+  })
+})
+
+async function job(texts: readonly string[]) {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  await createJob(database, {
+    ...{ id: 'job_a', sourceKey: 'job_a', source: '{}' },
+    owner: { accountId: 'acc_1', keyId: 'key_1', type: 'batch', name: null, sandbox: false },
+  })
+  const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text) }))
+  await addItems(database, 'job_a', items)
+  await queueJob(database, 'job_a')
+  return { database, clock }
+}
+
+/** A row gets a result, which counts for so many. */
+const give = (database: Database, position: number, copies: number) =>
+  write(database, async trx => {
+    await recordResults(trx, 'job_a', [{ position, result: '{}', class: 'risky' }])
+    const counts = { deliverable: 0, risky: copies, undeliverable: 0, unknown: 0 }
+    await countResults(trx, 'job_a', counts, database.clock.now())
+  })
+
+const reopen = async (
+  database: Database,
+  hold: { amount: number; period: number } | null = null,
+) => {
+  const ended = await readJob(database, 'job_a')
+  return write(database, trx => reopenJob(trx, ended, { now: database.clock.now(), hold }))
+}
+
+const erase = async (database: Database, address: string) =>
+  erasePersonalData(database, await tracesOf(database, { key: address, text: address }))

@@ -1,0 +1,121 @@
+import { expect, test } from 'vitest'
+import { sandboxResult } from '../../../src/engine/sandbox.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
+import { recordResults } from '../../../src/jobs/item-store.ts'
+import { createJob } from '../../../src/jobs/job-store.ts'
+import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
+import { toClass } from '../../../src/engine/verdict/verdict.ts'
+import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
+import { plansOf } from '../../db/plan/query-plans.ts'
+
+const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
+
+test('each row that has a result is counted, duplicates too, the most frequent first', async () => {
+  const database = await tempDatabase()
+  await createJob(database, { id: 'job_a', sourceKey: 's', source: '{}' })
+  const texts = ['valid@a.test', 'timeout@b.test', 'Timeout@b.test', 'timeout@B.test', 'no address']
+  const items = texts.map((text, n) => ({ position: n + 1, text, dedupeKey: text.toLowerCase() }))
+  await addItems(database, 'job_a', [
+    ...items,
+    { position: 6, text: 'later@a.test', dedupeKey: 'l' },
+  ])
+  await queueJob(database, 'job_a')
+  await giveResults(database, [
+    [1, 'valid@a.test', 'google.com'],
+    [2, 'timeout@b.test', 'google.com'],
+    [5, 'no address', null],
+  ])
+  expect(await countBreakdown(database, 'job_a')).toEqual({
+    done: 5,
+    classes: { deliverable: 1, risky: 0, undeliverable: 1, unknown: 3 },
+    reasons: [
+      { reason: 'timeout', count: 3 },
+      { reason: 'accepted_email', count: 1 },
+      { reason: 'invalid_email', count: 1 },
+    ],
+    operators: [
+      { operator: 'google.com', count: 4, classes: { ...NONE, deliverable: 1, unknown: 3 } },
+      { operator: null, count: 1, classes: { ...NONE, undeliverable: 1 } },
+    ],
+    operatorsLeft: 0,
+  })
+})
+
+test('a job without results has none', async () => {
+  const { database } = await queuedJob(['a@a.test'])
+  const nothing = { done: 0, classes: NONE, reasons: [], operators: [], operatorsLeft: 0 }
+  expect(await countBreakdown(database, 'job_a')).toEqual(nothing)
+  expect(await countBreakdown(database, 'job_none')).toEqual(nothing)
+})
+
+test('an erased row is counted by its class, with its plainest reason and no operator', async () => {
+  const { database } = await queuedJob(['mailbox-full@a.test'])
+  await giveResults(database, [[1, 'mailbox-full@a.test', 'google.com']])
+  await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
+  expect(await countBreakdown(database, 'job_a')).toMatchObject({
+    classes: { ...NONE, risky: 1 },
+    reasons: [{ reason: 'low_deliverability', count: 1 }],
+    operators: [{ operator: null, count: 1 }],
+  })
+})
+
+test('twenty operators are told of, and how many rows the others have', async () => {
+  const { database, texts } = await ofOperators(
+    231,
+    n => `op${String(rankOf(n)).padStart(2, '0')}.test`,
+  )
+  const { operators, operatorsLeft, done } = await countBreakdown(database, 'job_a')
+  // The nth has n rows: the first of 21 has one.
+  expect(operators.map(({ operator, count }) => `${operator} ${count}`)).toEqual(
+    Array.from({ length: 20 }, (_, n) => `op${String(21 - n).padStart(2, '0')}.test ${21 - n}`),
+  )
+  expect([operatorsLeft, done]).toEqual([1, texts.length])
+})
+
+test('of many operators the frequent ones are counted whole, and the sums hold', async () => {
+  const name = (n: number) => (n % 3 === 0 ? 'big.test' : n % 3 === 1 ? `small${n}.test` : null)
+  const { database, texts } = await ofOperators(4_200, name)
+  const { operators, operatorsLeft, done, classes } = await countBreakdown(database, 'job_a', 100)
+  expect(operators.slice(0, 2).map(({ operator, count }) => [operator, count])).toEqual([
+    [null, 1_400],
+    ['big.test', 1_400],
+  ])
+  expect(done).toBe(texts.length)
+  expect(classes).toEqual({ ...NONE, deliverable: done })
+  expect(operators.reduce((sum, { count }) => sum + count, operatorsLeft)).toBe(done)
+})
+
+test.skipIf(onPostgres)('rows are reached by their places', async () => {
+  const { database } = await queuedJob(['a@a.test'])
+  const plan = await plansOf(database, db => countBreakdown(db, 'job_a'))
+  expect(plan.join('\n')).toMatch(/SEARCH item .*\(job_id=\? AND position>\? AND position<\?\)/)
+  expect(plan.filter(line => /^SCAN/.test(line))).toEqual([])
+})
+
+/** Which of the numbers 1, 2, 2, 3, 3, 3, … stands at a place. */
+const rankOf = (place: number) => Math.ceil((Math.sqrt(8 * place + 1) - 1) / 2)
+
+/** A job whose rows, numbered from 1, are deliverable at the operators that `name` gives them. */
+async function ofOperators(rows: number, name: (n: number) => string | null) {
+  const texts = Array.from({ length: rows }, (_, n) => `valid${n + 1}@a.test`)
+  const { database } = await queuedJob(texts)
+  await giveResults(
+    database,
+    texts.map((text, n): Given => [n + 1, text, name(n + 1)]),
+  )
+  return { database, texts }
+}
+
+type Given = readonly [position: number, text: string, operator: string | null]
+
+/** Simulated results, as if of these operators. */
+async function giveResults(database: Database, given: readonly Given[]): Promise<void> {
+  const recorded = given.map(([position, text, operator]) => {
+    const result = sandboxResult(database.clock, text)
+    const evidence = { ...result.evidence, operator: operator && { name: operator } }
+    const json = JSON.stringify({ ...result, evidence })
+    return { position, result: json, class: toClass(result.verdict) }
+  })
+  await write(database, trx => recordResults(trx, 'job_a', recorded))
+}

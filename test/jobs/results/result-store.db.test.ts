@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest'
+import { sandboxResult } from '../../../src/engine/sandbox.ts'
+import { write } from '../../../src/db/database.ts'
+import { recordResults } from '../../../src/jobs/item-store.ts'
+import { createJob } from '../../../src/jobs/job-store.ts'
+import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
+import { type FindOptions, findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
+import { toClass } from '../../../src/engine/verdict/verdict.ts'
+import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
+import { plansOf } from '../../db/plan/query-plans.ts'
+
+test('a row comes back with its text, what came with it, and the class of its result', async () => {
+  const database = await tempDatabase()
+  await createJob(database, { id: 'j', sourceKey: 's', source: '{}' })
+  await addItems(database, 'j', [
+    { position: 1, text: 'Ann@x.test', dedupeKey: 'a', cells: '["7","Ann"]' },
+    { position: 2, text: 'ann@x.test', dedupeKey: 'a', cells: null },
+    { position: 3, text: 'bob@x.test', dedupeKey: 'b' },
+  ])
+  await queueJob(database, 'j')
+  await write(database, trx =>
+    recordResults(trx, 'j', [{ position: 1, result: '"of a"', class: 'risky' }]),
+  )
+  expect(await resultPage(database, { jobId: 'j', after: 0, max: 9 })).toEqual([
+    { position: 1, text: 'Ann@x.test', cells: '["7","Ann"]', class: 'risky', result: '"of a"' },
+    { position: 2, text: 'ann@x.test', cells: null, class: 'risky', result: '"of a"' },
+    { position: 3, text: 'bob@x.test', cells: null, class: null, result: null },
+  ])
+})
+
+test('rows of some classes come page by page, however far apart they are', async () => {
+  const total = 6_100
+  const { database, job } = await queuedJob(Array.from({ length: total }, (_, n) => `t${n}`))
+  const rare = [1, 1_999, 2_000, 2_001, 6_100]
+  const results = Array.from({ length: total }, (_, n) => {
+    const isRare = rare.includes(n + 1)
+    const klass = isRare ? (n % 2 === 0 ? 'unknown' : 'risky') : 'deliverable'
+    return { position: n + 1, result: '{}', class: klass }
+  })
+  await write(database, trx => recordResults(trx, job.id, results))
+  const page = async (after: number, max: number) => {
+    const classes = ['unknown', 'risky'] as const
+    const rows = await resultPage(database, { jobId: job.id, after, max, classes })
+    return rows.map(({ position }) => position)
+  }
+  expect(await page(0, 3)).toEqual([1, 1_999, 2_000])
+  expect(await page(2_000, 3)).toEqual([2_001, 6_100])
+  expect(await page(6_100, 3)).toEqual([])
+  expect(await page(0, 9)).toEqual(rare)
+})
+
+describe('rows that are found', () => {
+  test('are all of the list where nothing else is said, also those without a result', async () => {
+    const { find } = await verified(['valid1@a.test', 'timeout2@a.test', 'later@a.test'], 2)
+    expect(await find({})).toEqual([[1, 2, 3], null])
+    expect(await find({ max: 2 })).toEqual([[1, 2], 2])
+    expect(await find({ after: 2 })).toEqual([[3], null])
+    // As many as are there are not less than there are.
+    expect(await find({ max: 3 })).toEqual([[1, 2, 3], null])
+    expect(await find({ after: 3 })).toEqual([[], null])
+    expect(await find({ after: 99 })).toEqual([[], null])
+  })
+
+  test('are of the classes and reasons that were asked for', async () => {
+    const texts = [
+      'valid@a.test',
+      'timeout@a.test',
+      'greylisted@a.test',
+      'catchall@a.test',
+      'x@a.test',
+    ]
+    const { find } = await verified(texts, 4)
+    expect(await find({ classes: ['unknown', 'risky'] })).toEqual([[2, 3, 4], null])
+    expect(await find({ reasons: ['greylisted', 'accepted_email'] })).toEqual([[1, 3], null])
+    expect(await find({ reasons: ['timeout'], classes: ['risky'] })).toEqual([[], null])
+    expect(await find({ reasons: ['timeout'], search: 'GREY' })).toEqual([[], null])
+  })
+
+  test('have what is sought in the address, in any case of its letters', async () => {
+    const { find } = await verified(
+      ['Ann@Shop.test', 'bob@shop.test', 'MÜLLER@a.test', 'müller@b.test', '50%_off@a.test'],
+      0,
+    )
+    expect(await find({ search: '@sHOP' })).toEqual([[1, 2], null])
+    expect(await find({ search: 'MüL' })).toEqual([[3, 4], null])
+    expect(await find({ search: 'üller@B' })).toEqual([[4], null])
+    // No wildcards.
+    expect(await find({ search: '%' })).toEqual([[5], null])
+    expect(await find({ search: '_' })).toEqual([[5], null])
+  })
+
+  test('are found behind others whose letters are no ASCII either', async () => {
+    const { find } = await verified(['é1@a.test', 'é2@a.test', 'é3@a.test', 'ü@a.test'], 0)
+    expect(await find({ search: 'Ü@', max: 1 })).toEqual([[4], null])
+  })
+
+  test('have the result of the row that they repeat', async () => {
+    const database = await tempDatabase()
+    await createJob(database, { id: 'j', sourceKey: 's', source: '{}' })
+    await addItems(database, 'j', [
+      { position: 1, text: 'Timeout@x.test', dedupeKey: 'a', cells: '["a long row"]' },
+      { position: 2, text: 'timeout@x.test', dedupeKey: 'a' },
+    ])
+    await queueJob(database, 'j')
+    const result = JSON.stringify(sandboxResult(database.clock, 'Timeout@x.test'))
+    await write(database, trx =>
+      recordResults(trx, 'j', [{ position: 1, result, class: 'unknown' }]),
+    )
+    const { rows } = await findResults(database, {
+      jobId: 'j',
+      after: 0,
+      max: 9,
+      reasons: ['timeout'],
+    })
+    expect(rows).toEqual([
+      { position: 1, text: 'Timeout@x.test', cells: null, class: 'unknown', result },
+      { position: 2, text: 'timeout@x.test', cells: null, class: 'unknown', result },
+    ])
+  })
+
+  test('may be erased: their reason is the plainest of their class', async () => {
+    const { database, find } = await verified(['mailbox-full@a.test', 'catchall@a.test'], 2)
+    await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
+    expect(await find({ reasons: ['low_deliverability'] })).toEqual([[1, 2], null])
+    expect(await find({ reasons: ['mailbox_full', 'accepted_email'] })).toEqual([[], null])
+  })
+
+  test('are sought among so many rows at a time, and the search goes on from there', async () => {
+    const texts = Array.from(
+      { length: 2_500 },
+      (_, n) => `${n === 2_100 ? 'rare' : 'often'}${n}@a.test`,
+    )
+    const { find } = await verified(texts, 0)
+    const search = { search: 'rare', scannedMax: 1_200 }
+    expect(await find(search)).toEqual([[], 1_200])
+    expect(await find({ ...search, after: 1_200 })).toEqual([[2_101], 2_400])
+    expect(await find({ ...search, after: 2_400 })).toEqual([[], null])
+    expect(await find({ search: 'rare' })).toEqual([[2_101], null])
+    // As many as were asked for, and no others behind them.
+    expect(await find({ search: 'often12@', max: 1 })).toEqual([[13], null])
+    expect(await find({ search: 'often', after: 990, max: 20 })).toEqual([
+      Array.from({ length: 20 }, (_, n) => 991 + n),
+      1_010,
+    ])
+  })
+
+  test.skipIf(onPostgres)('are reached by the place of their rows, without sorting', async () => {
+    const { database } = await verified(['valid@a.test'], 1)
+    const plan = await plansOf(database, db =>
+      findResults(db, { jobId: 'job_a', after: 0, max: 9, reasons: ['timeout'], search: 'a' }),
+    )
+    expect(plan.join('\n')).toMatch(/SEARCH item .*\(job_id=\? AND position>\? AND position<\?\)/)
+    expect(plan.filter(line => /TEMP B-TREE|^SCAN/.test(line))).toEqual([])
+  })
+})
+
+/** A job of which so many rows have simulated results, and what is found in it: positions, and where to look on. */
+async function verified(texts: readonly string[], done: number) {
+  const { database, job, clock } = await queuedJob(texts)
+  const results = texts.slice(0, done).map((text, n) => {
+    const result = sandboxResult(clock, text)
+    return { position: n + 1, result: JSON.stringify(result), class: toClass(result.verdict) }
+  })
+  await write(database, trx => recordResults(trx, job.id, results))
+  const find = async (o: Partial<FindOptions>) => {
+    const { rows, next } = await findResults(database, { jobId: job.id, after: 0, max: 50, ...o })
+    return [rows.map(({ position }) => position), next]
+  }
+  return { database, find }
+}

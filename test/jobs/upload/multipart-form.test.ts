@@ -1,0 +1,114 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type FormRules, receiveForm } from '../../../src/jobs/upload/multipart-form.ts'
+import { tempFolder } from '../../support/database.ts'
+import { FORM, form } from '../../support/list-form.ts'
+
+// What the API says of a form that is wrong is tested with its path (test/api/lists/file.test.ts).
+
+type Part = readonly [name: string, value: string | { file: string; name: string }]
+
+async function receive(deps: readonly Part[], rules: Partial<FormRules> = {}) {
+  const path = join(tempFolder(), 'file')
+  const given = { fileFields: ['file', 'rows'], fileBytesMax: 1_000, ...rules } as const
+  const body = form(deps) as Uint8Array<ArrayBuffer>
+  const headers = { 'Content-Type': FORM }
+  const request = new Request('https://ev.test/', { method: 'POST', headers, body })
+  const received = await receiveForm(request, path, given).catch(error => ({ error }))
+  return { received, path }
+}
+
+const EMPTY = { file: '', name: '' }
+
+test.each<[string, readonly Part[], string, string]>([
+  [
+    'a file, and nothing pasted',
+    [
+      ['file', { file: 'a', name: 'a.csv' }],
+      ['rows', ''],
+    ],
+    'a',
+    'a.csv',
+  ],
+  [
+    'rows, and no file',
+    [
+      ['file', EMPTY],
+      ['rows', 'b'],
+    ],
+    'b',
+    '',
+  ],
+  [
+    'rows before the file',
+    [
+      ['rows', 'b'],
+      ['file', EMPTY],
+    ],
+    'b',
+    '',
+  ],
+])('the list is what has something in it: %s', async (_, deps, text, fileName) => {
+  const { received, path } = await receive([...deps, ['name', 'March']])
+  expect(received).toMatchObject({ fileName, size: 1 })
+  expect('fields' in received && [...received.fields]).toEqual([['name', 'March']])
+  expect(readFileSync(path, 'utf8')).toBe(text)
+})
+
+test('a file and pasted rows are one too many', async () => {
+  const { received } = await receive([
+    ['file', { file: 'a', name: 'a.csv' }],
+    ['rows', 'b'],
+  ])
+  expect(received).toMatchObject({ error: { kind: 'malformed' } })
+  expect('error' in received && String(received.error)).toContain('more than one file')
+})
+
+test('who is not admitted by the fields before the file has nothing of it stored', async () => {
+  const admit = (fields: ReadonlyMap<string, string>) => {
+    if (fields.get('_csrf') !== 'right') throw new Error('refused')
+  }
+  const file = { file: 'a'.repeat(900), name: 'a.csv' }
+  const late = await receive(
+    [
+      ['file', file],
+      ['_csrf', 'right'],
+    ],
+    { admit },
+  )
+  const wrong = await receive(
+    [
+      ['_csrf', 'wrong'],
+      ['file', file],
+    ],
+    { admit },
+  )
+  for (const { received, path } of [late, wrong]) {
+    expect('error' in received && received.error.message).toBe('refused')
+    expect(existsSync(path)).toBe(false)
+  }
+  const right = await receive(
+    [
+      ['_csrf', 'right'],
+      ['file', file],
+    ],
+    { admit },
+  )
+  expect(right.received).toMatchObject({ size: 900 })
+})
+
+test('a form whose sender leaves is cut off', async () => {
+  const leaving = new AbortController()
+  const body = new ReadableStream({
+    pull(controller) {
+      leaving.abort()
+      controller.error(new Error('the client is gone'))
+    },
+  })
+  const cut = { body, headers: new Headers({ 'Content-Type': FORM }), signal: leaving.signal }
+  const rules = { fileFields: ['file'], fileBytesMax: 9 } as const
+  await expect(receiveForm(cut, join(tempFolder(), 'file'), rules)).rejects.toMatchObject({
+    kind: 'cut-off',
+  })
+})

@@ -1,0 +1,135 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { SECOND } from '../../../src/platform/clock.ts'
+import { silentLog } from '../../../src/platform/log.ts'
+import { memoryQueue } from '../../../src/queue/memory-queue.ts'
+import type { Handler, Queue } from '../../../src/queue/queue.ts'
+import { deregister, register } from '../../../src/cluster/members.ts'
+import { readJob } from '../../../src/jobs/job-store.ts'
+import { isUnguessable, toRecipients } from '../../support/engine.ts'
+import { settled } from '../../support/job.ts'
+import { createTestWorker } from '../../support/worker.ts'
+
+const script = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok'))
+const users = (count: number) => Array.from({ length: count }, (_, n) => `u${n}@a.test`)
+
+/** A worker as a member of a cluster, on a queue whose leases can be lost. */
+async function member(visits: { silent: number }) {
+  const leases = new Set<AbortController>()
+  const losing = {
+    calls: new Set<() => void>(),
+    silentCalls: new Set<() => void>(),
+    /** Those that are held now. */
+    loseLeases() {
+      for (const lease of leases) lease.abort()
+    },
+  }
+  const cluster = {
+    id: 'mem_1',
+    onLost(call: () => void) {
+      losing.calls.add(call)
+      return () => void losing.calls.delete(call)
+    },
+    onSilent(call: () => void) {
+      losing.silentCalls.add(call)
+      return () => void losing.silentCalls.delete(call)
+    },
+  }
+  let visit = 0
+  const home = await createTestWorker({
+    script: {
+      greeting: () => (visit++ < visits.silent ? null : '220 mx.a.test ESMTP'),
+      answer: script,
+    },
+    flags: { greetingTimeoutMs: '60000' },
+  })
+  await home.worker.stop()
+  const memory = memoryQueue(home.clock, silentLog)
+  onTestFinished(() => memory.close())
+  const queue: Queue = {
+    ...memory,
+    work(kind, handler, options) {
+      const losable: Handler = (key, { stopping }) => {
+        const lost = new AbortController()
+        leases.add(lost)
+        const lease = { stopping, lost: lost.signal }
+        return handler(key, lease).finally(() => leases.delete(lost))
+      }
+      return memory.work(kind, losable, options)
+    },
+  }
+  const own = { role: 'worker' as const, name: 'host:1', version: '0', egresses: ['default'] }
+  const join = (id: string) => register(home.database, { ...own, id })
+  await join(cluster.id)
+  const worker = home.begin({ cluster, queue })
+  const items = () =>
+    home.database.db
+      .selectFrom('item')
+      .select(['state', 'holder'])
+      .distinct()
+      .orderBy('state')
+      .execute()
+  return { ...home, worker, cluster, losing, join, items }
+}
+
+describe('a conversation whose entry may be another’s', () => {
+  test('ends at once, records nothing, and its items are asked about anew', async () => {
+    const { submit, worker, pass, mx, items, losing, reasons } = await member({ silent: 1 })
+    await submit('job_1', users(5))
+    worker.take('job_1')
+    await pass(6 * SECOND)
+    expect(mx.sessions.map(({ closed }) => closed)).toEqual([false])
+    expect(await items()).toEqual([{ state: 'probing', holder: 'mem_1' }])
+    losing.loseLeases()
+    await pass(100)
+    expect(mx.sessions.map(({ closed }) => closed)).toEqual([true, true])
+    expect(await items()).toEqual([{ state: 'done', holder: null }])
+    expect(await reasons('job_1')).toEqual(Array(5).fill('accepted_email'))
+  })
+})
+
+describe('a member that was not heard of for so long that it may be buried', () => {
+  test('ends its conversations at once, and goes on under its name when it is heard of again', async () => {
+    const { submit, worker, pass, mx, items, losing, reasons } = await member({ silent: 1 })
+    await submit('job_1', users(5))
+    worker.take('job_1')
+    await pass(6 * SECOND)
+    expect(await items()).toEqual([{ state: 'probing', holder: 'mem_1' }])
+    for (const call of losing.silentCalls) call()
+    await pass(100)
+    expect(mx.sessions[0]?.closed).toBe(true)
+    await pass(3 * SECOND)
+    expect(await reasons('job_1')).toEqual(Array(5).fill('accepted_email'))
+    expect(await items()).toEqual([{ state: 'done', holder: null }])
+  })
+})
+
+describe('a member that is taken for dead', () => {
+  test('asks nothing until it is another, and then all that it had', async () => {
+    const home = await member({ silent: 1 })
+    const { submit, worker, pass, mx, items, losing, cluster, database, join, reasons } = home
+    await submit('job_1', users(5))
+    worker.take('job_1')
+    await pass(6 * SECOND)
+    await deregister(database, 'mem_1')
+    for (const call of losing.calls) call()
+    await pass(3 * SECOND)
+    expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
+    expect(await items()).toEqual([{ state: 'routed', holder: null }])
+    cluster.id = 'mem_2'
+    await join('mem_2')
+    await pass(3 * SECOND)
+    expect(await reasons('job_1')).toEqual(Array(5).fill('accepted_email'))
+    expect(mx.sessions).toHaveLength(2)
+  })
+})
+
+test('a worker that stops hears of no loss any more', async () => {
+  const { submit, worker, clock, pass, database, losing } = await member({ silent: 0 })
+  await submit('job_1', users(30))
+  worker.take('job_1')
+  await pass(10 * SECOND)
+  expect(await readJob(database, 'job_1')).toMatchObject({ state: 'completed', deliverable: 30 })
+  expect([losing.calls.size, losing.silentCalls.size]).toEqual([1, 1])
+  await settled(clock, worker.stop())
+  expect([losing.calls.size, losing.silentCalls.size]).toEqual([0, 0])
+})

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { SECOND } from '../../../src/platform/clock.ts'
+import { knows } from '../../support/engine.ts'
+import { createTestJob } from '../../support/job.ts'
+import { scriptedMx } from '../../support/mx.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
+
+test('items whose address is crowded wait for their turn, and nobody else waits for them', async () => {
+  const names = Array.from({ length: 60 }, (_, n) => `vanity${n}.test`)
+  const zone = names.flatMap((name): [string, ZoneEntry][] => [
+    [name, { MX: [[10, `mx.${name}`]] }],
+    [`mx.${name}`, { A: ['192.0.2.80'] }],
+  ])
+  const mx = scriptedMx(knows('ann'))
+  let peak = 0
+  const texts = [...names, 'b.test'].map(name => `ann@${name}`)
+  const home = await createTestJob({
+    texts,
+    zone: Object.fromEntries(zone),
+    flags: { sessionsPerSecond: '1', concurrency: '5' },
+    dial: {
+      ...mx,
+      async connect(to, signal) {
+        const socket = await mx.connect(to, signal)
+        const open = mx.sessions.filter(session => !session.closed && session.to.ip === to.ip)
+        peak = Math.max(peak, open.length)
+        return socket
+      },
+    },
+  })
+  const startedAt = home.clock.now()
+  // What waits for its turn was not told to wait by anybody.
+  expect(await home.work({ wait: false })).toMatchObject({ state: 'completed', deliverable: 61 })
+  expect(peak).toBeLessThanOrEqual(2)
+  const doneAt = (await home.results()).map(result => (result?.checkedAt ?? 0) - startedAt)
+  expect(doneAt.at(-1)).toBeLessThan(30 * SECOND)
+  expect(Math.max(...doneAt)).toBeGreaterThanOrEqual(58 * SECOND)
+  expect(Math.max(...doneAt)).toBeLessThan(120 * SECOND)
+})

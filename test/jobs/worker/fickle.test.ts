@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { MINUTE } from '../../../src/platform/clock.ts'
+import { toClass } from '../../../src/engine/verdict/verdict.ts'
+import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from '../../engine/fickle-world.ts'
+import type { FakeClock } from '../../support/clock.ts'
+import { createTestJob } from '../../support/job.ts'
+import { runs } from '../../support/property.ts'
+
+/** The same worlds in each run: a run in part tries the first ones. */
+const SEEDS = Array.from({ length: runs(40) }, (_, n) => n + 1)
+/** Every third list is stopped after some minutes, and goes on. */
+const isStopped = (seed: number) => seed % 3 === 0
+
+test.each(SEEDS)(
+  'a list at fickle operators has one result each, no connection and no try too many: %i',
+  async seed => {
+    let clock: FakeClock | null = null
+    const world = fickleWorld(seed, () => clock as FakeClock)
+    const { texts, ledger, egresses, ...given } = world
+    const home = await createTestJob({ texts, ...given, structures: { egresses } })
+    clock = home.clock
+    const stopping = new AbortController()
+    const stopAtMs = (seed % 7) * MINUTE + seed * 50
+    const cancel = isStopped(seed) ? clock.after(stopAtMs, () => stopping.abort()) : () => {}
+    let job = await home.work({ stopping: stopping.signal })
+    cancel()
+    if (job.state !== 'completed') job = await home.work()
+    await clock.advance(MINUTE)
+
+    expect(home.complaints).toEqual([])
+    const rows = job.deliverable + job.risky + job.undeliverable + job.unknown
+    expect([job.state, job.done, rows]).toEqual(['completed', texts.length, texts.length])
+    for (const [n, result] of (await home.results()).entries()) {
+      const klass = result === null ? 'none' : toClass(result.verdict)
+      expect(world.classes(texts[n] as string)).toContain(klass)
+    }
+    expect(ledger.peak).toBeLessThanOrEqual(world.sessionsMax)
+    // What was in flight at a stop is asked again.
+    expect(ledger.mostAnswers).toBeLessThanOrEqual(TRIES_MAX + (isStopped(seed) ? 1 : 0))
+    expect(ledger.mostRandomAnswers).toBeLessThanOrEqual(RANDOM_TRIES_MAX)
+    expect(ledger.open).toBe(0)
+  },
+)

@@ -1,0 +1,414 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { startJob } from '../../../src/jobs/job-state.ts'
+import { isUnguessable, knows, mail, toRecipients } from '../../support/engine.ts'
+import { createTestJob } from '../../support/job.ts'
+
+const OK = '250 2.1.5 Ok'
+const UNKNOWN = '550 5.1.1 No such user'
+const GREYLISTED = '450 4.2.0 Greylisted, try again in 300 seconds'
+
+describe('a job', () => {
+  test('gives each row exactly one result, whatever it is', async () => {
+    const texts = [
+      ...['ann@a.test', 'gone@a.test', 'no address', 'ann@nowhere.test', 'ann@b.test', ''],
+      ...['ann@a.test', 'ann@A.TEST', 'ann@null.test', 'ann@dark.test'],
+    ]
+    const { work, reasons, asked } = await createTestJob({
+      texts,
+      script: knows('ann'),
+      zone: { 'null.test': { MX: [[0, '']] }, 'dark.test': 'server' },
+    })
+    expect(await work()).toMatchObject({
+      ...{ state: 'completed', total: 10, done: 10, duplicates: 2 },
+      ...{ deliverable: 4, undeliverable: 5, unknown: 1, risky: 0 },
+    })
+    expect(await reasons()).toEqual([
+      ...['accepted_email', 'rejected_email', 'invalid_email', 'invalid_domain', 'accepted_email'],
+      ...['invalid_email', 'accepted_email', 'accepted_email', 'does_not_accept_mail', 'dns_error'],
+    ])
+    expect(asked().toSorted()).toEqual(['ann@a.test', 'ann@b.test', 'gone@a.test'])
+  })
+
+  test('that needs no mail server is finished without one', async () => {
+    const { work, mx, reasons } = await createTestJob({ texts: ['x', 'y', 'z'], script: knows() })
+    expect(await work()).toMatchObject({ state: 'completed', undeliverable: 3 })
+    expect(await reasons()).toEqual(Array(3).fill('invalid_email'))
+    expect(mx.dialled).toEqual([])
+  })
+
+  test('of more rows than a page is routed and asked whole, in connections of a set length', async () => {
+    const texts = Array.from({ length: 620 }, (_, n) => `user${n}@${n % 2 === 0 ? 'a' : 'b'}.test`)
+    const { work, asked, mx } = await createTestJob({
+      texts,
+      script: toRecipients(to => (to.startsWith('user') ? OK : UNKNOWN)),
+      flags: { recipientsPerSession: '10' },
+    })
+    expect(await work()).toMatchObject({ state: 'completed', deliverable: 620 })
+    expect(asked()).toHaveLength(620)
+    expect(new Set(asked()).size).toBe(620)
+    const lengths = mx.sessions.map(
+      ({ lines }) => lines.filter(line => /^RCPT TO:<user/.test(line)).length,
+    )
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(10)
+  })
+
+  test('gathers items of an operator while the list is routed, but not for ever', async () => {
+    const stop = new AbortController()
+    const texts = ['u1@a.test', 'ann@silent.test', 'u2@a.test', 'u3@a.test']
+    const { work, clock, mx } = await createTestJob({
+      texts,
+      script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
+      zone: { 'silent.test': 'never' },
+    })
+    const startedAt = clock.monotonicNow()
+    let dialledAt = 0
+    const watch = setInterval(() => {
+      if (mx.dialled.length === 0) return
+      dialledAt ||= clock.monotonicNow()
+      if (clock.monotonicNow() > startedAt + 20_000) stop.abort()
+    }, 1)
+    await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
+    expect(dialledAt - startedAt).toBeGreaterThanOrEqual(5_000)
+    expect(dialledAt - startedAt).toBeLessThan(20_000)
+    expect(mx.sessions.map(({ lines }) => recipientsIn(lines))).toEqual([3])
+  })
+
+  test('asks at once when the items of an operator fill a connection', async () => {
+    const stop = new AbortController()
+    const texts = ['ann@silent.test', 'u1@a.test', 'u2@a.test', 'u3@a.test']
+    const { work, clock, mx } = await createTestJob({
+      texts,
+      script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
+      zone: { 'silent.test': 'never' },
+      flags: { recipientsPerSession: '3' },
+    })
+    const startedAt = clock.monotonicNow()
+    let dialledAt = 0
+    const watch = setInterval(() => {
+      if (mx.dialled.length > 0) dialledAt ||= clock.monotonicNow()
+      const isDone = mx.sessions.some(({ closed }) => closed)
+      if (isDone || clock.monotonicNow() > startedAt + 20_000) stop.abort()
+    }, 1)
+    await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
+    // The random recipient is the third.
+    expect(mx.sessions.map(({ lines }) => recipientsIn(lines))[0]).toBe(2)
+    expect(dialledAt - startedAt).toBeLessThan(5_000)
+  })
+
+  test('keeps to the sessions that an operator allows', async () => {
+    const texts = Array.from({ length: 60 }, (_, n) => `user${n}@a.test`)
+    let open = 0
+    let openMax = 0
+    const { work } = await createTestJob({
+      texts,
+      script: {
+        greeting: () => {
+          open++
+          openMax = Math.max(openMax, open)
+          return undefined
+        },
+        answer: line => {
+          if (line === 'QUIT') open--
+          return toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))(line, {} as never)
+        },
+      },
+      flags: { recipientsPerSession: '5', sessionsPerOperator: '3' },
+    })
+    expect(await work()).toMatchObject({ state: 'completed', deliverable: 60 })
+    expect(openMax).toBe(3)
+  })
+})
+
+describe('a job that is stopped', () => {
+  test('records nothing as unknown because of it, goes on later, and asks nobody twice', async () => {
+    const texts = Array.from({ length: 40 }, (_, n) => `user${n}@${n < 20 ? 'a' : 'b'}.test`)
+    const stopping = new AbortController()
+    let answered = 0
+    const { work, reasons, asked } = await createTestJob({
+      texts,
+      script: toRecipients(to => {
+        if (isUnguessable(to)) return UNKNOWN
+        if (++answered === 7) stopping.abort()
+        return OK
+      }),
+      flags: { recipientsPerSession: '5' },
+    })
+    const stopped = await work({ stopping: stopping.signal })
+    expect(stopped.state).toBe('processing')
+    expect(stopped.done).toBeGreaterThan(0)
+    expect(stopped.done).toBeLessThan(texts.length)
+    const first = await reasons()
+    expect(new Set(first)).toEqual(new Set(['accepted_email', null]))
+    expect(first.filter(reason => reason !== null)).toHaveLength(stopped.done)
+    // Whoever was asked was also recorded: a stop, unlike a crash, forgets no answer.
+    expect(asked()).toHaveLength(stopped.done)
+
+    expect(await work()).toMatchObject({ state: 'completed', deliverable: 40, unknown: 0 })
+    expect(asked().toSorted()).toEqual(texts.toSorted())
+  })
+
+  test('before it began does nothing and can be taken up', async () => {
+    const { work, mx, reasons } = await createTestJob({
+      texts: ['ann@a.test'],
+      script: knows('ann'),
+    })
+    expect(await work({ stopping: AbortSignal.abort() })).toMatchObject({ done: 0 })
+    expect(mx.dialled).toEqual([])
+    expect(await work()).toMatchObject({ state: 'completed' })
+    expect(await reasons()).toEqual(['accepted_email'])
+  })
+
+  test('while a server keeps silent does not wait for it for ever', async () => {
+    const stopping = new AbortController()
+    const { work, clock, reasons } = await createTestJob({
+      texts: ['ann@a.test'],
+      script: toRecipients(() => {
+        stopping.abort()
+        return null
+      }),
+    })
+    const before = clock.now()
+    await work({ stopping: stopping.signal })
+    expect(clock.now() - before).toBeLessThan(MINUTE / 4)
+    expect(await reasons()).toEqual([null])
+  })
+
+  test('while it waits for a greylist stops at once and keeps the tries', async () => {
+    const stopping = new AbortController()
+    const { work, database, clock } = await createTestJob({
+      texts: ['ann@a.test'],
+      script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+    })
+    clock.after(MINUTE, () => stopping.abort())
+    const before = clock.now()
+    await work({ stopping: stopping.signal })
+    expect(clock.now() - before).toBeLessThan(2 * MINUTE)
+    const [item] = await database.db.selectFrom('item').selectAll().execute()
+    expect(item).toMatchObject({ state: 'routed', tries: 1 })
+    expect(Number(item?.due_at)).toBeGreaterThanOrEqual(before + 5 * MINUTE)
+  })
+})
+
+describe('an item that is greylisted', () => {
+  test('waits for the time that the server names, and is asked again', async () => {
+    const at: number[] = []
+    const services = await createTestJob({
+      texts: ['ann@a.test', 'bob@a.test'],
+      script: toRecipients(to => {
+        if (isUnguessable(to)) return UNKNOWN
+        if (!to.startsWith('ann')) return OK
+        at.push(services.clock.now())
+        return at.length === 1 ? GREYLISTED : OK
+      }),
+    })
+    expect(await services.work()).toMatchObject({ state: 'completed', deliverable: 2 })
+    const [first = 0, second = 0] = at
+    expect(at).toHaveLength(2)
+    expect(second - first).toBeGreaterThanOrEqual(5 * MINUTE)
+    expect(second - first).toBeLessThan(6 * MINUTE)
+    expect(services.asked().filter(to => to.startsWith('bob'))).toHaveLength(1)
+  })
+
+  test('is asked three times and no more, and ends as greylisted', async () => {
+    const { work, reasons, asked } = await createTestJob({
+      texts: ['ann@a.test'],
+      script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+    })
+    expect(await work()).toMatchObject({ state: 'completed', unknown: 1 })
+    expect(await reasons()).toEqual(['greylisted'])
+    expect(asked()).toHaveLength(3)
+  })
+
+  test('waits as long as the settings say, if they say', async () => {
+    const { work, clock } = await createTestJob({
+      texts: ['ann@a.test'],
+      script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+      flags: { greylistDelayMs: '20' },
+    })
+    const before = clock.now()
+    await work()
+    expect(clock.now() - before).toBeGreaterThanOrEqual(40_000)
+    expect(clock.now() - before).toBeLessThan(MINUTE)
+  })
+
+  test('does not wait where nobody wants to', async () => {
+    const { work, clock, reasons, asked } = await createTestJob({
+      texts: ['ann@a.test', 'ann@b.test'],
+      script: (line, session) =>
+        toRecipients(to => (isUnguessable(to) ? UNKNOWN : to.endsWith('a.test') ? GREYLISTED : OK))(
+          line,
+          session,
+        ),
+    })
+    const before = clock.now()
+    expect(await work({ wait: false })).toMatchObject({ state: 'completed' })
+    expect(clock.now() - before).toBeLessThan(MINUTE)
+    expect(await reasons()).toEqual(['greylisted', 'accepted_email'])
+    expect(asked()).toHaveLength(2)
+  })
+})
+
+describe('an operator', () => {
+  const TEXTS = ['ann@a.test', 'bob@a.test', 'ann@b.test']
+  /** Only the exchanger of a.test is in trouble. */
+  const greets = (greeting: (number: number) => string | undefined) => {
+    let number = 0
+    return {
+      greeting: (session: { to: { host: string } }) =>
+        session.to.host === 'mx.a.test' ? greeting(number++) : undefined,
+      answer: knows('ann', 'bob'),
+    }
+  }
+
+  test('that wants a pause has one: its items wait, those of others do not', async () => {
+    const doneAt: Record<string, number> = {}
+    const services = await createTestJob({
+      texts: TEXTS,
+      script: greets(n =>
+        n === 0 ? '421 4.7.0 Too many connections, try again later' : undefined,
+      ),
+    })
+    const before = services.clock.now()
+    expect(await services.work()).toMatchObject({ state: 'completed', deliverable: 3 })
+    for (const [n, result] of (await services.results()).entries()) {
+      doneAt[TEXTS[n] as string] = (result?.checkedAt ?? 0) - before
+    }
+    expect(doneAt['ann@b.test']).toBeLessThan(5_000)
+    expect(doneAt['ann@a.test']).toBeGreaterThan(10_000)
+  })
+
+  test('that wants a pause is not waited for where nobody wants to', async () => {
+    const { work, clock, reasons } = await createTestJob({
+      texts: TEXTS,
+      script: greets(() => '421 4.7.0 Too many connections, try again later'),
+    })
+    const before = clock.now()
+    expect(await work({ wait: false })).toMatchObject({ state: 'completed', unknown: 2 })
+    expect(clock.now() - before).toBeLessThan(MINUTE)
+    expect((await reasons())[2]).toBe('accepted_email')
+  })
+
+  test('that refuses us is not asked on; its items say so, and the rest of the list goes on', async () => {
+    const many = Array.from({ length: 30 }, (_, n) => `user${n}@a.test`)
+    const { work, reasons, mx } = await createTestJob({
+      texts: [...many, 'ann@b.test'],
+      script: greets(() => '554 5.7.1 Service unavailable; Client host blocked using bl.example'),
+      flags: { recipientsPerSession: '5' },
+    })
+    expect(await work({ wait: false })).toMatchObject({ unknown: 30, deliverable: 1 })
+    expect(await reasons()).toEqual([...Array(30).fill('probe_blocked'), 'accepted_email'])
+    const visits = mx.dialled.filter(({ host }) => host === 'mx.a.test')
+    expect(visits.length).toBeLessThanOrEqual(2)
+  })
+
+  test('that refuses us is asked again about what nobody was asked, before the list ends', async () => {
+    const many = Array.from({ length: 30 }, (_, n) => `user${n}@a.test`)
+    const { work, clock, reasons } = await createTestJob({
+      texts: many,
+      script: {
+        greeting: () =>
+          clock.now() - before < 2 * HOUR ? '554 5.7.1 Blocked using bl.example' : undefined,
+        answer: knows(...many),
+      },
+      flags: { recipientsPerSession: '5' },
+    })
+    const before = clock.now()
+    await work()
+    const blocked = (await reasons()).filter(reason => reason === 'probe_blocked')
+    // Those that saw the refusal keep it: of two connections at first, then of one each half hour.
+    expect(blocked.length).toBeLessThanOrEqual((2 + 3) * 5)
+    const accepted = (await reasons()).filter(reason => reason === 'accepted_email')
+    expect(accepted).toHaveLength(30 - blocked.length)
+    expect(clock.now() - before).toBeLessThan(3 * HOUR)
+  })
+
+  test('that is nowhere to be reached ends nobody else’s work', async () => {
+    const { work, reasons } = await createTestJob({
+      texts: TEXTS,
+      script: {
+        answer: knows('ann'),
+        connect: ({ host }) => {
+          if (host === 'mx.a.test') throw new Error('connect ECONNREFUSED')
+        },
+      },
+    })
+    await work()
+    expect(await reasons()).toEqual(['no_connect', 'no_connect', 'accepted_email'])
+  })
+})
+
+describe('an item that cannot be taken up', () => {
+  test.each([
+    ['its route is no route any more', { route: 'null' }, 'accepted_email'],
+    ['its route is damaged', { route: '{"kind"' }, 'accepted_email'],
+    ['its text is no address by the rules of today', { text: 'ann..lee@a.test' }, 'invalid_email'],
+  ])('because %s is looked at anew, and ends nothing', async (_, change, reason) => {
+    const { work, database, reasons } = await createTestJob({
+      texts: ['ann@a.test', 'bob@a.test'],
+      script: knows('ann', 'bob'),
+      zone: mail('a.test', '192.0.2.1'),
+    })
+    // As an earlier ev left it when it was stopped.
+    await startJob(database, 'job_a')
+    await database.db
+      .updateTable('item')
+      .set({ state: 'routed', operator: 'a.test', domain: 'a.test', route: 'null', ...change })
+      .where('position', '=', 1)
+      .execute()
+    expect(await work()).toMatchObject({ state: 'completed', done: 2 })
+    expect(await reasons()).toEqual([reason, 'accepted_email'])
+  })
+
+  test('of an operator that the settings now tell apart is asked at the pace of its own', async () => {
+    const domains = ['one.test', 'two.test']
+    const texts = domains.flatMap(domain => [1, 2, 3].map(n => `u${n}@${domain}`))
+    const { work, database, mx } = await createTestJob({
+      texts,
+      zone: Object.fromEntries([
+        ...domains.map(domain => [domain, { MX: [[10, `mx.${domain}`]] }]),
+        ...domains.map((domain, n) => [`mx.${domain}`, { A: [`192.0.2.${n + 7}`] }]),
+      ]),
+      structures: { operators: { two: { hosts: ['mx.two.test'], 'recipients-per-session': 1 } } },
+    })
+    // As an ev without these settings left it when it was stopped.
+    await startJob(database, 'job_a')
+    for (const [n, text] of texts.entries()) {
+      const domain = text.slice(3)
+      const route = JSON.stringify({
+        kind: 'mx',
+        hosts: [{ preference: 10, host: `mx.${domain}` }],
+      })
+      await database.db
+        .updateTable('item')
+        .set({ state: 'routed', operator: 'both.test', domain, route })
+        .where('position', '=', n + 1)
+        .execute()
+    }
+    expect(await work()).toMatchObject({ state: 'completed', done: 6 })
+    const sizes = (host: string) =>
+      mx.sessions.filter(({ to }) => to.host === host).map(({ lines }) => recipientsIn(lines))
+    expect([sizes('mx.one.test'), sizes('mx.two.test')]).toEqual([[3], [1, 1, 1]])
+  })
+
+  test('is left for the next time where the job is stopped before the DNS has answered', async () => {
+    const { work, database, clock, reasons } = await createTestJob({
+      texts: ['ann@never.test'],
+      zone: { 'never.test': 'never' },
+    })
+    await startJob(database, 'job_a')
+    await database.db
+      .updateTable('item')
+      .set({ state: 'routed', operator: 'a.test', domain: 'never.test', route: 'null' })
+      .execute()
+    const stopping = new AbortController()
+    clock.after(SECOND, () => stopping.abort())
+    const startedAt = clock.monotonicNow()
+    await work({ stopping: stopping.signal })
+    expect(clock.monotonicNow() - startedAt).toBeLessThan(2 * SECOND)
+    expect(await reasons()).toEqual([null])
+  })
+})
+
+const recipientsIn = (lines: readonly string[]) =>
+  lines.filter(line => /^RCPT TO:<u\d@/.test(line)).length

@@ -1,0 +1,72 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { silentLog } from '../../../src/platform/log.ts'
+import { register } from '../../../src/cluster/members.ts'
+import { claimItems } from '../../../src/jobs/item-claims.ts'
+import { DEFAULT_WORKER_TIMINGS } from '../../../src/jobs/worker/worker-timings.ts'
+import { OrphanedClaims } from '../../../src/jobs/worker/orphaned-claims.ts'
+import { fileAll, queuedJob } from '../../support/database.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+
+const { orphanPollMs: POLL_MS } = DEFAULT_WORKER_TIMINGS
+
+/** Three items that member `mem_1` has claimed. */
+async function claimed() {
+  const { database, clock } = await queuedJob(['ann@a', 'bob@a', 'cat@a'])
+  await fileAll(database, 'job_a')
+  const member = { id: 'mem_1', role: 'worker' as const, name: 'host:1', version: '0' }
+  await register(database, { ...member, egresses: ['default'] })
+  const share = { jobId: 'job_a', operator: 'op', egress: 'default', now: clock.now() }
+  await claimItems(database, { ...share, max: 3, holder: 'mem_1' })
+  const stopping = new AbortController()
+  onTestFinished(() => stopping.abort())
+  const strays = new OrphanedClaims({
+    ...{ database, log: silentLog, stopping: stopping.signal, timings: DEFAULT_WORKER_TIMINGS },
+    cluster: { id: 'mem_1', onLost: () => () => {}, onSilent: () => () => {} },
+  })
+  const pass = async (ms: number) => {
+    await clock.advance(ms)
+    await drainEventLoop()
+  }
+  const states = async () =>
+    (await database.db.selectFrom('item').select('state').orderBy('position').execute()).map(
+      ({ state }) => state,
+    )
+  const at = (position: number) => ({ jobId: 'job_a', position })
+  return { strays, pass, states, at }
+}
+
+test('items that nobody here knows of in two looks go back to all', async () => {
+  const { strays, pass, states, at } = await claimed()
+  strays.take([at(2)])
+  strays.suspect()
+  await pass(POLL_MS)
+  expect(await states()).toEqual(['probing', 'probing', 'probing'])
+  await pass(POLL_MS)
+  expect(await states()).toEqual(['routed', 'probing', 'routed'])
+})
+
+test('one that somebody takes up between two looks stays his', async () => {
+  const { strays, pass, states, at } = await claimed()
+  strays.suspect()
+  await pass(POLL_MS)
+  strays.take([at(1), at(2), at(3)])
+  await pass(POLL_MS)
+  strays.release([at(1)])
+  strays.suspect()
+  await pass(POLL_MS)
+  expect(await states()).toEqual(['probing', 'probing', 'probing'])
+})
+
+test('nothing is looked for while no claim failed', async () => {
+  const { pass, states } = await claimed()
+  await pass(4 * POLL_MS)
+  expect(await states()).toEqual(['probing', 'probing', 'probing'])
+})
+
+test('what was not asked about is given back at once', async () => {
+  const { strays, states, at } = await claimed()
+  await strays.giveBack([at(1), at(2)], 'mem_1')
+  await strays.giveBack([at(3)], 'mem_other')
+  await strays.giveBack([at(3)], null)
+  expect(await states()).toEqual(['routed', 'routed', 'probing'])
+})

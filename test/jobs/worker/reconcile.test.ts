@@ -1,0 +1,192 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { silentLog } from '../../../src/platform/log.ts'
+import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
+import { memoryQueue } from '../../../src/queue/memory-queue.ts'
+import { write } from '../../../src/db/database.ts'
+import { fileItems } from '../../../src/jobs/item-store.ts'
+import { createJob } from '../../../src/jobs/job-store.ts'
+import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
+import { composeEngine } from '../../../src/compose/engine.ts'
+import { startReconcile } from '../../../src/jobs/worker/reconcile.ts'
+import { createJobDeps } from '../../support/job.ts'
+import { countedRandom } from '../../support/random.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+
+const ROUND_MS = 15 * SECOND
+
+type Options = {
+  /** Egresses of ours. */
+  readonly own?: readonly string[]
+  /** Who of them may ask the operator `op`; all where left out. */
+  readonly allowed?: readonly string[]
+}
+
+/** One member that looks for what is missing; `put` is what it put into the queue. */
+async function reconciling({ own = ['a'], allowed }: Options = {}) {
+  const structures = { egresses: own.map(name => ({ name })) }
+  const { clock, database, doors, configWith } = await createJobDeps({ structures })
+  const living = new Set(own)
+  const egresses = () => [...living]
+  const put: string[] = []
+  const memory = memoryQueue(clock, silentLog)
+  const queue = {
+    ...memory,
+    async putAll(kind: string, keys: readonly string[]) {
+      put.push(...keys.map(key => `${kind} ${key}`))
+    },
+  }
+  const engine = composeEngine(configWith(), doors)
+  const egressPool = new EgressPool(
+    own.map(name => engine.egressPool.prober(name)),
+    operator => (operator === 'op' ? (allowed ?? null) : null),
+    { names: egresses, isRefused: () => false },
+  )
+  onTestFinished(() => engine.close())
+  const begin = () => {
+    const deps = { database, queue, egressPool, egresses, random: countedRandom(), log: silentLog }
+    const reconcile = startReconcile(deps)
+    onTestFinished(() => reconcile.stop())
+  }
+
+  /** A job with an item for each of these operators; null: that nobody looked at yet. */
+  async function add(id: string, to: readonly (string | null)[]): Promise<void> {
+    const whose = { accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const }
+    const owner = { ...whose, name: null, sandbox: false }
+    await createJob(database, { id, sourceKey: id, source: '{}', owner })
+    const items = to.map((_, n) => ({ position: n + 1, text: `u${n}`, dedupeKey: `u${n}` }))
+    await addItems(database, id, items)
+    await queueJob(database, id)
+    await database.db.updateTable('job').set({ state: 'processing' }).where('id', '=', id).execute()
+    const filed = to.flatMap((operator, n) =>
+      operator === null ? [] : [{ position: n + 1, operator, domain: operator, route: '{}' }],
+    )
+    await write(database, trx => fileItems(trx, { jobId: id, filed, now: clock.now() }))
+  }
+
+  /** What was put in the time that passes. */
+  async function passing(ms: number): Promise<string[]> {
+    put.length = 0
+    for (let passed = 0; passed < ms; passed += SECOND) {
+      await clock.advance(SECOND)
+      await drainEventLoop()
+    }
+    return [...new Set(put)].toSorted()
+  }
+
+  const bind = (jobId: string, egress: string) =>
+    database.db
+      .updateTable('item')
+      .set({ egress, tries: 1 })
+      .where('job_id', '=', jobId)
+      .where('state', '=', 'routed')
+      .execute()
+  const items = () => database.db.selectFrom('item').select(['egress', 'tries', 'due_at']).execute()
+  return { clock, database, living, begin, add, passing, bind, items }
+}
+
+describe('what is missing in the queue', () => {
+  test('is put there: lists to be routed, and operators whose items have been due for ten seconds', async () => {
+    const { begin, add, passing } = await reconciling()
+    await add('job_1', ['op', 'other', null])
+    await add('job_2', ['op'])
+    begin()
+    expect(await passing(5 * SECOND)).toEqual(['route job_1'])
+    expect(await passing(ROUND_MS)).toEqual(['probe/a op#0', 'probe/a other#0', 'route job_1'])
+  })
+
+  test('is nothing where nothing is to be done', async () => {
+    const { begin, add, passing } = await reconciling()
+    begin()
+    expect(await passing(ROUND_MS)).toEqual([])
+    await add('job_1', ['op'])
+    expect(await passing(5 * SECOND)).toEqual([])
+  })
+
+  test('is looked for by one member in ten seconds, however many there are', async () => {
+    const { begin, add, passing, database } = await reconciling()
+    await add('job_1', [null])
+    for (let number = 0; number < 5; number++) begin()
+    await passing(SECOND)
+    const rounds = await database.db.selectFrom('setting').select('value').execute()
+    await passing(8 * SECOND)
+    expect(await database.db.selectFrom('setting').select('value').execute()).toEqual(rounds)
+    await passing(8 * SECOND)
+    expect(await database.db.selectFrom('setting').select('value').execute()).not.toEqual(rounds)
+  })
+
+  test('goes to the egress that should ask, be it another machine’s', async () => {
+    const { begin, add, passing, living } = await reconciling()
+    living.add('b')
+    const operators = Array.from({ length: 20 }, (_, n) => `op${n}`)
+    await add('job_1', operators)
+    begin()
+    const put = await passing(2 * ROUND_MS)
+    expect(put).toHaveLength(20)
+    expect(new Set(put.map(entry => entry.split(' ')[0]))).toEqual(new Set(['probe/a', 'probe/b']))
+  })
+})
+
+describe('items of an egress', () => {
+  test('have its entry while somebody asks by it', async () => {
+    const { begin, add, bind, passing, living } = await reconciling()
+    living.add('b')
+    await add('job_1', ['op'])
+    await bind('job_1', 'b')
+    begin()
+    expect(await passing(2 * ROUND_MS)).toEqual(['probe/b op#0'])
+  })
+
+  test('are anybody’s when nobody has asked by it for five minutes', async () => {
+    const { begin, add, bind, passing, items, living, clock } = await reconciling()
+    living.add('b')
+    await add('job_1', ['op'])
+    await bind('job_1', 'b')
+    begin()
+    await passing(MINUTE)
+    living.delete('b')
+    expect(await passing(5 * MINUTE - ROUND_MS)).toEqual([])
+    expect(await items()).toMatchObject([{ egress: 'b' }])
+    expect(await passing(2 * ROUND_MS)).toEqual(['probe/a op#0'])
+    expect(await items()).toMatchObject([{ egress: null, tries: 0 }])
+    expect((await items())[0]?.due_at).toBeGreaterThan(clock.now() - 3 * ROUND_MS)
+  })
+
+  test('are anybody’s five minutes after a start that never saw it', async () => {
+    const { begin, add, bind, passing, items } = await reconciling()
+    await add('job_1', ['op'])
+    await bind('job_1', 'gone')
+    begin()
+    await passing(5 * MINUTE - ROUND_MS)
+    expect(await items()).toMatchObject([{ egress: 'gone' }])
+    await passing(2 * ROUND_MS)
+    expect(await items()).toMatchObject([{ egress: null }])
+  })
+
+  test('stay its own when it comes back in time', async () => {
+    const { begin, add, bind, passing, items, living } = await reconciling()
+    living.add('b')
+    await add('job_1', ['op'])
+    await bind('job_1', 'b')
+    begin()
+    await passing(MINUTE)
+    for (let times = 0; times < 2; times++) {
+      living.delete('b')
+      await passing(3 * MINUTE)
+      living.add('b')
+      await passing(MINUTE)
+    }
+    expect(await items()).toMatchObject([{ egress: 'b' }])
+  })
+
+  test('are anybody’s at once where it may not ask their operator any more', async () => {
+    const { begin, add, bind, passing, items } = await reconciling({
+      ...{ own: ['a', 'b'], allowed: ['a'] },
+    })
+    await add('job_1', ['op'])
+    await bind('job_1', 'b')
+    begin()
+    expect(await passing(2 * ROUND_MS)).toContain('probe/a op#0')
+    expect(await items()).toMatchObject([{ egress: null, tries: 0 }])
+  })
+})

@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { cancelJob, failJob, startJob } from '../../../src/jobs/job-state.ts'
+import { fileItems } from '../../../src/jobs/item-store.ts'
+import { readJob } from '../../../src/jobs/job-store.ts'
+import { ActiveJobs } from '../../../src/jobs/worker/active-jobs.ts'
+import { Claims } from '../../../src/jobs/probing/claims.ts'
+import { creditsToResume, resumeJob } from '../../../src/jobs/prepare-resume.ts'
+import { isUnguessable, toRecipients } from '../../support/engine.ts'
+import { createTestWorker } from '../../support/worker.ts'
+
+const OK = '250 2.1.5 Ok'
+const UNKNOWN = '550 5.1.1 No such user'
+const LATER = '450 4.2.0 Greylisted, try again in 300 seconds'
+
+const many = (count: number, domain: string) =>
+  Array.from({ length: count }, (_, n) => `u${n}@${domain}`)
+
+const takesAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
+
+/** Goes on with a job, as the service does. */
+async function resume(database: Database, id = 'job_1') {
+  const seen = await readJob(database, id)
+  const o = { now: database.clock.now(), creditsPerDay: null }
+  const needed = await creditsToResume(database, seen, null)
+  return write(database, trx => resumeJob(trx, seen, { ...o, needed }))
+}
+
+const recipients = (lines: readonly string[]) =>
+  lines.flatMap(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? []).filter(to => !isUnguessable(to))
+
+describe('a job that is resumed', () => {
+  test('has every row answered once: what has a result keeps it and is not asked again', async () => {
+    const { worker, submit, finished, database, mx, reasons, pass } = await createTestWorker({
+      script: takesAll,
+      flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
+    })
+    await submit('job_1', [...many(30, 'a.test'), 'no address', 'u0@a.test'])
+    worker.take('job_1')
+    await pass(3 * SECOND)
+    await cancelJob(database, 'job_1')
+    worker.drop('job_1')
+    const { done } = await readJob(database, 'job_1')
+    expect(done).toBeGreaterThan(5)
+    expect(done).toBeLessThan(30)
+    const before = (await reasons('job_1')).map(reason => reason !== null)
+    const known = many(30, 'a.test').filter((_, n) => before[n])
+    await pass(MINUTE)
+    expect(await resume(database)).toMatchObject({ job: { state: 'processing', done } })
+    const askedBefore = mx.lines().length
+    worker.take('job_1')
+    expect(await finished('job_1')).toMatchObject([
+      { state: 'completed', done: 32, deliverable: 31, undeliverable: 1 },
+    ])
+    const asked = recipients(mx.lines().slice(askedBefore))
+    expect(asked.filter(to => known.includes(to))).toEqual([])
+    expect(new Set(asked)).toEqual(new Set(many(30, 'a.test').filter(to => !known.includes(to))))
+    expect(worker.status()).toMatchObject({ jobs: 0 })
+  })
+
+  test('at once, while its conversations still go on, has every row answered once', async () => {
+    const { worker, submit, finished, database, reasons, pass, failures } = await createTestWorker({
+      script: takesAll,
+      flags: { recipientsPerSession: '3', sessionsPerOperator: '3', sessionsPerSecond: '1' },
+    })
+    await submit('job_1', [...many(40, 'a.test'), ...many(40, 'b.test')])
+    worker.take('job_1')
+    for (let round = 0; round < 6; round++) {
+      await pass(SECOND + 50 * round)
+      expect(await cancelJob(database, 'job_1')).toBe(true)
+      worker.drop('job_1')
+      await resume(database)
+      worker.take('job_1')
+    }
+    // What got lost between them the watch of the service gives to the worker again.
+    await pass(SECOND)
+    worker.take('job_1')
+    expect(await finished('job_1')).toMatchObject([{ state: 'completed', deliverable: 80 }])
+    expect(await reasons('job_1')).toEqual(Array(80).fill('accepted_email'))
+    expect(failures).toEqual([])
+  })
+
+  test('asks greylisted rows when they are due', async () => {
+    let isGrey = true
+    const { worker, submit, finished, database, pass, reasons } = await createTestWorker({
+      script: toRecipients(to => (isGrey ? LATER : isUnguessable(to) ? UNKNOWN : OK)),
+    })
+    await submit('job_1', ['ann@a.test'])
+    worker.take('job_1')
+    await pass(10 * SECOND)
+    await cancelJob(database, 'job_1')
+    worker.drop('job_1')
+    isGrey = false
+    await pass(10 * MINUTE)
+    await resume(database)
+    worker.take('job_1')
+    await finished('job_1')
+    expect(await reasons('job_1')).toEqual(['accepted_email'])
+  })
+
+  test('after it failed is no failed one any more', async () => {
+    const { worker, submit, finished, database, clock } = await createTestWorker({
+      script: takesAll,
+    })
+    await submit('job_1', ['ann@a.test'])
+    await startJob(database, 'job_1')
+    await write(database, trx => failJob(trx, 'job_1', 'server_error', clock.now()))
+    await resume(database)
+    worker.take('job_1')
+    expect(await finished('job_1')).toMatchObject([{ state: 'completed', error: null, done: 1 }])
+  })
+
+  test('is not opened twice, nor when it goes on already', async () => {
+    const { submit, database } = await createTestWorker()
+    await submit('job_1', ['ann@a.test'])
+    expect(await resume(database)).toBeNull()
+    await cancelJob(database, 'job_1')
+    const seen = await readJob(database, 'job_1')
+    const o = { now: database.clock.now(), creditsPerDay: null, needed: null }
+    const again = () => write(database, trx => resumeJob(trx, seen, o))
+    expect(await again()).not.toBeNull()
+    expect(await again()).toBeNull()
+  })
+})
+
+test('a list that is over claims nothing: whoever goes on with the job would wait for it in vain', async () => {
+  const { submit, database, engine, clock } = await createTestWorker()
+  const job = await submit('job_1', ['ann@a.test'])
+  const filed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
+  await write(database, trx => fileItems(trx, { jobId: 'job_1', filed, now: clock.now() }))
+  const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
+  const before = lists.add(job)
+  lists.drop('job_1')
+  const claims = new Claims(database, lists)
+  const slot = { operator: 'op', egress: 'default', max: 5, now: clock.now() }
+  expect(await claims.take([before], slot)).toEqual([])
+  const now = lists.add(job)
+  expect(await claims.take([before, now], slot)).toMatchObject([{ position: 1, list: now }])
+})
+
+test('a row that was filed meanwhile is not filed again', async () => {
+  const { submit, database, clock } = await createTestWorker()
+  await submit('job_1', ['ann@a.test'])
+  const file = (operator: string) => {
+    const filed = [{ position: 1, operator, domain: 'a.test', route: '{}' }]
+    return write(database, trx => fileItems(trx, { jobId: 'job_1', filed, now: clock.now() }))
+  }
+  await file('first')
+  await file('second')
+  const rows = await database.db.selectFrom('item').select(['state', 'operator']).execute()
+  expect(rows).toEqual([{ state: 'routed', operator: 'first' }])
+})

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest'
+import { type Clock, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/port-probe.ts'
+import type { Dial } from '../../../src/engine/smtp/dial.ts'
+import { knows, mail } from '../../support/engine.ts'
+import { createTestJob } from '../../support/job.ts'
+import { refused, scriptedMx } from '../../support/mx.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
+
+const DOMAINS = Array.from({ length: 300 }, (_, n) => `d${n}.test`)
+
+type Wall = 'rejects' | 'drops'
+
+/** Each domain has exchangers of its own; until `openAtMs` all of them stand behind a wall, and the well-known ones. */
+async function behind(wall: Wall, openAtMs: number, flags: Record<string, string> = {}) {
+  const zone: Record<string, ZoneEntry> = Object.assign(
+    {},
+    ...DOMAINS.map((name, n) => mail(name, `192.0.2.${n % 250}`)),
+    ...REFERENCE_MX_HOSTS.map(host => ({ [host]: { A: ['192.0.2.255'] } })),
+  )
+  const mx = scriptedMx(knows('ann'))
+  let clock: Clock | null = null
+  let dials = 0
+  const dial: Dial = {
+    ...mx,
+    async connect(to, signal) {
+      dials++
+      if ((clock?.monotonicNow() ?? 0) >= startedAt + openAtMs) return mx.connect(to, signal)
+      if (wall === 'drops') await untilAborted(signal)
+      throw refused(to)
+    },
+  }
+  const home = await createTestJob({ texts: DOMAINS.map(name => `ann@${name}`), zone, dial, flags })
+  clock = home.clock
+  const startedAt = clock.monotonicNow()
+  const passed = () => home.clock.monotonicNow() - startedAt
+  return { ...home, passed, dials: () => dials }
+}
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>(resolve => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+
+describe.each<Wall>(['rejects', 'drops'])('a list that begins behind a wall that %s', wall => {
+  test('for half a minute loses nothing', async () => {
+    const { work, dials } = await behind(wall, 30 * SECOND)
+    expect(await work()).toMatchObject({ state: 'completed', deliverable: 300 })
+    // Those under way at once until it was noticed, twice at the most; the well-known ones, twice; then all.
+    expect(dials()).toBeLessThan(2 * 200 + 10 + 310)
+  })
+
+  test('for good ends when the wall was tried again', async () => {
+    const { work, dials, reasons, passed } = await behind(wall, Number.POSITIVE_INFINITY)
+    expect(await work()).toMatchObject({ state: 'completed', unknown: 300 })
+    expect(new Set(await reasons())).toEqual(new Set(['no_connect']))
+    expect(passed()).toBeLessThan(MINUTE)
+    expect(dials()).toBeLessThan(2 * 200 + 15)
+  })
+
+  test('leaves alone meanwhile what was not under way when it was noticed', async () => {
+    const { work, database, clock } = await behind(wall, MINUTE, { concurrency: '20' })
+    const stopping = new AbortController()
+    clock.after(20 * SECOND, () => stopping.abort())
+    await work({ stopping: stopping.signal })
+    const items = await database.db.selectFrom('item').selectAll().execute()
+    const postponed = items.filter(({ due_at, ready_at }) => due_at > (ready_at ?? 0))
+    expect(items.filter(({ state }) => state === 'done')).toEqual([])
+    expect(postponed.length).toBeLessThanOrEqual(2 * 20)
+  })
+
+  test('and does not wait ends at once', async () => {
+    const { work, reasons, passed } = await behind(wall, 30 * SECOND)
+    expect(await work({ wait: false })).toMatchObject({ state: 'completed', unknown: 300 })
+    expect(new Set(await reasons())).toEqual(new Set(['no_connect']))
+    expect(passed()).toBeLessThan(15 * SECOND)
+  })
+})

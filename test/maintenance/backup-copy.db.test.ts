@@ -1,0 +1,39 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { contentsOf, copyFile } from '../../src/maintenance/backup-copy.ts'
+import { addAccount } from '../support/account-rows.ts'
+import { addJob, tempDatabase, tempFolder } from '../support/database.ts'
+import { addWebhook } from '../support/webhook-rows.ts'
+
+test('a copy of a file has what the file has, while somebody works on it', async () => {
+  const folder = tempFolder()
+  const file = join(folder, 'ev.sqlite')
+  const database = await tempDatabase({ file })
+  await addAccount(database, 'acc_a')
+  await addWebhook(database)
+  await addJob(database, ['a@x.test', 'b@x.test'], 'job_a')
+  const copy = join(folder, 'copy.sqlite')
+  copyFile(`sqlite:${file}`, copy)
+  await addJob(database, ['c@x.test'], 'job_b')
+  expect(contentsOf(copy)).toEqual({
+    ...{ accounts: 1, keys: 0, webhooks: 1, lists: 1, rows: 2, verifications: 0, answers: 0 },
+  })
+})
+
+test.each(['postgres://ev:secret@db.example/ev', 'postgresql://db.example/ev?sslmode=require'])(
+  'a database on a server is not copied so, and what does it is named: %s',
+  url => {
+    const copy = join(tempFolder(), 'copy.sqlite')
+    expect(() => copyFile(url, copy)).toThrow(/PostgreSQL server is no file.*pg_dump/)
+    expect(() => copyFile(url, copy)).not.toThrow('secret')
+    expect(existsSync(copy)).toBe(false)
+  },
+)
+
+test('a copy that is damaged, or is not there, is told', () => {
+  const file = join(tempFolder(), 'copy.sqlite')
+  expect(() => contentsOf(file)).toThrow('is damaged: it is not there')
+  writeFileSync(file, 'no database'.repeat(100))
+  expect(() => contentsOf(file)).toThrow('is damaged')
+})

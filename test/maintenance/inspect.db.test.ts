@@ -1,0 +1,57 @@
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import SqliteDatabase from 'better-sqlite3'
+import { describe, expect, test } from 'vitest'
+import { inspectDatabase } from '../../src/maintenance/inspect.ts'
+import { tempDatabase, tempFolder } from '../support/database.ts'
+
+const look = (file: string) => inspectDatabase(`sqlite:${file}`)
+
+function written(...statements: string[]): string {
+  const file = join(tempFolder(), 'ev.sqlite')
+  const sqlite = new SqliteDatabase(file)
+  for (const statement of statements) sqlite.exec(statement)
+  sqlite.close()
+  return file
+}
+
+describe('a look at the database', () => {
+  test('makes none where there is none', () => {
+    const folder = tempFolder()
+    expect(look(join(folder, 'ev.sqlite'))).toMatchObject({ kind: 'absent' })
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('finds ours usable, while somebody works on it and afterwards, and changes nothing', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const database = await tempDatabase({ file })
+    expect(look(file)).toEqual({ kind: 'usable', file })
+    await database.close()
+    const { mtimeMs, size } = statSync(file)
+    expect(look(file)).toEqual({ kind: 'usable', file })
+    expect(statSync(file)).toMatchObject({ mtimeMs, size })
+  })
+
+  test('tells one of a newer version, of an early development version, of another program, and a damaged one', () => {
+    const newer = written(
+      'create table kysely_migration (name text)',
+      "insert into kysely_migration values ('9999_later')",
+    )
+    expect(look(newer)).toMatchObject({ kind: 'newer' })
+    const early = written(
+      'create table kysely_migration (name text)',
+      "insert into kysely_migration values ('0001_lists')",
+    )
+    expect(look(early)).toMatchObject({
+      kind: 'unusable',
+      why: expect.stringMatching(/^a development version of ev made it/),
+    })
+    expect(look(written('create table bookmarks (id text)'))).toMatchObject({
+      kind: 'unusable',
+      why: 'it belongs to another program',
+    })
+    const damaged = join(tempFolder(), 'ev.sqlite')
+    writeFileSync(damaged, 'no database'.repeat(100))
+    expect(look(damaged)).toMatchObject({ kind: 'unusable', why: 'file is not a database' })
+  })
+})

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest'
+import {
+  deleteCreditsBefore,
+  deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
+  deleteReplaysBefore,
+  deleteSessionsUntil,
+  deleteStrandedUntil,
+  deleteWebhooksUntil,
+  type Expiry,
+  forgetAnswersBefore,
+  forgetSecretsUntil,
+} from '../../src/maintenance/expired-rows.ts'
+import { type Database, type Trx, write, writeConcurrent } from '../../src/db/database.ts'
+import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import { emit } from '../../src/webhooks/event-store.ts'
+import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
+import { deleteWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
+import type { Schema } from '../../src/db/schema.ts'
+import { onPostgres, tempDatabase } from '../support/database.ts'
+import { countedRandom } from '../support/random.ts'
+import { addDelivery, addWebhook, attemptAt, FAILURE } from '../support/webhook-rows.ts'
+
+/** Each with what it removes of what `fill` makes by 100. */
+const EXPIRIES: readonly Expiry[] = [
+  deleteReplaysBefore,
+  deleteDeliveriesUntil,
+  deleteStrandedUntil,
+  deleteWebhooksUntil,
+  deleteOrphanedEventsBefore,
+  forgetSecretsUntil,
+  deleteCreditsBefore,
+  forgetAnswersBefore,
+  deleteSessionsUntil,
+]
+
+const MANY = 40
+
+/** Of everything: as many as are over by 100, and one that is not. */
+async function fill(database: Database): Promise<void> {
+  const { db } = database
+  await addWebhook(database, { id: 'wh_a' })
+  await addWebhook(database, { id: 'wh_off', active: false })
+  await addWebhook(database, { id: 'wh_gone' })
+  const secret = { secret: 'new', secretHint: 'new', graceMs: 50, now: 0 }
+  await write(database, trx => rotateSecret(trx, 'acc_a', 'wh_a', secret))
+  for (let n = 0; n <= MANY; n++) {
+    const at = n === MANY ? 1e15 : 1
+    const expires_at = n === MANY ? 1e15 : 1 + (n % 7)
+    await addDelivery(database, `dlv_over_${n}`, { state: 'delivered', expires_at, at })
+    await addDelivery(database, `dlv_off_${n}`, { webhook_id: 'wh_off', at })
+    await addDelivery(database, `dlv_gone_${n}`, { webhook_id: 'wh_gone', at })
+    const both = { state: 'delivered', event_id: `evt_both_${n}`, expires_at } as const
+    await addDelivery(database, `dlv_one_${n}`, { ...both, at })
+    await addDelivery(database, `dlv_two_${n}`, { ...both, at })
+    await db
+      .insertInto('replay')
+      .values({
+        ...{ key_id: `key_${n}`, idempotency_key: 'k', fingerprint: 'f', status: 200 },
+        ...{ answer: 'a', created_at: at },
+      })
+      .execute()
+    const credit = { used: 1, held: 0, warned: 0, period_start: at }
+    await db
+      .insertInto('credit')
+      .values({ account_id: `acc_${n}`, ...credit })
+      .execute()
+    await db
+      .insertInto('answer')
+      .values({ address_key: `${n}`, remembered: '{}', keep_until: at })
+      .execute()
+    const times = { created_at: 0, last_seen_at: 1e15, expires_at: at }
+    await db
+      .insertInto('session')
+      .values({
+        ...{ id: `ses_${n}`, hash: `${n}`, key_id: 'key', account_id: 'acc', ip: '', agent: '' },
+        ...times,
+      })
+      .execute()
+  }
+  await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_gone', 50))
+}
+
+/** A whole round, in small steps; gives how many rows went. */
+async function cleanUp(database: Database): Promise<number> {
+  let all = 0
+  for (const expiry of EXPIRIES) {
+    for (let removed = 7; removed === 7; all += removed) {
+      removed = await writeConcurrent(database, trx => expiry(trx, 100, 7))
+    }
+  }
+  return all
+}
+
+const count = async ({ db }: Database, table: keyof Schema) =>
+  (await db.selectFrom(table).selectAll().execute()).length
+
+describe('two janitors at the same time', () => {
+  test('remove each row once, and nothing that is still of use', async () => {
+    const database = await tempDatabase()
+    await fill(database)
+    const [one = 0, other = 0] = await Promise.all([cleanUp(database), cleanUp(database)])
+    // What one had in its hands the other passed over, and an event of two deliveries may be left over.
+    const rest = await cleanUp(database)
+    expect(await cleanUp(database)).toBe(0)
+    const gone = {
+      ...{ replays: MANY, credits: MANY, answers: MANY, sessions: MANY, secrets: 1 },
+      ...{ over: 3 * MANY, off: MANY, ofDeleted: MANY + 1 },
+    }
+    const expected = Object.values(gone).reduce((sum, each) => sum + each, 0)
+    expect(one + other + rest).toBeGreaterThanOrEqual(expected)
+    expect(one + other + rest).toBeLessThanOrEqual(expected + MANY)
+    const tables = [
+      'replay',
+      'credit',
+      'answer',
+      'session',
+      'delivery',
+      'event',
+      'webhook',
+    ] as const
+    const left = await Promise.all(tables.map(table => count(database, table)))
+    expect(left).toEqual([1, 1, 1, 1, 4, 3, 2])
+  })
+
+  test('and what writes down attempts of the same deliveries: nobody waits for another', async () => {
+    const database = await tempDatabase()
+    await fill(database)
+    const attempts = Array.from({ length: MANY }, (_, n) => {
+      const id = `dlv_off_${MANY - 1 - n}`
+      const round = { trigger: 'scheduled', attempt: 0 } as const
+      return { ...attemptAt(id, FAILURE), delivery: { id, webhookId: 'wh_off', round } }
+    })
+    const record = (trx: Trx) => recordAttempts(trx, attempts, { now: 60 })
+    // Where two wait for one another, that is told here, and not tried again.
+    const recorded = onPostgres
+      ? database.db.transaction().execute(record)
+      : write(database, record)
+    await Promise.all([recorded, cleanUp(database), cleanUp(database)])
+    await cleanUp(database)
+    const ids = database.db.selectFrom('delivery').select('id').execute()
+    const attempted = database.db.selectFrom('attempt').select('delivery_id').execute()
+    const known = new Set((await ids).map(({ id }) => id))
+    expect((await attempted).filter(row => !known.has(row.delivery_id))).toEqual([])
+  })
+})
+
+describe.runIf(onPostgres)('a deleted webhook', () => {
+  test('stays while somebody tells it of something, and goes with that', async () => {
+    const database = await tempDatabase()
+    await addWebhook(database)
+    await write(database, trx =>
+      enterFailure(trx, { webhookId: 'wh_a', accountId: 'acc_a', events: 1, error: null, now: 1 }),
+    )
+    const expire = () => writeConcurrent(database, trx => deleteWebhooksUntil(trx, 100, 9))
+    const o = { accountId: 'acc_a', kind: 'batch.completed', data: {}, sandbox: false } as const
+    await writeConcurrent(database, async trx => {
+      await emit(trx, { ...o, now: 5, random: countedRandom() })
+      await write(database, other => deleteWebhook(other, 'acc_a', 'wh_a', 10))
+      expect(await expire()).toBe(0)
+    })
+    expect(await count(database, 'webhook')).toBe(1)
+    expect(await expire()).toBe(1)
+    for (const table of ['webhook', 'notice', 'delivery', 'event'] as const) {
+      expect([table, await count(database, table)]).toEqual([table, 0])
+    }
+  })
+})

@@ -1,0 +1,239 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import {
+  countAnswersUntil,
+  countBefore,
+  countSpentDeliveries,
+  erasePersonalData,
+  NO_TRACES,
+  tracesOf,
+} from '../../src/maintenance/purge-data.ts'
+import { compact, type Database, secureDelete, write } from '../../src/db/database.ts'
+import { deleteWebhook } from '../../src/webhooks/endpoint-store.ts'
+import { cancelJob } from '../../src/jobs/job-state.ts'
+import { markWritten, readJob } from '../../src/jobs/job-store.ts'
+import { deleteJob } from '../../src/jobs/delete-job.ts'
+import { addJob, tempDatabase, tempFolder } from '../support/database.ts'
+import { addDelivery, addWebhook } from '../support/webhook-rows.ts'
+
+const ANN = { key: 'ann@example.com', text: 'ann@example.com' }
+
+/** Gives rows of a written job results that hold these texts. */
+async function writtenJob(database: Database, texts: readonly string[], id = 'job_a') {
+  await addJob(database, texts, id)
+  await database.db
+    .updateTable('item')
+    .set(eb => ({ state: 'done', class: 'risky', result: eb.ref('text') }))
+    .where('job_id', '=', id)
+    .where('state', '=', 'queued')
+    .execute()
+  await markWritten(database, id)
+}
+
+const addAnswer = (database: Database, address_key: string, keep_until = 0) =>
+  database.db.insertInto('answer').values({ address_key, remembered: '{}', keep_until }).execute()
+
+describe('the traces of an address', () => {
+  test.each([
+    ['its own row', 'ann@example.com', true],
+    ['a row in other case', 'Ann@Example.COM', true],
+    ['a cell that holds more', 'Ann (ann@example.com), home', true],
+    ['a sentence that ends with it', 'write to ann@example.com.', true],
+    ['one of which it is a part, at its beginning', 'joann@example.com', false],
+    ['one with a tag before it', 'x+ann@example.com', false],
+    ['one with a dot before it', 'b.ann@example.com', false],
+    ['one of which it is a part, at its end', 'ann@example.community', false],
+    ['one whose domain goes on', 'ann@example.com.au', false],
+    ['one that stands there twice, once whole', 'joann@example.com ann@example.com', true],
+  ])('in %s are found: %s', async (_, text, found) => {
+    const database = await tempDatabase()
+    await writtenJob(database, ['first@example.com', text])
+    const { items } = await tracesOf(database, ANN)
+    expect(items).toEqual(
+      found ? [{ jobId: 'job_a', position: 2, finished: true, ofService: false }] : [],
+    )
+  })
+
+  test('are also remembered answers, in any case', async () => {
+    const database = await tempDatabase()
+    for (const key of ['ann@example.com', 'Ann@example.com', 'joann@example.com']) {
+      await addAnswer(database, key)
+    }
+    const { answers } = await tracesOf(database, ANN)
+    expect([...answers].sort()).toEqual(['Ann@example.com', 'ann@example.com'])
+  })
+
+  test('tell whether their job is finished: written or cancelled', async () => {
+    const database = await tempDatabase()
+    await addJob(database, ['ann@example.com'], 'open')
+    await addJob(database, ['ann@example.com'], 'cancelled')
+    await cancelJob(database, 'cancelled')
+    const { items } = await tracesOf(database, ANN)
+    expect(items.map(({ jobId, finished }) => [jobId, finished]).sort()).toEqual([
+      ['cancelled', true],
+      ['open', false],
+    ])
+  })
+})
+
+test('what is erased leaves the job its counts, and each row its place and class', async () => {
+  const database = await tempDatabase()
+  await writtenJob(database, ['ben@example.com', 'ann@example.com', 'ann@example.com'])
+  await addAnswer(database, 'ann@example.com')
+  const before = await readJob(database, 'job_a')
+  await erasePersonalData(database, await tracesOf(database, ANN))
+  expect(await tracesOf(database, ANN)).toEqual(NO_TRACES)
+  expect(await readJob(database, 'job_a')).toEqual(before)
+  const rows = await database.db.selectFrom('item').selectAll().orderBy('position').execute()
+  expect(rows.map(({ text, state, class: klass }) => [text, state, klass])).toEqual([
+    ['ben@example.com', 'done', 'risky'],
+    ['', 'done', 'risky'],
+    ['', 'same', null],
+  ])
+  expect(JSON.stringify(rows)).not.toContain('ann@')
+})
+
+/** What the service keeps: a verification, an event, and a list whose rows came with more than an address. */
+async function serviceKeeps(database: Database, address: string, n: number) {
+  const { db } = database
+  const origin = {
+    account_id: 'acc_a',
+    key_id: 'key_a',
+    source: 'file',
+    job_id: `job_${n}`,
+  } as const
+  const verdict = { valid: 1, deliverable: 0, risk_level: 'medium', reason: 'catch_all' }
+  const row = { ...origin, ...verdict, class: 'risky', cached: 0, sandbox: 0, created_at: n }
+  await db
+    .insertInto('verification')
+    .values({ ...row, id: `ver_${n}`, email: address })
+    .execute()
+  const event = { account_id: 'acc_a', kind: 'verification.completed', created_at: n }
+  const body = JSON.stringify({ data: { email: address } })
+  await db
+    .insertInto('event')
+    .values({ ...event, id: `evt_${n}`, body })
+    .execute()
+  const delivery = { event_id: `evt_${n}`, webhook_id: 'wh_a', state: 'pending' as const }
+  const why = { kind: 'batch.completed', trigger: 'scheduled' as const }
+  const due = { ...why, attempt: 0, due_at: n, created_at: n }
+  await db
+    .insertInto('delivery')
+    .values({ ...delivery, ...due, id: `dlv_${n}` })
+    .execute()
+  const attempt = { trigger: 'scheduled', url: 'https://app.example/', started_at: n } as const
+  await db
+    .insertInto('attempt')
+    .values({ ...attempt, delivery_id: `dlv_${n}`, number: 1, duration_ms: 9, excerpt: address })
+    .execute()
+  await addJob(database, ['', 'other@x.test'], `job_${n}`)
+  const done = { type: 'file', state: 'completed', finished_at: n } as const
+  await db.updateTable('job').set(done).where('id', '=', `job_${n}`).execute()
+  const cells = JSON.stringify(['Somebody', `Home: ${address}`, ''])
+  const first = db.updateTable('item').where('job_id', '=', `job_${n}`).where('position', '=', 1)
+  await first.set({ cells }).execute()
+}
+
+describe('what the service keeps of an address', () => {
+  test('is found in the history, in events and beside the rows of lists that it has finished', async () => {
+    const database = await tempDatabase()
+    await serviceKeeps(database, 'Ann@Example.com', 1)
+    await serviceKeeps(database, 'joann@example.com', 2)
+    expect(await tracesOf(database, ANN)).toEqual({
+      answers: [],
+      items: [{ jobId: 'job_1', position: 1, finished: true, ofService: true }],
+      verifications: [{ account_id: 'acc_a', sandbox: 0, created_at: 1, id: 'ver_1' }],
+      events: ['evt_1'],
+    })
+  })
+
+  test('goes, and the history keeps its verdict, a row as many cells as it had', async () => {
+    const database = await tempDatabase()
+    await serviceKeeps(database, 'ann@example.com', 1)
+    await serviceKeeps(database, 'ben@example.com', 2)
+    await erasePersonalData(database, await tracesOf(database, ANN))
+    expect(await tracesOf(database, ANN)).toEqual(NO_TRACES)
+    const { db } = database
+    const rows = await db.selectFrom('verification').selectAll().orderBy('id').execute()
+    expect(rows.map(({ email, reason }) => [email, reason])).toEqual([
+      ['', 'catch_all'],
+      ['ben@example.com', 'catch_all'],
+    ])
+    const events = await db.selectFrom('event').select('id').execute()
+    const deliveries = await db.selectFrom('delivery').select('event_id').execute()
+    expect([events, deliveries]).toEqual([[{ id: 'evt_2' }], [{ event_id: 'evt_2' }]])
+    const attempts = await db.selectFrom('attempt').select('delivery_id').execute()
+    expect(attempts).toEqual([{ delivery_id: 'dlv_2' }])
+    const items = db.selectFrom('item').select('cells').where('position', '=', 1).orderBy('job_id')
+    expect((await items.execute()).map(({ cells }) => JSON.parse(cells ?? ''))).toEqual([
+      ['', '', ''],
+      ['Somebody', 'Home: ben@example.com', ''],
+    ])
+  })
+
+  test('is counted by its age', async () => {
+    const database = await tempDatabase()
+    for (const n of [1, 2, 3]) await serviceKeeps(database, 'ann@example.com', n)
+    expect(await countBefore(database, 'verification', 3)).toBe(2)
+    expect(await countBefore(database, 'replay', 9)).toBe(0)
+  })
+
+  test('is counted, of deliveries, where it would go', async () => {
+    const database = await tempDatabase()
+    await addWebhook(database, { id: 'wh_a' })
+    await addWebhook(database, { id: 'wh_off', active: false })
+    await addWebhook(database, { id: 'wh_deleted' })
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_deleted', 1))
+    const ended = { state: 'delivered' as const, at: 1 }
+    await addDelivery(database, 'dlv_a', { ...ended, expires_at: 10 })
+    await addDelivery(database, 'dlv_b', { ...ended, expires_at: 11 })
+    await addDelivery(database, 'dlv_c', { ...ended, expires_at: 11, webhook_id: 'wh_off' })
+    await addDelivery(database, 'dlv_d', { at: 5, webhook_id: 'wh_off' })
+    await addDelivery(database, 'dlv_e', { at: 6, webhook_id: 'wh_off' })
+    await addDelivery(database, 'dlv_f', { at: 5 })
+    const before = { expiredBy: 9, dueBy: 4 }
+    expect(await countSpentDeliveries(database, before)).toBe(0)
+    await addDelivery(database, 'dlv_g', { at: 99, webhook_id: 'wh_deleted' })
+    expect(await countSpentDeliveries(database, before)).toBe(1)
+    expect(await countSpentDeliveries(database, { ...before, expiredBy: 10 })).toBe(2)
+    expect(await countSpentDeliveries(database, { ...before, dueBy: 5 })).toBe(2)
+  })
+})
+
+test('answers are counted that are kept until then and no longer', async () => {
+  const database = await tempDatabase()
+  await addAnswer(database, 'a@x.test', 10)
+  await addAnswer(database, 'b@x.test', 20)
+  expect(await countAnswersUntil(database, 9)).toBe(0)
+  expect(await countAnswersUntil(database, 10)).toBe(1)
+  expect(await countAnswersUntil(database, 20)).toBe(2)
+})
+
+describe('the file', () => {
+  const bytesOf = (file: string) =>
+    ['', '-wal']
+      .map(end => `${file}${end}`)
+      .filter(path => statSync(path, { throwIfNoEntry: false }) !== undefined)
+      .map(path => readFileSync(path, 'latin1'))
+      .join('')
+  const found = (file: string, ...texts: string[]) =>
+    texts.map(text => bytesOf(file).includes(text))
+
+  test('holds no byte of what was erased, and is smaller, once it is compact', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const database = await tempDatabase({ file })
+    const texts = Array.from({ length: 3_000 }, (_, n) => `user${n}@somewhere.example`)
+    await writtenJob(database, texts, 'big')
+    await writtenJob(database, ['ann@example.com', 'ben@example.com'], 'small')
+    expect(await compact(database)).toBe(true)
+    const size = statSync(file).size
+    expect(found(file, 'user2999@somewhere', 'ann@example')).toEqual([true, true])
+    await secureDelete(database)
+    await deleteJob(database, 'big')
+    await erasePersonalData(database, await tracesOf(database, ANN))
+    expect(await compact(database)).toBe(true)
+    expect(found(file, 'somewhere', 'ann@example', 'ben@example')).toEqual([false, false, true])
+    expect(statSync(file).size).toBeLessThan(size / 2)
+  })
+})

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { DAY } from '../../src/platform/clock.ts'
+import { countBefore } from '../../src/maintenance/purge-data.ts'
+import { expire, retentions } from '../../src/maintenance/retention.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase } from '../support/database.ts'
+
+test('what is old goes in steps, and what is young stays', async () => {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  const now = clock.now()
+  const [history] = retentions(now, 90 * DAY)
+  const verdict = { valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' }
+  const origin = { account_id: 'a', key_id: 'k', source: 'batch' as const, job_id: null }
+  const rows = Array.from({ length: 2_500 }, (_, n) => ({
+    ...{ ...origin, ...verdict, id: `ver_${n}`, email: 'ann@good.test', class: 'deliverable' },
+    ...{ cached: 0, sandbox: 0, created_at: n < 2_499 ? now - 90 * DAY - 1 : now - 90 * DAY },
+  }))
+  for (let from = 0; from < rows.length; from += 500) {
+    await database.db
+      .insertInto('verification')
+      .values(rows.slice(from, from + 500))
+      .execute()
+  }
+  const gone = expire(database, history as NonNullable<typeof history>)
+  for (let steps = 0; steps < 5; steps++) await clock.runAll()
+  expect(await gone).toBe(2_499)
+  expect(await countBefore(database, 'verification', Number.MAX_SAFE_INTEGER)).toBe(1)
+})
+
+test('what is simulated and answers to requests are kept for a day, and what waits at a webhook that is off for seven', () => {
+  const before = new Map(retentions(100 * DAY, 90 * DAY).map(one => [one.name, one.before / DAY]))
+  expect(Object.fromEntries(before)).toEqual({
+    ...{
+      history: 10,
+      sandboxHistory: 99,
+      replays: 99,
+      deliveries: 100,
+      stranded: 93,
+      webhooks: 100,
+    },
+    ...{ events: 100 - 1 / 24, secrets: 100, credits: 60, answers: 100, sessions: 100 },
+  })
+})
+
+test('steps that take long have fewer rows', async () => {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  const steps: number[] = []
+  const expiry = async (_trx: unknown, _before: number, max: number) => {
+    steps.push(max)
+    // What takes as long as a millisecond for each row.
+    await clock.advance(max)
+    return steps.length === 8 ? 0 : max
+  }
+  const gone = expire(database, { expiry, before: 0 })
+  for (let pauses = 0; pauses < 8; pauses++) await clock.runAll()
+  await gone
+  expect(steps).toEqual([125, 62, 31, 25, 25, 25, 25, 25])
+})

@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { EvError, errorMessage } from '../../src/platform/error.ts'
+
+test('an error of ours has a code, a sentence and what lay beneath', () => {
+  const cause = new Error('ENOSPC')
+  const error = new EvError('cannot_write', 'out.csv cannot be written.', { cause })
+  expect(error).toBeInstanceOf(Error)
+  expect(error).toMatchObject({
+    ...{ name: 'EvError', code: 'cannot_write', message: 'out.csv cannot be written.', cause },
+  })
+})
+
+test.each([
+  [new Error('it broke'), 'it broke'],
+  ['a text', 'a text'],
+  [undefined, 'undefined'],
+  [{ message: 'pg-boss hands out such', stack: 'at …' }, 'pg-boss hands out such'],
+  [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+  [new URL('mailto:ann@x.test'), 'mailto:ann@x.test'],
+])('whatever is thrown has a text: %s', (thrown, text) => {
+  expect(errorMessage(thrown)).toBe(text)
+})

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import { countedIp, inRanges, isIpRange, networkOf, plainIp } from '../../src/platform/ip.ts'
+
+describe('an address', () => {
+  test.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['::FFFF:192.0.2.1', '192.0.2.1'],
+    ['2001:db8::1', '2001:db8::1'],
+    ['fe80::1%eth0', 'fe80::1'],
+  ])('%s is %s', (text, ip) => {
+    expect(plainIp(text)).toBe(ip)
+  })
+
+  test.each(['', 'localhost', '192.0.2', '192.0.2.1:80', '[2001:db8::1]', '1.2.3.4, 5.6.7.8'])(
+    'is not "%s"',
+    text => {
+      expect(plainIp(text)).toBeNull()
+    },
+  )
+})
+
+describe('what limits count by', () => {
+  test.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0db8:0001:0002::1', '2001:db8:1:2::/64'],
+    ['2001:DB8:1:2:ffff::', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+    ['1:2:3:4:5:6:192.0.2.1', '1:2:3:4::/64'],
+  ])('%s is counted as %s', (ip, counted) => {
+    expect(countedIp(ip)).toBe(counted)
+  })
+})
+
+describe('ranges', () => {
+  test('of one family hold no address of the other', () => {
+    expect([inRanges(['::/0'])('192.0.2.1'), inRanges(['0.0.0.0/0'])('::1')]).toEqual([
+      false,
+      false,
+    ])
+    expect([inRanges(['::/0'])('::1'), inRanges(['0.0.0.0/0'])('192.0.2.1')]).toEqual([true, true])
+  })
+
+  test('are addresses and CIDRs of both families', () => {
+    const inside = inRanges(['192.0.2.0/24', '198.51.100.7', '2001:db8::/32', 'no range'])
+    expect(['192.0.2.255', '198.51.100.7', '2001:db8:ffff::1'].every(inside)).toBe(true)
+    expect(['192.0.3.0', '198.51.100.8', '2001:db9::1', 'x'].some(inside)).toBe(false)
+  })
+
+  test.each(['192.0.2.0/33', '2001:db8::/129', '192.0.2.0/', 'a.test', '/8', ''])(
+    'are not "%s"',
+    text => {
+      expect(isIpRange(text)).toBe(false)
+    },
+  )
+})
+
+test.each([
+  ['192.0.2.77', '192.0.2.0/24'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+])('%s is in the network %s', (ip, network) => {
+  expect(networkOf(ip)).toBe(network)
+})

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { type LogFields, silentLog, throttledLog } from '../../src/platform/log.ts'
+import { fakeClock } from '../support/clock.ts'
+
+function heard() {
+  const clock = fakeClock()
+  const lines: [string, LogFields | undefined][] = []
+  const hear = (message: string, fields?: LogFields) => void lines.push([message, fields])
+  const log = throttledLog({ ...silentLog, info: hear, warn: hear, error: hear }, clock)
+  return { clock, log, lines }
+}
+
+test('trouble that is told every second is told once, and once a minute while it goes on', async () => {
+  const { clock, log, lines } = heard()
+  for (let second = 0; second < 150; second++) {
+    log.error('jobs cannot be looked at', { why: 'away', stack: `at ${second}` })
+    await clock.advance(1_000)
+  }
+  expect(lines).toEqual([
+    ['jobs cannot be looked at', { why: 'away', stack: 'at 0' }],
+    ['jobs cannot be looked at', { why: 'away', stack: 'at 60', repeated: 59 }],
+    ['jobs cannot be looked at', { why: 'away', stack: 'at 120', repeated: 59 }],
+  ])
+})
+
+test('what was quiet for a while is told again', async () => {
+  const { clock, log, lines } = heard()
+  log.warn('a member is slow')
+  await clock.advance(15_001)
+  log.warn('a member is slow')
+  expect(lines).toEqual([
+    ['a member is slow', undefined],
+    ['a member is slow', undefined],
+  ])
+})
+
+test('another cause, another of its kind and another level are other trouble; what is no trouble is always told', () => {
+  const { log, lines } = heard()
+  log.error('cannot be fetched', { kind: 'probe/a', why: 'reset' })
+  log.error('cannot be fetched', { kind: 'probe/a', why: 'starting up' })
+  log.error('cannot be fetched', { kind: 'probe/b', why: 'reset' })
+  log.warn('cannot be fetched', { kind: 'probe/b', why: 'reset' })
+  log.info('request', { status: 200 })
+  log.info('request', { status: 200 })
+  expect(lines).toHaveLength(6)
+})
+
+test('of very many different troubles the earliest are forgotten, so that memory does not grow', () => {
+  const { log, lines } = heard()
+  for (let job = 0; job < 600; job++) log.error('a job failed', { job })
+  log.error('a job failed', { job: 599 })
+  log.error('a job failed', { job: 0 })
+  expect(lines).toHaveLength(601)
+})

@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'vitest'
+import { type BackgroundWork, type LoopTimes, Priority } from '../../src/platform/priority.ts'
+import { fakeClock } from '../support/clock.ts'
+import { drainEventLoop } from '../support/wait.ts'
+
+/** A priority over an event loop that is as busy as it is told to be. */
+function loop() {
+  const clock = fakeClock()
+  const times = { active: 0, idle: 0 }
+  const priority = new Priority(clock, (): LoopTimes => ({ ...times }))
+  const started: string[] = []
+  const ends: (() => void)[] = []
+  return {
+    ...{ clock, priority, started, ends },
+    ask(work: BackgroundWork, name: string = work) {
+      const start =
+        work === 'probe'
+          ? priority.startProbe().then(end => void ends.push(end))
+          : priority.yieldToRequests(work)
+      void start.then(() => started.push(name))
+    },
+    /** So many ms of it were busy, the others idle. */
+    async pass(ms: number, busyMs: number) {
+      times.active += busyMs
+      times.idle += ms - busyMs
+      await clock.advance(ms)
+    },
+  }
+}
+
+describe('background work', () => {
+  test('starts in the next turn of the event loop while there are no requests', async () => {
+    const { ask, started } = loop()
+    ask('route')
+    ask('import')
+    expect(started).toEqual([])
+    await drainEventLoop()
+    expect(started).toEqual(['route', 'import'])
+  })
+
+  test('gives way to an import, which waits for requests alone', async () => {
+    const { ask, pass, started } = loop()
+    ask('import')
+    await drainEventLoop()
+    for (const work of ['route', 'import', 'probe', 'import'] as const) ask(work)
+    await drainEventLoop()
+    expect(started.toSorted()).toEqual(['import', 'import', 'import', 'route'])
+    await pass(29, 29)
+    expect(started).not.toContain('probe')
+    await pass(1, 1)
+    await drainEventLoop()
+    expect(started.at(-1)).toBe('probe')
+  })
+
+  test('waits for the end of a request, and until half of the time is idle', async () => {
+    const { ask, pass, priority, started } = loop()
+    const endRequest = priority.startRequest()
+    ask('import', 'first')
+    await drainEventLoop()
+    expect(started).toEqual(['first'])
+    ask('import', 'second')
+    await drainEventLoop()
+    await pass(10, 0)
+    expect(started).toEqual(['first'])
+    endRequest()
+    await pass(12, 12)
+    expect(started).toEqual(['first'])
+    await pass(2, 0)
+    expect(started).toEqual(['first', 'second'])
+  })
+
+  test('goes on under constant load, one piece in 30 ms', async () => {
+    const { ask, pass, priority, started } = loop()
+    priority.startRequest()
+    await pass(100, 100)
+    for (let n = 0; n < 4; n++) ask('probe', `${n}`)
+    await drainEventLoop()
+    expect(started).toEqual(['0'])
+    await pass(29, 29)
+    expect(started).toEqual(['0'])
+    await pass(1, 1)
+    expect(started).toEqual(['0', '1'])
+    await pass(30, 30)
+    expect(started).toEqual(['0', '1', '2'])
+  })
+
+  test('takes turns by its kind, however many of one kind wait', async () => {
+    const { ask, pass, priority, started } = loop()
+    priority.startRequest()
+    for (let n = 0; n < 3; n++) ask('probe')
+    for (const work of ['route', 'import'] as const) ask(work)
+    for (let n = 0; n < 5; n++) {
+      await drainEventLoop()
+      await pass(30, 30)
+    }
+    await drainEventLoop()
+    expect(started).toEqual(['probe', 'route', 'import', 'probe', 'probe'])
+  })
+
+  test('gives way for a second after the last request', async () => {
+    const { ask, clock, pass, priority, started } = loop()
+    const endRequest = priority.startRequest()
+    endRequest()
+    await clock.advance(999)
+    ask('route', 'before')
+    await drainEventLoop()
+    ask('route', 'during')
+    await drainEventLoop()
+    expect(started).toEqual(['before'])
+    await pass(1, 1)
+    ask('route', 'after')
+    await drainEventLoop()
+    expect(started).toContain('after')
+  })
+
+  test('has more than eight probes in flight only as long as they leave the event loop idle', async () => {
+    const { ask, ends, pass, started } = loop()
+    for (let n = 0; n < 8 + 3; n++) ask('probe')
+    await drainEventLoop()
+    expect(started).toHaveLength(8)
+    await pass(10, 10)
+    expect(started).toHaveLength(8)
+    await pass(1, 0)
+    await drainEventLoop()
+    expect(started).toHaveLength(8 + 1)
+    for (const end of ends.splice(0, 2)) end()
+    await pass(1, 1)
+    await drainEventLoop()
+    expect(started).toHaveLength(8 + 2)
+  })
+
+  test('waits for nothing once it is to end', async () => {
+    const { ask, pass, priority, started } = loop()
+    priority.startRequest()
+    await pass(100, 100)
+    for (let n = 0; n < 3; n++) ask('probe')
+    await drainEventLoop()
+    priority.stop()
+    await pass(1, 1)
+    await drainEventLoop()
+    expect(started).toHaveLength(3)
+  })
+})

@@ -1,0 +1,194 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/platform/clock.ts'
+import { createAccount } from '../../../src/accounts/account-store.ts'
+import { register } from '../../../src/cluster/members.ts'
+import { type Database, openDatabase, write } from '../../../src/db/database.ts'
+import { createJob, type NewJob } from '../../../src/jobs/job-store.ts'
+import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
+import { startSimulator } from '../../../src/simulator/simulator.ts'
+import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
+
+const TIMEOUT = { timeout: 120_000 }
+
+/** Runs a command that must succeed and say nothing of the password. */
+async function said({ run }: Cluster, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(args)
+  expect(code, stderr).toBe(0)
+  expect(stdout + stderr).not.toContain(CANARY)
+  return stdout
+}
+
+/** A list of the service, with one address. */
+async function addList(database: Database, id: string): Promise<void> {
+  await write(database, trx =>
+    createAccount(trx, { id: 'acc_a', name: 'Shop', plan: 'free', now: systemClock.now() }),
+  )
+  const owner = { accountId: 'acc_a', keyId: 'key_a', type: 'file', name: 'March', sandbox: false }
+  await createJob(database, { id, sourceKey: id, source: '{}', owner } as NewJob)
+  await addItems(database, id, [{ position: 1, text: 'ann@x.test', dedupeKey: 'ann@x.test' }])
+  await queueJob(database, id)
+}
+
+const DATA = ['--data-dir', 'data']
+
+describe('on a PostgreSQL database', () => {
+  test('accounts and keys are made, listed, changed and revoked; no file is', TIMEOUT, async () => {
+    const at = await cluster()
+    const none = await at.run(['keys', ...DATA])
+    expect(none.code).toBe(66)
+    expect(none.stderr).toMatch(
+      /^ev: There is no account in the database postgres:\/\/…@127\.0\.0\.1/,
+    )
+    expect(none.stderr).not.toContain(CANARY)
+    expect(await said(at, 'accounts', ...DATA)).toMatch(/^No accounts in the database postgres:/)
+    await said(at, 'accounts', 'create', '--name', 'Shop', '--plan', 'free', ...DATA)
+    const key = JSON.parse(await said(at, 'keys', 'create', '--name', 'CI', '--json', ...DATA))
+    expect(key.key).toMatch(/^ev_live_/)
+    expect(JSON.parse(await said(at, 'keys', '--json', ...DATA))).toMatchObject([{ name: 'CI' }])
+    await said(at, 'accounts', 'set-plan', 'Shop', 'enterprise', ...DATA)
+    await said(at, 'keys', 'revoke', key.id, '--force', ...DATA)
+    expect(await said(at, 'keys', ...DATA)).toMatch(/^There are no keys/)
+    expect(existsSync(join(at.home, 'data', 'ev.sqlite'))).toBe(false)
+  })
+
+  test(
+    'a list of the service is shown, stopped where nobody works, and cancelled',
+    TIMEOUT,
+    async () => {
+      const at = await cluster()
+      await at.inside(database => addList(database, 'job_service1'))
+      const [stopped] = JSON.parse(await said(at, 'jobs', '--json', ...DATA))
+      expect(stopped).toMatchObject({ job_id: 'job_service1', state: 'stopped', list: 'March' })
+      await at.inside(database =>
+        register(database, {
+          id: 'mem_a',
+          role: 'worker',
+          name: 'a',
+          version: '1',
+          egresses: [],
+        }),
+      )
+      const [queued] = JSON.parse(await said(at, 'jobs', '--json', ...DATA))
+      expect(queued).toMatchObject({ state: 'queued' })
+      expect(await said(at, 'jobs', 'cancel', 'job_serv', ...DATA)).toMatch(
+        /^Cancelled job_service1: 0 of 1 rows were done\. The service asks nothing more/,
+      )
+      expect(await said(at, 'jobs', 'resume', 'job_serv', ...DATA)).toMatch(
+        /goes on with it within seconds/,
+      )
+      await said(at, 'jobs', 'cancel', 'job_serv', ...DATA)
+      await said(at, 'jobs', 'delete', 'job_serv', ...DATA)
+      expect(await said(at, 'jobs', ...DATA)).toMatch(/^No lists in the database postgres:/)
+    },
+  )
+
+  test(
+    'lists of the command line stay in a file of this machine, and “ev jobs” and “ev purge” know them',
+    TIMEOUT,
+    async () => {
+      const at = await cluster()
+      await at.inside(database => addList(database, 'job_service1'))
+      writeFileSync(join(at.home, 'list.csv'), 'email\nvalid@x.test\n')
+      await said(at, 'bulk', 'list.csv', '-o', 'out.csv', '--sandbox', ...DATA)
+      expect(readFileSync(join(at.home, 'out.csv'), 'utf8')).toContain('valid@x.test,deliverable')
+      const jobs = JSON.parse(await said(at, 'jobs', '--json', ...DATA))
+      expect(jobs.map(({ type }: { type: string }) => type)).toEqual(['list', expect.any(String)])
+      const id = jobs[0].job_id
+      expect(await said(at, 'jobs', 'show', id, ...DATA)).toContain('list.csv')
+      expect(await at.inside(({ db }) => db.selectFrom('job').select('id').execute())).toEqual([
+        { id: 'job_service1' },
+      ])
+      const purged = JSON.parse(await said(at, 'purge', '--all', '--json', ...DATA))
+      expect(purged).toMatchObject({ jobs: [id], unfinished_jobs: 1 })
+
+      const refused = await at.run(['bulk', 'list.csv', '-o', '-', '--database', at.url, ...DATA])
+      expect(refused.code).toBe(64)
+      expect(refused.stderr).toMatch(
+        /“ev bulk” keeps its lists in a file of this machine, data\/ev\.sqlite/,
+      )
+      expect(refused.stdout + refused.stderr).not.toContain(CANARY)
+    },
+  )
+
+  test('an address is forgotten in both, or in none where a list needs it', TIMEOUT, async () => {
+    const at = await cluster()
+    await at.inside(database => addList(database, 'job_service1'))
+    const file = await openDatabase(fileOf(at.home, 'data'), systemClock)
+    await file.db
+      .insertInto('answer')
+      .values({ address_key: 'ann@x.test', remembered: '{}', keep_until: 9e15 })
+      .execute()
+    const answers = () => file.db.selectFrom('answer').select('address_key').execute()
+    const args = ['purge', '--address', 'ann@x.test', ...DATA]
+    const refused = await at.run(args)
+    expect(refused.code).toBe(64)
+    expect(refused.stderr).toContain('Nothing was forgotten')
+    expect(await answers()).toHaveLength(1)
+    await said(at, 'jobs', 'cancel', 'job_serv', ...DATA)
+    const text = await said(at, ...args)
+    expect(text).toContain('1 remembered answer of the address')
+    expect(text).toContain('what 1 row of 1 finished list held of the address')
+    expect(text).toContain('PostgreSQL clears up what was deleted by itself')
+    expect(await answers()).toEqual([])
+    await file.close()
+    const [item] = await at.inside(({ db }) => db.selectFrom('item').select('text').execute())
+    expect(item?.text).not.toContain('ann')
+  })
+
+  test('ev backup names the program that copies it, and shows no password', TIMEOUT, async () => {
+    const at = await cluster()
+    const { code, stdout, stderr } = await at.run(['backup', "it's.dump"])
+    expect([code, stdout]).toEqual([64, ''])
+    const url = at.url.replace(`:${CANARY}`, '')
+    expect(stderr).toContain(`pg_dump --format=custom --file='it'\\''s.dump' --dbname='${url}'`)
+    expect(stderr).toContain(`pg_restore --no-owner --exit-on-error --dbname='${url}'`)
+    expect(stderr).not.toContain(CANARY)
+  })
+
+  test('ev config and ev doctor show it without its password', TIMEOUT, async () => {
+    const at = await cluster()
+    const config = JSON.parse(await said(at, 'config', '--json'))
+    expect(config.settings.database).toMatchObject({
+      value: expect.stringMatching(/^postgres:\/\/…@127\.0\.0\.1:/),
+      from: 'EV_DATABASE',
+    })
+    const world = await startSimulator({ domains: {}, hosts: {} })
+    onTestFinished(() => world.close())
+    const way = ['--dns', world.dnsAddress, '--ask', '127.0.0.1', '--smtp-port', '1', ...DATA]
+    const { stdout, stderr } = await at.run(['doctor', '--json', ...way])
+    const checks = JSON.parse(stdout).checks as { check: string; state: string; says: string }[]
+    expect(checks.find(({ check }) => check === 'database')).toMatchObject({
+      ...{ state: 'ok', says: expect.stringMatching(/^PostgreSQL 1\d\.\d+ at postgres:\/\/…@/) },
+    })
+    expect(stdout + stderr).not.toContain(CANARY)
+  })
+
+  test('webhooks are made with the secret of the service, or not at all', TIMEOUT, async () => {
+    const at = await cluster()
+    const to = ['--url', 'https://127.0.0.1:8443/hook', '--webhook-allow-ranges', '127.0.0.0/8']
+    const create = ['webhooks', 'create', '--events', 'batch.completed', ...to, ...DATA]
+    await said(at, 'accounts', 'create', '--name', 'Shop', ...DATA)
+    await said(at, ...create)
+    const other = await at.run(create, { EV_SECRET: 'b'.repeat(32) })
+    expect(other.code).toBe(78)
+    expect(other.stderr).toMatch(/^ev: The secret in EV_SECRET is not that of the service/)
+    const none = await at.run(create, { EV_SECRET: '' })
+    expect(none.code).toBe(78)
+    expect(existsSync(join(at.home, 'data/secret'))).toBe(false)
+    expect(JSON.parse(await said(at, 'webhooks', '--json', ...DATA))).toHaveLength(1)
+  })
+
+  test('a password in a flag is taken, and it is said once who sees it', TIMEOUT, async () => {
+    const at = await cluster()
+    const ran = await at.run(['accounts', '--database', at.url], { EV_DATABASE: '' })
+    expect(ran.code).toBe(0)
+    expect(ran.stderr.match(/sees the password in --database/g)).toHaveLength(1)
+    expect(ran.stderr).toMatch(/EV_DATABASE.*PGPASSWORD.*~\/\.pgpass/)
+    expect(ran.stdout + ran.stderr).not.toContain(CANARY)
+    const bare = at.url.replace(`:${CANARY}`, '')
+    const quiet = await at.run(['accounts', '--database', bare], { PGPASSWORD: CANARY })
+    expect([quiet.code, quiet.stderr]).toEqual([0, ''])
+  })
+})

@@ -1,0 +1,128 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/platform/clock.ts'
+import { systemRandom } from '../../../src/platform/random.ts'
+import { createSecretBox } from '../../../src/platform/secret-box.ts'
+import { createAccount, listAccounts } from '../../../src/accounts/account-store.ts'
+import { getSetting } from '../../../src/cluster/cluster-settings.ts'
+import { openDatabase, write } from '../../../src/db/database.ts'
+import { listWebhooks } from '../../../src/webhooks/endpoint-store.ts'
+import { acquireLock, jobLockName, SERVE_LOCK } from '../../../src/db/file-lock.ts'
+import { fingerprint, readSecret } from '../../../src/db/service-secret.ts'
+import { createUncheckedWebhook } from '../../../src/webhooks/endpoints.ts'
+import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
+
+const TIMEOUT = { timeout: 120_000 }
+
+/** A data directory with an account, a webhook and its secret. */
+async function filled(at: Cluster): Promise<{ dataDir: string; secret: string }> {
+  const dataDir = join(at.home, 'data')
+  const secret = readSecret({ secret: null, secretFile: null, dataDir }, systemRandom)
+  const file = await openDatabase(fileOf(at.home, 'data'), systemClock)
+  const account = { id: 'acc_a', name: 'Shop', plan: 'free', now: systemClock.now() }
+  await write(file, trx => createAccount(trx, account))
+  const wish = { url: 'https://hook.example/', events: [], active: true, description: null }
+  const secretBox = createSecretBox(secret, systemRandom)
+  const services = { database: file, clock: systemClock, random: systemRandom, secretBox }
+  await createUncheckedWebhook(services, { ...wish, accountId: 'acc_a' })
+  await file.close()
+  return { dataDir, secret }
+}
+
+const OWN = { EV_SECRET: '' }
+const ARGS = ['migrate', '--from', 'data']
+
+test('a data directory is copied with all that it has, and stays as it is', TIMEOUT, async () => {
+  const at = await cluster()
+  const { dataDir, secret } = await filled(at)
+  const { code, stdout, stderr } = await at.run(ARGS, OWN)
+  expect(code, stderr).toBe(0)
+  expect(stdout).toMatch(
+    /^Copied data\/ev\.sqlite to postgres:\/\/…@127\.0\.0\.1.*every row was counted/,
+  )
+  expect(stdout).toMatch(/^ {2}accounts +1$/m)
+  expect(stdout).toMatch(/^ {2}webhooks +1$/m)
+  expect(stdout).toContain('the secret in data/secret, as EV_SECRET or EV_SECRET_FILE')
+  expect(stdout).toContain('not in the copy')
+  expect(stdout + stderr).not.toMatch(new RegExp(`${CANARY}|${secret}`))
+  expect(readFileSync(join(dataDir, 'secret'), 'utf8').trim()).toBe(secret)
+
+  const [webhook] = await at.inside(database => listWebhooks(database, 'acc_a'))
+  expect(webhook).toMatchObject({ url: 'https://hook.example/' })
+  expect(await at.inside(database => getSetting(database, 'secret-mark'))).toBe(fingerprint(secret))
+  // Whoever comes with another secret is refused from the first start on.
+  expect((await at.serve('other').ended).code).toBe(78)
+  const serving = at.serve('data', [], OWN)
+  await serving.printed('All paths:', 'stderr')
+  serving.signal('SIGTERM')
+  expect(await serving.ended).toMatchObject({ code: 0, stdout: '' })
+  const file = await openDatabase(fileOf(at.home, 'data'), systemClock)
+  onTestFinished(() => file.close())
+  expect(await listAccounts(file)).toHaveLength(1)
+})
+
+test('what was copied is told to programs too', TIMEOUT, async () => {
+  const at = await cluster()
+  await filled(at)
+  const { code, stdout, stderr } = await at.run([...ARGS, '--to', at.url, '--json'], OWN)
+  expect(code, stderr).toBe(0)
+  expect(JSON.parse(stdout)).toMatchObject({
+    ...{ from: 'data', file: 'data/ev.sqlite', to: expect.stringMatching(/^postgres:\/\/…@/) },
+    ...{ loading_lists: 0, lists_of_bulk: 0, rows_asked_again: 0, secret: 'data/secret' },
+    rows: { account: 1, webhook: 1, item: 0 },
+  })
+  expect(stderr.match(/sees the password in --to/g)).toHaveLength(1)
+  expect(stdout + stderr).not.toContain(CANARY)
+})
+
+test('a target that has something is refused, and stays as it is', TIMEOUT, async () => {
+  const at = await cluster()
+  await filled(at)
+  const now = systemClock.now()
+  await at.inside(database =>
+    write(database, trx => createAccount(trx, { id: 'acc_b', name: 'B', plan: 'free', now })),
+  )
+  const { code, stdout, stderr } = await at.run(ARGS, OWN)
+  expect([code, stdout]).toEqual([64, ''])
+  expect(stderr).toMatch(/^ev: The PostgreSQL database is not empty: it has 1 of account/)
+  expect(await at.inside(listAccounts)).toMatchObject([{ id: 'acc_b' }])
+})
+
+test('a data directory that somebody works on is refused', TIMEOUT, async () => {
+  const at = await cluster()
+  const { dataDir } = await filled(at)
+  const locks = [
+    [SERVE_LOCK, '“ev serve”'],
+    [jobLockName('a'), '“ev bulk”'],
+  ] as const
+  for (const [name, who] of locks) {
+    const lock = acquireLock(dataDir, name)
+    const { code, stderr } = await at.run(ARGS, OWN)
+    expect(code).toBe(74)
+    expect(stderr).toMatch(new RegExp(`^ev: An ${who} is at work in data, .*Stop it first`))
+    lock?.release()
+  }
+  expect(await at.inside(listAccounts)).toEqual([])
+  expect((await at.run(ARGS, OWN)).code).toBe(0)
+})
+
+test('no source, no target and a bad one are told, and nothing is made', TIMEOUT, async () => {
+  const at = await cluster()
+  const none = await at.run(['migrate', '--from', 'nowhere'], OWN)
+  expect(none.code).toBe(66)
+  expect(none.stderr).toMatch(/^ev: There is no database nowhere\/ev\.sqlite, .*--from\.\n$/)
+  expect(existsSync(join(at.home, 'nowhere'))).toBe(false)
+  await filled(at)
+  const unnamed = await at.run(ARGS, { EV_DATABASE: '' })
+  expect(unnamed.code).toBe(64)
+  expect(unnamed.stderr).toMatch(/^ev: There is no database to copy to: .*--to postgres:/)
+  const bad = await at.run([...ARGS, '--to', `postgres://ann:${CANARY}#@db.example/ev`], OWN)
+  expect(bad.code).toBe(64)
+  expect(bad.stderr).toMatch(/--to is "postgres:…"; it takes sqlite:FILE or postgres:/)
+  expect(bad.stderr).not.toContain(CANARY)
+  writeFileSync(join(at.home, 'data/ev.sqlite'), 'no database')
+  const damaged = await at.run(ARGS, OWN)
+  expect(damaged.code).toBe(74)
+  expect(damaged.stderr).toMatch(/^ev: The database data\/ev\.sqlite cannot be copied: /)
+})

@@ -1,0 +1,93 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { listAccounts } from '../../../src/accounts/account-store.ts'
+import { listKeys } from '../../../src/accounts/key-store.ts'
+import { getSetting } from '../../../src/cluster/cluster-settings.ts'
+import { type RunningCli, withRelativePaths } from '../../support/cli.ts'
+import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
+
+function end({ signal, ended }: RunningCli): RunningCli['ended'] {
+  signal('SIGTERM')
+  return ended
+}
+
+/** Ends it, and gives its log. */
+async function stop(running: RunningCli): Promise<string> {
+  const { code, stderr } = await end(running)
+  expect(code, stderr).toBe(0)
+  return stderr
+}
+
+test('two services that begin at once on an empty database make one account and one key', async () => {
+  const { serve, inside } = await cluster()
+  const both = [serve('one', ['--log', 'debug']), serve('two', ['--log', 'debug'])]
+  await Promise.all(both.map(one => one.printed('All paths:', 'stderr')))
+  const ended = await Promise.all(both.map(one => end(one)))
+  expect(ended.map(({ code }) => code)).toEqual([0, 0])
+  const keys = ended.map(({ stdout }) => stdout.trim()).filter(key => key !== '')
+  expect(keys).toHaveLength(1)
+  const accounts = await inside(listAccounts)
+  expect(accounts).toMatchObject([{ name: 'default', operator: 1 }])
+  expect(await inside(database => listKeys(database, accounts[0]?.id ?? ''))).toHaveLength(1)
+  for (const { stderr } of ended) expect(stderr).not.toContain(CANARY)
+})
+
+test('two services share a database, but no data directory', async () => {
+  const { serve, home } = await cluster()
+  const first = serve('one')
+  await first.printed('All paths:', 'stderr')
+  const again = withRelativePaths(await serve('one').ended, home)
+  expect(again.code).toBe(74)
+  expect(again.stderr).toMatch(
+    /^ev: Another ev serve is at work in one\. Several may share the database, but not that directory: give each its own with --data-dir\.\n$/,
+  )
+  const second = serve('two')
+  await second.printed('All paths:', 'stderr')
+  await Promise.all([stop(first), stop(second)])
+})
+
+test('an address that was given holds for all; else it is that of the service which began last', async () => {
+  const { serve, inside } = await cluster()
+  const held = (name: 'base-url' | 'base-url-by-itself') =>
+    inside(database => getSetting(database, name))
+  const plain = serve('one')
+  await plain.printed('All paths:', 'stderr')
+  const place = /"baseUrl":"([^"]+)"/.exec(await stop(plain))?.[1]
+  expect(await held('base-url-by-itself')).toBe(place)
+  expect(await held('base-url')).toBeNull()
+
+  const named = serve('one', ['--base-url', 'https://ev.example.com/'])
+  await named.printed('All paths: https://ev.example.com/docs', 'stderr')
+  expect(await held('base-url')).toBe('https://ev.example.com')
+  const follower = serve('two')
+  await follower.printed('All paths: https://ev.example.com/docs', 'stderr')
+  await Promise.all([stop(named), stop(follower)])
+
+  const moved = serve('one', ['--base-url', 'https://mail.example.com'])
+  await moved.printed('All paths: https://mail.example.com/docs', 'stderr')
+  expect(await stop(moved)).toContain('the address of the service has changed')
+  expect(await held('base-url')).toBe('https://mail.example.com')
+})
+
+test('a service with another secret is refused, and one without makes none', async () => {
+  const { serve, home } = await cluster()
+  const first = serve('one')
+  await first.printed('All paths:', 'stderr')
+  const other = await serve('two', [], { EV_SECRET: 'b'.repeat(32) }).ended
+  expect(other.code).toBe(78)
+  expect(other.stderr).toMatch(
+    /^ev: The secret in EV_SECRET is not that of the service whose database this is: .*as EV_SECRET or EV_SECRET_FILE.*\n$/,
+  )
+  const none = await serve('three', [], { EV_SECRET: '' }).ended
+  expect(none.code).toBe(78)
+  expect(none.stderr).toMatch(
+    /^ev: The database belongs to a service whose secret is not here.*\n$/,
+  )
+  expect(existsSync(join(home, 'three/secret'))).toBe(false)
+  const file = join(home, 'secret.txt')
+  writeFileSync(file, `${SECRET}\n`)
+  const same = serve('four', [], { EV_SECRET: '', EV_SECRET_FILE: file })
+  await same.printed('All paths:', 'stderr')
+  expect((await stop(same)) + (await stop(first))).not.toMatch(new RegExp(`${SECRET}|${CANARY}`))
+})

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { liveMembers } from '../../../src/cluster/members.ts'
+import { ensureSetting, setIfAbsent } from '../../../src/cluster/cluster-settings.ts'
+import { fingerprint } from '../../../src/db/service-secret.ts'
+import { emptyFolder, runEv, withRelativePaths } from '../../support/cli.ts'
+import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
+import { ask } from '../../support/postgres-server.ts'
+
+const BASE_URL = 'https://ev.example.com'
+
+test('a worker says who it is, works beside others, and ends when told, with 0', async () => {
+  const { worker, inside } = await cluster()
+  await inside(database => ensureSetting(database, 'base-url', BASE_URL))
+  const args = ['--egress', 'north', '--concurrency', '7', '--log', 'debug']
+  const { signal, ended, printed } = worker(args)
+  await printed('"at work"', 'stderr')
+  const [present] = await inside(liveMembers)
+  expect(present).toMatchObject({ role: 'worker', egresses: ['north'] })
+  signal('SIGTERM')
+  const { code, stdout, stderr } = await ended
+  expect([code, stdout], stderr).toEqual([0, ''])
+  const lines = stderr
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  expect(lines.find(({ message }) => message === 'at work')).toMatchObject({
+    ...{ egresses: 'north', concurrency: 7, baseUrl: BASE_URL, member: present?.id },
+  })
+  expect(lines.map(({ message }) => message)).toContain('stopped')
+  expect(stderr).toContain('stopping: what is in hand goes back')
+  expect(stderr).not.toMatch(new RegExp(`${CANARY}|${SECRET}`))
+  expect(await inside(liveMembers)).toEqual([])
+})
+
+test('a worker that is first waits for a service, and ends when told meanwhile', async () => {
+  const { worker, inside } = await cluster()
+  const first = worker()
+  await first.printed('waiting for the first one', 'stderr')
+  await inside(database => ensureSetting(database, 'base-url-by-itself', 'http://127.0.0.1:8080'))
+  await first.printed('"at work"', 'stderr')
+  first.signal('SIGINT')
+  expect((await first.ended).code).toBe(0)
+
+  const empty = await cluster()
+  const second = empty.worker()
+  await second.printed('waiting for the first one', 'stderr')
+  second.signal('SIGTERM')
+  expect((await second.ended).code).toBe(0)
+})
+
+test('who may not make the schema of the queue is told what right is missing', async () => {
+  const { serve, url } = await cluster()
+  const guest = `guest_${url.replace(/.*\//, '')}`
+  await ask(url, `create role ${guest} login`)
+  await ask(url, `grant create on schema public to ${guest}`)
+  const EV_DATABASE = url.replace('//ev:', `//${guest}:`)
+  const { code, stderr } = await serve('data', [], { EV_DATABASE }).ended
+  expect([code, stderr]).toEqual([74, expect.stringContaining('grant create on database NAME')])
+  expect(stderr).not.toContain(CANARY)
+  await ask(url, `drop owned by ${guest}; drop role ${guest}`)
+})
+
+test('a worker with another secret is refused; one that has none needs none', async () => {
+  const { worker, inside } = await cluster()
+  await inside(async database => {
+    await setIfAbsent(database, 'secret-mark', fingerprint(SECRET))
+    await setIfAbsent(database, 'base-url', BASE_URL)
+  })
+  const other = await worker([], { EV_SECRET: 'b'.repeat(32) }).ended
+  expect(other.code).toBe(78)
+  expect(other.stderr).toMatch(/^ev: The secret in EV_SECRET is not that of the service.*\n$/)
+  const none = worker([], { EV_SECRET: '' })
+  await none.printed('"at work"', 'stderr')
+  none.signal('SIGTERM')
+  expect((await none.ended).code).toBe(0)
+})
+
+test('a worker needs a database that can be shared, and that is there', async () => {
+  const home = emptyFolder()
+  const alone = withRelativePaths(await runEv(['worker', '--data-dir', 'data'], { home }), home)
+  expect(alone.code).toBe(78)
+  expect(alone.stderr).toMatch(
+    /^ev: A worker shares the database of “ev serve”, and data is for one process alone\. .*EV_DATABASE=postgres:.*\n$/,
+  )
+  const { url, run } = await cluster()
+  const away = await run(['worker'], { EV_DATABASE: url.replace(/:\d+\//, ':1/') })
+  expect(away.code).toBe(74)
+  expect(away.stderr).toMatch(
+    /^ev: The database postgres:\/\/…@127\.0\.0\.1:1\/.* cannot be used: .*ECONNREFUSED.*\n$/,
+  )
+  expect(away.stderr).not.toContain(CANARY)
+})

@@ -1,0 +1,120 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock, yieldToEventLoop } from '../../../src/platform/clock.ts'
+import { silentLog } from '../../../src/platform/log.ts'
+import { systemRandom } from '../../../src/platform/random.ts'
+import { createSecretBox } from '../../../src/platform/secret-box.ts'
+import { createAccount } from '../../../src/accounts/account-store.ts'
+import { type Database, openDatabase, write } from '../../../src/db/database.ts'
+import { emit } from '../../../src/webhooks/event-store.ts'
+import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
+import { startDeliveries } from '../../../src/webhooks/delivery/start-deliveries.ts'
+import { CONNECTIONS_MAX } from '../../../src/webhooks/delivery/delivery-run.ts'
+import { cutProxy } from '../../support/cut-proxy.ts'
+import { FAST_TIMINGS } from '../../support/fast-timings.ts'
+import { openPost, openReceiver } from '../../support/https-post.ts'
+import { emptyPostgres, loseHeartbeat, openQueue } from '../../support/pg-queue.ts'
+import { waitUntil } from '../../support/wait.ts'
+
+const secretBox = createSecretBox('a secret of tests', systemRandom)
+
+/** What one `ev serve` carries events with; ended with the test. */
+async function carrier(url: string) {
+  const [clock, log] = [systemClock, silentLog]
+  const database = await openDatabase(url, clock)
+  const queue = await openQueue(url)
+  const transport = openPost({ clock })
+  const { deliveries: timings } = FAST_TIMINGS
+  const deps = { database, queue, transport, secretBox, clock, log, version: '1.2.3', timings }
+  const deliveries = startDeliveries(deps)
+  onTestFinished(async () => {
+    await deliveries.stop()
+    await database.close()
+  })
+  return { database, deliveries }
+}
+
+/** So many webhooks of one account, at paths of their own: `/wh_0`, `/wh_1`, … */
+function addWebhooks(database: Database, count: number, origin: string): Promise<void> {
+  const now = systemClock.now()
+  return write(database, async trx => {
+    await createAccount(trx, { id: 'acc_1', name: 'a', plan: 'enterprise', now })
+    for (let n = 0; n < count; n++) {
+      await createWebhook(trx, {
+        ...{ id: `wh_${n}`, accountId: 'acc_1', url: `${origin}/wh_${n}`, active: true },
+        ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
+        ...{
+          secret: secretBox.encrypt('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
+          secretHint: 'LaSw',
+        },
+      })
+    }
+  })
+}
+
+/** Events for all of them. */
+function addEvents(database: Database, count: number): Promise<void> {
+  const event = { accountId: 'acc_1', kind: 'quota.warning', data: {}, sandbox: false } as const
+  return write(database, async trx => {
+    for (let n = 0; n < count; n++) {
+      await emit(trx, { ...event, now: systemClock.now(), random: systemRandom })
+    }
+  })
+}
+
+test('two servers carry each event to each webhook once, with no more requests at once than one server makes', async () => {
+  const url = await emptyPostgres()
+  const atOnce = new Map<string, number>()
+  let mostAtOnce = 0
+  const receiver = await openReceiver({
+    answer: async ({ path }) => {
+      atOnce.set(path, (atOnce.get(path) ?? 0) + 1)
+      mostAtOnce = Math.max(mostAtOnce, atOnce.get(path) ?? 0)
+      // Long enough for more to come at once, if more could.
+      await yieldToEventLoop()
+      atOnce.set(path, (atOnce.get(path) ?? 0) - 1)
+      return 200
+    },
+  })
+  const [one, other] = [await carrier(url), await carrier(url)]
+  await addWebhooks(one.database, 20, new URL(receiver.url).origin)
+  for (let round = 0; round < 3; round++) {
+    await addEvents(one.database, 4)
+    // Each round meets webhooks whose turn has begun, or is over.
+    await waitUntil(() => receiver.received.length >= round * 20 * 4 + 40)
+  }
+  const all = 20 * 12
+  await waitUntil(() => receiver.received.length >= all)
+  const delivered = () => [one, other].map(({ deliveries }) => deliveries.status().delivered)
+  await waitUntil(() => delivered().reduce((sum, count) => sum + count) >= all)
+  const names = receiver.received.map(({ path, headers }) => `${path} ${headers['webhook-id']}`)
+  expect([names.length, new Set(names).size]).toEqual([all, all])
+  expect(mostAtOnce).toBeLessThanOrEqual(CONNECTIONS_MAX)
+  expect(delivered().reduce((sum, count) => sum + count)).toBe(all)
+})
+
+test('what a server had under way when it was cut off is sent by another', async () => {
+  const url = await emptyPostgres()
+  const proxy = await cutProxy(url)
+  onTestFinished(() => proxy.close())
+  const silence = Promise.withResolvers<void>()
+  const receiver = await openReceiver({
+    answer: async () => {
+      await silence.promise
+      return 200
+    },
+  })
+  const dying = await carrier(proxy.url)
+  await addWebhooks(dying.database, 1, new URL(receiver.url).origin)
+  await addEvents(dying.database, 1)
+  await waitUntil(() => receiver.received.length === 1)
+  const other = await carrier(url)
+  proxy.refuse()
+  silence.resolve()
+  await loseHeartbeat(url, 'wh_0')
+  await waitUntil(() => other.deliveries.status().delivered === 1)
+  const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
+  expect([ids.length, new Set(ids).size]).toEqual([2, 1])
+  const open = await other.database.db.selectFrom('delivery').selectAll().execute()
+  expect(open).toMatchObject([{ state: 'delivered' }])
+  proxy.accept()
+})

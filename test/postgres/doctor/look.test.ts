@@ -1,0 +1,125 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import pg from 'pg'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/platform/clock.ts'
+import { openDatabase } from '../../../src/db/database.ts'
+import { inspectServer } from '../../../src/db/postgres/inspect.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { emptyDatabase, latin1Database } from '../../support/database.ts'
+import { tempRole } from '../../support/postgres-role.ts'
+import { ask } from '../../support/postgres-server.ts'
+import { waitUntil } from '../../support/wait.ts'
+
+/** Connections that a user without special rights may have, by the settings of the server. */
+async function connectionsMaxOf(url: string): Promise<number> {
+  const [row] = await ask<{ max: number }>(
+    url,
+    `select current_setting('max_connections')::integer
+      - current_setting('superuser_reserved_connections')::integer
+      - current_setting('reserved_connections')::integer as max`,
+  )
+  return row?.max ?? 0
+}
+
+const look = (url: string) => inspectServer(url, systemClock)
+
+test('a server tells what it is, to a user without any right beyond the usual ones', async () => {
+  const owned = await emptyDatabase()
+  const ann = await tempRole(owned, 'connection limit 25')
+  const asAnn = ann.url
+  expect(await look(asAnn)).toMatchObject({
+    ...{ kind: 'reached', isStandby: false, mayMakeTables: false, isNewer: false },
+    ...{ closedTables: [], encoding: 'UTF8', mayMakeQueue: false },
+    limit: { of: 'role', name: ann.name, used: 1, max: 25 },
+  })
+  await ask(owned, `grant create on schema public to ${ann.name}`)
+  await ask(owned, `grant create on database ${new URL(owned).pathname.slice(1)} to ${ann.name}`)
+  await ask(owned, `alter role ${ann.name} connection limit -1`)
+  const found = await look(asAnn)
+  expect(found).toMatchObject({ mayMakeTables: true, mayMakeQueue: true })
+  expect(found).toMatchObject({ limit: { of: 'server', max: await connectionsMaxOf(owned) } })
+  if (found.kind !== 'reached') throw new Error(found.why)
+  expect(found.version).toBeGreaterThanOrEqual(130_000)
+  expect(found.limit.used).toBeGreaterThanOrEqual(1)
+  expect(Math.abs(found.clockAheadMs)).toBeLessThan(1_000)
+  expect(found.commitMs).toBeGreaterThan(0)
+  // Nothing is made by looking.
+  expect(await ask(owned, "select 1 from pg_tables where schemaname = 'public'")).toEqual([])
+  expect(await look(`${inject('postgres')}nowhere`)).toMatchObject({
+    ...{ kind: 'unreachable', why: expect.stringContaining('"nowhere" does not exist') },
+  })
+})
+
+test('connections are counted for the limit that is reached first: of the role, the database or the server', async () => {
+  const url = await emptyDatabase()
+  const name = new URL(url).pathname.slice(1)
+  const ann = await tempRole(url, 'connection limit 10')
+  const bob = await tempRole(url)
+  const limitOf = async (one: string) => {
+    const found = await look(one)
+    if (found.kind !== 'reached') throw new Error(found.why)
+    return found.limit
+  }
+  const open = async (one: string) => {
+    const client = new pg.Client(one)
+    await client.connect()
+    onTestFinished(() => client.end())
+  }
+  for (let n = 0; n < 2; n++) await open(ann.url)
+  for (let n = 0; n < 3; n++) await open(bob.url)
+  // Connections of others do not count for the role.
+  expect(await limitOf(ann.url)).toEqual({ of: 'role', name: ann.name, used: 3, max: 10 })
+  await ask(url, `alter database ${name} connection limit 9`)
+  onTestFinished(() => void ask(url, `alter database ${name} connection limit -1`))
+  // 5 that are open, and the one that looks.
+  const ofDatabase = { of: 'database', name, used: 6, max: 9 }
+  await waitUntil(async () => (await limitOf(bob.url)).used === 6)
+  expect(await limitOf(bob.url)).toEqual(ofDatabase)
+  expect(await limitOf(ann.url)).toEqual(ofDatabase)
+  await ask(url, `alter role ${ann.name} connection limit 4`)
+  expect(await limitOf(ann.url)).toEqual({ of: 'role', name: ann.name, used: 3, max: 4 })
+  // Superusers are held to the server alone.
+  expect(await limitOf(url)).toMatchObject({ of: 'server', name: '' })
+})
+
+test('the encoding of the database is told', async () => {
+  const url = await latin1Database()
+  expect(await look(url)).toMatchObject({ kind: 'reached', encoding: 'LATIN1' })
+})
+
+test('tables of another user, and those of a newer ev, are told', async () => {
+  const url = await emptyDatabase()
+  await (await openDatabase(url, systemClock)).close()
+  expect(await look(url)).toMatchObject({ closedTables: [], isNewer: false })
+  const ann = await tempRole(url)
+  await ask(
+    url,
+    `grant select, insert, update, delete on all tables in schema public to ${ann.name}`,
+  )
+  await ask(url, `revoke delete on item from ${ann.name}`)
+  expect(await look(ann.url)).toMatchObject({ closedTables: ['item'] })
+  await ask(url, "insert into kysely_migration values ('9999-later', '2030-01-01')")
+  expect(await look(url)).toMatchObject({ isNewer: true })
+})
+
+test('the difference of the clocks is told', async () => {
+  const url = await emptyDatabase()
+  const at = systemClock.now() + 90_000
+  const clock = { ...fakeClock(at), now: () => systemClock.now() + 90_000 }
+  const found = await inspectServer(url, clock)
+  if (found.kind !== 'reached') throw new Error(found.why)
+  expect(Math.abs(found.clockAheadMs - 90_000)).toBeLessThan(1_000)
+})
+
+test('a server that lets in and then says nothing is given up', async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1')
+  onTestFinished(() => void silent.close())
+  await once(silent, 'listening')
+  const { port } = silent.address() as AddressInfo
+  const url = `postgres://ann:c4nary@127.0.0.1:${port}/ev`
+  expect(await inspectServer(url, systemClock, 100)).toEqual({
+    ...{ kind: 'unreachable', why: expect.not.stringContaining('c4nary') },
+  })
+})

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { blocksElsewhere } from '../../../src/dashboard/health/peers.ts'
+import type { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
+import { processes, REFUSAL, storedOf } from '../../support/cluster-rate-state.ts'
+import { waitUntil } from '../../support/wait.ts'
+
+test('refusals of egresses of other processes are told with what was said, until somebody is let in', async () => {
+  const [one, worker] = await processes(2)
+  const seenBy = (...names: string[]) => {
+    const egressPool = { names } as Pick<EgressPool, 'names'> as EgressPool
+    return blocksElsewhere(one.database, { egressPool, titleOf: operator => `Mail of ${operator}` })
+  }
+  const pace = worker.pace('mx.test', {}, 'oslo')
+  pace.refused(REFUSAL)
+  await waitUntil(async () => (await storedOf(one, 'mx.test', 'oslo'))?.state.refusal != null)
+  const [told, ...more] = await seenBy('default')
+  expect(more).toEqual([])
+  expect(told).toMatchObject({ title: 'Mail of mx.test', egress: 'oslo', answer: REFUSAL })
+  expect((told?.until ?? 0) - (told?.since ?? 0)).toBe(30 * 60_000)
+  // One of its own stands among the operators that it asks.
+  expect(await seenBy('default', 'oslo')).toEqual([])
+  pace.succeeded()
+  await waitUntil(async () => (await seenBy('default')).length === 0)
+})

@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest'
+import { newState } from '../../../src/engine/rate-control/rules.ts'
+import { writeRates } from '../../../src/cluster/rate-control/rows.ts'
+import { serverNow } from '../../../src/cluster/server-time.ts'
+import {
+  never,
+  pause,
+  permitOf,
+  processes,
+  ROW,
+  storedOf,
+  untilFree,
+} from '../../support/cluster-rate-state.ts'
+import { waitUntil } from '../../support/wait.ts'
+
+const ONE = { sessionsMax: 1 }
+
+test('a permit of a member that is gone comes free, and whoever waits has it', async () => {
+  const [dead, other] = await processes(2)
+  await permitOf(dead.pace('mx.test', ONE).start(0, never))
+  const waiting = permitOf(other.pace('mx.test', ONE).start(0, never))
+  await other.looked(4)
+  expect((await storedOf(other))?.held).toEqual({ m0: 1 })
+  await dead.die()
+  await waiting
+  expect((await storedOf(other))?.held).toEqual({ m1: 1 })
+})
+
+test('who was buried has no permit any more, gets none, and under a new ID begins anew', async () => {
+  const [one, other] = await processes(2)
+  const pace = one.pace('mx.test', ONE)
+  const old = await permitOf(pace.start(0, never))
+  await one.die()
+  const taken = await permitOf(other.pace('mx.test', ONE).start(0, never))
+  let isIn = false
+  const again = permitOf(pace.start(0, never)).then(permit => {
+    isIn = true
+    return permit
+  })
+  // What it gives back is not the other's.
+  old.release()
+  taken.release()
+  await untilFree(other)
+  await one.looked(5)
+  expect(isIn).toBe(false)
+  await one.join('m0-again')
+  const permit = await again
+  expect((await storedOf(other))?.held).toEqual({ 'm0-again': 1 })
+  permit.release()
+  await untilFree(other)
+})
+
+test('who was buried and joins anew has its open connections counted, until they are over', async () => {
+  const [one, other] = await processes(2)
+  const old = await permitOf(one.pace('mx.test', ONE).start(0, never))
+  await one.die()
+  await one.join('m0-again')
+  await waitUntil(async () => (await storedOf(other))?.held['m0-again'] === 1)
+  let isIn = false
+  const waiting = permitOf(other.pace('mx.test', ONE).start(0, never)).then(permit => {
+    isIn = true
+    return permit
+  })
+  await other.looked(5)
+  expect(isIn).toBe(false)
+  old.release()
+  await waiting
+  expect((await storedOf(other))?.held).toEqual({ m1: 1 })
+})
+
+test('one of several that is released is one less, whoever asks', async () => {
+  const [one, other] = await processes(2)
+  const row = { sessionsMax: 3 }
+  const [mine, theirs] = [one.pace('mx.test', row), other.pace('mx.test', row)]
+  const first = await permitOf(mine.start(0, never))
+  await permitOf(mine.start(0, never))
+  await permitOf(theirs.start(0, never))
+  expect((await storedOf(one))?.held).toEqual({ m0: 2, m1: 1 })
+  first.release()
+  await waitUntil(async () => (await storedOf(one))?.held.m0 === 1)
+  await waitUntil(() => theirs.status('mx.test').sessions === 2)
+})
+
+test('what nobody wants any more when it is granted is given back', async () => {
+  const [one] = await processes(1)
+  for (let n = 0; n < 20; n++) {
+    const giveUp = new AbortController()
+    const start = one.pace().start(0, giveUp.signal)
+    if (n % 2 === 1) await pause(n % 5)
+    giveUp.abort()
+    const told = await start
+    if ('permit' in told) told.permit.release()
+  }
+  await untilFree(one)
+  expect(one.pace().status('mx.test').sessions).toBe(0)
+})
+
+test('somebody who waits for an answer goes before the lists of other processes', async () => {
+  const [lists, other] = await processes(2)
+  const row = { sessionsMax: 1, sessionsPerSecond: 100 }
+  const busy = lists.pace('mx.test', row)
+  let isDone = false
+  const hands = [1, 2, 3].map(async () => {
+    while (!isDone) {
+      const permit = await permitOf(busy.start(0, never))
+      // A list leaves its connection when somebody waits for one.
+      await waitUntil(() => busy.isRequested || isDone)
+      permit.release()
+    }
+  })
+  await waitUntil(() => busy.status('mx.test').sessions === 1)
+  const permit = await permitOf(other.pace('mx.test', row).start(0, never, true))
+  isDone = true
+  permit.release()
+  await Promise.all(hands)
+})
+
+test('paces of two egresses, or of two operators, have nothing to do with one another', async () => {
+  const [one, other] = await processes(2)
+  const start = (operator: string, egress: string) =>
+    permitOf(other.pace(operator, ONE, egress).start(0, never))
+  await permitOf(one.pace('mx.test', ONE, 'a').start(0, never))
+  await Promise.all([start('mx.test', 'b'), start('other.test', 'a')])
+  expect((await storedOf(one, 'mx.test', 'b'))?.held).toEqual({ m1: 1 })
+})
+
+test('a permit is written for a member alone: one that was buried in this moment gets none', async () => {
+  const [one] = await processes(1)
+  const write = (member: string) => {
+    const stored = { state: newState(ROW), held: { [member]: 1 }, waiting: {} }
+    return writeRates(one.database, [
+      { operator: 'mx.test', egress: 'a', version: 0, stored, member },
+    ])
+  }
+  expect(await write('gone')).toEqual([])
+  expect(await storedOf(one)).toBeNull()
+  expect(await write('m0')).toHaveLength(1)
+  expect((await storedOf(one))?.held).toEqual({ m0: 1 })
+})
+
+test('who waits says so as long as he waits', async () => {
+  const [one, other] = await processes(2)
+  await permitOf(one.pace('mx.test', ONE).start(0, never))
+  const giveUp = new AbortController()
+  const waiting = other.pace('mx.test', ONE).start(0, giveUp.signal, true)
+  const told = async () => (await storedOf(one))?.waiting.m1
+  await waitUntil(async () => (await told()) !== undefined)
+  // Long after the first ticket has ended.
+  const first = await told()
+  await waitUntil(async () => (await serverNow(one.database)) > (first?.until ?? 0))
+  await other.looked(1)
+  const ticket = (await storedOf(one))?.waiting.m1
+  expect(ticket?.single).toBe(true)
+  expect(ticket?.until).toBeGreaterThan(await serverNow(one.database))
+  giveUp.abort()
+  await waiting
+  await waitUntil(async () => (await storedOf(one))?.waiting.m1 === undefined)
+})

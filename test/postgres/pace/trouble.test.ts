@@ -1,0 +1,128 @@
+import { expect, test } from 'vitest'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { deleteRates } from '../../../src/cluster/rate-control/rows.ts'
+import {
+  never,
+  permitOf,
+  processes,
+  REFUSAL,
+  storedOf,
+  untilFree,
+} from '../../support/cluster-rate-state.ts'
+import { waitUntil } from '../../support/wait.ts'
+
+test('a wish for less speed that one hears pauses all at their next look', async () => {
+  const many = await processes(4)
+  const paces = many.map(one => one.pace())
+  for (const pace of paces) (await permitOf(pace.start(0, never))).release()
+  paces[0]?.throttled(null)
+  await waitUntil(() => paces.every(({ readyInMs }) => readyInMs > 4 * MINUTE))
+  for (const pace of paces) {
+    expect(await pace.start(0, never)).toMatchObject({ paused: true })
+    const status = pace.status('mx.test')
+    expect(status).toMatchObject({ sessionsAllowed: 1, sessionsPerSecond: 250 })
+    expect(status.pause?.why).toBe('throttled')
+    expect(Math.abs((status.pause?.until ?? 0) - Date.now() - 5 * MINUTE)).toBeLessThan(5 * SECOND)
+  }
+})
+
+test('one that never asked an operator hears of a pause before it opens a connection', async () => {
+  const [one, other] = await processes(2)
+  const pace = one.pace()
+  pace.throttled(null)
+  await waitUntil(async () => (await storedOf(one)) !== null)
+  expect(await other.pace().start(0, never)).toMatchObject({ paused: true })
+})
+
+test('a refusal is known to all at their next look, also to who never asked there', async () => {
+  const many = await processes(3)
+  const [one, two] = many
+  const pace = two.pace()
+  ;(await permitOf(pace.start(0, never))).release()
+  one.pace().refused(REFUSAL)
+  const key = { operator: 'mx.test', egress: 'a' }
+  await waitUntil(() => many.every(({ paces }) => paces.refusal(key) !== null))
+  // Word for word, whatever the server said.
+  expect(await pace.start(0, never)).toEqual({ refusal: REFUSAL })
+  expect(pace.status('mx.test').refusal?.answer).toEqual(REFUSAL)
+  expect(many.some(({ paces }) => paces.refusal({ ...key, egress: 'b' }) !== null)).toBe(false)
+  // Somebody was let in nevertheless.
+  pace.succeeded()
+  await waitUntil(() => !many.some(({ paces }) => paces.refusal(key) !== null))
+})
+
+test('a process that starts later knows what is refused', async () => {
+  const [one] = await processes(1)
+  one.pace().refused(REFUSAL)
+  one.pace().skipped(7)
+  await waitUntil(async () => (await storedOf(one))?.state.refusal?.onSkipped === 7)
+  const [later] = await processes(1, one.url, 'later')
+  await waitUntil(() => later.paces.refusal({ operator: 'mx.test', egress: 'a' }) !== null)
+})
+
+test('what ends well in one process makes all faster again', async () => {
+  const [one, other] = await processes(2)
+  const [mine, theirs] = [one.pace(), other.pace()]
+  ;(await permitOf(theirs.start(0, never))).release()
+  mine.throttled(null)
+  await waitUntil(() => theirs.status('mx.test').sessionsAllowed === 1)
+  mine.succeeded()
+  await waitUntil(() => theirs.status('mx.test').sessionsAllowed === 2)
+  expect(theirs.status('mx.test').sessionsPerSecond).toBe(312.5)
+})
+
+test('the same said in several processes at once is one trouble', async () => {
+  const many = await processes(4)
+  const paces = many.map(one => one.pace('mx.test', { sessionsMax: 8 }))
+  for (const pace of paces) (await permitOf(pace.start(0, never))).release()
+  for (const pace of paces) pace.throttled(null)
+  await waitUntil(() => paces.every(pace => pace.readyInMs > 0))
+  await untilFree(many[0])
+  expect((await storedOf(many[0]))?.state).toMatchObject({
+    ...{ sessionsAllowed: 4, pauseMs: 10 * MINUTE },
+  })
+})
+
+test('unknown users of one process go on where those of another left off, once its connection is over', async () => {
+  const [one, other] = await processes(2)
+  const [mine, theirs] = [one.pace(), other.pace()]
+  const permit = await permitOf(mine.start(0, never))
+  for (let n = 0; n < 12; n++) mine.unknown()
+  expect(mine.unknownsLeft).toBe(8)
+  permit.release()
+  await untilFree(one)
+  const next = await permitOf(theirs.start(0, never))
+  expect(theirs.unknownsLeft).toBe(8)
+  for (let n = 0; n < 7; n++) expect(theirs.unknown()).toBe(false)
+  expect(theirs.unknown()).toBe(true)
+  next.release()
+  await waitUntil(() => mine.readyInMs > 0)
+  expect(mine.status('mx.test').pause?.why).toBe('unknown-users')
+})
+
+test('a user who was found in one process ends the row in another', async () => {
+  const [one, other] = await processes(2)
+  const [mine, theirs] = [one.pace(), other.pace()]
+  const first = await permitOf(mine.start(0, never))
+  for (let n = 0; n < 12; n++) mine.unknown()
+  first.release()
+  await untilFree(one)
+  const second = await permitOf(theirs.start(0, never))
+  theirs.found()
+  second.release()
+  await waitUntil(() => mine.unknownsLeft === 20)
+})
+
+test('an operator that nobody asked for two hours begins anew', async () => {
+  const [one] = await processes(1)
+  one.pace().throttled(null)
+  await waitUntil(async () => (await storedOf(one)) !== null)
+  await deleteRates(one.database)
+  expect(await storedOf(one)).not.toBeNull()
+  await one.database.db
+    .updateTable('pace')
+    .set(eb => ({ changed_at: eb('changed_at', '-', 2 * HOUR + MINUTE) }))
+    .execute()
+  await deleteRates(one.database)
+  expect(await storedOf(one)).toBeNull()
+})

@@ -1,0 +1,187 @@
+import { sql } from 'kysely'
+import { describe, expect, test } from 'vitest'
+import { deregister } from '../../../src/cluster/members.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { writeFailure } from '../../../src/jobs/results/commit-batch.ts'
+import {
+  claim,
+  claimedList,
+  depsOf,
+  join,
+  losingAnswers,
+  resultsOf,
+  tell,
+  twoHouses,
+  writeChanges,
+} from '../../support/cluster-results.ts'
+
+/** How often the server had to undo one of two transactions that waited for each other. */
+async function deadlocksOf({ db }: Database): Promise<number> {
+  await sql`select pg_stat_force_next_flush()`.execute(db)
+  const { rows } = await sql<{ deadlocks: number }>`
+    select deadlocks from pg_stat_database where datname = current_database()`.execute(db)
+  return rows[0]?.deadlocks ?? -1
+}
+
+describe('groups of several servers', () => {
+  test('on the same list count each result once, and finish it once', async () => {
+    const { a, deps } = await twoHouses()
+    await join(a, 'mem_a')
+    const jobId = await claimedList(a, { accountId: 'acc_a', rows: 400, holder: 'mem_a' })
+    const groups = Array.from({ length: 40 }, (_, n) => {
+      const at = n % 2 === 0 ? deps.a : deps.b
+      return writeChanges(at, { [jobId]: [resultsOf('mem_a', 10 * n + 1, 10 * n + 10)] })
+    })
+    const written = await Promise.all(groups)
+    const finished = written.flatMap(({ jobs }) => jobs).filter(job => job.finished_at !== null)
+    expect(finished).toHaveLength(1)
+    expect(await tell(a)).toEqual({
+      jobs: ['completed 400/400 held 0'],
+      events: ['batch.completed'],
+      credits: ['acc_a used 400 held 0'],
+      ...{ verifications: 400, history: 400 },
+    })
+    expect(await deadlocksOf(a)).toBe(0)
+  })
+
+  test('on many lists of many accounts, named in any order, never wait for one another in a ring', async () => {
+    const accounts = ['acc_a', 'acc_b', 'acc_c']
+    const { a, b, deps } = await twoHouses(accounts)
+    await join(a, 'mem_a')
+    const lists: string[] = []
+    for (let n = 0; n < 6; n++) {
+      const accountId = accounts[n % 3] ?? ''
+      lists.push(await claimedList(a, { accountId, rows: 40, holder: 'mem_a' }))
+    }
+    const groups = Array.from({ length: 20 }, (_, n) => {
+      const order = n % 2 === 0 ? lists : lists.toReversed()
+      const turned = [...order.slice(n % 6), ...order.slice(0, n % 6)]
+      const rows = resultsOf('mem_a', 2 * n + 1, 2 * n + 2)
+      return writeChanges(
+        n % 3 === 0 ? deps.a : deps.b,
+        Object.fromEntries(turned.map(jobId => [jobId, [rows]])),
+      )
+    })
+    await Promise.all(groups)
+    expect(await tell(b)).toEqual({
+      jobs: Array(6).fill('completed 40/40 held 0'),
+      events: Array(6).fill('batch.completed'),
+      credits: accounts.map(id => `${id} used 80 held 0`),
+      ...{ verifications: 240, history: 240 },
+    })
+    expect(await deadlocksOf(a)).toBe(0)
+  })
+
+  test('while their member is buried: each result counts once, for whoever has the item', async () => {
+    const { a, b, deps } = await twoHouses()
+    for (const id of ['mem_a', 'mem_b']) await join(a, id)
+    const jobId = await claimedList(a, { accountId: 'acc_a', rows: 200, holder: 'mem_a' })
+    const late = Array.from({ length: 20 }, (_, n) =>
+      writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 10 * n + 1, 10 * n + 10)] }),
+    )
+    await Promise.all([...late.slice(0, 10), deregister(b, 'mem_a'), ...late.slice(10)])
+    await claim(b, jobId, 'mem_b')
+    const [before] = await a.db.selectFrom('job').select('done').execute()
+    await writeChanges(deps.b, { [jobId]: [resultsOf('mem_b', 1, 200)] })
+    expect(before?.done).toBeLessThanOrEqual(200)
+    expect(await tell(a)).toEqual({
+      jobs: ['completed 200/200 held 0'],
+      events: ['batch.completed'],
+      credits: ['acc_a used 200 held 0'],
+      ...{ verifications: 200, history: 200 },
+    })
+    expect(await deadlocksOf(a)).toBe(0)
+  })
+})
+
+describe('a member that was buried', () => {
+  test('writes and counts nothing: no result, no credit, no history, no event', async () => {
+    const { a, deps } = await twoHouses()
+    await join(a, 'mem_a')
+    const jobId = await claimedList(a, { accountId: 'acc_a', rows: 2, holder: 'mem_a' })
+    await deregister(a, 'mem_a')
+    const before = await tell(a)
+    const { jobs } = await writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 1, 2)] })
+    expect(jobs).toMatchObject([{ id: jobId, done: 0, finished_at: null }])
+    expect(await tell(a)).toEqual(before)
+    expect(before).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 2'] })
+  })
+
+  test('counts nothing either after another claimed the item, whoever writes first', async () => {
+    const { a, deps } = await twoHouses()
+    for (const id of ['mem_a', 'mem_b']) await join(a, id)
+    const jobId = await claimedList(a, { accountId: 'acc_a', rows: 3, holder: 'mem_a' })
+    await deregister(a, 'mem_a')
+    expect(await claim(a, jobId, 'mem_b')).toBe(3)
+    await writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 1, 2)] })
+    await writeChanges(deps.b, { [jobId]: [resultsOf('mem_b', 1, 3)] })
+    await writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 3, 3)] })
+    expect(await tell(a)).toMatchObject({
+      jobs: ['completed 3/3 held 0'],
+      credits: ['acc_a used 3 held 0'],
+      ...{ events: ['batch.completed'], history: 3 },
+    })
+  })
+})
+
+test('what a member that was buried would put off stays with whoever has it', async () => {
+  const { a, deps } = await twoHouses()
+  for (const id of ['mem_a', 'mem_b']) await join(a, id)
+  const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
+  const put = { position: 1, dueAt: 9_000_000_000_000, tries: 2, egress: 'e', refusedBy: ['f'] }
+  const item = () => a.db.selectFrom('item').select(['state', 'holder', 'tries']).execute()
+  await deregister(a, 'mem_a')
+  expect(await claim(a, jobId, 'mem_b')).toBe(1)
+  await writeChanges(deps.a, { [jobId]: [{ holder: 'mem_a', postponed: [put] }] })
+  expect(await item()).toEqual([{ state: 'probing', holder: 'mem_b', tries: 0 }])
+  await writeChanges(deps.b, { [jobId]: [{ holder: 'mem_b', postponed: [put] }] })
+  expect(await item()).toEqual([{ state: 'routed', holder: null, tries: 2 }])
+})
+
+test('what one that only routed an item found is nothing once another has filed it', async () => {
+  const { a, deps } = await twoHouses()
+  await join(a, 'mem_a')
+  const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
+  const { holder: _, ...routed } = resultsOf('', 1, 1)
+  await deregister(a, 'mem_a')
+  const { jobs } = await writeChanges(deps.b, { [jobId]: [routed] })
+  expect(jobs).toMatchObject([{ done: 0, finished_at: null }])
+  expect(await tell(a)).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 1'] })
+})
+
+test('a list that fails does so once, at whichever server, and its account is told once', async () => {
+  const { a, deps } = await twoHouses()
+  await join(a, 'mem_a')
+  const jobId = await claimedList(a, { accountId: 'acc_a', rows: 3, holder: 'mem_a' })
+  const both = [writeFailure(deps.a, jobId), writeFailure(deps.b, jobId)]
+  const ended = (await Promise.all(both)).filter(job => job !== null)
+  expect(ended).toMatchObject([{ state: 'failed', error: 'server_error' }])
+  expect(await writeFailure(deps.a, jobId)).toBeNull()
+  expect(await tell(a)).toMatchObject({
+    ...{ jobs: ['failed 0/3 held 0'], credits: ['acc_a used 0 held 0'] },
+    events: ['batch.failed'],
+  })
+})
+
+describe('a group whose commit was made though its answer was lost', () => {
+  test('counts nothing when it is written again', async () => {
+    const { a, b, deps } = await twoHouses()
+    await join(a, 'mem_a')
+    const jobId = await claimedList(a, { accountId: 'acc_a', rows: 4, holder: 'mem_a' })
+    const group = { [jobId]: [resultsOf('mem_a', 1, 2)] }
+    const lossy = depsOf(losingAnswers(a))
+    await expect(writeChanges(lossy, group)).rejects.toThrow('Connection terminated')
+    const again = await writeChanges(lossy, group)
+    expect(again).toMatchObject({ jobs: [{ done: 2 }], lost: [] })
+    const last = { [jobId]: [resultsOf('mem_a', 3, 4)] }
+    await expect(writeChanges(depsOf(losingAnswers(b)), last)).rejects.toThrow('terminated')
+    // It was the last of its list, which is finished, and takes no more.
+    expect(await writeChanges(deps.b, last)).toEqual({ jobs: [], lost: [jobId] })
+    expect(await tell(a)).toEqual({
+      jobs: ['completed 4/4 held 0'],
+      events: ['batch.completed'],
+      credits: ['acc_a used 4 held 0'],
+      ...{ verifications: 4, history: 4 },
+    })
+  })
+})

@@ -1,0 +1,176 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { askedTwice, countersFromJson, countersToJson } from '../../src/simulator/counters.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { Talk } from './talk.ts'
+
+const A = 'mx.a.test'
+const B = 'mx.b.test'
+let world: Simulator
+
+beforeEach(async () => {
+  const polite = { behavior: 'polite' } as const
+  world = await startSimulator({
+    domains: {},
+    hosts: {
+      [A]: polite,
+      [B]: { behavior: 'no-pipelining' },
+      'late.test': { behavior: 'slow', ms: 50 },
+    },
+  })
+})
+afterEach(() => world.close())
+
+async function greeted(host = A): Promise<Talk> {
+  const talk = await Talk.with(world, host)
+  await talk.reply()
+  return talk
+}
+
+async function rcpt(talk: Talk, ...addresses: string[]): Promise<void> {
+  await talk.say('MAIL FROM:<>')
+  for (const address of addresses) await talk.say(`RCPT TO:<${address}>`)
+}
+
+/** Says QUIT and waits until the server has seen the connection closed. */
+async function leave(talk: Talk): Promise<void> {
+  await talk.say('QUIT')
+  await talk.reply()
+}
+
+describe('the counters', () => {
+  test('count commands by their names, those that are none of a verifier too', async () => {
+    const talk = await greeted()
+    await talk.say('EHLO probe.test')
+    await rcpt(talk, 'user1@a.test')
+    expect(await talk.say('DATA')).toMatch(/^500 /)
+    await talk.say('vrfy <user1@a.test>')
+    await talk.say('RSET')
+    await talk.say('NOOP')
+    await leave(talk)
+    expect(world.counters().total.commands).toEqual({
+      EHLO: 1,
+      MAIL: 1,
+      RCPT: 1,
+      DATA: 1,
+      VRFY: 1,
+      RSET: 1,
+      NOOP: 1,
+      QUIT: 1,
+    })
+  })
+
+  test('count connections, and sessions at their peak', async () => {
+    const first = await greeted()
+    const second = await greeted(B)
+    expect(world.counters().total).toMatchObject({
+      connections: 2,
+      sessionsNow: 2,
+      sessionsPeak: 2,
+    })
+    await leave(first)
+    const third = await greeted()
+    expect(world.counters().total).toMatchObject({ connections: 3, sessionsPeak: 2 })
+    expect(world.counters().hosts[A]).toMatchObject({ connections: 2, sessionsPeak: 1 })
+    for (const talk of [second, third]) talk.hangUp()
+  })
+
+  test('know how often each address was asked, over all hosts', async () => {
+    const talk = await greeted()
+    await talk.say('EHLO probe.test')
+    await rcpt(talk, 'user1@a.test', 'user2@a.test')
+    await talk.say('RSET')
+    await rcpt(talk, 'user1@a.test')
+    const other = await greeted(B)
+    await other.say('EHLO probe.test')
+    await rcpt(other, 'user2@a.test', 'zoe@a.test')
+    const { total } = world.counters()
+    expect([...total.recipients]).toEqual([
+      ['user1@a.test', 2],
+      ['user2@a.test', 2],
+      ['zoe@a.test', 1],
+    ])
+    expect(askedTwice(total)).toEqual(['user1@a.test', 'user2@a.test'])
+    expect(askedTwice(world.counters().hosts[B] ?? total)).toEqual([])
+    expect(total).toMatchObject({
+      transactions: 3,
+      recipientsPerConnectionMax: 3,
+      recipientsPerTransactionMax: 2,
+    })
+    for (const each of [talk, other]) each.hangUp()
+  })
+
+  test('count the sessions in which a domain was asked about', async () => {
+    const [talk, other] = [await greeted(), await greeted(B)]
+    for (const each of [talk, other]) await each.say('EHLO probe.test')
+    await rcpt(talk, 'user1@a.test', 'user2@A.test', 'user1@b.test')
+    await rcpt(other, 'user3@a.test')
+    expect(world.counters().domains).toMatchObject({
+      'a.test': { connections: 2, sessionsNow: 2, sessionsPeak: 2 },
+      'b.test': { connections: 1, sessionsNow: 1, sessionsPeak: 1 },
+    })
+    for (const each of [talk, other]) await leave(each)
+    expect(world.counters().domains['a.test']).toMatchObject({ sessionsNow: 0, sessionsPeak: 2 })
+  })
+
+  test('count bytes that came before the greeting', async () => {
+    const talk = await Talk.with(world, 'late.test')
+    talk.send('EHLO probe.test\r\n')
+    await talk.reply()
+    expect(world.counters().total.pregreet).toBe('EHLO probe.test\r\n'.length)
+    talk.hangUp()
+  })
+
+  test('count no pipelining where it is offered, but commands that must be waited for', async () => {
+    const talk = await greeted()
+    await talk.say('EHLO probe.test')
+    talk.send('MAIL FROM:<>\r\nRCPT TO:<user1@a.test>\r\nRSET\r\n')
+    for (let replies = 0; replies < 3; replies += 1) await talk.reply()
+    expect(world.counters().total.outOfOrder).toBe(0)
+    talk.send('EHLO probe.test\r\nMAIL FROM:<>\r\n')
+    for (let replies = 0; replies < 2; replies += 1) await talk.reply()
+    expect(world.counters().total.outOfOrder).toBe(1)
+    talk.hangUp()
+  })
+
+  test('count lines that are too long or end in a bare LF', async () => {
+    const talk = await greeted()
+    talk.send('EHLO probe.test\n')
+    expect(await talk.reply()).toMatch(/^500 5\.5\.2 /)
+    talk.send(`EHLO ${'x'.repeat(3_000)}\r\n`)
+    expect(await talk.reply()).toMatch(/^500 5\.5\.2 /)
+    expect(world.counters().total.badLines).toBeGreaterThanOrEqual(2)
+    talk.hangUp()
+  })
+
+  test('begin again when reset, but for sessions that are open', async () => {
+    const talk = await greeted()
+    await talk.say('EHLO probe.test')
+    await rcpt(talk, 'user1@a.test')
+    const before = world.counters()
+    world.resetCounters()
+    const sessions = { sessionsNow: 1, sessionsPeak: 1 }
+    const stillOpen = { connections: 0, connectionsPerSecondPeak: 0, ...sessions }
+    expect(world.counters().domains).toEqual({ 'a.test': stillOpen })
+    expect(world.counters().total).toEqual({
+      ...before.total,
+      ...stillOpen,
+      clients: { '127.0.0.1': stillOpen },
+      commands: {},
+      recipients: new Map(),
+      transactions: 0,
+      recipientsPerConnectionMax: 0,
+      recipientsPerTransactionMax: 0,
+    })
+    expect(before.total.commands).toEqual({ EHLO: 1, MAIL: 1, RCPT: 1 })
+    talk.hangUp()
+  })
+
+  test('survive the way through text', async () => {
+    const talk = await greeted()
+    await talk.say('EHLO probe.test')
+    await rcpt(talk, 'user1@a.test')
+    const counters = world.counters()
+    expect(countersFromJson(countersToJson(counters))).toEqual(counters)
+    talk.hangUp()
+  })
+})

@@ -1,0 +1,192 @@
+import { connect } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { HostPlan } from '../../../src/simulator/scenario/scenario.ts'
+import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
+import { Talk } from '../talk.ts'
+
+const HOST = 'mx.a.test'
+let world: Simulator | undefined
+afterEach(() => world?.close())
+
+/** Comes to a host of its own, past its greeting. */
+async function visit(plan: Omit<HostPlan, 'behavior'> & Partial<Pick<HostPlan, 'behavior'>>) {
+  world = await startSimulator({
+    domains: {},
+    hosts: { [HOST]: { behavior: 'catch-all', ...plan } },
+  })
+  return Talk.with(world, HOST)
+}
+
+async function greeted(plan: Parameters<typeof visit>[0]): Promise<Talk> {
+  const talk = await visit(plan)
+  expect(await talk.reply()).toMatch(/^220 /)
+  return talk
+}
+
+describe('TLS', () => {
+  test('may be offered by any host, without being asked for', async () => {
+    const talk = await greeted({ starttls: true })
+    expect(await talk.say('EHLO probe.test')).toContain('250 STARTTLS')
+    expect(await talk.say('MAIL FROM:<>')).toMatch(/^250 /)
+    await talk.say('RSET')
+    expect(await talk.say('STARTTLS')).toMatch(/^220 /)
+    await talk.secure()
+    expect(await talk.say('EHLO probe.test')).toMatch(/^250-/)
+    talk.hangUp()
+  })
+
+  test('may be demanded and not offered', async () => {
+    const talk = await greeted({ behavior: 'needs-starttls', starttls: false })
+    expect(await talk.say('EHLO probe.test')).not.toContain('STARTTLS')
+    expect(await talk.say('STARTTLS')).toMatch(/^502 /)
+    expect(await talk.say('MAIL FROM:<>')).toMatch(/^530 5\.7\.0 /)
+    talk.hangUp()
+  })
+
+  test('may be refused for now', async () => {
+    const talk = await greeted({
+      starttls: true,
+      rules: [{ on: 'STARTTLS', reply: '454 4.7.0 TLS not available' }],
+    })
+    await talk.say('EHLO probe.test')
+    expect(await talk.say('STARTTLS')).toMatch(/^454 /)
+    expect(await talk.say('MAIL FROM:<>')).toMatch(/^250 /)
+    talk.hangUp()
+  })
+
+  test('may fail in the handshake, with an alert', async () => {
+    const talk = await greeted({
+      starttls: true,
+      rules: [{ on: 'STARTTLS', reply: '220 go', end: 'tls-alert' }],
+    })
+    await talk.say('EHLO probe.test')
+    expect(await talk.say('STARTTLS')).toBe('220 go')
+    await expect(talk.secure()).rejects.toThrow(/alert handshake failure/)
+  })
+
+  test('may turn out to be something else', async () => {
+    const talk = await greeted({
+      starttls: true,
+      rules: [{ on: 'STARTTLS', raw: '220 go\r\nthis is no TLS, whatever you say', end: 'hang' }],
+    })
+    await talk.say('EHLO probe.test')
+    talk.send('STARTTLS\r\n')
+    expect(await talk.heard(30)).toBe('220 go\r\nthis is no TLS, whatever you say')
+    talk.hangUp()
+  })
+
+  test('may come behind plain text that somebody put in between', async () => {
+    const talk = await greeted({
+      starttls: true,
+      rules: [{ on: 'STARTTLS', reply: '220 go\n250 2.1.5 Put in between' }],
+    })
+    await talk.say('EHLO probe.test')
+    talk.send('STARTTLS\r\n')
+    expect(await talk.heard(30)).toBe('220 go\r\n250 2.1.5 Put in between\r\n')
+    expect(await talk.reply()).toBe('220 go')
+    expect(await talk.reply()).toBe('250 2.1.5 Put in between')
+    await talk.secure()
+    expect(await talk.say('EHLO probe.test')).toMatch(/^250-/)
+    talk.hangUp()
+  })
+
+  test('may break once it is there', async () => {
+    const talk = await greeted({
+      starttls: true,
+      rules: [{ on: 'RCPT', secure: true, end: 'reset' }],
+    })
+    await talk.say('EHLO probe.test')
+    await talk.say('STARTTLS')
+    await talk.secure()
+    await talk.say('EHLO probe.test')
+    await talk.say('MAIL FROM:<>')
+    expect(await talk.say('RCPT TO:<ann@a.test>')).toBe('ECONNRESET')
+  })
+})
+
+describe('streams', () => {
+  test('of any bytes: bare LF, NUL and beyond ASCII, and the conversation goes on', async () => {
+    const bytes = '250-bare\n250-\u0000\r\n250 \u00fcber\r\n'
+    const talk = await greeted({ rules: [{ on: 'EHLO', raw: bytes }] })
+    talk.send('EHLO probe.test\r\n')
+    expect(await talk.heard(bytes.length)).toBe(bytes)
+    talk.send('MAIL FROM:<>\r\n')
+    expect(await talk.heard(bytes.length + 1)).toBe(`${bytes}250 2.1.0 Ok\r\n`)
+    talk.hangUp()
+  })
+
+  test('that end within a reply', async () => {
+    const talk = await visit({ rules: [{ on: 'CONNECT', raw: '220-mx.a', end: 'close' }] })
+    expect(await talk.reply()).toBeNull()
+    expect(await talk.heard(0)).toBe('220-mx.a')
+  })
+
+  test('of a greeting that is raw are no talk before the greeting', async () => {
+    const talk = await visit({ rules: [{ on: 'CONNECT', raw: '220 mx.a.test\n' }] })
+    await talk.heard(14)
+    talk.send('EHLO probe.test\r\n')
+    expect(await talk.heard(20)).toContain('250-mx.a.test')
+    expect(world?.counters().total.pregreet).toBe(0)
+    talk.hangUp()
+  })
+})
+
+describe('a host that drops', () => {
+  /** What became of a connection after a while. */
+  const fate = (ip: string | undefined, port: number) =>
+    new Promise<string>(resolve => {
+      const socket = connect({ host: ip, port, timeout: 300 })
+      const settle = (what: string) => {
+        resolve(what)
+        socket.destroy()
+      }
+      socket.on('connect', () => settle('taken'))
+      socket.on('error', (error: NodeJS.ErrnoException) => settle(error.code ?? ''))
+      socket.on('timeout', () => settle('nothing'))
+    })
+
+  test('neither takes a connection nor refuses it, beside others that answer', async () => {
+    world = await startSimulator({
+      domains: {},
+      hosts: {
+        'mx.a.test': { behavior: 'polite' },
+        'mx1.drops.test': { behavior: 'drops' },
+        'mx2.drops.test': { behavior: 'drops' },
+      },
+    })
+    const { smtpPort, addresses } = world
+    const fates = ['mx.a.test', 'mx1.drops.test', 'mx2.drops.test', 'mx1.drops.test'].map(name =>
+      fate(addresses.get(name)?.[0], smtpPort),
+    )
+    expect(await Promise.all(fates)).toEqual(['taken', 'nothing', 'nothing', 'nothing'])
+  })
+
+  test('leaves its port free when the world has ended', async () => {
+    const scenario = { domains: {}, hosts: { 'mx.drops.test': { behavior: 'drops' } } } as const
+    const first = await startSimulator(scenario)
+    const { smtpPort } = first
+    await expect(startSimulator({ ...scenario, smtpPort })).rejects.toThrow(
+      `Port ${smtpPort} is taken`,
+    )
+    await first.close()
+    world = await startSimulator({ ...scenario, smtpPort })
+    expect(world.smtpPort).toBe(smtpPort)
+  })
+})
+
+test('a world of closed doors has a port where connections are refused', async () => {
+  world = await startSimulator({ domains: {}, hosts: { [HOST]: { behavior: 'dead' } } })
+  expect(world.smtpPort).toBeGreaterThan(0)
+  await expect(Talk.with(world, HOST)).rejects.toThrow('ECONNREFUSED')
+})
+
+test('a host without an address of its own gets one that no other has', async () => {
+  world = await startSimulator({
+    domains: {},
+    hosts: {
+      [HOST]: { behavior: 'polite' },
+      'mx.b.test': { behavior: 'polite', ip: '127.20.0.1' },
+    },
+  })
+  expect(world.addresses.get(HOST)).toEqual(['127.20.0.2'])
+})

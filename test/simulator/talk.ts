@@ -1,0 +1,90 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { Simulator } from '../../src/simulator/simulator.ts'
+
+/** A client of twenty lines: says what it is told and hands back whole replies. */
+export class Talk {
+  #socket: Socket
+  #heard = ''
+  #ended = false
+  #wake = () => {}
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+    this.#listen()
+  }
+
+  static async with(
+    { smtpPort: port, addresses }: Pick<Simulator, 'smtpPort' | 'addresses'>,
+    name: string,
+    localAddress?: string,
+  ): Promise<Talk> {
+    const [host = ''] = addresses.get(name) ?? []
+    const socket = connect({ port, host, ...(localAddress && { localAddress }) })
+    await once(socket, 'connect')
+    return new Talk(socket)
+  }
+
+  /** The next whole reply, lines joined by `\n`; `null` at the end of the connection, the error's code after a broken one. */
+  async reply(): Promise<string | null> {
+    const whole = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/
+    while (!whole.test(this.#heard) && !this.#ended) await this.#more()
+    const reply = whole.exec(this.#heard)?.[0]
+    if (reply === undefined) return this.broken
+    this.#heard = this.#heard.slice(reply.length)
+    return reply.trimEnd().replaceAll('\r\n', '\n')
+  }
+
+  async say(line: string): Promise<string | null> {
+    this.send(`${line}\r\n`)
+    return this.reply()
+  }
+
+  send(bytes: string): void {
+    this.#socket.write(bytes)
+  }
+
+  /** All bytes so far, at least `length`. */
+  async heard(length: number): Promise<string> {
+    while (this.#heard.length < length && !this.#ended) await this.#more()
+    return this.#heard
+  }
+
+  async secure(): Promise<void> {
+    this.#socket.removeAllListeners('data')
+    const secure = connectTls({ socket: this.#socket, rejectUnauthorized: false })
+    await once(secure, 'secureConnect')
+    this.#socket = secure
+    this.#listen()
+  }
+
+  hangUp(): void {
+    this.#socket.destroy()
+  }
+
+  /** Code of the error that broke the connection. */
+  broken: string | null = null
+
+  #listen(): void {
+    this.#socket.on('data', bytes => {
+      this.#heard += bytes.toString('latin1')
+      this.#wake()
+    })
+    this.#socket.on('error', (error: NodeJS.ErrnoException) => {
+      this.broken = error.code ?? error.message
+    })
+    for (const event of ['end', 'close']) {
+      this.#socket.on(event, () => {
+        this.#ended = true
+        this.#wake()
+      })
+    }
+  }
+
+  #more(): Promise<void> {
+    return new Promise(resolve => {
+      this.#wake = resolve
+    })
+  }
+}

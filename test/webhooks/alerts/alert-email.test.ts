@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest'
+import type { DueNotice } from '../../../src/webhooks/alerts/alert-store.ts'
+import { alertEmail } from '../../../src/webhooks/alerts/alert-email.ts'
+
+const NOTICE: DueNotice = {
+  ...{ webhookId: 'wh_a', url: 'https://app.example:8443/hook?token=s3cret#part' },
+  ...{ accountId: 'acc_a', accountName: 'Shop', email: null },
+  ...{ failedEvents: 3, lastError: 'The receiver answered 500, which is not 2xx.' },
+  ...{ disabledReason: null, dueAt: 0 },
+}
+const PLACE = { baseUrl: 'https://ev.example', now: Date.UTC(2026, 5, 30, 12) }
+
+const mail = (notice: Partial<DueNotice> = {}) =>
+  alertEmail({ ...NOTICE, ...notice }, 'ops@example.com', PLACE)
+
+test('it says whose webhook did not take how many events, why, and what to do', () => {
+  expect(mail()).toEqual({
+    to: 'ops@example.com',
+    subject: 'ev: 3 events could not be delivered to app.example:8443 (wh_a)',
+    text: `This is about the webhook wh_a of the account acc_a “Shop”:
+
+  https://app.example:8443/hook
+
+3 events could not be delivered to it since the last notice; nothing more is tried for them by itself.
+
+The last error: The receiver answered 500, which is not 2xx.
+
+What to do (each step by the command line, or by HTTP with an API key):
+
+- Look at what was sent, and what came of it.
+    ev webhooks deliveries wh_a --status failed
+    GET https://ev.example/v1/webhooks/wh_a/deliveries?status=failed
+
+- Mend the receiver, and try it out.
+    ev webhooks test wh_a
+    POST https://ev.example/v1/webhooks/wh_a/test
+
+- Send again what failed.
+    ev webhooks retry --since 2026-06-16 wh_a
+    POST https://ev.example/v1/webhooks/wh_a/recover {"since": "2026-06-16T00:00:00Z"}
+
+Events that failed are kept for 7 days, and can be sent again until then.
+`,
+    brief: {
+      ...{ webhookId: 'wh_a', accountId: 'acc_a', disabledReason: undefined },
+      lastError: 'The receiver answered 500, which is not 2xx.',
+      steps:
+        'ev webhooks deliveries wh_a --status failed · ev webhooks retry --since 2026-06-16 wh_a',
+    },
+  })
+})
+
+test('of one that was switched off it says why, and how it is switched on again before anything is sent', () => {
+  const { subject, text, brief } = mail({
+    ...{ failedEvents: 1, disabledReason: 'It answered 410 Gone.' },
+  })
+  expect(subject).toBe(
+    'ev: the webhook to app.example:8443 was switched off, 1 event could not be delivered (wh_a)',
+  )
+  expect(text).toContain('1 event could not be delivered to it')
+  expect(text).toContain('It was switched off. It answered 410 Gone.\nNothing is sent to it until')
+  const order = ['- Look', '- Mend', '- Switch', '- Send again'].map(step => text.indexOf(step))
+  expect(order).toEqual(order.toSorted((a, b) => a - b))
+  expect(order[0]).toBeGreaterThan(0)
+  expect(text).toContain('    ev webhooks enable wh_a\n')
+  expect(brief).toMatchObject({
+    disabledReason: 'It answered 410 Gone.',
+    steps: expect.stringMatching(/ · ev webhooks enable wh_a · ev webhooks retry /),
+  })
+  expect(text).toContain('PATCH https://ev.example/v1/webhooks/wh_a {"active": true}')
+})
+
+test('of one that was switched off without any event that failed it tells just that', () => {
+  const { subject, text } = mail({ failedEvents: 0, lastError: null, disabledReason: 'Why.' })
+  expect(subject).toBe('ev: the webhook to app.example:8443 was switched off (wh_a)')
+  expect(text).not.toMatch(/0 events|could not be delivered|The last error/)
+})
+
+test('it holds nothing of the query of the URL, which may be a secret', () => {
+  const { subject, text, brief } = mail()
+  expect(subject + text + JSON.stringify(brief)).not.toMatch(/s3cret|token|part/)
+})
+
+test('foreign text is one line without anything that a terminal or a mail reader would obey', () => {
+  const evil = 'a\r\nBcc: eve@evil.example\u001b[2J\u202e'
+  const { subject, text, brief } = mail({
+    ...{ accountName: evil, lastError: evil, disabledReason: evil },
+    url: 'https://app.example/%0D%0ABcc:eve',
+  })
+  expect(subject).toMatch(/^[^\r\n]*$/)
+  expect(text).not.toMatch(/^Bcc/m)
+  expect(subject + text).not.toMatch(/[\u001b\u202e\r]/)
+  expect(Object.values(brief).join()).not.toMatch(/[\u001b\u202e\r\n]/)
+})
+
+test('what is endless is cut', () => {
+  const long = 'x'.repeat(100_000)
+  const { text } = mail({ lastError: long, disabledReason: long, accountName: long })
+  expect(text.length).toBeLessThan(4_000)
+})

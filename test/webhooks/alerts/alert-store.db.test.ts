@@ -1,0 +1,251 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR } from '../../../src/platform/clock.ts'
+import { updateAccount } from '../../../src/accounts/account-store.ts'
+import { type Database, write, writeConcurrent } from '../../../src/db/database.ts'
+import {
+  countNotices,
+  type DueNotice,
+  dueNotices,
+  enterDisabled,
+  enterFailure,
+  type NoticeAt,
+  noticeSent,
+  postponeNotice,
+} from '../../../src/webhooks/alerts/alert-store.ts'
+import { deleteWebhook } from '../../../src/webhooks/endpoint-store.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { addWebhook, noticeOf } from '../../support/webhook-rows.ts'
+
+async function services(): Promise<Database> {
+  const database = await tempDatabase()
+  await addAccount(database, 'acc_a')
+  await addWebhook(database)
+  return database
+}
+
+const OF_A = { webhookId: 'wh_a', accountId: 'acc_a' }
+
+const fail = (database: Database, now: number, events = 1, error: string | null = 'no') =>
+  write(database, trx => enterFailure(trx, { ...OF_A, events, error, now }))
+
+const switchOff = (database: Database, now: number, reason = 'gone') =>
+  write(database, trx => enterDisabled(trx, { ...OF_A, reason, now }))
+
+/** The notice of `wh_a` goes out as it stands, however long it waits. */
+async function sent(
+  database: Database,
+  told: Pick<DueNotice, 'failedEvents' | 'disabledReason'>,
+  now: number,
+): Promise<boolean> {
+  const dueAt = (await noticeOf(database))?.due_at ?? 0
+  return write(database, trx => noticeSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
+}
+
+const postpone = (database: Database, seen: Partial<NoticeAt>, until: number) =>
+  write(database, trx => postponeNotice(trx, { webhookId: 'wh_a', dueAt: 0, ...seen }, until))
+
+describe('a notice', () => {
+  test('is due at once, and tells whom, which webhook, and what', async () => {
+    const database = await services()
+    await write(database, trx => updateAccount(trx, 'acc_a', { email: 'ann@owner.example' }))
+    await fail(database, 10, 2, 'It answered 500.')
+    expect(await dueNotices(database, 9)).toEqual([])
+    expect(await dueNotices(database, 10)).toEqual([
+      {
+        ...{ ...OF_A, accountName: 'Name of acc_a', email: 'ann@owner.example' },
+        ...{ url: 'https://app.example/hook', failedEvents: 2 },
+        ...{ lastError: 'It answered 500.', disabledReason: null, dueAt: 10 },
+      },
+    ])
+  })
+
+  test('of an account without an address says so', async () => {
+    const database = await services()
+    await fail(database, 10)
+    expect(await dueNotices(database, 10)).toMatchObject([{ email: null }])
+  })
+
+  test('gathers what comes before it is sent, and keeps its time', async () => {
+    const database = await services()
+    await fail(database, 10, 2, 'first')
+    await switchOff(database, 20)
+    await fail(database, 30, 3, 'last')
+    await fail(database, 40, 1, null)
+    expect(await dueNotices(database, 10)).toMatchObject([
+      { failedEvents: 6, lastError: 'last', disabledReason: 'gone' },
+    ])
+  })
+
+  test('tells of a webhook that was switched off and lost nothing', async () => {
+    const database = await services()
+    await switchOff(database, 20, 'It failed for 5 days.')
+    expect(await dueNotices(database, 20)).toMatchObject([
+      { failedEvents: 0, lastError: null, disabledReason: 'It failed for 5 days.' },
+    ])
+  })
+
+  test('that was sent is not due again, and nothing of it is told twice', async () => {
+    const database = await services()
+    await fail(database, 10, 2)
+    await switchOff(database, 10)
+    await sent(database, { failedEvents: 2, disabledReason: 'gone' }, 50)
+    expect(await dueNotices(database, 50 + 100 * HOUR)).toEqual([])
+    await fail(database, 50 + 200 * HOUR, 1, null)
+    expect(await dueNotices(database, 50 + 200 * HOUR)).toMatchObject([
+      { failedEvents: 1, lastError: null, disabledReason: null },
+    ])
+  })
+
+  test.each([
+    ['soon', 60],
+    ['just before', 50 + HOUR - 1],
+  ])('follows another after an hour, and not before: something failed %s', async (_, at) => {
+    const database = await services()
+    await fail(database, 10)
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    await fail(database, at)
+    await fail(database, at)
+    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
+    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ failedEvents: 2 }])
+  })
+
+  test('is due at once when the last one went out an hour ago', async () => {
+    const database = await services()
+    await fail(database, 10)
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    await fail(database, 50 + HOUR)
+    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
+    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ failedEvents: 1 }])
+  })
+
+  test('keeps what came while it was being sent for the next, an hour later', async () => {
+    const database = await services()
+    await fail(database, 10, 2)
+    const [told] = (await dueNotices(database, 10)) as [DueNotice]
+    await fail(database, 20, 3, 'later')
+    await switchOff(database, 30)
+    await sent(database, told, 50)
+    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
+    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([
+      { failedEvents: 3, lastError: 'later', disabledReason: 'gone' },
+    ])
+  })
+
+  test('keeps another reason that came while it was being sent', async () => {
+    const database = await services()
+    await switchOff(database, 10, 'first')
+    await switchOff(database, 20, 'second')
+    await sent(database, { failedEvents: 0, disabledReason: 'first' }, 50)
+    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ disabledReason: 'second' }])
+  })
+
+  test('that could not be sent waits, and loses nothing that comes meanwhile', async () => {
+    const database = await services()
+    await fail(database, 10)
+    expect(await postpone(database, { dueAt: 10 }, 500)).toBe(true)
+    await fail(database, 20)
+    expect(await dueNotices(database, 499)).toEqual([])
+    expect(await dueNotices(database, 500)).toMatchObject([{ failedEvents: 2 }])
+  })
+
+  test('that is not due cannot be put off', async () => {
+    const database = await services()
+    await fail(database, 10)
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    expect(await postpone(database, { dueAt: 10 }, 500)).toBe(false)
+    expect(await postpone(database, { dueAt: 10, webhookId: 'wh_x' }, 500)).toBe(false)
+    expect(await dueNotices(database, 100 * HOUR)).toEqual([])
+  })
+
+  test('of a deleted webhook is not sent', async () => {
+    const database = await services()
+    await fail(database, 10)
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 20))
+    expect(await dueNotices(database, 30)).toEqual([])
+    // What was being sent meanwhile.
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+  })
+
+  test('is each webhook’s own, the earliest first', async () => {
+    const database = await services()
+    await addWebhook(database, { id: 'wh_b' })
+    await fail(database, 20)
+    const ofB = { ...OF_A, webhookId: 'wh_b', events: 5, error: null, now: 10 }
+    await write(database, trx => enterFailure(trx, ofB))
+    const due = await dueNotices(database, 20)
+    expect(due.map(one => [one.webhookId, one.failedEvents])).toEqual([
+      ['wh_b', 5],
+      ['wh_a', 1],
+    ])
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    expect(await dueNotices(database, 50)).toMatchObject([{ webhookId: 'wh_b', failedEvents: 5 }])
+  })
+
+  test('counts as open from its cause on until it is sent, and no longer with a deleted webhook', async () => {
+    const database = await services()
+    await addWebhook(database, { id: 'wh_b' })
+    expect(await countNotices(database)).toBe(0)
+    await fail(database, 10)
+    const ofB = { ...OF_A, webhookId: 'wh_b', events: 1, error: null, now: HOUR }
+    await write(database, trx => enterFailure(trx, ofB))
+    expect(await countNotices(database)).toBe(2)
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    expect(await countNotices(database)).toBe(1)
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_b', 60))
+    expect(await countNotices(database)).toBe(0)
+  })
+})
+
+describe('a notice that two servers see', () => {
+  test('is claimed by one of them, and by nobody else before the claim ends', async () => {
+    const database = await services()
+    await fail(database, 10)
+    const claims = await Promise.all(
+      [500, 501, 502].map(until =>
+        writeConcurrent(database, trx =>
+          postponeNotice(trx, { webhookId: 'wh_a', dueAt: 10 }, until),
+        ),
+      ),
+    )
+    expect(claims.filter(isClaimed => isClaimed)).toHaveLength(1)
+    expect(await dueNotices(database, 499)).toEqual([])
+    expect(await dueNotices(database, 502)).toHaveLength(1)
+  })
+
+  test('and that one sends after its claim is over is taken off by the other alone', async () => {
+    const database = await services()
+    await fail(database, 10, 2)
+    const told = { failedEvents: 2, disabledReason: null }
+    const note = (dueAt: number, now: number) =>
+      write(database, trx => noticeSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
+    await postpone(database, { dueAt: 10 }, 500)
+    await postpone(database, { dueAt: 500 }, 900)
+    expect(await note(900, 510)).toBe(true)
+    await fail(database, 520, 3)
+    expect(await note(500, 530)).toBe(false)
+    expect(await dueNotices(database, 510 + HOUR)).toMatchObject([{ failedEvents: 3 }])
+  })
+
+  test('loses nothing that fails while it is noted as sent', async () => {
+    const database = await services()
+    await fail(database, 10, 1)
+    const noted = writeConcurrent(database, trx =>
+      noticeSent(
+        trx,
+        { webhookId: 'wh_a', dueAt: 10 },
+        { failedEvents: 1, disabledReason: null },
+        50,
+      ),
+    )
+    const failures = Array.from({ length: 5 }, () =>
+      writeConcurrent(database, trx =>
+        enterFailure(trx, { ...OF_A, events: 2, error: 'x', now: 20 }),
+      ),
+    )
+    await Promise.all([noted, ...failures])
+    const { due_at, failed_events } = (await noticeOf(database)) ?? {}
+    expect(failed_events).toBe(10)
+    expect(due_at).toBe(50 + HOUR)
+  })
+})

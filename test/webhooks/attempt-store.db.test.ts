@@ -1,0 +1,239 @@
+import { describe, expect, test } from 'vitest'
+import { write } from '../../src/db/database.ts'
+import {
+  type NewAttempt,
+  type NewTest,
+  nextDeliveries,
+  recordTest,
+  retryDelivery,
+} from '../../src/webhooks/delivery-store.ts'
+import { deleteWebhook, findWebhook } from '../../src/webhooks/endpoint-store.ts'
+import type { DeliveryTrigger } from '../../src/db/schema.ts'
+import {
+  addDelivery,
+  addWebhook,
+  attemptAt,
+  attemptsOf,
+  createDeliveries,
+  deliveryRow,
+  FAILURE,
+  NOW,
+  noticeOf,
+  record,
+  roundOf,
+  SUCCESS,
+} from '../support/webhook-rows.ts'
+
+describe('an attempt', () => {
+  test('of sixty and more of one delivery takes the place of the oldest', async () => {
+    const database = await createDeliveries('dlv_a', 'dlv_b')
+    await record(database, [attemptAt('dlv_b')])
+    for (let n = 0; n < 63; n++) await record(database, [attemptAt('dlv_a', { startedAt: n })])
+    const kept = (await attemptsOf(database)).map(row => [row.delivery_id, row.number])
+    expect(kept).toEqual([...Array.from({ length: 60 }, (_, n) => ['dlv_a', n + 4]), ['dlv_b', 1]])
+  })
+
+  test('that is to be tried again moves its delivery on, and is kept with all that came of it', async () => {
+    const database = await createDeliveries('dlv_a')
+    const before = await deliveryRow(database, 'dlv_a')
+    await record(database, [attemptAt('dlv_a')])
+    expect(await deliveryRow(database, 'dlv_a')).toEqual({
+      ...{ ...before, state: 'retry_scheduled', attempt: 1, due_at: 60_000 },
+      ...{ status_code: 500, duration_ms: 84, error: 'It answered 500.' },
+      error_code: 'http_status',
+    })
+    expect(await attemptsOf(database)).toEqual([
+      {
+        ...{ delivery_id: 'dlv_a', number: 1, trigger: 'scheduled', started_at: 1_000 },
+        ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 500 },
+        ...{
+          headers: '{"server":"x"}',
+          excerpt: 'no',
+          error: 'It answered 500.',
+          error_code: 'http_status',
+        },
+      },
+    ])
+  })
+
+  test('that succeeded ends its delivery, and so does one that failed for good', async () => {
+    const database = await createDeliveries('dlv_a', 'dlv_b')
+    await record(database, [attemptAt('dlv_a', SUCCESS), attemptAt('dlv_b', FAILURE)])
+    expect(await deliveryRow(database, 'dlv_a')).toMatchObject({
+      ...{ state: 'delivered', attempt: 1, due_at: 100, expires_at: 900_000 },
+      ...{ status_code: 200, error: null },
+    })
+    expect(await deliveryRow(database, 'dlv_b')).toMatchObject({
+      ...{ state: 'failed', attempt: 1, due_at: 100, expires_at: 900_000 },
+    })
+    expect(await nextDeliveries(database, 'wh_a', { now: 1e9, except: [], max: 1 })).toEqual([])
+  })
+
+  test('that nobody answered has neither status nor headers nor body', async () => {
+    const database = await createDeliveries('dlv_a')
+    const silent = { statusCode: null, headers: null, excerpt: null, error: 'Nobody answered.' }
+    await record(database, [attemptAt('dlv_a', silent)])
+    expect(await attemptsOf(database)).toMatchObject([
+      { status_code: null, headers: null, excerpt: null, error: 'Nobody answered.' },
+    ])
+    expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ status_code: null })
+  })
+
+  test('is counted on over all rounds of its delivery', async () => {
+    const database = await createDeliveries('dlv_a', 'dlv_b')
+    await record(database, [attemptAt('dlv_a')])
+    await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'scheduled', 1))])
+    await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', NOW))
+    const third = attemptAt('dlv_a', roundOf('dlv_a', 'manual', 0))
+    await record(database, [attemptAt('dlv_b'), third])
+    const kept = await attemptsOf(database)
+    expect(kept.map(row => [row.delivery_id, row.number, row.trigger])).toEqual([
+      ['dlv_a', 1, 'scheduled'],
+      ['dlv_a', 2, 'scheduled'],
+      ['dlv_a', 3, 'manual'],
+      ['dlv_b', 1, 'scheduled'],
+    ])
+    expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ trigger: 'manual', attempt: 1 })
+  })
+
+  test('keeps the texts of the receiver to the byte', async () => {
+    const database = await createDeliveries('dlv_a')
+    const excerpt = 'a "b" \\ \n\t {"c":[1]} é 漢 😀'
+    await record(database, [attemptAt('dlv_a', { excerpt, headers: { 'x-a': '"\\' } })])
+    const [kept] = await attemptsOf(database)
+    expect(kept?.excerpt).toBe(excerpt)
+    expect(JSON.parse(kept?.headers ?? '')).toEqual({ 'x-a': '"\\' })
+  })
+
+  test.each<[string, Partial<NewAttempt>]>([
+    ['succeeded', SUCCESS],
+    ['failed for good', FAILURE],
+    ['is to be tried again', {}],
+  ])('that %s leaves a round that was asked for meanwhile as it is', async (_, given) => {
+    const database = await createDeliveries()
+    await addDelivery(database, 'dlv_a', { state: 'retry_scheduled', attempt: 5, at: 100 })
+    const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
+    await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', 'scheduled', 5), ...given })])
+    expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
+    expect(await attemptsOf(database)).toMatchObject([{ number: 1, trigger: 'scheduled' }])
+    expect(await noticeOf(database)).toBeUndefined()
+  })
+
+  test('of the first round leaves one that began since as it is, also before its first attempt', async () => {
+    const database = await createDeliveries()
+    await addDelivery(database, 'dlv_a', { trigger: 'manual', at: 100 })
+    const asked = await deliveryRow(database, 'dlv_a')
+    await record(database, [attemptAt('dlv_a', SUCCESS)])
+    expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
+  })
+
+  test('of a second round leaves a third that was asked for meanwhile as it is', async () => {
+    const database = await createDeliveries()
+    await addDelivery(database, 'dlv_a', {
+      ...{ trigger: 'manual', state: 'retry_scheduled', attempt: 2, at: 100 },
+    })
+    const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
+    await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'manual', 2))])
+    expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
+  })
+
+  test('whose delivery or webhook is gone is passed over, and the others are not', async () => {
+    const database = await createDeliveries('dlv_a')
+    await addWebhook(database, { id: 'wh_b' })
+    await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_b', 1))
+    const before = await deliveryRow(database, 'dlv_b')
+    await record(database, [
+      attemptAt('dlv_x', FAILURE),
+      attemptAt('dlv_b', { ...FAILURE, disabledCode: 'gone' }),
+      attemptAt('dlv_a'),
+    ])
+    expect(await deliveryRow(database, 'dlv_b')).toEqual(before)
+    expect((await attemptsOf(database)).map(row => row.delivery_id)).toEqual(['dlv_a'])
+    expect(await database.db.selectFrom('notice').selectAll().execute()).toEqual([])
+  })
+
+  test('may come with two hundred others', async () => {
+    const ids = Array.from({ length: 200 }, (_, n) => `dlv_${1_000 + n}`)
+    const database = await createDeliveries(...ids)
+    await record(
+      database,
+      ids.map((id, n) => attemptAt(id, n % 2 === 0 ? SUCCESS : FAILURE)),
+    )
+    const rows = database.db.selectFrom('delivery').select(['id', 'state']).orderBy('id')
+    expect(await rows.execute()).toEqual(
+      ids.map((id, n) => ({ id, state: n % 2 === 0 ? 'delivered' : 'failed' })),
+    )
+    expect(await attemptsOf(database)).toHaveLength(200)
+    expect(await noticeOf(database)).toMatchObject({ failed_events: 100 })
+  })
+})
+
+describe('the owner of a webhook', () => {
+  test.each<[string, DeliveryTrigger, Partial<NewAttempt>, number | undefined]>([
+    ['what was given up', 'scheduled', FAILURE, 1],
+    ['what was given up after somebody asked for it once more', 'manual', FAILURE, 1],
+    ['nothing that is tried again', 'scheduled', {}, undefined],
+    ['nothing that arrived', 'scheduled', SUCCESS, undefined],
+  ])('is told of %s', async (_, trigger, given, told) => {
+    const database = await createDeliveries()
+    await addDelivery(database, 'dlv_a', { trigger, attempt: 5, state: 'retry_scheduled' })
+    await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', trigger, 5), ...given })])
+    expect((await noticeOf(database))?.failed_events).toBe(told)
+  })
+
+  test('is told how many were given up, and why the last of them', async () => {
+    const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c')
+    await record(database, [
+      attemptAt('dlv_a', { ...FAILURE, error: 'first' }),
+      attemptAt('dlv_b', { ...FAILURE, error: 'last' }),
+      attemptAt('dlv_c', SUCCESS),
+    ])
+    expect(await noticeOf(database)).toMatchObject({ failed_events: 2, last_error: 'last' })
+  })
+})
+
+describe('a test', () => {
+  const TEST: NewTest = {
+    ...{ accountId: 'acc_a', webhookId: 'wh_a', deliveryId: 'dlv_t', now: NOW },
+    event: { id: 'evt_t', body: '{"event":"webhook.test"}' },
+    ...{ startedAt: 4_900, url: 'https://app.example/hook', durationMs: 84, statusCode: 200 },
+    ...{ headers: {}, excerpt: 'ok', error: null, errorCode: null },
+    next: { state: 'delivered', expiresAt: 900_000 },
+  }
+
+  test('is written down with what came of it', async () => {
+    const database = await createDeliveries()
+    await write(database, trx => recordTest(trx, TEST))
+    const event = await database.db.selectFrom('event').selectAll().execute()
+    expect(event).toEqual([
+      {
+        ...{ id: 'evt_t', account_id: 'acc_a', kind: 'webhook.test', created_at: NOW },
+        body: '{"event":"webhook.test"}',
+      },
+    ])
+    expect(await deliveryRow(database, 'dlv_t')).toEqual({
+      ...{ id: 'dlv_t', event_id: 'evt_t', webhook_id: 'wh_a', kind: 'webhook.test' },
+      ...{ state: 'delivered', trigger: 'test', attempt: 1, due_at: NOW, created_at: NOW },
+      ...{ status_code: 200, duration_ms: 84, error: null, error_code: null },
+      expires_at: 900_000,
+    })
+    expect(await attemptsOf(database)).toEqual([
+      {
+        ...{ delivery_id: 'dlv_t', number: 1, trigger: 'test', started_at: 4_900 },
+        ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 200 },
+        ...{ headers: '{}', excerpt: 'ok', error: null, error_code: null },
+      },
+    ])
+  })
+
+  test('that failed says nothing of how its webhook stands, and nobody is told', async () => {
+    const database = await createDeliveries()
+    const before = await findWebhook(database, 'acc_a', 'wh_a')
+    const failed = { ...TEST, ...FAILURE, statusCode: 410, error: 'It answered 410.' }
+    await write(database, trx => recordTest(trx, failed))
+    expect(await deliveryRow(database, 'dlv_t')).toMatchObject({ state: 'failed', attempt: 1 })
+    expect(await findWebhook(database, 'acc_a', 'wh_a')).toEqual(before)
+    expect(await noticeOf(database)).toBeUndefined()
+  })
+})

@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import {
+  type DeliveryQuery,
+  deliveryPage,
+  findDelivery,
+} from '../../src/webhooks/delivery-log.ts'
+import { tempDatabase } from '../support/database.ts'
+import { addDelivery, deliveryRow } from '../support/webhook-rows.ts'
+
+async function services(): Promise<Database> {
+  const database = await tempDatabase()
+  await addDelivery(database, 'dlv_b', { at: 20, state: 'failed' })
+  await addDelivery(database, 'dlv_d', { at: 30, state: 'delivered', kind: 'quota.warning' })
+  await addDelivery(database, 'dlv_a', { at: 20, state: 'failed', kind: 'quota.warning' })
+  await addDelivery(database, 'dlv_c', { at: 10 })
+  await addDelivery(database, 'dlv_other', { at: 25, webhook_id: 'wh_b', state: 'failed' })
+  return database
+}
+
+const page = async (database: Database, given: Partial<DeliveryQuery> = {}) =>
+  (await deliveryPage(database, { webhookId: 'wh_a', before: null, max: 9, ...given })).map(
+    ({ id }) => id,
+  )
+
+describe('the log of a webhook', () => {
+  test('has its own deliveries, the newest first, whole', async () => {
+    const database = await services()
+    expect(await page(database)).toEqual(['dlv_d', 'dlv_b', 'dlv_a', 'dlv_c'])
+    const [first] = await deliveryPage(database, { webhookId: 'wh_a', before: null, max: 1 })
+    expect(first).toEqual(await deliveryRow(database, 'dlv_d'))
+  })
+
+  test('goes on after the last of a page, also among those of one moment', async () => {
+    const database = await services()
+    expect(await page(database, { max: 2 })).toEqual(['dlv_d', 'dlv_b'])
+    const before = { createdAt: 20, id: 'dlv_b' }
+    expect(await page(database, { before, max: 2 })).toEqual(['dlv_a', 'dlv_c'])
+    expect(await page(database, { before: { createdAt: 10, id: 'dlv_c' } })).toEqual([])
+  })
+
+  test('can be asked for one state, one kind, or both', async () => {
+    const database = await services()
+    expect(await page(database, { status: 'failed' })).toEqual(['dlv_b', 'dlv_a'])
+    expect(await page(database, { status: 'retry_scheduled' })).toEqual([])
+    expect(await page(database, { event: 'quota.warning' })).toEqual(['dlv_d', 'dlv_a'])
+    const both = { status: 'failed', event: 'quota.warning' } as const
+    expect(await page(database, both)).toEqual(['dlv_a'])
+    const before = { createdAt: 20, id: 'dlv_b' }
+    expect(await page(database, { status: 'failed', before })).toEqual(['dlv_a'])
+  })
+})
+
+describe('one delivery', () => {
+  const addAttempts = ({ db }: Database, id: string, count: number) =>
+    db
+      .insertInto('attempt')
+      .values(
+        Array.from({ length: count }, (_, n) => ({
+          ...{
+            delivery_id: id,
+            number: n + 1,
+            trigger: 'scheduled' as const,
+            url: 'https://x.example/',
+          },
+          ...{ started_at: n, duration_ms: 9 },
+        })),
+      )
+      .execute()
+
+  test('comes with the bytes of its event and its attempts, the first first', async () => {
+    const database = await services()
+    await addAttempts(database, 'dlv_a', 3)
+    await addAttempts(database, 'dlv_b', 1)
+    const found = await findDelivery(database, 'wh_a', 'dlv_a')
+    expect(found?.delivery).toEqual(await deliveryRow(database, 'dlv_a'))
+    expect(found?.body).toBe('body of evt_a')
+    expect(found?.attempts.map(row => [row.delivery_id, row.number])).toEqual([
+      ['dlv_a', 1],
+      ['dlv_a', 2],
+      ['dlv_a', 3],
+    ])
+  })
+
+  test('is found at its webhook alone', async () => {
+    const database = await services()
+    expect(await findDelivery(database, 'wh_b', 'dlv_a')).toBeNull()
+    expect(await findDelivery(database, 'wh_a', 'dlv_x')).toBeNull()
+  })
+})

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
+import type { DueDelivery } from '../../../src/webhooks/delivery-store.ts'
+import type { Attempt } from '../../../src/webhooks/delivery/attempt.ts'
+import { attemptLog } from '../../../src/webhooks/delivery/attempt-log.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { recordingLog } from '../../support/log.ts'
+
+const due = (id = 'wh_a', failingSince: number | null = null) =>
+  ({ eventId: 'evt_1', attempt: 0, webhook: { id, failingSince } }) as DueDelivery
+
+const attempt = (state: Attempt['next']['state'], statusCode = 500) =>
+  ({
+    ...{ statusCode, durationMs: 7, error: 'It answered 500.' },
+    next: { state },
+  }) as Attempt
+
+function desk() {
+  const clock = fakeClock()
+  const { log, lines } = recordingLog()
+  const told = () => lines.filter(({ level }) => level !== 'debug').splice(0)
+  return { clock, lines, told, tell: attemptLog({ log, clock }) }
+}
+
+describe('an endpoint that is down', () => {
+  test('with 10,000 events is a line in each hour, which counts what was not said since the last', async () => {
+    const { clock, tell, told } = desk()
+    for (let n = 0; n < 10_000; n++) tell(due(), attempt('retry_scheduled'), null)
+    const message = 'a webhook did not take an event, which is sent again'
+    const fields = { webhook: 'wh_a', event: 'evt_1', status: 500, attempts: 1 }
+    const first = { level: 'info', message, fields: { ...fields, why: 'It answered 500.' } }
+    expect(told()).toEqual([first])
+    await clock.advance(HOUR - 1)
+    tell(due(), attempt('retry_scheduled'), null)
+    expect(told()).toHaveLength(1)
+    await clock.advance(1)
+    tell(due(), attempt('retry_scheduled'), null)
+    expect(told().slice(1)).toMatchObject([{ message, fields: { ...fields, times: 10_001 } }])
+  })
+
+  test('is told apart from others, and from what was given up', () => {
+    const { tell, told } = desk()
+    for (const id of ['wh_a', 'wh_b', 'wh_a']) tell(due(id), attempt('retry_scheduled'), null)
+    for (const id of ['wh_a', 'wh_a']) tell(due(id), attempt('failed'), null)
+    expect(told().map(({ level, fields }) => [level, fields.webhook])).toEqual([
+      ...[
+        ['info', 'wh_a'],
+        ['info', 'wh_b'],
+      ],
+      ['warn', 'wh_a'],
+    ])
+  })
+
+  test('and takes events again is told once; one that never failed is not', async () => {
+    const { clock, tell, told } = desk()
+    tell(due(), attempt('delivered', 200), null)
+    expect(told()).toEqual([])
+    for (let n = 0; n < 4; n++) tell(due('wh_a', 1), attempt('delivered', 200), null)
+    await clock.advance(MINUTE)
+    tell(due(), attempt('delivered', 200), null)
+    expect(told().map(({ level, message }) => [level, message])).toEqual([
+      ['info', 'a webhook that failed takes events again'],
+    ])
+  })
+
+  test('is switched off with a line of its own', () => {
+    const { tell, told } = desk()
+    tell(due(), attempt('failed', 410), 'gone')
+    expect(told().map(({ message }) => message)).toEqual([
+      'an event was given up',
+      'a webhook was switched off',
+    ])
+  })
+})
+
+test('each attempt is told to who looks closely', () => {
+  const { tell, lines } = desk()
+  for (let n = 0; n < 3; n++) tell(due(), attempt('retry_scheduled'), null)
+  expect(lines.filter(({ level }) => level === 'debug')).toEqual(
+    Array.from({ length: 3 }, () => ({
+      ...{ level: 'debug', message: 'an attempt to deliver' },
+      fields: {
+        ...{ webhook: 'wh_a', event: 'evt_1', status: 500, attempt: 1 },
+        ...{ state: 'retry_scheduled', ms: 7 },
+      },
+    })),
+  )
+})

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { yieldToEventLoop } from '../../../src/platform/clock.ts'
+import type { NewAttempt } from '../../../src/webhooks/delivery-store.ts'
+import { attemptRecorder } from '../../../src/webhooks/delivery/attempt-writer.ts'
+import { createTestDelivery } from '../../support/webhook-delivery.ts'
+
+test('what ends in turns of the event loop that follow one another is written together, two hundred at most', async () => {
+  const h = await createTestDelivery()
+  await h.addWebhook()
+  await h.addEvents(450)
+  const commits = countCommits(h)
+  const recorder = attemptRecorder(h)
+  const attempts = (await h.deliveries()).map(({ id }) => delivered(id))
+  const first = attempts.slice(0, 3).map(recorder.record)
+  await yieldToEventLoop()
+  const next = attempts.slice(3, 6).map(recorder.record)
+  expect(await Promise.all([...first, ...next])).toEqual(Array(6).fill(true))
+  expect(commits.count).toBe(1)
+  const others = attempts.slice(6).map(recorder.record)
+  expect(await Promise.all(others)).toEqual(others.map(() => true))
+  expect(commits.count).toBe(1 + 3)
+  expect(await h.attempts()).toHaveLength(450)
+  expect((await h.deliveries()).every(({ state }) => state === 'delivered')).toBe(true)
+})
+
+test('one that cannot be written is told so, and the others of its group are written', async () => {
+  const h = await createTestDelivery()
+  await h.addWebhook()
+  await h.addEvents(4)
+  const recorder = attemptRecorder(h)
+  const attempts = (await h.deliveries()).map(({ id }, n) =>
+    recorder.record({ ...delivered(id), durationMs: n === 2 ? Number.NaN : 1 }),
+  )
+  const states = (await Promise.allSettled(attempts)).map(({ status }) => status)
+  expect(states).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
+  expect(await h.attempts()).toHaveLength(3)
+})
+
+test('what came before the stop is written, and nothing that comes after it', async () => {
+  const h = await createTestDelivery()
+  await h.addWebhook()
+  await h.addEvents(4)
+  const recorder = attemptRecorder(h)
+  const [a = '', b = '', c = '', d = ''] = (await h.deliveries()).map(({ id }) => id)
+  // The second comes while the first is being written.
+  const writing = [recorder.record(delivered(a)), recorder.record(delivered(b))]
+  const stopped = recorder.stop()
+  const late = recorder.record(delivered(c))
+  await stopped
+  const later = recorder.record(delivered(d))
+  expect(await Promise.all([...writing, late, later])).toEqual([true, true, false, false])
+  expect(await h.attempts()).toHaveLength(2)
+})
+
+const delivered = (id: string): NewAttempt => ({
+  delivery: { id, webhookId: 'wh_a', round: { trigger: 'scheduled', attempt: 0 } },
+  ...{ next: { state: 'delivered', expiresAt: 1 }, startedAt: 0, url: 'https://a.test' },
+  ...{ durationMs: 1, statusCode: 200, headers: {}, excerpt: '', error: null },
+  ...{ errorCode: null, disabledCode: null },
+})
+
+function countCommits({ database: { db } }: Awaited<ReturnType<typeof createTestDelivery>>) {
+  const commits = { count: 0 }
+  const transaction = db.transaction.bind(db)
+  db.transaction = () => {
+    commits.count++
+    return transaction()
+  }
+  return commits
+}

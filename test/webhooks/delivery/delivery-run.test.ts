@@ -1,0 +1,200 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { write } from '../../../src/db/database.ts'
+import { retryDelivery } from '../../../src/webhooks/delivery-store.ts'
+import { TURNS_MAX } from '../../../src/webhooks/delivery/delivery-concurrency.ts'
+import type { WebhookRequest } from '../../../src/webhooks/transport/transport.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery, SECRET, slowPost } from '../../support/webhook-delivery.ts'
+import { verify } from '../../support/webhook-signature.ts'
+import { answered } from '../../support/webhook-transport.ts'
+
+describe('an event', () => {
+  test('goes out within half a second, signed, as the bytes that were kept', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    const deliveries = h.start()
+    await drainEventLoop(60)
+    const [id] = await h.addEvents()
+    await h.clock.advance(SECOND / 2)
+    await h.sent(1)
+    const [letter] = h.transport.sent as [WebhookRequest]
+    const event = await h.database.db.selectFrom('event').selectAll().executeTakeFirstOrThrow()
+    expect(letter).toMatchObject({ url: 'https://wh-a.test/hook', body: event.body })
+    expect(letter.headers).toMatchObject({
+      ...{ 'Content-Type': 'application/json', 'User-Agent': 'ev/1.2.3', 'webhook-id': id },
+    })
+    expect(verify(letter, SECRET)).toBe(true)
+    await waitUntil(() => deliveries.status().delivered === 1)
+    expect(await h.deliveries()).toMatchObject([
+      { state: 'delivered', attempt: 1, status_code: 200, duration_ms: 84, error: null },
+    ])
+    expect(await h.attempts()).toMatchObject([
+      { number: 1, trigger: 'scheduled', url: letter.url, status_code: 200, excerpt: 'ok' },
+    ])
+    await h.clock.advance(HOUR)
+    expect(h.transport.sent).toHaveLength(1)
+  })
+
+  test('goes out at once when the service is woken, and when it starts', async () => {
+    const h = await createTestDelivery({ watches: false })
+    await h.addWebhook()
+    await h.addEvents()
+    const deliveries = h.start()
+    await h.sent(1)
+    await waitUntil(() => deliveries.status().delivered === 1)
+    await drainEventLoop(60)
+    await h.addEvents()
+    await drainEventLoop(60)
+    expect(h.transport.sent).toHaveLength(1)
+    deliveries.wake()
+    await h.sent(2)
+  })
+
+  test('that comes while a request of its webhook is under way does not wait for that', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    const post = slowPost()
+    h.start({ transport: post })
+    await waitUntil(() => post.sent.length === 1)
+    await h.clock.advance(10 * SECOND)
+    await h.addEvents()
+    await h.clock.advance(SECOND / 2)
+    await waitUntil(() => post.sent.length === 2)
+  })
+
+  test('that is not answered says so, with the sentence of who sent it', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    h.transport.answer({ fault: 'It did not answer within 30 s.', durationMs: 30_000 })
+    const deliveries = h.start()
+    await waitUntil(() => deliveries.status().retried === 1)
+    const told = { status_code: null, error: 'It did not answer within 30 s.', duration_ms: 30_000 }
+    expect(await h.attempts()).toMatchObject([{ ...told, headers: null, excerpt: null }])
+    expect(await h.deliveries()).toMatchObject([{ ...told, state: 'retry_scheduled' }])
+  })
+
+  test('that is answered with another status says which, and of a redirect that nobody follows it', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(2)
+    h.transport.answer((_, nth) =>
+      answered(nth === 1 ? 404 : 301, { location: 'http://169.254.1.1/' }),
+    )
+    const deliveries = h.start()
+    await waitUntil(() => deliveries.status().retried === 2)
+    const [first, second] = await h.attempts()
+    expect(first?.error).toMatch(/^It answered 404:/)
+    expect(second?.error).toMatch(/^It answered 301: redirects are not followed/)
+  })
+})
+
+describe('requests at the same time', () => {
+  test('are four to each webhook', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(10)
+    const post = slowPost()
+    const deliveries = h.start({ transport: post })
+    for (const sent of [4, 8, 10]) {
+      await waitUntil(() => post.sent.length === sent)
+      await drainEventLoop(60)
+      await h.clock.advance(SECOND)
+      await drainEventLoop(60)
+      expect(post.sent).toHaveLength(sent)
+      expect(deliveries.status().underWay).toBe(sent === 10 ? 2 : 4)
+      post.answer(200)
+    }
+    await waitUntil(() => deliveries.status().delivered === 10)
+    expect(new Set(post.sent.map(({ body }) => body)).size).toBe(10)
+  })
+
+  test('begin anew only when what came of those before is durable', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(6)
+    h.start()
+    await waitUntil(async () => {
+      const done = (await h.deliveries()).filter(({ state }) => state === 'delivered').length
+      expect(h.transport.sent.length - done).toBeLessThanOrEqual(4)
+      return done === 6
+    })
+  })
+
+  test('to one that never answers, and to one that is slow, hold up none of the others', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhooks(50)
+    await h.addEvents(20)
+    const sentTo = new Map<string, number>()
+    const slow = slowPost()
+    h.transport.answer(async letter => {
+      const to = new URL(letter.url).hostname
+      if (to === 'wh-0.test') return new Promise(() => {})
+      if (to === 'wh-1.test') return (await slow.send(letter)) as { durationMs: number }
+      sentTo.set(to, (sentTo.get(to) ?? 0) + 1)
+      return 200
+    })
+    const deliveries = h.start()
+    await waitUntil(() => deliveries.status().delivered === 48 * 20)
+    expect(sentTo.size).toBe(48)
+    expect(slow.sent).toHaveLength(4)
+    expect(h.clock.now() - Date.UTC(2026, 5, 1, 12)).toBe(0)
+    for (let n = 1; n <= 5; n++) {
+      slow.answer(200)
+      await waitUntil(() => deliveries.status().delivered === 48 * 20 + 4 * n)
+    }
+    const open = (await h.deliveries()).filter(({ state }) => state !== 'delivered')
+    expect(new Set(open.map(({ webhook_id }) => webhook_id))).toEqual(new Set(['wh_0']))
+  })
+
+  test('where more webhooks are due than have a place, each gets its turn', async () => {
+    const h = await createTestDelivery()
+    const count = TURNS_MAX + 20
+    await h.addWebhooks(count)
+    await h.addEvents(6)
+    const post = slowPost()
+    h.start({ transport: post })
+    await waitUntil(() => post.underWay === TURNS_MAX * 4)
+    // Their time is over when they are answered, so they make room.
+    await h.clock.advance(2 * SECOND)
+    post.answer(200)
+    await waitUntil(() => post.underWay === TURNS_MAX * 4 - (TURNS_MAX - 20) * 2)
+    const urls = new Set(post.sent.map(({ url }) => url))
+    expect(urls.size).toBe(count)
+  })
+})
+
+describe('an event that is asked for once more', () => {
+  test('while it is under way is sent again, in a round of its own', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    const post = slowPost()
+    const deliveries = h.start({ transport: post })
+    await waitUntil(() => post.underWay === 1)
+    post.answer(500)
+    await waitUntil(() => deliveries.status().retried === 1)
+    await drainEventLoop(60)
+    await h.clock.advance(MINUTE)
+    await waitUntil(() => post.underWay === 1)
+    const [{ id = '' } = {}] = await h.deliveries()
+    await write(h.database, trx => retryDelivery(trx, 'wh_a', id, h.clock.now()))
+    deliveries.wake()
+    await drainEventLoop(60)
+    expect(post.sent).toHaveLength(2)
+    post.answer(500)
+    await waitUntil(() => post.sent.length === 3)
+    expect(await h.deliveries()).toMatchObject([
+      { state: 'pending', trigger: 'manual', attempt: 0 },
+    ])
+    post.answer(500)
+    await waitUntil(async () => (await h.attempts()).length === 3)
+    const due = { state: 'retry_scheduled', attempt: 1, due_at: h.clock.now() + MINUTE }
+    expect(await h.deliveries()).toMatchObject([due])
+    const triggers = (await h.attempts()).map(({ trigger }) => trigger)
+    expect(triggers).toEqual(['scheduled', 'scheduled', 'manual'])
+    expect(new Set(post.sent.map(({ body }) => body)).size).toBe(1)
+  })
+})

@@ -1,0 +1,223 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
+
+describe('a process that dies', () => {
+  test('while a request is not answered leaves its event to the next: the same one, the same bytes', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    const [id] = await h.addEvents()
+    const dying = slowPost()
+    h.start({ transport: dying })
+    await waitUntil(() => dying.underWay === 1)
+    const next = h.start()
+    await h.sent(1)
+    await waitUntil(() => next.status().delivered === 1)
+    expect(h.transport.sent[0]?.body).toBe(dying.sent[0]?.body)
+    expect(h.transport.sent[0]?.headers['webhook-id']).toBe(id)
+    expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 1 }])
+  })
+
+  test('repeats at most what was under way', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(20)
+    const dying = slowPost()
+    const before = h.start({ transport: dying })
+    for (const done of [4, 8]) {
+      await waitUntil(() => dying.underWay === 4)
+      dying.answer(200)
+      await waitUntil(() => before.status().delivered === done)
+    }
+    await waitUntil(() => dying.underWay === 4)
+    const next = h.start()
+    await waitUntil(() => next.status().delivered === 12)
+    const twice = h.transport.sent.filter(({ body }) => dying.sent.some(one => one.body === body))
+    expect(twice.map(({ body }) => body)).toEqual(dying.sent.slice(8).map(({ body }) => body))
+  })
+})
+
+describe('stopping', () => {
+  test('begins nothing more, and waits for what is under way', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(6)
+    const post = slowPost()
+    const deliveries = h.start({ transport: post })
+    await waitUntil(() => post.underWay === 4)
+    let isDone = false
+    const stopped = deliveries.stop().then(() => {
+      isDone = true
+    })
+    await h.clock.advance(4 * SECOND)
+    await drainEventLoop(60)
+    expect(isDone).toBe(false)
+    post.answer(200)
+    await stopped
+    expect(post.sent).toHaveLength(4)
+    expect((await h.deliveries()).filter(({ state }) => state === 'delivered')).toHaveLength(4)
+  })
+
+  test.each([1, 2, 3])('during look %i begins nothing of what was found', async nth => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    let looks = 0
+    const database: Database = {
+      ...h.database,
+      get reader() {
+        // The third is for what is to be sent.
+        if (++looks === nth) queueMicrotask(() => void deliveries.stop())
+        return h.database.reader
+      },
+    }
+    const deliveries = h.start({ database })
+    await drainEventLoop(60)
+    await deliveries.stop()
+    expect(looks).toBeGreaterThanOrEqual(nth)
+    expect(h.transport.sent).toEqual([])
+  })
+
+  test('gives up after five seconds what is not answered: nothing is written of it, and it is sent again', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    const post = slowPost()
+    const deliveries = h.start({ transport: post })
+    await waitUntil(() => post.underWay === 1)
+    const stopped = deliveries.stop()
+    await drainEventLoop(60)
+    await h.clock.advance(5 * SECOND)
+    await stopped
+    post.answer(200)
+    await drainEventLoop(60)
+    expect(await h.attempts()).toEqual([])
+    expect(await h.deliveries()).toMatchObject([{ state: 'pending', attempt: 0 }])
+    expect(h.clock.pending).toBe(0)
+    const next = h.start()
+    await waitUntil(() => next.status().delivered === 1)
+  })
+
+  test('may be asked for twice, and with nothing to do, and leaves no timer', async () => {
+    const h = await createTestDelivery()
+    const deliveries = h.start()
+    await drainEventLoop(60)
+    await Promise.all([deliveries.stop(), deliveries.stop()])
+    deliveries.wake()
+    await drainEventLoop(60)
+    expect(h.clock.pending).toBe(0)
+    await h.addWebhook()
+    await h.addEvents()
+    await h.clock.advance(MINUTE)
+    await drainEventLoop(60)
+    expect(h.transport.sent).toEqual([])
+  })
+})
+
+describe('a disk that is full', () => {
+  test('has what came of a request written later: nothing is sent again, and the log is told every second', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(6)
+    const disk = fullDisk(h.database)
+    const deliveries = h.start()
+    await h.sent(4)
+    await drainEventLoop(60)
+    await h.clock.advance(10 * SECOND)
+    await drainEventLoop(60)
+    expect(h.transport.sent).toHaveLength(4)
+    expect(deliveries.status()).toMatchObject({ delivered: 0, underWay: 0 })
+    const told = h.lines.filter(({ message }) => message === 'deliveries: not written, tried again')
+    expect(told.length).toBeGreaterThanOrEqual(10)
+    expect(told.length).toBeLessThanOrEqual(12)
+    disk.isFull = false
+    await h.clock.advance(SECOND)
+    await waitUntil(() => deliveries.status().delivered === 6)
+    expect(h.transport.sent).toHaveLength(6)
+    expect((await h.attempts()).length).toBe(6)
+  })
+
+  test('holds up no stop', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    const disk = fullDisk(h.database)
+    const deliveries = h.start()
+    await h.sent(1)
+    await drainEventLoop(60)
+    const stopped = deliveries.stop()
+    await h.clock.advance(5 * SECOND)
+    await stopped
+    disk.isFull = false
+    await drainEventLoop(60)
+    expect(await h.attempts()).toEqual([])
+    expect(await h.deliveries()).toMatchObject([{ state: 'pending' }])
+    expect(h.clock.pending).toBe(0)
+  })
+
+  test('that cannot be read either is looked at again', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    const { reader } = h.database
+    let isBroken = true
+    const database: Database = {
+      ...h.database,
+      get reader() {
+        if (isBroken) throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })
+        return reader
+      },
+    }
+    h.start({ database })
+    await drainEventLoop(60)
+    await h.clock.advance(3 * SECOND)
+    await drainEventLoop(60)
+    expect(h.transport.sent).toEqual([])
+    const told = h.lines.filter(({ message }) => message === 'the poll for due deliveries failed')
+    expect(told.length).toBe(1)
+    isBroken = false
+    await h.clock.advance(2 * SECOND)
+    await h.sent(1)
+  })
+})
+
+describe('something wrong inside ev', () => {
+  test('with one attempt is nothing to the others, and does not send the same event again and again', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook({ id: 'wh_a' })
+    await h.addWebhook({ id: 'wh_b' })
+    await h.addEvents(3)
+    h.transport.answer(({ url }) => {
+      if (!url.includes('wh-a')) return 200
+      // What no post does, and no column takes.
+      return { fault: 'odd', durationMs: Number.NaN }
+    })
+    const deliveries = h.start()
+    await waitUntil(() => deliveries.status().delivered === 3)
+    await drainEventLoop(60)
+    const count = () => h.transport.sent.filter(({ url }) => url.includes('wh-a')).length
+    expect(count()).toBe(3)
+    await h.clock.advance(MINUTE - 1)
+    await drainEventLoop(60)
+    expect(count()).toBe(3)
+    const errors = h.lines.filter(({ level }) => level === 'error')
+    expect(errors.length).toBeGreaterThan(0)
+    expect(errors[0]?.fields).toMatchObject({ webhook: 'wh_a' })
+    await h.clock.advance(SECOND)
+    await waitUntil(() => count() > 3)
+  })
+})
+
+/** As a full disk does, while `isFull`. */
+function fullDisk(database: Database) {
+  const disk = { isFull: true }
+  const { db } = database
+  const transaction = db.transaction.bind(db)
+  db.transaction = () => {
+    if (disk.isFull) throw Object.assign(new Error('disk is full'), { code: 'SQLITE_FULL' })
+    return transaction()
+  }
+  return disk
+}

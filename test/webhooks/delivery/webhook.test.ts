@@ -1,0 +1,243 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, SECOND } from '../../../src/platform/clock.ts'
+import { write } from '../../../src/db/database.ts'
+import { deleteWebhook, updateWebhook } from '../../../src/webhooks/endpoint-store.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery, slowPost, type TestDelivery } from '../../support/webhook-delivery.ts'
+import { answered } from '../../support/webhook-transport.ts'
+
+describe('a webhook that', () => {
+  test('is told to wait by 429 or 503 is left in peace until then, with all that is on its way', async () => {
+    for (const status of [429, 503]) {
+      const h = await createTestDelivery({ watches: true })
+      await h.addWebhook()
+      await h.addWebhook({ id: 'wh_b' })
+      await h.addEvents()
+      h.transport.answer(({ url }) =>
+        url.includes('wh-a') ? answered(status, { 'retry-after': '20' }) : 200,
+      )
+      const deliveries = h.start()
+      await waitUntil(() => deliveries.status().retried === 1)
+      h.transport.answer(200)
+      await h.addEvents()
+      await h.clock.advance(20 * SECOND - 1)
+      await drainEventLoop(60)
+      expect(to(h, 'wh-a')).toHaveLength(1)
+      expect(to(h, 'wh-b')).toHaveLength(2)
+      // By the next look.
+      await h.clock.advance(SECOND / 2)
+      await waitUntil(() => to(h, 'wh-a').length === 2)
+    }
+  })
+
+  test('asks for days is asked again after an hour, but for the event that it said it of', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    h.transport.answer(answered(503, { 'retry-after': '999999' }))
+    const deliveries = h.start()
+    await waitUntil(() => deliveries.status().retried === 1)
+    h.transport.answer(200)
+    const [event] = await h.addEvents()
+    await h.clock.advance(HOUR - 1)
+    await drainEventLoop(60)
+    expect(h.transport.sent).toHaveLength(1)
+    await h.clock.advance(SECOND / 2)
+    await h.sent(2)
+    expect(h.transport.sent[1]?.headers['webhook-id']).toBe(event)
+  })
+
+  test('asks for an hour and is then to be found elsewhere is sent there at once', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    h.transport.answer(answered(503, { 'retry-after': '3600' }))
+    const deliveries = h.start()
+    await waitUntil(() => deliveries.status().retried === 1)
+    h.transport.answer(200)
+    await h.addEvents()
+    await h.clock.advance(SECOND)
+    await drainEventLoop(60)
+    expect(h.transport.sent).toHaveLength(1)
+    const patch = { url: 'https://wh-a.test/mended', now: h.clock.now() }
+    await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', patch))
+    await h.clock.advance(SECOND / 2)
+    await h.sent(2)
+    expect(h.transport.sent[1]?.url).toBe('https://wh-a.test/mended')
+  })
+
+  test('asks for nothing, or by another status, is not left in peace', async () => {
+    for (const answer of [answered(503), answered(500, { 'retry-after': '600' })]) {
+      const h = await createTestDelivery()
+      await h.addWebhook()
+      await h.addEvents()
+      h.transport.answer(answer)
+      const deliveries = h.start()
+      await waitUntil(() => deliveries.status().retried === 1)
+      await h.addEvents()
+      await h.clock.advance(SECOND)
+      await h.sent(2)
+    }
+  })
+
+  test('is deleted is sent nothing any more, with retries due and with a request under way', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(2)
+    const post = slowPost()
+    const deliveries = h.start({ transport: post })
+    await waitUntil(() => post.underWay === 2)
+    post.answer(500)
+    await waitUntil(() => deliveries.status().retried === 2)
+    await h.addEvents()
+    await h.clock.advance(SECOND)
+    await waitUntil(() => post.underWay === 1)
+    await write(h.database, trx => deleteWebhook(trx, 'acc_1', 'wh_a', h.clock.now()))
+    post.answer(500)
+    await drainEventLoop(60)
+    await h.clock.advance(48 * HOUR)
+    await drainEventLoop(60)
+    expect(post.sent).toHaveLength(3)
+    expect(h.lines.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
+  test('is switched off is sent nothing, and what waited goes on when it is on again', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents()
+    h.transport.answer(500)
+    const deliveries = h.start()
+    await waitUntil(() => deliveries.status().retried === 1)
+    const change = (active: boolean) =>
+      write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', { active, now: h.clock.now() }))
+    await change(false)
+    await h.clock.advance(HOUR)
+    await drainEventLoop(60)
+    expect(h.transport.sent).toHaveLength(1)
+    h.transport.answer(200)
+    await change(true)
+    deliveries.wake()
+    await waitUntil(() => deliveries.status().delivered === 1)
+    expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 2 }])
+  })
+
+  test('gets another URL is sent what is left there', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(6)
+    const post = slowPost()
+    h.start({ transport: post })
+    await waitUntil(() => post.underWay === 4)
+    const url = 'https://elsewhere.test/'
+    await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', { url, now: h.clock.now() }))
+    post.answer(200)
+    await waitUntil(() => post.underWay === 2)
+    expect(post.sent.slice(4).map(letter => letter.url)).toEqual([url, url])
+  })
+
+  test('answers 410 is switched off at once: that event has failed, and the others wait', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    await h.addEvents(2)
+    const post = slowPost()
+    const deliveries = h.start({ transport: post })
+    await waitUntil(() => post.underWay === 2)
+    await h.addEvents()
+    post.answer(410)
+    await waitUntil(() => deliveries.status().failed === 2)
+    await drainEventLoop(60)
+    await h.clock.advance(HOUR)
+    await drainEventLoop(60)
+    expect(post.sent).toHaveLength(2)
+    expect((await h.deliveries()).map(({ state }) => state)).toEqual([
+      'failed',
+      'failed',
+      'pending',
+    ])
+    expect(await h.webhooks()).toMatchObject([
+      { active: 0, disabled_reason: expect.stringMatching(/410 Gone/), disabled_code: 'gone' },
+    ])
+    expect(h.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual(
+      expect.arrayContaining(['a webhook was switched off', 'an event was given up']),
+    )
+  })
+
+  test('fails for 5 days is switched off with the next attempt', async () => {
+    const h = await createTestDelivery({ watches: false })
+    await h.addWebhook()
+    h.transport.answer(500)
+    const deliveries = h.start()
+    const attemptAfter = async (ms: number) => {
+      await h.clock.advance(ms)
+      await drainEventLoop(60)
+      await h.addEvents()
+      const before = h.transport.sent.length
+      deliveries.wake()
+      await waitUntil(() => h.transport.sent.length > before)
+      await drainEventLoop(60)
+    }
+    await attemptAfter(0)
+    for (let day = 1; day < 5; day++) await attemptAfter(24 * HOUR)
+    await attemptAfter(23 * HOUR)
+    expect(await h.webhooks()).toMatchObject([
+      { active: 1, failing_since: Date.UTC(2026, 5, 1, 12) },
+    ])
+    await h.clock.advance(HOUR)
+    await h.addEvents()
+    deliveries.wake()
+    await waitUntil(async () => (await h.webhooks())[0]?.active === 0)
+    expect(await h.webhooks()).toMatchObject([
+      { active: 0, disabled_reason: expect.stringMatching(/5 days/), disabled_code: 'failing' },
+    ])
+  })
+
+  test('failed for 5 days, by what was written, has an hour after a start and after a success', async () => {
+    const h = await createTestDelivery({ watches: false })
+    await h.addWebhook()
+    const since = h.clock.now() - 6 * 24 * HOUR
+    const deliveries = h.start()
+    const attempt = async (status: number) => {
+      await h.database.db.updateTable('webhook').set({ failing_since: since }).execute()
+      h.transport.answer(status)
+      await h.addEvents()
+      const before = (await h.attempts()).length
+      deliveries.wake()
+      await waitUntil(async () => (await h.attempts()).length > before)
+      await drainEventLoop(60)
+      return (await h.webhooks())[0]?.active
+    }
+    expect(await attempt(500)).toBe(1)
+    h.transport.answer(500)
+    await h.clock.advance(HOUR - 1)
+    await drainEventLoop(60)
+    expect(await attempt(200)).toBe(1)
+    await h.clock.advance(1)
+    expect(await attempt(500)).toBe(1)
+    await h.clock.advance(HOUR - 1)
+    await drainEventLoop(60)
+    expect(await attempt(500)).toBe(1)
+    await h.clock.advance(1)
+    expect(await attempt(500)).toBe(0)
+  })
+
+  test('answers once in the 5 days is not switched off', async () => {
+    const h = await createTestDelivery({ watches: false })
+    await h.addWebhook()
+    h.transport.answer((_, nth) => (nth === 4 ? 204 : 500))
+    const deliveries = h.start()
+    for (let day = 0; day < 8; day++) {
+      await h.addEvents()
+      const before = h.transport.sent.length
+      deliveries.wake()
+      await waitUntil(() => h.transport.sent.length > before)
+      await drainEventLoop(60)
+      expect((await h.webhooks())[0]?.active).toBe(1)
+      if (h.transport.sent.length >= 4 && day >= 5) break
+      await h.clock.advance(23 * HOUR)
+      await drainEventLoop(60)
+    }
+  })
+})
+
+const to = (h: TestDelivery, host: string) =>
+  h.transport.sent.filter(({ url }) => url.includes(host))

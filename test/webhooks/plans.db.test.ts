@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest'
+import {
+  deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
+  deleteStrandedUntil,
+  deleteWebhooksUntil,
+} from '../../src/maintenance/expired-rows.ts'
+import { type Database, type Trx, write } from '../../src/db/database.ts'
+import {
+  countOpenDeliveries,
+  dueWebhooks,
+  nextDeliveries,
+  nextDueAt,
+  recordAttempts,
+  recoverDeliveries,
+  retryDelivery,
+} from '../../src/webhooks/delivery-store.ts'
+import { deliveryPage, findDelivery } from '../../src/webhooks/delivery-log.ts'
+import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
+import { onPostgres, tempDatabase } from '../support/database.ts'
+import { addDelivery, addWebhook, attemptAt } from '../support/webhook-rows.ts'
+import { plansOf } from '../db/plan/query-plans.ts'
+
+/** Webhooks have millions of deliveries: a plan that reads them all stops the whole service. */
+describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', () => {
+  const page = { webhookId: 'wh_a', before: { createdAt: 9, id: 'dlv_x' }, max: 9 }
+  const except = ['dlv_x', 'dlv_y']
+  const inTrx = (work: (trx: Trx) => Promise<unknown>) => (database: Database) =>
+    write(database, work)
+
+  test.each<[string, (database: Database) => Promise<unknown>, RegExp]>([
+    [
+      'the webhooks that have something due',
+      db => dueWebhooks(db, 9),
+      /SEARCH delivery .*COVERING INDEX delivery_due \(webhook_id=\? AND due_at<\?\)/,
+    ],
+    [
+      'the next delivery',
+      db => nextDeliveries(db, 'wh_a', { now: 9, except, max: 4 }),
+      /SEARCH delivery USING INDEX delivery_due \(webhook_id=\? AND due_at<\?\)/,
+    ],
+    [
+      'the next due time',
+      db => nextDueAt(db, 'wh_a', except),
+      /SEARCH delivery USING COVERING INDEX delivery_due \(webhook_id=\?\)/,
+    ],
+    [
+      'how many are open',
+      db => countOpenDeliveries(db),
+      /SCAN delivery USING COVERING INDEX delivery_due/,
+    ],
+    [
+      'what attempts are entered at',
+      inTrx(trx => recordAttempts(trx, [attemptAt('dlv_a')], { now: 9 })),
+      /SEARCH delivery USING INDEX sqlite_autoindex_delivery_1 \(id=\?\)/,
+    ],
+    ['a new round', inTrx(trx => retryDelivery(trx, 'wh_a', 'dlv_a', 9)), /delivery.*\(id=\?\)/],
+    [
+      'new rounds for what failed',
+      inTrx(trx => recoverDeliveries(trx, 'wh_a', { since: 1, now: 9 })),
+      /INDEX delivery_state \(webhook_id=\? AND state=\? AND created_at>\?\)/,
+    ],
+    [
+      'a page of the log',
+      db => deliveryPage(db, page),
+      /INDEX delivery_webhook \(webhook_id=\? AND \(created_at,id\)<\(\?,\?\)\)/,
+    ],
+    [
+      'a page of the log, of one kind',
+      db => deliveryPage(db, { ...page, event: 'quota.warning' }),
+      /INDEX delivery_webhook \(webhook_id=\? AND \(created_at,id\)<\(\?,\?\)\)/,
+    ],
+    [
+      'a page of the log, of one state',
+      db => deliveryPage(db, { ...page, status: 'failed', event: 'quota.warning' }),
+      /INDEX delivery_state \(webhook_id=\? AND state=\? AND \(created_at,id\)<\(\?,\?\)\)/,
+    ],
+    ['one delivery', db => findDelivery(db, 'wh_a', 'dlv_a'), /delivery.*\(id=\?\)/],
+    ['what is over', inTrx(trx => deleteDeliveriesUntil(trx, 9, 9)), /INDEX delivery_expiry/],
+    [
+      'what waits at webhooks that are off',
+      inTrx(trx => deleteStrandedUntil(trx, 9, 9)),
+      /INDEX delivery_due \(webhook_id=\? AND due_at<\?\)/,
+    ],
+    [
+      'what deleted webhooks leave',
+      inTrx(trx => deleteWebhooksUntil(trx, 9, 9)),
+      /INDEX delivery_(webhook|state) \(webhook_id=\?\)/,
+    ],
+    [
+      'events without a delivery',
+      inTrx(trx => deleteOrphanedEventsBefore(trx, 9, 9)),
+      /INDEX delivery_event \(event_id=\?\)/,
+    ],
+    ['notices that are due', db => dueNotices(db, 9), /notice USING INDEX notice_due/],
+  ])('%s', async (_, run, index) => {
+    const database = await tempDatabase()
+    await addWebhook(database)
+    for (let n = 0; n < 9; n++) await addDelivery(database, `dlv_${n}`, { at: n })
+    const plan = await plansOf(database, run)
+    expect(plan.join('\n')).toMatch(index)
+    expect(plan.filter(line => /TEMP B-TREE/.test(line))).toEqual([])
+    expect(
+      plan.filter(line => /^SCAN (delivery|attempt|event|notice)\b(?!.*COVERING)/.test(line)),
+    ).toEqual([])
+  })
+})

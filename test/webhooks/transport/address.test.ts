@@ -1,0 +1,152 @@
+import { createServer, type Server } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { validateWebhookUrl } from '../../../src/webhooks/webhook-url.ts'
+import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
+import { openPost, openReceiver } from '../../support/https-post.ts'
+import { zone } from '../../support/zone.ts'
+
+const HAS_IPV6 = Object.values(networkInterfaces()).some(list =>
+  list?.some(({ address }) => address === '::1'),
+)
+
+/** Listens on one port of the addresses that must not be dialled, and counts who comes. */
+async function tripwires(): Promise<{ port: number; readonly visitors: number }> {
+  const receiver = await openReceiver({ ip: '127.0.0.2', name: 'inside.example' })
+  const { port } = receiver
+  let visitors = 0
+  for (const ip of ['127.0.0.1', '127.0.0.3', ...(HAS_IPV6 ? ['::1'] : [])]) {
+    const server: Server = createServer(socket => {
+      visitors += 1
+      socket.destroy()
+    })
+    await new Promise<void>(listening => void server.listen(port, ip, listening))
+    onTestFinished(() => void server.close())
+  }
+  return {
+    port,
+    get visitors() {
+      return visitors + receiver.connections.came
+    },
+  }
+}
+
+describe('nobody is dialled', () => {
+  test.each([
+    ['127.0.0.2', 'loopback'],
+    ['127.2', 'short'],
+    ['2130706434', 'one number'],
+    ['0x7f.0.0.2', 'hexadecimal'],
+    ['0x7f000002', 'hexadecimal, one number'],
+    ['0177.0.0.2', 'octal'],
+    ['127.0.0.2.', 'with the dot of the root'],
+    ['１２７.０.０.２', 'full-width digits'],
+    ['127。0。0。2', 'ideographic full stops'],
+    ['0', 'this network'],
+    ['[::1]', 'IPv6 loopback'],
+    ['[::]', 'IPv6 unspecified'],
+    ['[::ffff:127.0.0.2]', 'mapped'],
+    ['[::ffff:7f00:2]', 'mapped, hexadecimal'],
+    ['[::127.0.0.2]', 'compatible'],
+    ['[64:ff9b::7f00:2]', 'NAT64'],
+    ['[64:ff9b:1::7f00:2]', 'local NAT64'],
+    ['[2002:7f00:2::]', '6to4'],
+    ['[fe80::1]', 'link-local'],
+    ['localhost', 'this machine'],
+    ['localhost.', 'this machine, with the dot of the root'],
+    ['a.LOCALHOST', 'below this machine'],
+    ['inside.example', 'a name of an inner address'],
+    ['mixed.example', 'a name of an outer and an inner address'],
+    ['six.example', 'a name of an inner IPv6 address'],
+  ])('at %s (%s)', async host => {
+    const wires = await tripwires()
+    const resolver = zone({
+      'inside.example': { A: ['127.0.0.2'] },
+      'mixed.example': { A: ['8.8.8.8', '127.0.0.2'] },
+      'six.example': { A: ['8.8.8.8'], AAAA: ['::1'] },
+    })
+    const post = openPost({ resolver, allowed: [] })
+    const url = `https://${host}:${wires.port}/`
+    expect(await post.to(url)).toMatchObject({
+      ...{ answer: null, faultCode: 'address_not_public' },
+      fault: expect.stringMatching(/is not public\.$/),
+    })
+    const mayDial = createIpPolicy([])
+    expect(await validateWebhookUrl(url, { resolver, mayDial })).toMatch(/is not public\.$/)
+    expect(wires.visitors).toBe(0)
+  })
+
+  test.each([
+    ['https://127.0.0.1:25/', /port 25 /],
+    ['https://127.0.0.1:22/', /port 22 /],
+    ['https://127.0.0.1:6379/', /port 6379 /],
+    ['https://ann:secret@127.0.0.1/', /password/],
+    ['https://127.0.0.1/#a', /fragment/],
+    ['http://8.8.8.8:8081/', /begin with https/],
+    ['http://127.0.0.1/', /port 80 /],
+    ['file:///etc/passwd', /begin with https/],
+    ['https://[fe80::1%25lo]/', /no URL/],
+    ['https://127.0.0.1/a\r\nHost: b', /control/],
+    ['https://nobody.example/', /has no address in the DNS/],
+    ['https://broken.example/', /could not be looked up/],
+  ])('for %s, though its address is allowed', async (url, says) => {
+    const resolver = zone({ 'broken.example': { A: ['127.0.0.1'], AAAA: 'server' } })
+    const receipt = await openPost({ resolver }).to(url)
+    const faultCode = url.endsWith('.example/') ? 'dns_error' : 'invalid_url'
+    expect(receipt).toMatchObject({
+      ...{ answer: null, faultCode },
+      fault: expect.stringMatching(says),
+    })
+  })
+
+  test('beside the addresses that are allowed', async () => {
+    const wires = await tripwires()
+    const receiver = await openReceiver()
+    const resolver = zone({ 'hook.example': { A: ['127.0.0.1', '127.0.0.2'] } })
+    const post = openPost({ resolver, allowed: ['127.0.0.1'] })
+    const { fault } = await post.to(`https://hook.example:${receiver.port}/`)
+    expect(fault).toBe('The name hook.example has an address that is not public.')
+    expect((await post.to(`https://127.0.0.2:${wires.port}/`)).fault).toMatch(/not public/)
+    expect((await post.to(`https://[::1]:${wires.port}/`)).fault).toMatch(/not public/)
+    expect([wires.visitors, receiver.connections.came]).toEqual([0, 0])
+  })
+
+  test('by the name that was good when it was saved', async () => {
+    const wires = await tripwires()
+    const resolver = zone({ 'hook.example': { A: ['8.8.8.8'] } })
+    const url = `https://hook.example:${wires.port}/`
+    expect(await validateWebhookUrl(url, { resolver, mayDial: createIpPolicy([]) })).toBeNull()
+    resolver.set('hook.example', { A: ['127.0.0.2'] })
+    expect((await openPost({ resolver, allowed: [] }).to(url)).fault).toMatch(/not public/)
+    expect(wires.visitors).toBe(0)
+  })
+})
+
+describe('what was judged is what is dialled', () => {
+  test('the name is asked for once in each connection', async () => {
+    const receiver = await openReceiver()
+    const resolver = zone({ 'hook.example': { A: ['127.0.0.1'] } })
+    const asked = resolver.resolve
+    // The second time it would be somebody else.
+    resolver.resolve = async (name, type, signal) => {
+      const answer = await asked(name, type, signal)
+      if (type === 'AAAA') resolver.set('hook.example', { A: ['127.0.0.2'] })
+      return answer
+    }
+    const wires = await openReceiver({ ip: '127.0.0.2', port: receiver.port })
+    expect(await openPost({ resolver }).to(receiver.url)).toMatchObject({ answer: { status: 200 } })
+    expect(resolver.asked).toEqual(['A hook.example', 'AAAA hook.example'])
+    expect(wires.connections.came).toBe(0)
+  })
+
+  test.runIf(HAS_IPV6)('an IPv6 address that is allowed is dialled', async () => {
+    const receiver = await openReceiver({ ip: '::1' })
+    const post = openPost({
+      allowed: ['::1'],
+      resolver: zone({ 'hook.example': { AAAA: ['::1'] } }),
+    })
+    expect(await post.to(receiver.url)).toMatchObject({ answer: { status: 200 } })
+    const literal = await post.to(`https://[::1]:${receiver.port}/`)
+    expect(literal).toMatchObject({ answer: { status: 200 } })
+  })
+})

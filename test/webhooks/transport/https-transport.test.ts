@@ -1,0 +1,314 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { createServer, type Server } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { BODY_READ_MAX, EXCERPT_LENGTH_MAX } from '../../../src/webhooks/transport/response.ts'
+import { CONNECT_TIMEOUT_MS } from '../../../src/webhooks/transport/policy-dial.ts'
+import { DEADLINE_MS } from '../../../src/webhooks/transport/https-transport.ts'
+import { fakeClock } from '../../support/clock.ts'
+import type { How } from '../../support/http-receiver.ts'
+import { BODY, openPost, openReceiver, sendOne } from '../../support/https-post.ts'
+import { waitUntil } from '../../support/wait.ts'
+import { zone } from '../../support/zone.ts'
+
+const receiptFor = async (answer: How) => (await sendOne({ answer })).sending
+
+describe('a letter', () => {
+  test('comes as it was given, with nothing that asks for packed answers', async () => {
+    const { receiver, sending } = await sendOne({ answer: { body: 'thanks' } })
+    expect(await sending).toEqual({
+      answer: { status: 200, headers: expect.any(Object), excerpt: 'thanks' },
+      ...{ fault: null, faultCode: null },
+      durationMs: 0,
+    })
+    const [letter] = receiver.received
+    expect(letter).toMatchObject({ method: 'POST', path: '/hook', serverName: 'hook.example' })
+    expect(letter?.body.toString()).toBe(BODY)
+    expect(letter?.headers).toEqual({
+      host: `hook.example:${receiver.port}`,
+      connection: 'keep-alive',
+      'content-type': 'application/json',
+      'content-length': String(BODY.length),
+      'x-ev': 'a b',
+    })
+  })
+
+  test('goes to the path and the query of its URL', async () => {
+    const receiver = await openReceiver()
+    await openPost().to(`${receiver.url}/b%20c?d=%C3%A9&e#`.replace('#', ''))
+    expect(receiver.received[0]?.path).toBe('/hook/b%20c?d=%C3%A9&e')
+  })
+
+  test.each([204, 302, 404, 410, 500, 599])('answered %i is answered so', async status => {
+    expect(await receiptFor(status)).toMatchObject({ answer: { status }, fault: null })
+  })
+
+  test('answered 429 tells when to come again, however many headers there are', async () => {
+    const many = Array.from({ length: 60 }, (_, nth) => [`x-${nth}`, 'a'])
+    const headers = { ...Object.fromEntries(many), 'retry-after': '120', 'set-cookie': 'a=b' }
+    const { answer } = await receiptFor({ status: 429, headers })
+    expect(answer?.headers['retry-after']).toBe('120')
+    expect(Object.keys(answer?.headers ?? {})).toHaveLength(30)
+  })
+
+  test.each([301, 302, 303, 307, 308])('answered %i follows nobody', async status => {
+    const other = await openReceiver()
+    for (const location of ['http://169.254.169.254/', other.url, 'file:///etc/passwd']) {
+      const { answer } = await receiptFor({ status, headers: { location } })
+      expect(answer).toMatchObject({ status, headers: { location } })
+    }
+    expect(other.connections.came).toBe(0)
+  })
+
+  test('with 100 Early Hints before the answer has that answer', async () => {
+    const { answer } = await receiptFor({ hints: 100, status: 201, body: 'made' })
+    expect(answer).toMatchObject({ status: 201, excerpt: 'made' })
+    expect(answer?.headers).not.toHaveProperty('link')
+  })
+})
+
+describe('time', () => {
+  test('an answer after 29 s counts', async () => {
+    const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 29_000 } })
+    await waitUntil(() => receiver.received.length === 1)
+    await clock.advance(29_000)
+    expect(await sending).toMatchObject({ answer: { status: 200 }, durationMs: 29_000 })
+  })
+
+  test('one after 31 s is none, and the connection is closed', async () => {
+    const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 31_000 } })
+    await waitUntil(() => receiver.received.length === 1)
+    await clock.advance(31_000)
+    expect(await sending).toEqual({
+      answer: null,
+      ...{ fault: 'No answer came within 30 s.', faultCode: 'timeout' },
+      durationMs: 30_000,
+    })
+    await waitUntil(() => receiver.connections.open === 0)
+  })
+
+  test('a body trickled for ever is cut after 30 s, and the answer stands', async () => {
+    const answered = headersCome()
+    const { receiver, clock, sending } = await sendOne({ answer: { status: 202, end: 'trickle' } })
+    await answered
+    await clock.advance(DEADLINE_MS)
+    const receipt = await sending
+    expect(receipt).toMatchObject({ answer: { status: 202 }, fault: null, durationMs: 30_000 })
+    expect(receipt.answer?.excerpt).toMatch(/^\.*$/)
+    await waitUntil(() => receiver.connections.open === 0)
+  })
+
+  test('a DNS that is silent has 30 s too', async () => {
+    const clock = fakeClock()
+    const resolver = zone({ 'hook.example': 'never' })
+    const sending = openPost({ clock, resolver }).to('https://hook.example/')
+    await waitUntil(() => resolver.asked.length === 2)
+    await clock.advance(DEADLINE_MS)
+    expect(await sending).toMatchObject({
+      fault: expect.stringMatching(/could not be looked up|within 30 s/),
+      answer: null,
+    })
+  })
+
+  test('nothing is left to wait for when a letter is answered', async () => {
+    const { clock, sending } = await sendOne()
+    await sending
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe('a body', () => {
+  test('of a gigabyte is read to 64 KiB', async () => {
+    const { receiver, sending } = await sendOne({ answer: { end: 'flood' } })
+    const { answer } = await sending
+    expect(answer).toMatchObject({ status: 200, excerpt: expect.stringMatching(/^x{4095}…$/) })
+    expect(answer?.excerpt).toHaveLength(EXCERPT_LENGTH_MAX)
+    await waitUntil(() => receiver.flooded > 0)
+    // What lies in buffers of the system and of TLS was sent for nothing.
+    expect(receiver.flooded).toBeLessThan(128 * BODY_READ_MAX)
+  })
+
+  test('that unpacks to 100 MB is not unpacked', async () => {
+    // Members of a gzip stream may follow one another (RFC 1952 §2.2).
+    const member = gzipSync(Buffer.alloc(1_000_000), { level: 9 })
+    const body = Buffer.concat(Array.from({ length: 100 }, () => member))
+    expect(body.length).toBeGreaterThan(BODY_READ_MAX)
+    const packed = await receiptFor({ headers: { 'content-encoding': 'gzip' }, body })
+    expect(packed.answer?.excerpt).toBe(`(binary, more than ${BODY_READ_MAX} bytes)`)
+  })
+
+  test('whose connection is reset changes nothing of the answer', async () => {
+    const { answer, fault } = await receiptFor({ status: 200, body: 'begun', end: 'reset' })
+    expect({ status: answer?.status, fault }).toEqual({ status: 200, fault: null })
+  })
+})
+
+describe('there is no answer', () => {
+  test.each([
+    ['a megabyte of headers', { headers: { a: 'x'.repeat(1_000_000) } }, /more than 16 KiB of he/],
+    [
+      'a connection closed',
+      { raw: '' },
+      /^The receiver closed the connection before it answered\.$/,
+    ],
+    ['no HTTP', { raw: 'hello\r\n\r\n' }, /not HTTP\/1\.1/],
+    [
+      'two lengths',
+      { raw: 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab' },
+      /not HTTP\/1\.1/,
+    ],
+    ['half a head', { raw: 'HTTP/1.1 200 OK\r\nContent-' }, /closed the connection|not HTTP/],
+    [
+      'another protocol',
+      { raw: 'HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n' },
+      /answered with 100 or 101/,
+    ],
+  ])('where there is %s', async (_, answer, says) => {
+    expect(await receiptFor(answer)).toMatchObject({
+      answer: null,
+      fault: expect.stringMatching(says),
+    })
+  })
+
+  test('where a connection is reset before it', async () => {
+    const { receiver, sending } = await sendOne({ answer: { delayMs: 1_000 } })
+    await waitUntil(() => receiver.received.length === 1)
+    await receiver.close()
+    expect(await sending).toMatchObject({
+      answer: null,
+      fault: expect.stringMatching(/closed the connection/),
+      faultCode: 'connection_failed',
+    })
+  })
+
+  test('where nobody listens', async () => {
+    const receiver = await openReceiver()
+    await receiver.close()
+    expect(await openPost().to(receiver.url)).toMatchObject({
+      answer: null,
+      fault: `127.0.0.1 port ${receiver.port} refused the connection.`,
+      faultCode: 'connection_failed',
+    })
+  })
+})
+
+describe('connections', () => {
+  test('are used again, and made anew after 100 letters', async () => {
+    const receiver = await openReceiver()
+    const post = openPost()
+    for (let nth = 0; nth < 100; nth++) await post.to(receiver.url)
+    expect(receiver.connections.came).toBe(1)
+    await post.to(receiver.url)
+    expect(receiver.connections.came).toBe(2)
+    expect(receiver.received).toHaveLength(101)
+  })
+
+  test('are closed soon when they are idle, however long the receiver would keep them', async () => {
+    const receiver = await openReceiver({
+      answer: { headers: { 'keep-alive': 'timeout=600' } },
+      keepsIdle: true,
+    })
+    // In real time, as undici knows no other clock.
+    await openPost({ idleMs: 20 }).to(receiver.url)
+    expect(receiver.connections.came).toBe(1)
+    await waitUntil(() => receiver.connections.open === 0)
+  })
+
+  test('are made as many as letters are under way', async () => {
+    const receiver = await openReceiver()
+    const post = openPost()
+    await Promise.all(Array.from({ length: 8 }, () => post.to(receiver.url)))
+    expect(receiver.connections.came).toBe(8)
+  })
+
+  test('go to the next address of a name when one refuses', async () => {
+    const receiver = await openReceiver()
+    const resolver = zone({ 'hook.example': { A: ['127.0.0.7', '127.0.0.1'] } })
+    const post = openPost({ resolver, allowed: ['127.0.0.0/8'] })
+    expect(await post.to(receiver.url)).toMatchObject({ answer: { status: 200 } })
+  })
+
+  test('go to the next address after 10 s of silence', async () => {
+    const clock = fakeClock()
+    const receiver = await openReceiver()
+    const silent = await listen('127.0.0.7', receiver.port)
+    const resolver = zone({ 'hook.example': { A: ['127.0.0.7', '127.0.0.1'] } })
+    const sending = openPost({ clock, resolver, allowed: ['127.0.0.0/8'] }).to(receiver.url)
+    await silent.called
+    expect(receiver.connections.came).toBe(0)
+    await clock.advance(CONNECT_TIMEOUT_MS)
+    expect(await sending).toMatchObject({ answer: { status: 200 }, durationMs: CONNECT_TIMEOUT_MS })
+  })
+
+  test('are tried with no further address when the time is over', async () => {
+    const clock = fakeClock()
+    const last = await openReceiver()
+    const ips = [7, 8, 9].map(nth => `127.0.0.${nth}`)
+    const silent = await Promise.all(ips.map(ip => listen(ip, last.port)))
+    const resolver = zone({ 'hook.example': { A: [...ips, '127.0.0.1'] } })
+    const sending = openPost({ clock, resolver, allowed: ['127.0.0.0/8'] }).to(last.url)
+    for (const { called } of silent) {
+      await called
+      await clock.advance(CONNECT_TIMEOUT_MS)
+    }
+    expect((await sending).fault).toBe('No answer came within 30 s.')
+    for (let turns = 0; turns < 20; turns++) await setImmediate()
+    expect(last.connections.came).toBe(0)
+  })
+
+  test('are tried with four addresses of a name', async () => {
+    const receiver = await openReceiver()
+    const others = [3, 4, 5, 6].map(nth => `127.0.0.${nth}`)
+    const resolver = zone({ 'hook.example': { A: [...others, '127.0.0.1'] } })
+    const post = openPost({ resolver, allowed: ['127.0.0.0/8'] })
+    expect(await post.to(receiver.url)).toMatchObject({
+      fault: `127.0.0.6 port ${receiver.port} refused the connection.`,
+    })
+  })
+
+  test('that were asked for when the post is closed are given up, and no more are made', async () => {
+    const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 1_000 } })
+    const other = openPost({ clock })
+    const silent = await listen('127.0.0.1', 0)
+    const waiting = other.to(`https://hook.example:${silent.port}/`)
+    await Promise.all([silent.called, waitUntil(() => receiver.received.length === 1)])
+    await other.close()
+    const fault = 'ev was stopped before an answer came.'
+    expect(await waiting).toMatchObject({ answer: null, fault, faultCode: 'interrupted' })
+    expect(await other.to(receiver.url)).toMatchObject({
+      answer: null,
+      fault,
+      faultCode: 'interrupted',
+    })
+    await clock.advance(1_000)
+    expect(await sending).toMatchObject({ answer: { status: 200 } })
+    expect(clock.pending).toBe(0)
+  })
+})
+
+/** Takes connections and says nothing. */
+async function listen(ip: string, port: number) {
+  const { promise: called, resolve } = Promise.withResolvers<void>()
+  const server: Server = createServer(socket => {
+    socket.on('error', () => {}).resume()
+    resolve()
+  })
+  await new Promise<void>(listening => void server.listen(port, ip, listening))
+  onTestFinished(() => void server.close())
+  const address = server.address()
+  return { called, port: typeof address === 'object' ? (address?.port ?? 0) : 0 }
+}
+
+/** When this process has read the head of an answer. */
+function headersCome(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const heard = () => {
+    unsubscribe(CHANNEL, heard)
+    resolve()
+  }
+  subscribe(CHANNEL, heard)
+  return promise
+}
+
+const CHANNEL = 'undici:request:headers'

@@ -1,0 +1,15 @@
+// Sends one letter to a URL and prints the receipt: what a process of its own is needed for.
+import { systemClock } from '../../../src/platform/clock.ts'
+import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
+import { httpsPost } from '../../../src/webhooks/transport/https-transport.ts'
+import { zone } from '../../support/zone.ts'
+
+const [, , url = '', ca = ''] = process.argv
+const post = httpsPost({
+  clock: systemClock,
+  resolver: zone({ 'hook.example': { A: ['127.0.0.1'] } }),
+  mayDial: createIpPolicy(['127.0.0.1']),
+  ...(ca === '' ? {} : { ca }),
+})
+process.stdout.write(JSON.stringify(await post.send({ url, headers: {}, body: '{}' })))
+await post.close()
