@@ -1,31 +1,32 @@
-import { ENTRY_FORMAT_HINT } from './engine/address/custom-list-entry.ts'
-import type { ClassifierOptions } from './engine/address/classifier.ts'
-import type { Clock } from './platform/clock.ts'
-import { EvError } from './platform/error.ts'
-import { type Log, silentLog } from './platform/log.ts'
-import type { Random } from './platform/random.ts'
+import { composeEngine, type ExternalDeps, listFiles } from './compose/engine.ts'
 import { toConfig } from './config/config.ts'
 import type { EgressConfig } from './config/egresses.ts'
 import type { OperatorConfig } from './config/operators.ts'
 import { ENGINE_SETTINGS, inItsUnit, type ServeSettings, type Settings } from './config/settings.ts'
+import type { ClassifierOptions } from './engine/address/classifier.ts'
+import { ENTRY_FORMAT_HINT } from './engine/address/custom-list-entry.ts'
 import type { Resolver } from './engine/dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
 import { openLists } from './engine/lists.ts'
 import type { ResultCache } from './engine/result-cache.ts'
-import { composeEngine, type ExternalDeps, listFiles } from './compose/engine.ts'
+import type { Clock } from './platform/clock.ts'
+import { EvError } from './platform/error.ts'
+import { type Log, silentLog } from './platform/log.ts'
+import type { Random } from './platform/random.ts'
 
+export type { EgressConfig } from './config/egresses.ts'
 export type { Address, SyntaxFault } from './engine/address/address.ts'
 export type { AddressFlags as Traits } from './engine/address/classifier.ts'
-export { EvError } from './platform/error.ts'
-export type { Log } from './platform/log.ts'
-export type { EgressConfig } from './config/egresses.ts'
 export type { Route } from './engine/dns/route.ts'
 export type { Engine, VerifyOptions } from './engine/engine.ts'
-export type { CachedAnswer as Remembered, ResultCache as ResultMemory } from './engine/result-cache.ts'
-export { type Include, presentResult } from './engine/verdict/present-result.ts'
 export type { Step } from './engine/progress/step.ts'
-export type { ManyOptions } from './engine/stream.ts'
+export type {
+  CachedAnswer as Remembered,
+  ResultCache as ResultMemory,
+} from './engine/result-cache.ts'
 export type { RecipientOutcome as Answer } from './engine/smtp/classify-reply.ts'
+export type { ManyOptions } from './engine/stream.ts'
+export { type Include, presentResult } from './engine/verdict/present-result.ts'
 export type { Reason } from './engine/verdict/reason.ts'
 export {
   type Class,
@@ -34,6 +35,8 @@ export {
   toClass as classOf,
   type Verdict,
 } from './engine/verdict/verdict.ts'
+export { EvError } from './platform/error.ts'
+export type { Log } from './platform/log.ts'
 
 /** Settings of an embedded engine: those of the command line, by the same names, and the doors to the world. */
 export type EngineOptions = Partial<

@@ -15,7 +15,9 @@ describe('the package', () => {
     const options = ['-p', 'tsconfig.build.json', '--outDir', dist]
     const { status, stdout } = run([compiler, ...options])
     expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
-    cpSync(join(ROOT, 'src/engine/address/lists'), join(dist, 'engine/address/lists'), { recursive: true })
+    cpSync(join(ROOT, 'src/engine/address/lists'), join(dist, 'engine/address/lists'), {
+      recursive: true,
+    })
   })
   afterAll(() => rmSync(dist, { recursive: true, force: true }))
 

@@ -4,7 +4,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { SimulatorCounters } from '../../src/simulator/counters.ts'
-import { type SimulatorProcess, startScenarioProcess } from '../../src/simulator/simulator-process.ts'
+import {
+  type SimulatorProcess,
+  startScenarioProcess,
+} from '../../src/simulator/simulator-process.ts'
 import type { Errand, Run, Way } from './errand.ts'
 import { addressesOf, type Shape, worldOf } from './scenario.ts'
 

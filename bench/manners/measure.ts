@@ -1,6 +1,6 @@
 import { createEngine } from '../../src/index.ts'
-import type { SessionCounters } from '../../src/simulator/session-log.ts'
 import type { SimulatorCounters } from '../../src/simulator/counters.ts'
+import type { SessionCounters } from '../../src/simulator/session-log.ts'
 import { startScenarioProcess } from '../../src/simulator/simulator-process.ts'
 import type { List } from './scenario.ts'
 

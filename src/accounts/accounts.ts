@@ -1,6 +1,4 @@
-import { parseEmail } from './email.ts'
-import { parseName } from './name.ts'
-import type { Plan } from './plan.ts'
+import { type Database, write } from '../db/database.ts'
 import type { Clock } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
@@ -11,7 +9,9 @@ import {
   createAccount as insertRow,
   updateAccount,
 } from './account-store.ts'
-import { type Database, write } from '../db/database.ts'
+import { parseEmail } from './email.ts'
+import { parseName } from './name.ts'
+import type { Plan } from './plan.ts'
 
 export type AccountServices = {
   readonly database: Database

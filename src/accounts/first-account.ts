@@ -1,11 +1,11 @@
-import { newSecret } from './key.ts'
-import type { Plan } from './plan.ts'
+import { write } from '../db/database.ts'
 import { EvError } from '../platform/error.ts'
 import { countAccounts, createAccount } from './account-store.ts'
-import { createKey } from './key-store.ts'
-import { write } from '../db/database.ts'
 import { type AccountServices, newAccountId } from './accounts.ts'
+import { newSecret } from './key.ts'
+import { createKey } from './key-store.ts'
 import { newKeyId } from './keys.ts'
+import type { Plan } from './plan.ts'
 
 /**
  * Creates the first account, which is the admin's, with a key that may do everything, and returns the key's text; null:

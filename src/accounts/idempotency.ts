@@ -1,6 +1,6 @@
-import { DAY } from '../platform/clock.ts'
 import type { Database, Trx } from '../db/database.ts'
-import type { ReplayTable } from '../db/schema.ts'
+import { DAY } from '../platform/clock.ts'
+import type { ReplayTable } from './tables.ts'
 
 /** How long an answer can be had again. */
 export const REPLAY_MS = DAY

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { SECOND } from '../platform/clock.ts'
 import type { Database } from '../db/database.ts'
+import { SECOND } from '../platform/clock.ts'
 import { type FoundKey, findKeyByHash, keyChanges } from './key-store.ts'
 
 /** How late a key that another process changed or revoked is noticed. */

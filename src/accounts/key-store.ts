@@ -1,9 +1,9 @@
 import type { Kysely, Transaction } from 'kysely'
-import { hashEquals, type Secret } from './key.ts'
-import { permits, type Scope } from './scope.ts'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { type Account, accountIn } from './account-store.ts'
+import { hashEquals, type Secret } from './key.ts'
+import { permits, type Scope } from './scope.ts'
 import { endSessionsOfKey, endSessionsWithGrace } from './session-end.ts'
 import type { ApiKeyTable, KeySecretTable } from './tables.ts'
 

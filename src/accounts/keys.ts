@@ -1,11 +1,11 @@
-import { newSecret } from './key.ts'
-import { exceedingRights, type KeyRights } from './key-rights.ts'
-import { parseName } from './name.ts'
-import { permits } from './scope.ts'
+import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
+import { type Database, type Trx, write } from '../db/database.ts'
 import { type Clock, DAY } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import { accountIn } from './account-store.ts'
+import { newSecret } from './key.ts'
+import { exceedingRights, type KeyRights } from './key-rights.ts'
 import {
   type ApiKey,
   countKeys,
@@ -17,8 +17,8 @@ import {
   rotateKey as rotateRow,
   updateKey as updateRow,
 } from './key-store.ts'
-import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
-import { type Database, type Trx, write } from '../db/database.ts'
+import { parseName } from './name.ts'
+import { permits } from './scope.ts'
 
 /** Keys of an account: one for each thing that asks; more are made by a loop that went wrong. */
 export const KEYS_MAX = 500

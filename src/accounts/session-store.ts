@@ -1,10 +1,10 @@
 import type { Kysely, Transaction } from 'kysely'
-import { hashEquals } from './key.ts'
-import { SESSION_IDLE_MS, SESSION_MAX_MS, SESSIONS_MAX } from './session.ts'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import type { Account } from './account-store.ts'
+import { hashEquals } from './key.ts'
 import { type ApiKey, findKeyById } from './key-store.ts'
+import { SESSION_IDLE_MS, SESSION_MAX_MS, SESSIONS_MAX } from './session.ts'
 import type { SessionTable } from './tables.ts'
 
 export { endSessionsOfKey } from './session-end.ts'

@@ -1,3 +1,18 @@
+declare module '../db/schema.ts' {
+  interface Schema {
+    account: AccountTable
+    api_key: ApiKeyTable
+    key_secret: KeySecretTable
+    session: SessionTable
+    credit: CreditTable
+    usage: UsageTable
+    verification: VerificationTable
+    replay: ReplayTable
+    hold: HoldTable
+    bucket: BucketTable
+  }
+}
+
 /** A tenant: what it owns nobody else sees. */
 export type AccountTable = {
   id: string
@@ -83,4 +98,53 @@ export type UsageTable = {
   verifications: number
   cached: number
   credits: number
+}
+
+/** How an address was verified; `list`: by a list of the command line. */
+export type VerificationSource = 'list' | 'single' | 'bulk' | 'batch' | 'file'
+
+/** The history: one row for each address that was verified. */
+export type VerificationTable = {
+  id: string
+  account_id: string
+  key_id: string
+  email: string
+  valid: number
+  deliverable: number
+  risk_level: string
+  reason: string
+  class: string
+  cached: number
+  source: VerificationSource
+  job_id: string | null
+  sandbox: number
+  created_at: number
+}
+
+/** What a request with an Idempotency-Key was answered with. */
+export type ReplayTable = {
+  key_id: string
+  idempotency_key: string
+  /** SHA-256 of method, path and body, hexadecimal. */
+  fingerprint: string
+  status: number
+  /** JSON, sealed: it may hold a secret that is shown once. */
+  answer: string
+  created_at: number
+}
+
+/** Credits that a member has set aside for single verifications, which end with it. */
+export type HoldTable = {
+  member_id: string
+  account_id: string
+  period_start: number
+  amount: number
+}
+
+/** Requests of one kind by one asker. */
+export type BucketTable = {
+  key: string
+  used: number
+  per_ms: number
+  ends_at: number
 }

@@ -1,6 +1,6 @@
-import type { Plan } from '../accounts/plan.ts'
 import type { Account } from '../accounts/account-store.ts'
 import type { ApiKey } from '../accounts/key-store.ts'
+import type { Plan } from '../accounts/plan.ts'
 
 /** Who asks. */
 export type Caller = {

@@ -1,12 +1,12 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { routePath } from 'hono/route'
 import type { Env } from './context.ts'
-import { clientIp } from './middleware/client-ip.ts'
 import { commonHeaders, layHeader } from './headers.ts'
+import { clientIp } from './middleware/client-ip.ts'
 import { limitHeaders, openLimit, showLimit } from './middleware/rate-limit-headers.ts'
-import type { Service } from './service.ts'
 import type { Metrics } from './monitoring/metrics.ts'
 import type { MonitoringDeps } from './monitoring/monitored.ts'
+import type { Service } from './service.ts'
 
 /**
  * Around everything: gives a request its id and its address, an answer the headers that each has, and the log its

@@ -1,10 +1,10 @@
-import { AdmissionQueue } from './middleware/admission-queue.ts'
-import { createLastUsed, type LastUsed } from './middleware/last-used.ts'
 import { createStatisticsCache, type StatisticsCache } from './jobs/breakdowns.ts'
 import { createWaitReports, type WaitReports } from './jobs/wait-report.ts'
+import { AdmissionQueue } from './middleware/admission-queue.ts'
+import { createLastUsed, type LastUsed } from './middleware/last-used.ts'
+import { createMetrics, type Metrics } from './monitoring/metrics.ts'
 import type { Service } from './service.ts'
 import { Streams } from './streams.ts'
-import { createMetrics, type Metrics } from './monitoring/metrics.ts'
 
 /** What all paths of one service share while it runs. */
 export type State = {

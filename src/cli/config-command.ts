@@ -1,15 +1,15 @@
-import { SECOND } from '../platform/clock.ts'
-import { sanitizeText } from '../platform/text.ts'
 import { fileKey, givenFor, type RawSettings, toConfig } from '../config/config.ts'
 import type { EgressConfig } from '../config/egresses.ts'
 import type { OperatorConfig } from '../config/operators.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { IpLimitsConfig, PlanConfig } from '../config/plans.ts'
 import { type Config, inItsUnit, SETTINGS, type Setting } from '../config/settings.ts'
+import { SECOND } from '../platform/clock.ts'
+import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
-import { table } from './table.ts'
 import { readSettings } from './settings.ts'
+import { table } from './table.ts'
 
 export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 

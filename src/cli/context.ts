@@ -1,9 +1,9 @@
 import { isAbsolute, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
+import type { ExternalDeps } from '../compose/engine.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
-import type { ExternalDeps } from '../compose/engine.ts'
 
 /** A stream that input is read from: `process.stdin` in production. */
 export type CliInput = Readable & {

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { EvError, errorMessage } from '../platform/error.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, isPostgresUrl, openDatabase } from '../db/database.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
 import type { CliContext } from './context.ts'
 
 type DatabaseLocation = Pick<Config, 'database' | 'dataDir'>

@@ -1,6 +1,6 @@
+import { isOutage } from '../db/postgres/errors.ts'
 import { type ErrorCode, EvError, errorMessage } from '../platform/error.ts'
 import { OperationError } from '../platform/operation-error.ts'
-import { isOutage } from '../db/postgres/errors.ts'
 import type { CliContext } from './context.ts'
 import { operationSentence } from './operation-sentence.ts'
 

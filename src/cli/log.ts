@@ -1,5 +1,5 @@
-import { type Log, type LogFields, silentLog } from '../platform/log.ts'
 import type { Config, LogLevel } from '../config/settings.ts'
+import { type Log, type LogFields, silentLog } from '../platform/log.ts'
 import type { CliContext } from './context.ts'
 
 const ORDER: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']

@@ -1,8 +1,8 @@
-import type { Log } from '../platform/log.ts'
 import type { Config } from '../config/settings.ts'
 import { portBlockedMessage } from '../engine/probe/outbound-reachability.ts'
 import type { NoResponseReason, RecipientOutcome } from '../engine/smtp/classify-reply.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
+import type { Log } from '../platform/log.ts'
 
 export type OutboundHint = {
   /** The log to be used meanwhile. */

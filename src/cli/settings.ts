@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
-import { EvError, errorMessage } from '../platform/error.ts'
 import { type RawSettings, toConfig } from '../config/config.ts'
 import {
   type Config,
@@ -12,6 +11,7 @@ import {
   SETTINGS,
   type Settings,
 } from '../config/settings.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
 import { type CliContext, inCwd } from './context.ts'
 
 /** What a command needs that only looks after the data. */

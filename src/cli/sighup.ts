@@ -1,7 +1,7 @@
+import { listFiles } from '../compose/engine.ts'
+import type { ListLoader } from '../engine/lists.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
-import type { ListLoader } from '../engine/lists.ts'
-import { listFiles } from '../compose/engine.ts'
 import type { CliContext } from './context.ts'
 import { readConfig } from './settings.ts'
 

@@ -1,13 +1,13 @@
 import { styleText } from 'node:util'
 import { isFault } from '../engine/address/address.ts'
-import { SECOND } from '../platform/clock.ts'
-import { formatDuration } from '../platform/format.ts'
-import { sanitizeText } from '../platform/text.ts'
 import { noMailText } from '../engine/dns/route-text.ts'
 import { retryAfterSeconds } from '../engine/probing/retry-policy.ts'
 import { describeOutcome } from '../engine/smtp/outcome-text.ts'
 import { REASON_TEXTS } from '../engine/verdict/reason.ts'
 import { type Class, type Evidence, type Result, toClass } from '../engine/verdict/verdict.ts'
+import { SECOND } from '../platform/clock.ts'
+import { formatDuration } from '../platform/format.ts'
+import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 
 const COLOURS = {

@@ -1,5 +1,5 @@
-import { EvConnectionError } from './error.ts'
 import type { ClientDeps } from './deps.ts'
+import { EvConnectionError } from './error.ts'
 
 /** One attempt: its time limit, and the caller's signal, as one signal. */
 export type Attempt = {

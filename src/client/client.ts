@@ -9,17 +9,17 @@ import { type WaitOptions, waitForEnd } from './resources/wait.ts'
 import { type Webhooks, webhooksRoom } from './resources/webhooks.ts'
 import type { Job } from './types.ts'
 
-export type { RateLimit } from './response.ts'
 export type { CallOptions, CreateOptions, Seen } from './connection.ts'
 export { EvApiError, EvConnectionError, EvWebhookError } from './error.ts'
-export type { EventData, WebhookEvent } from './webhook-event.ts'
-export { verifyWebhook, type WebhookHeaders, type WebhookOptions } from './webhook-signature.ts'
 export type { DownloadOptions, JobOptions, RowsOptions, RowsQuery } from './resources/jobs.ts'
-export type { Listing, Page } from './resources/pagination.ts'
 export type { FileOptions, ListFile, PreviewOptions, StatusOptions } from './resources/lists.ts'
+export type { Listing, Page } from './resources/pagination.ts'
 export type { Question, ScoredOptions, SingleOptions } from './resources/verify.ts'
 export type { WaitOptions } from './resources/wait.ts'
+export type { RateLimit } from './response.ts'
 export type * from './types.ts'
+export type { EventData, WebhookEvent } from './webhook-event.ts'
+export { verifyWebhook, type WebhookHeaders, type WebhookOptions } from './webhook-signature.ts'
 
 export type ClientOptions = {
   /** The text of a key: `ev_live_…`. */

@@ -1,7 +1,7 @@
-import { EvApiError, EvConnectionError } from './error.ts'
-import { apiErrorOf, type RateLimit, rateLimitOf, readJson } from './response.ts'
 import { type Attempt, startAttempt } from './attempt.ts'
 import type { ClientDeps } from './deps.ts'
+import { EvApiError, EvConnectionError } from './error.ts'
+import { apiErrorOf, type RateLimit, rateLimitOf, readJson } from './response.ts'
 import { waitMs } from './retry.ts'
 import { watched } from './stream.ts'
 

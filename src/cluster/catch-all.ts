@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
+import { type Database, writeAsyncCommit } from '../db/database.ts'
+import { inArray, jsonRows } from '../db/sql-dialect.ts'
+import type { CatchAllStore, KnownCatchAll } from '../engine/probe/shared-catch-all.ts'
 import { Batcher } from '../platform/batcher.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
-import type { CatchAllStore, KnownCatchAll } from '../engine/probe/shared-catch-all.ts'
-import { type Database, writeAsyncCommit } from '../db/database.ts'
-import { inArray, jsonRows } from '../db/sql-dialect.ts'
 import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from './catch-all-timings.ts'
 import { serverTime } from './server-time.ts'
 

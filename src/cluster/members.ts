@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
-import { isPostgres, locking } from '../db/sql-dialect.ts'
-import { releaseReservations } from '../accounts/credits/reservations.ts'
+import { isPostgres } from '../db/sql-dialect.ts'
 import { serverTime } from './server-time.ts'
 import type { MemberRole } from './tables.ts'
 
@@ -29,7 +28,7 @@ export async function register(database: Database, o: NewMember): Promise<number
   const { rows } = await sql<{ seen_at: number }>`
     insert into member (id, role, name, version, egresses, joined_at, seen_at)
     values (${o.id}, ${o.role}, ${o.name}, ${o.version}, ${JSON.stringify(o.egresses)}, ${now}, ${now})
-    returning seen_at`.execute(lineOf(database))
+    returning seen_at`.execute(membershipConnection(database))
   return rows[0]?.seen_at ?? 0
 }
 
@@ -37,14 +36,14 @@ export async function register(database: Database, o: NewMember): Promise<number
 export async function heartbeat(database: Database, id: string): Promise<number | null> {
   const { rows } = await sql<{ seen_at: number }>`
     update member set seen_at = ${serverTime(database)} where id = ${id} returning seen_at`.execute(
-    lineOf(database),
+    membershipConnection(database),
   )
   return rows[0]?.seen_at ?? null
 }
 
 /** Members that nobody buried, in the order in which they joined. */
 export async function liveMembers(database: Database): Promise<Member[]> {
-  const rows = await lineOf(database)
+  const rows = await membershipConnection(database)
     .selectFrom('member')
     .selectAll()
     .select(serverTime(database).as('now'))
@@ -57,8 +56,15 @@ export async function liveMembers(database: Database): Promise<Member[]> {
   }))
 }
 
-/** A member ends: what it had in hand others may take at once. */
-export async function deregister(database: Database, id: string): Promise<void> {
+/** Releases what members had claimed, in the transaction that removes them. */
+export type ReleaseClaims = (trx: Trx, members: readonly string[]) => Promise<void>
+
+/** Removes a member that ends; others may claim at once what it had. */
+export async function deregister(
+  database: Database,
+  id: string,
+  releaseClaims: ReleaseClaims,
+): Promise<void> {
   await writeConcurrent(database, async trx => {
     await trx.deleteFrom('member').where('id', '=', id).execute()
     await releaseClaims(trx, [id])
@@ -81,8 +87,12 @@ export type ReaperIdentity = {
   readonly freshMs: number
 }
 
-/** Buries who is not heard of any more, and gives what they had in hand back; gives their IDs. */
-export function expireMembers(database: Database, o: ReaperIdentity): Promise<string[]> {
+/** Removes members whose heartbeats stopped, and releases their claims. Returns their IDs. */
+export function expireMembers(
+  database: Database,
+  o: ReaperIdentity,
+  releaseClaims: ReleaseClaims,
+): Promise<string[]> {
   const now = serverTime(database)
   return writeConcurrent(database, async trx => {
     // One that is heard of just now, or buried by another, is passed over.
@@ -101,52 +111,14 @@ export function expireMembers(database: Database, o: ReaperIdentity): Promise<st
   })
 }
 
-/**
- * Gives back what is in the hand of nobody who is a member: a claim or a hold may have come in while its member was
- * buried. Gives their IDs.
- */
-export async function releaseOrphanedClaims(database: Database): Promise<string[]> {
-  // From holder to holder by the index: what is being asked are thousands of items.
-  const { rows } = await sql<{ id: string }>`
-    with recursive holding(id) as (
-      select min(holder) from item where holder is not null
-      union all
-      select (select min(holder) from item where holder > holding.id)
-      from holding where holding.id is not null)
-    select id from (
-      select id from holding where id is not null union select member_id from hold) as those
-    where not exists (select 1 from member where member.id = those.id)`.execute(lineOf(database))
-  const ids = rows.map(({ id }) => id)
-  if (ids.length > 0) await writeConcurrent(database, trx => releaseClaims(trx, ids))
-  return ids
-}
-
 /** After their clock was set back: who was heard of in what is now the future counts from now on. */
 export async function fixFutureHeartbeats(database: Database): Promise<void> {
   const now = serverTime(database)
-  await sql`update member set seen_at = ${now} where seen_at > ${now}`.execute(lineOf(database))
+  await sql`update member set seen_at = ${now} where seen_at > ${now}`.execute(
+    membershipConnection(database),
+  )
 }
 
-/** An ID is that of one process, and never used again: whoever is no member will not be one. */
-async function releaseClaims(trx: Trx, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return
-  // The jobs first, in the order in which results of theirs are written.
-  await locking(trx, trx.selectFrom('job').select('id'))
-    .where('id', 'in', query =>
-      query.selectFrom('item').select('job_id').where('holder', 'in', ids),
-    )
-    .orderBy('id')
-    .execute()
-  await trx
-    .updateTable('item')
-    .set({
-      state: sql`case when state = 'probing' then 'routed' else state end`,
-      holder: null,
-    })
-    .where('holder', 'in', ids)
-    .execute()
-  await releaseReservations(trx, ids)
-}
-
-/** A connection for which no work stands in line. */
-const lineOf = ({ dialect, reader, db }: Database) => (dialect === 'postgres' ? reader : db)
+/** A connection that no other work has to wait for. */
+export const membershipConnection = ({ dialect, reader, db }: Database) =>
+  dialect === 'postgres' ? reader : db

@@ -1,8 +1,14 @@
+import type { Database } from '../db/database.ts'
 import { type Clock, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { Random } from '../platform/random.ts'
+import {
+  type ClusterTimings,
+  checkClusterTimings,
+  DEFAULT_CLUSTER_TIMINGS,
+} from './cluster-timings.ts'
 import {
   deregister,
   expireMembers,
@@ -10,18 +16,20 @@ import {
   heartbeat,
   liveMembers,
   type NewMember,
+  type ReleaseClaims,
   register,
-  releaseOrphanedClaims,
 } from './members.ts'
-import type { Database } from '../db/database.ts'
-import {
-  type ClusterTimings,
-  checkClusterTimings,
-  DEFAULT_CLUSTER_TIMINGS,
-} from './cluster-timings.ts'
+
+/** What members claim: items and credits. */
+export type MemberClaims = {
+  readonly release: ReleaseClaims
+  /** Releases claims of members that no longer exist. Returns their IDs. */
+  readonly releaseOrphaned: (database: Database) => Promise<string[]>
+}
 
 export type MembershipDeps = Omit<NewMember, 'id'> & {
   readonly database: Database
+  readonly claims: MemberClaims
   readonly random: Random
   readonly log: Log
   readonly timings?: ClusterTimings
@@ -85,7 +93,8 @@ class LivingMember {
     const startedAt = this.#clock.monotonicNow()
     const at = await register(database, { id, role, name, version, egresses })
     // It was tried again meanwhile, and succeeded; or nobody wants to join any more.
-    if (!this.#isLost || this.#stopping.signal.aborted) return deregister(database, id)
+    if (!this.#isLost || this.#stopping.signal.aborted)
+      return deregister(database, id, this.#deps.claims.release)
     this.#id = id
     this.#isLost = false
     this.#heardAt = at
@@ -153,10 +162,10 @@ class LivingMember {
     if (members.some(({ quietMs }) => quietMs > deadMs)) {
       const own = { by: this.#id, since: this.#since, heardAt: this.#heardAt }
       const o = { ...own, deadMs, freshMs: touchMs }
-      for (const member of await expireMembers(database, o))
+      for (const member of await expireMembers(database, o, this.#deps.claims.release))
         log.warn('a member is dead', { member })
     }
-    await releaseOrphanedClaims(database)
+    await this.#deps.claims.releaseOrphaned(database)
   }
 
   #start(name: string, everyMs: number, run: () => Promise<void>): Loop {
@@ -189,7 +198,7 @@ class LivingMember {
     await Promise.all(loops.map(loop => loop.stop()))
     this.#cancelAlarm?.()
     // Where that fails the others find out by themselves.
-    await deregister(this.#deps.database, this.#id).catch(error =>
+    await deregister(this.#deps.database, this.#id, this.#deps.claims.release).catch(error =>
       this.#deps.log.error('membership: leaving failed', { why: errorMessage(error) }),
     )
   }

@@ -1,3 +1,12 @@
+declare module '../db/schema.ts' {
+  interface Schema {
+    member: MemberTable
+    pace: PaceTable
+    catch_all: CatchAllTable
+    setting: SettingTable
+  }
+}
+
 /** A process that works on a database that several share. Times are of the database's clock, epoch ms. */
 export type MemberTable = {
   id: string
@@ -15,14 +24,6 @@ export type MemberTable = {
 /** `serve` answers requests too. */
 export type MemberRole = 'serve' | 'worker'
 
-/** Credits that a member has set aside for single verifications, which end with it. */
-export type HoldTable = {
-  member_id: string
-  account_id: string
-  period_start: number
-  amount: number
-}
-
 /** How an operator is asked by an egress, over all members. */
 export type PaceTable = {
   operator: string
@@ -37,14 +38,6 @@ export type CatchAllTable = {
   domain: string
   catch_all: number
   keep_until: number
-}
-
-/** Requests of one kind by one asker. */
-export type BucketTable = {
-  key: string
-  used: number
-  per_ms: number
-  ends_at: number
 }
 
 /** What all that share the database must agree upon. */

@@ -1,17 +1,17 @@
-import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
-import { type Random, systemRandom } from '../platform/random.ts'
 import type { EgressConfig } from '../config/egresses.ts'
 import type { Config } from '../config/settings.ts'
-import { cachedResolver } from '../engine/dns/cached-resolver.ts'
-import { createNodeResolver, systemServers } from '../engine/dns/node-resolver.ts'
-import type { Resolver } from '../engine/dns/resolver.ts'
-import { CHECK_NAMES } from '../engine/dns/resolver-check.ts'
 import type { DoctorDeps } from '../doctor/doctor.ts'
 import { thisMachine } from '../doctor/machine/machine.ts'
 import type { DnsServer } from '../doctor/network/dns.ts'
 import { referenceMxHosts } from '../doctor/network/reference-hosts.ts'
+import { cachedResolver } from '../engine/dns/cached-resolver.ts'
+import { createNodeResolver, systemServers } from '../engine/dns/node-resolver.ts'
+import type { Resolver } from '../engine/dns/resolver.ts'
 import { type Dial, tcpDial } from '../engine/smtp/dial.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
+import { CHECK_NAMES } from '../platform/check-names.ts'
+import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
+import { type Random, systemRandom } from '../platform/random.ts'
 
 /** What is not in the settings. */
 export type DoctorOptions = {

@@ -1,28 +1,28 @@
-import { HOUR } from '../platform/clock.ts'
 import { DEFAULT_HTTP_TIMINGS, type HttpTimings } from '../api/timings.ts'
+import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from '../cluster/catch-all-timings.ts'
 import {
-  checkQueueTimings,
-  DEFAULT_QUEUE_TIMINGS,
-  type QueueTimings,
-} from '../queue/queue-timings.ts'
-import {
-  type CatchAllTimings,
-  DEFAULT_CATCH_ALL_TIMINGS,
-} from '../cluster/catch-all-timings.ts'
+  type ClusterTimings,
+  checkClusterTimings,
+  DEFAULT_CLUSTER_TIMINGS,
+} from '../cluster/cluster-timings.ts'
 import {
   checkRateTimings,
   DEFAULT_RATE_TIMINGS,
   type RateTimings,
 } from '../cluster/rate-control/rate-timings.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../db/postgres/pool-timings.ts'
-import {
-  type ClusterTimings,
-  checkClusterTimings,
-  DEFAULT_CLUSTER_TIMINGS,
-} from '../cluster/cluster-timings.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../jobs/worker/worker-timings.ts'
-import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from '../webhooks/delivery/delivery-timings.ts'
+import { HOUR } from '../platform/clock.ts'
+import {
+  checkQueueTimings,
+  DEFAULT_QUEUE_TIMINGS,
+  type QueueTimings,
+} from '../queue/queue-timings.ts'
 import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from '../webhooks/alerts/alert-timings.ts'
+import {
+  DEFAULT_DELIVERY_TIMINGS,
+  type DeliveryTimings,
+} from '../webhooks/delivery/delivery-timings.ts'
 
 /** Intervals and timeouts of a service, by module. They are no settings: only tests change them. */
 export type Timings = {

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Clock } from '../platform/clock.ts'
-import { EvError, errorMessage } from '../platform/error.ts'
 import type { Config } from '../config/settings.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
+import type { Clock } from '../platform/clock.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
 import { httpsPost } from '../webhooks/transport/https-transport.ts'
 import type { WebhookTransport } from '../webhooks/transport/transport.ts'
 

@@ -1,13 +1,13 @@
+import type { Database } from '../db/database.ts'
+import type { ReadDisk } from '../jobs/upload/disk.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
-import type { Database } from '../db/database.ts'
-import type { ReadDisk } from '../jobs/upload/disk.ts'
 import type { Api } from './api.ts'
 import type { HealthSource } from './health/source.ts'
 import type { Html } from './page/html.ts'
-import type { SignedIn } from './session/signed-in.ts'
 import type { FirstKeys } from './session/setup.ts'
+import type { SignedIn } from './session/signed-in.ts'
 
 /** What the dashboard works with; built in `wire-service.ts`, and by tests with fakes. */
 export type DashboardDeps = {

@@ -2,7 +2,6 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import { type Clock, sleep, yieldToEventLoop } from '../platform/clock.ts'
 import { retry } from '../platform/retry.ts'
 import { codeOf } from './error-code.ts'
-import { unusableFile, unusableServer } from './unusable.ts'
 import { migrate } from './migrate.ts'
 import { ConnectBackoff } from './postgres/connect-backoff.ts'
 import { checkEncoding } from './postgres/encoding.ts'
@@ -11,6 +10,7 @@ import { kyselyOn, openPool, type PoolOptions } from './postgres/pool.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './postgres/pool-timings.ts'
 import type { Schema } from './schema.ts'
 import { kyselyOver, openFile, openReader, TimeSlice } from './sqlite.ts'
+import { unusableFile, unusableServer } from './unusable.ts'
 
 /** Where jobs and answers are kept; every function of this folder works on it. */
 export type Database = {

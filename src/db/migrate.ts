@@ -1,9 +1,9 @@
 import { sql, type Transaction } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import { isPostgres } from './sql-dialect.ts'
+import { isUnknownMigration, MIGRATIONS, migrationSource } from './migrations.ts'
 import { collateBinary } from './postgres/collation.ts'
 import type { Schema } from './schema.ts'
-import { isUnknownMigration, MIGRATIONS, migrationSource } from './migrations.ts'
+import { isPostgres } from './sql-dialect.ts'
 
 /**
  * Brings the tables up to date. All in one transaction: of several that start at once one makes them while the others

@@ -1,9 +1,9 @@
-import { EvError, errorMessage } from '../platform/error.ts'
 import { withoutPassword } from '../config/password.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { codeOf } from './error-code.ts'
 import { isUnknownMigration, OldDevelopmentDatabase } from './migrations.ts'
 import { NotUtf8 } from './postgres/encoding.ts'
 import { isOutage } from './postgres/errors.ts'
-import { codeOf } from './error-code.ts'
 
 /** Why a file cannot be used, and what to do about it. */
 export const unusableFile = (file: string, cause: unknown) =>

@@ -1,16 +1,14 @@
-import { addressKey, isFault, parseAddress } from './address/address.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
+import { addressKey, isFault, parseAddress } from './address/address.ts'
+import { BatchedCache } from './batched-cache.ts'
+import { abortable, withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operator.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
 import { addressesOf } from './dns/route.ts'
-import type { EgressPool } from './probe/egress-pool.ts'
-import type { RateController } from './rate-control/controller.ts'
-import type { RateStatus } from './rate-control/status.ts'
-import { type Acceptance, catchAllKey, type RouteWithHost } from './probe/mx-groups.ts'
-import type { Result } from './verdict/verdict.ts'
 import { type DnsPause, isUntrusted } from './dns-pause.ts'
-import { type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
+import type { EgressPool } from './probe/egress-pool.ts'
+import { type Acceptance, catchAllKey, type RouteWithHost } from './probe/mx-groups.ts'
 import {
   type PrepareDeps,
   type PreparedAddress,
@@ -18,15 +16,17 @@ import {
   prepare,
   restoreTask,
 } from './probing/prepare.ts'
-import { abortable, withDeadline } from './deadline.ts'
-import { isFresh, type ResultCache } from './result-cache.ts'
-import { BatchedCache } from './batched-cache.ts'
-import { fromCache, fromFailure, staleIfError } from './verdict/build-result.ts'
-import { sandboxResult } from './sandbox.ts'
+import { type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
 import { sandboxSteps } from './progress/sandbox-steps.ts'
-import { observerFor, type StepObserver } from './progress/step-observer.ts'
 import type { Step } from './progress/step.ts'
+import { observerFor, type StepObserver } from './progress/step-observer.ts'
+import type { RateController } from './rate-control/controller.ts'
+import type { RateStatus } from './rate-control/status.ts'
+import { isFresh, type ResultCache } from './result-cache.ts'
+import { sandboxResult } from './sandbox.ts'
 import { type ManyOptions, streamResults } from './stream.ts'
+import { fromCache, fromFailure, staleIfError } from './verdict/build-result.ts'
+import type { Result } from './verdict/verdict.ts'
 
 export type { ProbeListOptions } from './probing/probe-runner.ts'
 

@@ -4,8 +4,8 @@ import {
   type ClassifierOptions,
   createClassifier,
 } from './address/classifier.ts'
-import { createMxOperatorReader, type MxOperatorReader } from './dns/operator.ts'
 import type { CustomOperator } from './dns/custom-operators.ts'
+import { createMxOperatorReader, type MxOperatorReader } from './dns/operator.ts'
 
 /** Where lists of one's own stand, and what is said of operators. */
 export type ListFiles = {

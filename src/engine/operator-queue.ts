@@ -1,7 +1,7 @@
 import type { MxOperator } from './dns/operator.ts'
-import type { RateLimits } from './rate-control/controller.ts'
-import type { AttemptHistory } from './probing/retry-policy.ts'
 import type { ProbeTask } from './probing/prepare.ts'
+import type { AttemptHistory } from './probing/retry-policy.ts'
+import type { RateLimits } from './rate-control/controller.ts'
 
 /** An address of a stream that is to be asked, and what it has been through. */
 export type PendingAddress = Omit<AttemptHistory, 'waitedMs'> & {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
+import type { Clock } from '../platform/clock.ts'
 import { isFault, parseAddress } from './address/address.ts'
 import type { AddressFlags } from './address/classifier.ts'
-import type { Clock } from '../platform/clock.ts'
 import { type Reason, VERDICT_BY_REASON } from './verdict/reason.ts'
-import type { Result } from './verdict/verdict.ts'
 import { toEvidence } from './verdict/result.ts'
+import type { Result } from './verdict/verdict.ts'
 
 /** The first prefix of the local part that fits decides. */
 const BY_PREFIX: readonly [prefix: string, reason: Reason][] = [

@@ -1,15 +1,15 @@
-import { addressKey } from './address/address.ts'
 import { type Clock, sleep } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
-import type { Result } from './verdict/verdict.ts'
+import { addressKey } from './address/address.ts'
+import { withDeadline } from './deadline.ts'
 import { DnsPause, dnsWaitMs } from './dns-pause.ts'
 import type { Engine } from './engine.ts'
-import { isDecided, nextRetry, type Outcome } from './probing/retry-policy.ts'
+import { OperatorQueue, type PendingAddress } from './operator-queue.ts'
 import { isBackupOnly } from './probing/mx-hosts.ts'
 import type { PreparedAddress, ProbeTask } from './probing/prepare.ts'
-import { withDeadline } from './deadline.ts'
-import { OperatorQueue, type PendingAddress } from './operator-queue.ts'
+import { isDecided, nextRetry, type Outcome } from './probing/retry-policy.ts'
 import { Source } from './stream-source.ts'
+import type { Result } from './verdict/verdict.ts'
 
 export type ManyOptions = {
   readonly signal?: AbortSignal

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { JobState } from '../db/schema.ts'
 import type { Job } from './job-store.ts'
+import type { JobState } from './tables.ts'
 
 /** A job of an account; null where it is another's, or not all there yet. */
 export async function accountJob(

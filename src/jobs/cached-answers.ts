@@ -1,7 +1,7 @@
 import type { Transaction } from 'kysely'
-import { type CachedAnswer, ttlFor } from '../engine/result-cache.ts'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
+import { type CachedAnswer, ttlFor } from '../engine/result-cache.ts'
 
 /** SQLite takes 32,766 parameters; a chunk of a list is far smaller. */
 const KEYS_PER_STATEMENT = 500

@@ -1,11 +1,11 @@
-import { OperationError } from '../platform/operation-error.ts'
 import { deleteHistoryOf } from '../accounts/credits/history.ts'
 import { compact, type Database, secureDelete } from '../db/database.ts'
+import { acquireLock, jobLockName } from '../db/file-lock.ts'
+import { OperationError } from '../platform/operation-error.ts'
 import { accountJob } from './account-jobs.ts'
+import { deleteJob as deleteRows } from './delete-job.ts'
 import { cancelJob as cancelRow } from './job-state.ts'
 import { findJob, type Job } from './job-store.ts'
-import { deleteJob as deleteRows } from './delete-job.ts'
-import { acquireLock, jobLockName } from '../db/file-lock.ts'
 import type { JobWorker } from './worker/worker.ts'
 
 export type ChangeServices = {

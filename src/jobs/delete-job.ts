@@ -1,8 +1,8 @@
-import { yieldToEventLoop } from '../platform/clock.ts'
-import { releaseReservation } from '../accounts/credits/credit-store.ts'
 import { subtractStoredRows } from '../accounts/credits/stored-rows.ts'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import { acquireLock, jobLockName } from '../db/file-lock.ts'
+import { yieldToEventLoop } from '../platform/clock.ts'
+import { releaseReservation } from './job-credits.ts'
 import { type Job, lockedJob } from './job-store.ts'
 
 /**

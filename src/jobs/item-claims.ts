@@ -6,8 +6,9 @@ import {
   sql,
 } from 'kysely'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
-import type { ItemTable, Schema } from '../db/schema.ts'
+import type { ItemTable } from './tables.ts'
 
 // As in items.ts: states that choose rows are literals, so that the partial indexes are used.
 

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
-import type { ItemTable, Schema } from '../db/schema.ts'
+import type { ItemTable } from './tables.ts'
 
 // SQLite uses a partial index only where the statement says its condition in so many words: states that
 // choose rows are literals, never parameters.

@@ -1,10 +1,10 @@
 import { sql, type Transaction } from 'kysely'
-import { EvError } from '../platform/error.ts'
-import type { Class } from '../engine/verdict/verdict.ts'
-import { releaseReservation } from '../accounts/credits/credit-store.ts'
 import { type Database, writeConcurrent } from '../db/database.ts'
-import { isPostgres } from '../db/sql-dialect.ts'
 import type { Schema } from '../db/schema.ts'
+import { isPostgres } from '../db/sql-dialect.ts'
+import type { Class } from '../engine/verdict/verdict.ts'
+import { EvError } from '../platform/error.ts'
+import { releaseReservation } from './job-credits.ts'
 import { type Job, jobIn } from './job-store.ts'
 
 /**

@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely'
 import { type Database, writeConcurrent } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
 import { locking } from '../db/sql-dialect.ts'
-import type { JobTable, JobType, Schema } from '../db/schema.ts'
+import type { JobTable, JobType } from './tables.ts'
 
 export type Job = JobTable
 

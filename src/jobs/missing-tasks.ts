@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
+import { serverTime } from '../cluster/server-time.ts'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
 import { pairsOf, type Waiting, type WaitingSpan } from './item-claims.ts'
-import { serverTime } from '../cluster/server-time.ts'
 
 // What the queue must have an entry for, as the store tells it. States that choose rows are literals, so that the
 // partial indexes are used.

@@ -1,7 +1,7 @@
-import type { Plan } from '../accounts/plan.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import { accountLoad } from '../accounts/credits/stored-rows.ts'
+import type { Plan } from '../accounts/plan.ts'
 import type { Database, Trx } from '../db/database.ts'
+import { OperationError } from '../platform/operation-error.ts'
 import type { Row } from './import/load-job.ts'
 
 export type Owner = { readonly accountId: string; readonly plan: Plan }

@@ -1,5 +1,5 @@
-import { periodStart } from '../accounts/plan.ts'
 import { creditsLeft, reserveCredits } from '../accounts/credits/credit-store.ts'
+import { periodStart } from '../accounts/plan.ts'
 import type { Database, Trx } from '../db/database.ts'
 import { findJob, type Job } from './job-store.ts'
 import { countUnasked, reopenJob } from './reopen-job.ts'

@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
-import type { Database, Trx } from '../db/database.ts'
-import { beginsWithNul } from '../db/sql-dialect.ts'
 import { inChunk, nextChunk } from '../db/chunked-scan.ts'
-import type { ItemState, Schema } from '../db/schema.ts'
+import type { Database, Trx } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
+import { beginsWithNul } from '../db/sql-dialect.ts'
 import type { Job } from './job-store.ts'
+import type { ItemState } from './tables.ts'
 
 /** Rows that are looked through in one go: some 3 ms. */
 const CHUNK = 2_500

@@ -1,13 +1,11 @@
-import { periodStart } from '../accounts/plan.ts'
-import { creditsExceeded, creditsUsedUp } from '../accounts/credits/quota-thresholds.ts'
-import type { Clock } from '../platform/clock.ts'
-import { isRefusal, OperationError } from '../platform/operation-error.ts'
 import { creditsLeft } from '../accounts/credits/credit-store.ts'
+import { creditsExceeded, creditsUsedUp } from '../accounts/credits/quota-thresholds.ts'
+import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
+import { periodStart } from '../accounts/plan.ts'
 import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
 import type { Trx } from '../db/database.ts'
-import type { Job } from './job-store.ts'
-import { type JobOptions, toSourceFields } from './job-options.ts'
-import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
+import type { Clock } from '../platform/clock.ts'
+import { isRefusal, OperationError } from '../platform/operation-error.ts'
 import {
   dropLoading,
   type Loaded,
@@ -16,7 +14,8 @@ import {
   type Row,
   type Submission,
 } from './import/load-job.ts'
-import type { JobWorker } from './worker/worker.ts'
+import { type JobOptions, toSourceFields } from './job-options.ts'
+import type { Job } from './job-store.ts'
 import {
   type Added,
   checkPlanLimits,
@@ -24,6 +23,7 @@ import {
   type Owner,
   rowsThatFit,
 } from './plan-limits.ts'
+import type { JobWorker } from './worker/worker.ts'
 
 export type JobServices = LimitServices &
   Parameters<typeof loadJob>[0] & {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
-import { EvError, errorMessage } from '../platform/error.ts'
 import { isPostgresUrl } from '../db/database.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
 
 /** What a database holds. */
 export type Contents = {

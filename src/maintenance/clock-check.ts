@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import { type Clock, DAY, HOUR } from '../platform/clock.ts'
-import type { Log } from '../platform/log.ts'
 import { serverNow } from '../cluster/server-time.ts'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
+import { type Clock, DAY, HOUR } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
 
 /** More than any clock drifts or is corrected by; a machine may also have been off for longer. */
 const JUMP_MS = DAY

@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
-import { EvError } from '../platform/error.ts'
-import { releaseOrphanedReservations } from '../accounts/credits/credit-store.ts'
 import { type Database, type Trx, write } from '../db/database.ts'
 import { encodeJson } from '../db/postgres/text-codec.ts'
 import { type Schema, TABLES } from '../db/schema.ts'
+import { releaseOrphanedReservations } from '../jobs/job-credits.ts'
+import { EvError } from '../platform/error.ts'
 import { eachPage } from './pages.ts'
 
 /**

@@ -1,7 +1,7 @@
+import type { Database } from '../db/database.ts'
 import { addressKey, cleanAddress, isFault, parseAddress } from '../engine/address/address.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import { NO_TRACES, type Traces, tracesOf } from './purge-data.ts'
-import type { Database } from '../db/database.ts'
 
 /**
  * Where an address stands, in each of the databases. Throws `address_invalid`, and `address_in_use` where a list that is

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
-import { errorMessage } from '../platform/error.ts'
 import { migrationSource } from '../db/migrations.ts'
+import { errorMessage } from '../platform/error.ts'
 
 /** What is at the place of a database. */
 export type DatabaseInfo =

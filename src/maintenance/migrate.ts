@@ -1,14 +1,14 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { ensureSetting } from '../cluster/cluster-settings.ts'
+import { type Database, openDatabase } from '../db/database.ts'
+import { acquireLock, isLocked, type Lock, SERVE_LOCK } from '../db/file-lock.ts'
+import { fingerprint, needsSecret, readSecret, type SecretLocation } from '../db/service-secret.ts'
 import type { Clock } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import { type Copied, type CopyProgress, copyDatabase } from './copy-data.ts'
 import { inspectDatabase } from './inspect.ts'
-import { ensureSetting } from '../cluster/cluster-settings.ts'
-import { type Database, openDatabase } from '../db/database.ts'
-import { acquireLock, isLocked, type Lock, SERVE_LOCK } from '../db/file-lock.ts'
-import { fingerprint, needsSecret, readSecret, type SecretLocation } from '../db/service-secret.ts'
 
 export type MigrateInput = {
   /** `sqlite:FILE` of the service. */

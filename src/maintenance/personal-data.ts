@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
+import type { VerificationTable } from '../accounts/tables.ts'
 import type { Database } from '../db/database.ts'
 import { contains } from '../db/sql-dialect.ts'
-import type { JobState, JobType, VerificationTable } from '../db/schema.ts'
+import type { JobState, JobType } from '../jobs/tables.ts'
 import { eachPage } from './pages.ts'
 
 /** Everything about one address. */

@@ -1,5 +1,10 @@
-import type { Clock } from '../platform/clock.ts'
+import { compact, type Database, secureDelete, write } from '../db/database.ts'
+import { isLocked, jobLockName } from '../db/file-lock.ts'
 import { deleteCachedAnswers } from '../jobs/cached-answers.ts'
+import { deleteJobsBefore, jobsFinishedBefore } from '../jobs/delete-job.ts'
+import type { Job } from '../jobs/job-store.ts'
+import type { Clock } from '../platform/clock.ts'
+import { findTraces, sumOfTraces } from './erase-address.ts'
 import {
   countAnswersUntil,
   countBefore,
@@ -7,12 +12,7 @@ import {
   erasePersonalData,
   type Traces,
 } from './purge-data.ts'
-import { compact, type Database, secureDelete, write } from '../db/database.ts'
-import type { Job } from '../jobs/job-store.ts'
-import { deleteJobsBefore, jobsFinishedBefore } from '../jobs/delete-job.ts'
-import { isLocked, jobLockName } from '../db/file-lock.ts'
 import { expire, type Retention, retentions } from './retention.ts'
-import { findTraces, sumOfTraces } from './erase-address.ts'
 
 export type PurgeServices = {
   readonly databases: readonly Database[]

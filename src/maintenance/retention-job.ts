@@ -1,10 +1,10 @@
+import type { Database } from '../db/database.ts'
+import { deleteJobsBefore } from '../jobs/delete-job.ts'
+import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
 import { type Clock, HOUR } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { ClockCheck } from './clock-check.ts'
-import type { Database } from '../db/database.ts'
-import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
-import { deleteJobsBefore } from '../jobs/delete-job.ts'
 import { expire, retentions, SANDBOX_KEPT_MS } from './retention.ts'
 
 export type JanitorDeps = {

@@ -1,6 +1,8 @@
+import { deleteHistoryBefore, deleteSandboxHistoryBefore } from '../accounts/credits/history.ts'
+import { REPLAY_MS } from '../accounts/idempotency.ts'
+import { type Database, write } from '../db/database.ts'
 import { DAY, HOUR, sleep } from '../platform/clock.ts'
 import { RETENTION_MS, SANDBOX_RETENTION_MS } from '../webhooks/delivery-state.ts'
-import { deleteHistoryBefore, deleteSandboxHistoryBefore } from '../accounts/credits/history.ts'
 import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
@@ -13,8 +15,6 @@ import {
   forgetAnswersBefore,
   forgetSecretsUntil,
 } from './expired-rows.ts'
-import { type Database, write } from '../db/database.ts'
-import { REPLAY_MS } from '../accounts/idempotency.ts'
 
 export { SANDBOX_RETENTION_MS as SANDBOX_KEPT_MS }
 

@@ -1,10 +1,10 @@
 import { type Clock, MINUTE, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { LogFields } from '../platform/log.ts'
-import { TurnBatcher } from './turn-batcher.ts'
 import type { Handler, Reschedule, Worker, WorkOptions } from './queue.ts'
 import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 import type { Claim, TaskStore } from './task-store.ts'
+import { TurnBatcher } from './turn-batcher.ts'
 
 /** Tasks claimed by one call. */
 const CLAIM_MAX = 500

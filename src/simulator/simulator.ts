@@ -1,10 +1,10 @@
-import { SessionLog } from './session-log.ts'
 import { addUp, type SimulatorCounters } from './counters.ts'
 import { startDnsServer } from './dns-server.ts'
-import { MailHost } from './smtp-host/host.ts'
+import { allotAddresses, cannotListen, openLoopbackNetwork } from './loopback/loopback-network.ts'
 import { checkScenario } from './scenario/check.ts'
 import type { Scenario } from './scenario/scenario.ts'
-import { allotAddresses, cannotListen, openLoopbackNetwork } from './loopback/loopback-network.ts'
+import { SessionLog } from './session-log.ts'
+import { MailHost } from './smtp-host/host.ts'
 import { createZone } from './zone.ts'
 
 export type { SimulatorCounters as WorldCounters } from './counters.ts'

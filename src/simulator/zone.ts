@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { CHECK_NAMES } from '../engine/dns/resolver-check.ts'
+import { CHECK_NAMES } from '../platform/check-names.ts'
 import type { DnsTrouble, DomainPlan } from './scenario/scenario.ts'
 
 export type ZoneRecord =

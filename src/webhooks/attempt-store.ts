@@ -1,11 +1,12 @@
 import { sql, type Transaction } from 'kysely'
-import type { DeliveryTransition } from './delivery-state.ts'
-import type { DeliveryError, DisabledCode } from './delivery-error.ts'
+import type { Schema } from '../db/schema.ts'
 import { inArray, jsonRows } from '../db/sql-dialect.ts'
-import type { AttemptTable, DeliveryTrigger, Schema } from '../db/schema.ts'
-import { touchWebhooks } from './touch-endpoints.ts'
 import { enterFailure } from './alerts/alert-store.ts'
+import type { DeliveryError, DisabledCode } from './delivery-error.ts'
+import type { DeliveryTransition } from './delivery-state.ts'
 import { type EndpointStatus, getEndpointStatus } from './endpoint-status.ts'
+import type { AttemptTable, DeliveryTrigger } from './tables.ts'
+import { touchWebhooks } from './touch-endpoints.ts'
 
 /** One request, and what came of it. */
 export type TriedDelivery = {

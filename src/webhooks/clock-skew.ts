@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
-import { HOUR } from '../platform/clock.ts'
-import { WAIT_MAX_MS } from './delivery-state.ts'
 import { type Database, write } from '../db/database.ts'
 import { greatest, least } from '../db/sql-dialect.ts'
+import { HOUR } from '../platform/clock.ts'
+import { WAIT_MAX_MS } from './delivery-state.ts'
 
 type ClockShift = {
   /** The wall clock as it is now, epoch ms. */

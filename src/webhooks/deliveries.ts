@@ -1,16 +1,8 @@
-import { OperationError } from '../platform/operation-error.ts'
 import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
-import {
-  type DeliveryRow,
-  recoverDeliveries,
-  retryDelivery as retryRow,
-} from './delivery-store.ts'
-import {
-  findDelivery,
-  findWebhookOfDelivery,
-  type LoggedDelivery,
-} from './delivery-log.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import { findDelivery, findWebhookOfDelivery, type LoggedDelivery } from './delivery-log.ts'
+import { type DeliveryRow, recoverDeliveries, retryDelivery as retryRow } from './delivery-store.ts'
 import { findWebhook, type Webhook } from './endpoint-store.ts'
 import { type ChangeServices, getWebhook, requireActive, type WebhookTarget } from './endpoints.ts'
 

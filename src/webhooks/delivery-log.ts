@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { AttemptTable, DeliveryState, DeliveryTable } from '../db/schema.ts'
+import type { AttemptTable, DeliveryState, DeliveryTable } from './tables.ts'
 
 export type DeliveryQuery = {
   readonly webhookId: string

@@ -1,9 +1,10 @@
 import { sql, type Transaction } from 'kysely'
-import { yieldToEventLoop } from '../platform/clock.ts'
 import type { Database } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
-import type { DeliveryTable, DeliveryTrigger, EventTable, Schema, WebhookTable } from '../db/schema.ts'
+import { yieldToEventLoop } from '../platform/clock.ts'
 import { toWebhook, type Webhook } from './endpoint-store.ts'
+import type { DeliveryTable, DeliveryTrigger, EventTable, WebhookTable } from './tables.ts'
 
 export { type NewAttempt, type NewTest, recordAttempts, recordTest } from './attempt-store.ts'
 

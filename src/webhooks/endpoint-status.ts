@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely'
+import type { Schema } from '../db/schema.ts'
 import { inArray, isPostgres } from '../db/sql-dialect.ts'
-import type { DeliveryTable, Schema } from '../db/schema.ts'
+import type { DeliveryTable } from './tables.ts'
 
 /** A delivery, and its webhook, before an attempt is written down. */
 export type EndpointStatus = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {

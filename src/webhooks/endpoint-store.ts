@@ -1,9 +1,10 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Database } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
+import { isPostgres } from '../db/sql-dialect.ts'
 import type { DisabledCode } from './delivery-error.ts'
 import { type EventKind, isEventKind } from './event.ts'
-import type { Database } from '../db/database.ts'
-import { isPostgres } from '../db/sql-dialect.ts'
-import type { Schema, WebhookTable } from '../db/schema.ts'
+import type { WebhookTable } from './tables.ts'
 
 /** Where an account wants to be told of what happens. */
 export type Webhook = {

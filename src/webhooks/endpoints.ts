@@ -1,13 +1,12 @@
+import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
+import { type Database, write } from '../db/database.ts'
+import type { Resolver } from '../engine/dns/resolver.ts'
+import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import type { Clock } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
-import type { Resolver } from '../engine/dns/resolver.ts'
-import { validateWebhookUrl } from './webhook-url.ts'
 import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from './endpoint.ts'
-import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
-import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
-import { type Database, write } from '../db/database.ts'
 import {
   countWebhooks,
   deleteWebhook as deleteRow,
@@ -19,6 +18,7 @@ import {
   type Webhook,
   type WebhookPatch,
 } from './endpoint-store.ts'
+import { validateWebhookUrl } from './webhook-url.ts'
 
 /** What decides where events may be sent. */
 export type UrlServices = {

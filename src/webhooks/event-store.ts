@@ -1,12 +1,8 @@
 import type { Transaction } from 'kysely'
-import type { Random } from '../platform/random.ts'
-import { plainResult } from '../engine/verdict/present-result.ts'
-import { type EventKind, eventBody, newDeliveryId, newEventId } from './event.ts'
-import { batchCompleted, batchFailed } from './event-data.ts'
-import type { Result } from '../engine/verdict/verdict.ts'
-import type { Job } from '../jobs/job-store.ts'
 import type { Schema } from '../db/schema.ts'
+import type { Random } from '../platform/random.ts'
 import { subscribers } from './endpoint-store.ts'
+import { type EventKind, eventBody, newDeliveryId, newEventId } from './event.ts'
 
 export type Emission = {
   readonly accountId: string
@@ -40,43 +36,3 @@ export async function emit(trx: Transaction<Schema>, o: Emission): Promise<strin
   await trx.insertInto('delivery').values(deliveries).execute()
   return id
 }
-
-/**
- * Tells of a job that has just ended, in the transaction that ends it. Nothing is told of lists of the command
- * line, of what was cancelled, and of a single address without a result. Lists that were answered at once do not come here.
- */
-export async function emitJobEvent(
-  trx: Transaction<Schema>,
-  job: Job,
-  o: { now: number; random: Random; baseUrl: string; result?: Result },
-): Promise<string | null> {
-  const emitted = eventFor(job, o)
-  if (job.account_id === null || emitted === null) return null
-  const { now, random } = o
-  return emit(trx, {
-    ...emitted,
-    ...{ accountId: job.account_id, sandbox: job.sandbox === 1, now, random },
-  })
-}
-
-function eventFor(
-  job: Job,
-  o: { baseUrl: string; result?: Result },
-): Pick<Emission, 'kind' | 'data'> | null {
-  if (job.type === 'list') return null
-  if (job.type === 'single') {
-    if (o.result === undefined || job.state !== 'completed') return null
-    const data = { verification_id: job.id, ...plainResult(o.result) }
-    return { kind: 'verification.completed', data }
-  }
-  if (job.state === 'completed') {
-    return { kind: 'batch.completed', data: batchCompleted(countsOf(job), o.baseUrl) }
-  }
-  return job.state === 'failed' ? { kind: 'batch.failed', data: batchFailed(countsOf(job)) } : null
-}
-
-const countsOf = (job: Job) => ({
-  ...{ jobId: job.id, total: job.total, done: job.done, failed: job.failed },
-  ...{ deliverable: job.deliverable, risky: job.risky },
-  ...{ undeliverable: job.undeliverable, unknown: job.unknown, error: job.error },
-})

@@ -1,11 +1,11 @@
+import { type Database, write } from '../db/database.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
-import { eventBody, newDeliveryId, newEventId, TEST_KIND } from './event.ts'
-import { type Database, write } from '../db/database.ts'
+import { type Attempt, type AttemptDeps, makeAttempt } from './delivery/attempt.ts'
 import { recordTest } from './delivery-store.ts'
 import type { Webhook } from './endpoint-store.ts'
-import { type Attempt, type AttemptDeps, makeAttempt } from './delivery/attempt.ts'
 import { getWebhook, type WebhookTarget } from './endpoints.ts'
+import { eventBody, newDeliveryId, newEventId, TEST_KIND } from './event.ts'
 
 export type TestEventServices = AttemptDeps & {
   readonly database: Database

@@ -1,9 +1,9 @@
 import { sql, type Transaction } from 'kysely'
-import { GONE } from './delivery-state.ts'
-import { DISABLED_REASONS, type DisabledCode } from './delivery-error.ts'
 import type { Schema } from '../db/schema.ts'
-import type { RecordedAttempt } from './attempt-store.ts'
 import { enterDisabled } from './alerts/alert-store.ts'
+import type { RecordedAttempt } from './attempt-store.ts'
+import { DISABLED_REASONS, type DisabledCode } from './delivery-error.ts'
+import { GONE } from './delivery-state.ts'
 
 /** Keeps since when webhooks have failed, by what came of attempts, and switches off those that were to be. */
 export async function touchWebhooks(

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { hashSecret } from '../../src/accounts/key.ts'
-import { PLANS } from '../../src/accounts/plan.ts'
 import { createFirstAccount } from '../../src/accounts/first-account.ts'
+import { hashSecret } from '../../src/accounts/key.ts'
 import { findKeyByHash } from '../../src/accounts/key-store.ts'
+import { PLANS } from '../../src/accounts/plan.ts'
 import { tempDatabase } from '../support/database.ts'
 import { countedRandom } from '../support/random.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { exceedingRights, type KeyRights } from '../../src/accounts/key-rights.ts'
 import { domainAllowed, ipAllowed } from '../../src/accounts/key-restrictions.ts'
+import { exceedingRights, type KeyRights } from '../../src/accounts/key-rights.ts'
 import { permits, SCOPES } from '../../src/accounts/scope.ts'
 import { fc, runs } from '../support/property.ts'
 

@@ -1,13 +1,12 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { newSecret } from '../../src/accounts/key.ts'
-import { systemRandom } from '../../src/platform/random.ts'
 import {
   countAccounts,
   findAccount,
   listAccounts,
   updateAccount,
 } from '../../src/accounts/account-store.ts'
+import { newSecret } from '../../src/accounts/key.ts'
 import { getCachedKey } from '../../src/accounts/key-cache.ts'
 import {
   findKey,
@@ -19,6 +18,7 @@ import {
   updateKey,
 } from '../../src/accounts/key-store.ts'
 import { type Database, write } from '../../src/db/database.ts'
+import { systemRandom } from '../../src/platform/random.ts'
 import { addAccount, addKey } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'

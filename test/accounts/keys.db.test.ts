@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hashSecret } from '../../src/accounts/key.ts'
+import { findKeyByHash, listKeys } from '../../src/accounts/key-store.ts'
 import {
   createKey,
   getKey,
@@ -8,7 +9,6 @@ import {
   rotateKey,
   updateKey,
 } from '../../src/accounts/keys.ts'
-import { findKeyByHash, listKeys } from '../../src/accounts/key-store.ts'
 import { addAccount, addKey } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { creditsFor } from '../../src/accounts/credits/credits-cost.ts'
-import { findPlan, mergePlans, PLANS, periodEnd, periodStart } from '../../src/accounts/plan.ts'
 import { reachedThresholds } from '../../src/accounts/credits/quota-thresholds.ts'
+import { findPlan, mergePlans, PLANS, periodEnd, periodStart } from '../../src/accounts/plan.ts'
 import { resultOf } from '../support/result.ts'
 
 describe('the plans', () => {

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../src/accounts/key.ts'
-import { SESSION_IDLE_MS, SESSION_MAX_MS, SESSIONS_MAX } from '../../src/accounts/session.ts'
-import { HOUR, MINUTE } from '../../src/platform/clock.ts'
-import { systemRandom } from '../../src/platform/random.ts'
 import { revokeKey, rotateKey, updateKey } from '../../src/accounts/key-store.ts'
+import { SESSION_IDLE_MS, SESSION_MAX_MS, SESSIONS_MAX } from '../../src/accounts/session.ts'
 import {
   createSession,
   endSession,
@@ -13,12 +11,14 @@ import {
   type NewSession,
   touchSession,
 } from '../../src/accounts/session-store.ts'
-import { deleteSessionsUntil } from '../../src/maintenance/expired-rows.ts'
 import { write } from '../../src/db/database.ts'
+import { deleteSessionsUntil } from '../../src/maintenance/expired-rows.ts'
+import { HOUR, MINUTE } from '../../src/platform/clock.ts'
+import { systemRandom } from '../../src/platform/random.ts'
+import { plansOf } from '../db/plan/query-plans.ts'
 import { addAccount, addKey } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
-import { plansOf } from '../db/plan/query-plans.ts'
 
 async function services() {
   const clock = fakeClock()

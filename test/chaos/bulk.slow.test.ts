@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
-import { type SimulatorProcess, startScenarioProcess } from '../../src/simulator/simulator-process.ts'
+import {
+  type SimulatorProcess,
+  startScenarioProcess,
+} from '../../src/simulator/simulator-process.ts'
 import { rowsOf, withoutTimes } from '../support/csv.ts'
 import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
 import { xorshift } from '../support/random.ts'

@@ -2,7 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { EvClient } from '../../src/client/client.ts'
-import { type SimulatorProcess, startScenarioProcess } from '../../src/simulator/simulator-process.ts'
+import {
+  type SimulatorProcess,
+  startScenarioProcess,
+} from '../../src/simulator/simulator-process.ts'
 import { emptyFolder, towards } from '../support/ev-process.ts'
 import { type Receiver, startReceiver } from '../support/http-receiver.ts'
 import { beginService } from '../support/service-process.ts'

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { openDatabase } from '../../src/db/database.ts'
+import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type CliOptions, emptyFolder, type Ran, runEv, startEv, towards } from '../support/cli.ts'
 

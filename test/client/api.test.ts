@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type EvClient, verifyWebhook } from '../../src/client/client.ts'
 import { openapiDocument } from '../../src/api/openapi.ts'
+import { type EvClient, verifyWebhook } from '../../src/client/client.ts'
 import { createInProcessClient } from '../support/in-process-client.ts'
 import { createScriptedClient, failureOf } from '../support/scripted-client.ts'
 import { createTestService } from '../support/service.ts'

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { openCatchAll } from '../../src/cluster/catch-all.ts'
+import { CatchAllCache } from '../../src/engine/probe/catch-all.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
-import { CatchAllCache } from '../../src/engine/probe/catch-all.ts'
-import { openCatchAll } from '../../src/cluster/catch-all.ts'
 import { fakeClock } from '../support/clock.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 

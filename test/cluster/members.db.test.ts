@@ -7,11 +7,11 @@ import {
   heartbeat,
   liveMembers,
   register,
-  releaseOrphanedClaims,
 } from '../../src/cluster/members.ts'
 import { serverNow } from '../../src/cluster/server-time.ts'
 import type { Database } from '../../src/db/database.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
+import { releaseClaims, releaseOrphanedClaims } from '../../src/jobs/member-claims.ts'
 import { addJob, fileAll, onPostgres, tempDatabase } from '../support/database.ts'
 import { twoServers } from '../support/two-servers.ts'
 
@@ -31,7 +31,7 @@ const bury = async (
 ) => {
   const now = await serverNow(database)
   const own = { by, since: now - (facts.touchMs ?? 60_000), heardAt: now - (facts.heardMs ?? 0) }
-  return expireMembers(database, { ...own, deadMs: 10_000, freshMs: 5_000 })
+  return expireMembers(database, { ...own, deadMs: 10_000, freshMs: 5_000 }, releaseClaims)
 }
 
 const idsOf = async (database: Database) => (await liveMembers(database)).map(({ id }) => id)
@@ -155,7 +155,7 @@ describe('what a member had in hand', () => {
 
   test('goes back at once when it leaves; to leave again takes nothing from others', async () => {
     const { database, held } = await busy()
-    for (let n = 0; n < 2; n++) await deregister(database, 'mem_b')
+    for (let n = 0; n < 2; n++) await deregister(database, 'mem_b', releaseClaims)
     expect(await itemsOf(database)).toEqual(LEFT)
     expect(await held()).toBe(onPostgres ? 2 : 0)
     expect(await idsOf(database)).toEqual(['mem_a'])

@@ -1,12 +1,13 @@
 import { join } from 'node:path'
 import type { KyselyPlugin } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Log } from '../../src/platform/log.ts'
+import { DEFAULT_CLUSTER_TIMINGS } from '../../src/cluster/cluster-timings.ts'
 import { liveMembers, register } from '../../src/cluster/members.ts'
+import { type Membership, startMembership } from '../../src/cluster/membership.ts'
 import type { Database } from '../../src/db/database.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
-import { DEFAULT_CLUSTER_TIMINGS } from '../../src/cluster/cluster-timings.ts'
-import { type Membership, startMembership } from '../../src/cluster/membership.ts'
+import { memberClaims } from '../../src/jobs/member-claims.ts'
+import type { Log } from '../../src/platform/log.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { addJob, fileAll, tempDatabase, tempFolder } from '../support/database.ts'
 import { countedRandom } from '../support/random.ts'
@@ -39,7 +40,7 @@ async function cluster() {
     const process = { reaches: true, lost: [] as string[], silent: [] as number[], said }
     const cut = unreachable(own, () => !process.reaches)
     const deps = { random, log, role: 'worker' as const, name, version: '1', egresses }
-    const membership = await startMembership({ ...deps, database: cut })
+    const membership = await startMembership({ ...deps, claims: memberClaims, database: cut })
     membership.onLost(() => process.lost.push(membership.id))
     membership.onSilent(() => process.silent.push(clock.monotonicNow()))
     onTestFinished(async () => {

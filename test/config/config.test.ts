@@ -1,9 +1,9 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { EvError } from '../../src/platform/error.ts'
 import { type RawSettings, toConfig } from '../../src/config/config.ts'
 import { SETTINGS, type Settings } from '../../src/config/settings.ts'
+import { EvError } from '../../src/platform/error.ts'
 
 type Key = keyof Settings
 /** What a setting reads, what it makes of it, and what it takes instead of each bad text. */

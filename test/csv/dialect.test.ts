@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { EvError } from '../../src/platform/error.ts'
 import { detectColumns, detectDialect, readList } from '../../src/csv/csv.ts'
+import { EvError } from '../../src/platform/error.ts'
 import { fc, runs } from '../support/property.ts'
 
 const bytes = (text: string) => Buffer.from(text)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { findEncoding, ListDecoder } from '../../src/csv/encoding.ts'
 import { detectDialect } from '../../src/csv/csv.ts'
+import { findEncoding, ListDecoder } from '../../src/csv/encoding.ts'
 
 const fixture = (name: string) =>
   readFileSync(new URL(`../../../fixtures/csv/${name}.csv`, import.meta.url))

@@ -1,8 +1,8 @@
 import { Hono } from 'hono'
 import { expect, test, vi } from 'vitest'
 import { ApiProblem } from '../../src/dashboard/api.ts'
-import type { Env } from '../../src/dashboard/deps.ts'
 import { proxy } from '../../src/dashboard/api-proxy.ts'
+import type { Env } from '../../src/dashboard/deps.ts'
 
 function pass(answer: Response) {
   const destroy = vi.fn()

@@ -4,7 +4,6 @@ import { type AddressInfo, createServer } from 'node:net'
 import { sql } from 'kysely'
 import { Migrator, NO_MIGRATIONS } from 'kysely/migration'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { systemClock } from '../../src/platform/clock.ts'
 import {
   type Database,
   isStorageError,
@@ -12,10 +11,11 @@ import {
   write,
   writeConcurrent,
 } from '../../src/db/database.ts'
-import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { MIGRATIONS } from '../../src/db/migrations.ts'
 import { kyselyOn, openPool } from '../../src/db/postgres/pool.ts'
 import { TABLES } from '../../src/db/schema.ts'
+import { createJob, readJob } from '../../src/jobs/job-store.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 import { latin1Database, onPostgres } from '../support/database.ts'
 import { ask, type PostgresServer, startPostgres } from '../support/postgres-server.ts'

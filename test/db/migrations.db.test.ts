@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import {
   DEVELOPMENT_MIGRATIONS,
@@ -9,6 +8,7 @@ import {
   migrationSource,
   OldDevelopmentDatabase,
 } from '../../src/db/migrations.ts'
+import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { tempDatabase } from '../support/database.ts'
 
 describe('a database of a development version', () => {

@@ -1,8 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemRandom } from '../../src/platform/random.ts'
 import { fingerprint, needsSecret, readSecret } from '../../src/db/service-secret.ts'
+import { systemRandom } from '../../src/platform/random.ts'
 import { tempFolder } from '../support/database.ts'
 
 const place = (given: { secret?: string; secretFile?: string; dataDir?: string } = {}) => ({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE, SECOND } from '../../src/platform/clock.ts'
 import type { EngineOptions } from '../../src/index.ts'
+import { MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { type MxScript, refused } from '../support/mx.ts'
 import { isUnguessable, toRecipients } from '../support/recipients.ts'

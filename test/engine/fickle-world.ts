@@ -1,13 +1,13 @@
 import type { Duplex } from 'node:stream'
-import { type Clock, MINUTE } from '../../src/platform/clock.ts'
 import type { EgressConfig } from '../../src/config/egresses.ts'
 import { REFERENCE_MX_HOSTS } from '../../src/engine/probe/port-probe.ts'
 import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
-import { Dice } from './probe/hostile-server.ts'
+import { type Clock, MINUTE } from '../../src/platform/clock.ts'
 import { mail } from '../support/engine.ts'
 import { HANG_UP, type MxSays, type MxSession, refused, scriptedMx } from '../support/mx.ts'
 import { isUnguessable, recipientOf } from '../support/recipients.ts'
 import type { ZoneEntry } from '../support/zone.ts'
+import { Dice } from './probe/hostile-server.ts'
 
 /** What an operator thinks of an egress, for some minutes. */
 const MOODS = [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { DAY, MINUTE } from '../../src/platform/clock.ts'
-import type { CachedAnswer, ResultCache } from '../../src/engine/result-cache.ts'
 import { localCache } from '../../src/engine/local-cache.ts'
+import type { CachedAnswer, ResultCache } from '../../src/engine/result-cache.ts'
+import { DAY, MINUTE } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 
 const ANN = 'ann@a.test'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { type CachedAnswer, processCache, type ResultCache } from '../../src/engine/result-cache.ts'
+import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { drainEventLoop } from '../support/wait.ts'

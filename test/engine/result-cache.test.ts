@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { DAY, HOUR, MINUTE } from '../../src/platform/clock.ts'
 import type { ResultCache } from '../../src/engine/result-cache.ts'
+import { DAY, HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import type { MxScript } from '../support/mx.ts'
 import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'

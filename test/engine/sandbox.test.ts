@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createEngine, presentResult, type Result } from '../../src/index.ts'
 import { type Reason, VERDICT_BY_REASON } from '../../src/engine/verdict/reason.ts'
 import { toClass } from '../../src/engine/verdict/verdict.ts'
+import { createEngine, presentResult, type Result } from '../../src/index.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fc } from '../support/property.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MINUTE } from '../../src/platform/clock.ts'
 import { classOf } from '../../src/index.ts'
+import { MINUTE } from '../../src/platform/clock.ts'
 import type { FakeClock } from '../support/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { runs } from '../support/property.ts'

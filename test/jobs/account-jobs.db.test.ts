@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR } from '../../src/platform/clock.ts'
-import { fromFailure } from '../../src/engine/verdict/build-result.ts'
-import { sandboxResult } from '../../src/engine/sandbox.ts'
 import { readCredit, reserveCredits } from '../../src/accounts/credits/credit-store.ts'
 import { type Database, write } from '../../src/db/database.ts'
+import { sandboxResult } from '../../src/engine/sandbox.ts'
+import { fromFailure } from '../../src/engine/verdict/build-result.ts'
 import { accountJob, accountJobs, openJobs } from '../../src/jobs/account-jobs.ts'
-import { cancelJob, failJob, startJob } from '../../src/jobs/job-state.ts'
-import { createJob, findJob, type NewJob } from '../../src/jobs/job-store.ts'
+import { deleteJob } from '../../src/jobs/delete-job.ts'
 import {
   addItems,
   deleteLoadingJobs,
   insertFinishedJob,
   queueJobIn,
 } from '../../src/jobs/import/item-import.ts'
-import { deleteJob } from '../../src/jobs/delete-job.ts'
+import { cancelJob, failJob, startJob } from '../../src/jobs/job-state.ts'
+import { createJob, findJob, type NewJob } from '../../src/jobs/job-store.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
+import { HOUR } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR } from '../../src/platform/clock.ts'
 import { countWaitingAt, unroutedRows, waitingRows } from '../../src/jobs/backlog.ts'
+import { HOUR } from '../../src/platform/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 import { seedFiledJob } from '../support/job-rows.ts'
 

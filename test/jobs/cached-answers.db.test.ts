@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
-import { DAY, HOUR } from '../../src/platform/clock.ts'
-import type { CachedAnswer } from '../../src/engine/result-cache.ts'
-import { deleteCachedAnswers, getCachedAnswers, putCachedAnswers } from '../../src/jobs/cached-answers.ts'
 import { type Database, write } from '../../src/db/database.ts'
+import type { CachedAnswer } from '../../src/engine/result-cache.ts'
+import {
+  deleteCachedAnswers,
+  getCachedAnswers,
+  putCachedAnswers,
+} from '../../src/jobs/cached-answers.ts'
+import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 

@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../src/platform/clock.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { accountJob, openJobs } from '../../src/jobs/account-jobs.ts'
+import { deleteJob, deleteJobsBefore } from '../../src/jobs/delete-job.ts'
+import { addItems, deleteLoadingJobs, queueJob } from '../../src/jobs/import/item-import.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { createJob, findJob, openJobIn } from '../../src/jobs/job-store.ts'
-import { addItems, deleteLoadingJobs, queueJob } from '../../src/jobs/import/item-import.ts'
-import { deleteJob, deleteJobsBefore } from '../../src/jobs/delete-job.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { onPostgres, tempDatabase, tempFolder, tempPostgres } from '../support/database.ts'
 
 const ROWS = 9_000

@@ -8,6 +8,7 @@ import {
   postponeItems,
   recordResults,
 } from '../../src/jobs/item-store.ts'
+import { releaseClaims } from '../../src/jobs/member-claims.ts'
 import { addJob, type Bench, fileAll, onPostgres, queuedJob } from '../support/database.ts'
 import { twoServers } from '../support/two-servers.ts'
 
@@ -59,7 +60,7 @@ describe('an item that a member of the cluster claimed', () => {
 
   test('takes no result of a member that was buried, before and after another claims it', async () => {
     const bench = await claimed()
-    await deregister(bench.database, 'mem_a')
+    await deregister(bench.database, 'mem_a', releaseClaims)
     expect(await recordAs(bench, 1, by('mem_a'), '"late"')).toEqual([false])
     expect(await claimAs(bench, 'mem_b')).toEqual([1, 2])
     expect(await recordAs(bench, 1, by('mem_a'), '"late"')).toEqual([false])
@@ -70,7 +71,7 @@ describe('an item that a member of the cluster claimed', () => {
 
   test('is not put back by a member that was buried', async () => {
     const bench = await claimed()
-    await deregister(bench.database, 'mem_a')
+    await deregister(bench.database, 'mem_a', releaseClaims)
     await claimAs(bench, 'mem_b')
     await postpone(bench, { position: 1, tries: 7, fence: by('mem_a') })
     expect((await rowsOf(bench))[0]).toEqual(['probing', 'mem_b', null])

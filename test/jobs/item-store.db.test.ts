@@ -8,13 +8,13 @@ import {
   unpinItems,
   waitingPage,
 } from '../../src/jobs/item-claims.ts'
-import { startJob } from '../../src/jobs/job-state.ts'
 import {
   type Postponed,
   postponeItems,
   queuedItems,
   recordResults,
 } from '../../src/jobs/item-store.ts'
+import { startJob } from '../../src/jobs/job-state.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
 import { addJob, type Bench, fileAll, queuedJob } from '../support/database.ts'
 

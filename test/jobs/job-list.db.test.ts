@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
-import { cancelJob } from '../../src/jobs/job-state.ts'
 import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
 import { findJobs, listJobs, restOf, unfinishedJobs } from '../../src/jobs/job-list.ts'
+import { cancelJob } from '../../src/jobs/job-state.ts'
 import { markWritten } from '../../src/jobs/job-store.ts'
 import { addJob, queuedJob } from '../support/database.ts'
 

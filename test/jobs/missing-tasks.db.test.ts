@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
+import { type Database, write } from '../../src/db/database.ts'
+import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
+import { cancelJob } from '../../src/jobs/job-state.ts'
+import { createJob } from '../../src/jobs/job-store.ts'
 import {
   isOwnTurn,
   jobsWithoutTask,
   operatorsWithoutTask,
   overduePinnedItems,
 } from '../../src/jobs/missing-tasks.ts'
-import { type Database, write } from '../../src/db/database.ts'
-import { cancelJob } from '../../src/jobs/job-state.ts'
-import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
-import { createJob } from '../../src/jobs/job-store.ts'
-import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { parseRow } from '../../src/jobs/import/submission.ts'
-import { erasePersonalData, tracesOf } from '../../src/maintenance/purge-data.ts'
 import { type Database, write } from '../../src/db/database.ts'
-import { cancelJob, countResults, failJob, startJob } from '../../src/jobs/job-state.ts'
-import { recordResults } from '../../src/jobs/item-store.ts'
-import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { parseRow } from '../../src/jobs/import/submission.ts'
+import { recordResults } from '../../src/jobs/item-store.ts'
+import { cancelJob, countResults, failJob, startJob } from '../../src/jobs/job-state.ts'
+import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { countUnasked, reopenJob } from '../../src/jobs/reopen-job.ts'
+import { erasePersonalData, tracesOf } from '../../src/maintenance/purge-data.ts'
+import { plansOf } from '../db/plan/query-plans.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fileAll, onPostgres, tempDatabase } from '../support/database.ts'
-import { plansOf } from '../db/plan/query-plans.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/platform/clock.ts'
 import type { HostCounters } from '../../src/simulator/counters.ts'
-import type { Rule } from '../../src/simulator/smtp-host/rule.ts'
 import { type Scenario, type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import type { Rule } from '../../src/simulator/smtp-host/rule.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 
 // Two source addresses of ours, over real sockets: servers tell them apart as they do out there.

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
 import type { HostCounters } from '../../src/simulator/counters.ts'
-import type { Rule } from '../../src/simulator/smtp-host/rule.ts'
 import { type Scenario, type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import type { Rule } from '../../src/simulator/smtp-host/rule.ts'
 
 // Two source addresses of ours, over real sockets: servers tell them apart as they do out there.
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../src/platform/clock.ts'
 import { createEngine } from '../../src/index.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 
 test('one address takes six round trips when nothing is known, the DNS included', async () => {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/platform/clock.ts'
 import { createEngine, type Engine, type EngineOptions, type Result } from '../../src/index.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { askedTwice } from '../../src/simulator/counters.ts'
 import { type Scenario, type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/engine/dns/resolver.ts'
-import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
 import { REASONS, type Reason } from '../../src/engine/verdict/reason.ts'
+import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
 // Every reason, produced over real DNS and SMTP on loopback, with the whole opinion that belongs to it.

@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/platform/clock.ts'
-import { backup } from '../../src/maintenance/backup.ts'
 import { openDatabase } from '../../src/db/database.ts'
+import { backup } from '../../src/maintenance/backup.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { addAccount } from '../support/account-rows.ts'
 import { tempFolder } from '../support/database.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { ClockCheck } from '../../src/maintenance/clock-check.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
-import { ClockCheck } from '../../src/maintenance/clock-check.ts'
 import { fakeClock } from '../support/clock.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 

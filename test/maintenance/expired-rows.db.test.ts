@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { type Database, write } from '../../src/db/database.ts'
 import {
   deleteDeliveriesUntil,
   deleteOrphanedEventsBefore,
@@ -7,7 +8,6 @@ import {
   type Expiry,
   forgetSecretsUntil,
 } from '../../src/maintenance/expired-rows.ts'
-import { type Database, write } from '../../src/db/database.ts'
 import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
 import { deleteWebhook, findWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import { tempDatabase } from '../support/database.ts'

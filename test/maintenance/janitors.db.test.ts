@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { type Database, type Trx, write, writeConcurrent } from '../../src/db/database.ts'
+import type { Schema } from '../../src/db/schema.ts'
 import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
@@ -11,12 +13,10 @@ import {
   forgetAnswersBefore,
   forgetSecretsUntil,
 } from '../../src/maintenance/expired-rows.ts'
-import { type Database, type Trx, write, writeConcurrent } from '../../src/db/database.ts'
-import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
-import { emit } from '../../src/webhooks/event-store.ts'
 import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
+import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { deleteWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
-import type { Schema } from '../../src/db/schema.ts'
+import { emit } from '../../src/webhooks/event-store.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { countedRandom } from '../support/random.ts'
 import { addDelivery, addWebhook, attemptAt, FAILURE } from '../support/webhook-rows.ts'

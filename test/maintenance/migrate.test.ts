@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/platform/clock.ts'
-import { systemRandom } from '../../src/platform/random.ts'
-import { migrate } from '../../src/maintenance/migrate.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { acquireLock, jobLockName, SERVE_LOCK } from '../../src/db/file-lock.ts'
+import { migrate } from '../../src/maintenance/migrate.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { systemRandom } from '../../src/platform/random.ts'
 import { tempFolder } from '../support/database.ts'
 
 /** Nobody answers there: what is refused is refused before it is asked. */

@@ -1,6 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { compact, type Database, secureDelete, write } from '../../src/db/database.ts'
+import { deleteJob } from '../../src/jobs/delete-job.ts'
+import { cancelJob } from '../../src/jobs/job-state.ts'
+import { markWritten, readJob } from '../../src/jobs/job-store.ts'
 import {
   countAnswersUntil,
   countBefore,
@@ -9,11 +13,7 @@ import {
   NO_TRACES,
   tracesOf,
 } from '../../src/maintenance/purge-data.ts'
-import { compact, type Database, secureDelete, write } from '../../src/db/database.ts'
 import { deleteWebhook } from '../../src/webhooks/endpoint-store.ts'
-import { cancelJob } from '../../src/jobs/job-state.ts'
-import { markWritten, readJob } from '../../src/jobs/job-store.ts'
-import { deleteJob } from '../../src/jobs/delete-job.ts'
 import { addJob, tempDatabase, tempFolder } from '../support/database.ts'
 import { addDelivery, addWebhook } from '../support/webhook-rows.ts'
 

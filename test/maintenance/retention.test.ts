@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { DAY } from '../../src/platform/clock.ts'
 import { countBefore } from '../../src/maintenance/purge-data.ts'
 import { expire, retentions } from '../../src/maintenance/retention.ts'
+import { DAY } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { classOf, type EngineOptions, type Result } from '../../src/index.ts'
+import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import type { RealServers } from '../support/real-servers.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/real')

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { BEHAVIORS } from '../../src/simulator/smtp-host/behaviors.ts'
 import { checkScenario } from '../../src/simulator/scenario/check.ts'
+import { BEHAVIORS } from '../../src/simulator/smtp-host/behaviors.ts'
 
 const DOCS = readFileSync(join(import.meta.dirname, '../../docs/simulator.md'), 'utf8')
 const examples = [...DOCS.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => text)

@@ -1,8 +1,8 @@
-import { newSecret, type Secret } from '../../src/accounts/key.ts'
-import { systemRandom } from '../../src/platform/random.ts'
 import { createAccount } from '../../src/accounts/account-store.ts'
+import { newSecret, type Secret } from '../../src/accounts/key.ts'
 import { type ApiKey, createKey, type NewKey } from '../../src/accounts/key-store.ts'
 import { type Database, write } from '../../src/db/database.ts'
+import { systemRandom } from '../../src/platform/random.ts'
 
 export const addAccount = (database: Database, id = 'acc_a', plan = 'free') =>
   write(database, trx =>

@@ -1,6 +1,6 @@
+import type { Certificate } from '../../src/api/server/certificate.ts'
 import { DAY, systemClock } from '../../src/platform/clock.ts'
 import { type Random, systemRandom as random } from '../../src/platform/random.ts'
-import type { Certificate } from '../../src/api/server/certificate.ts'
 import {
   type CertificatePlan,
   type Certified,

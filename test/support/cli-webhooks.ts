@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { systemClock } from '../../src/platform/clock.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { addAccount } from './account-rows.ts'
 import { emptyFolder, type Ran, runEv } from './cli.ts'
 

@@ -1,12 +1,16 @@
 import { onTestFinished } from 'vitest'
-import { type Clock, systemClock } from '../../src/platform/clock.ts'
-import { silentLog } from '../../src/platform/log.ts'
-import { RateController, type RateLimits } from '../../src/engine/rate-control/controller.ts'
-import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
 import { deregister, register } from '../../src/cluster/members.ts'
-import { openSharedRates, type SharedRates } from '../../src/cluster/rate-control/rate-coordinator.ts'
+import {
+  openSharedRates,
+  type SharedRates,
+} from '../../src/cluster/rate-control/rate-coordinator.ts'
 import type { StoredRate } from '../../src/cluster/rate-control/stored-state.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
+import { RateController, type RateLimits } from '../../src/engine/rate-control/controller.ts'
+import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
+import { releaseClaims } from '../../src/jobs/member-claims.ts'
+import { type Clock, systemClock } from '../../src/platform/clock.ts'
+import { silentLog } from '../../src/platform/log.ts'
 import { tempPostgres } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { waitUntil } from './wait.ts'
@@ -80,7 +84,7 @@ async function process(url: string, first: string): Promise<Process> {
       const wanted = looks + times + 1
       await waitUntil(() => looks >= wanted)
     },
-    die: () => deregister(database, member),
+    die: () => deregister(database, member, releaseClaims),
     pace(operator = 'mx.test', row = {}, egress = 'a') {
       const whole = { ...ROW, ...row }
       return new RateController(whole, systemClock, paces.open({ operator, egress }, whole))

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
+import { ListeningPool } from '../../src/db/postgres/listening-pool.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { bossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
-import { ListeningPool } from '../../src/db/postgres/listening-pool.ts'
 
 // A process of its own that works on kind `k` and writes in the table `ledger` when each run begins and ends. Its parent
 // hears of leases that it lost. Arguments: the URL of the database, entries at once, how long a run takes in ms.

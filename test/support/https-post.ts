@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
-import { type Clock, MINUTE } from '../../src/platform/clock.ts'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
+import { type Clock, MINUTE } from '../../src/platform/clock.ts'
 import { httpsPost } from '../../src/webhooks/transport/https-transport.ts'
 import type { TransportResult, WebhookTransport } from '../../src/webhooks/transport/transport.ts'
 import { testAuthority } from './certificate.ts'

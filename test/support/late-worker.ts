@@ -1,6 +1,6 @@
-import { silentLog } from '../../src/platform/log.ts'
 import type { Job } from '../../src/jobs/job-store.ts'
 import { startWorker } from '../../src/jobs/worker/start-worker.ts'
+import { silentLog } from '../../src/platform/log.ts'
 import type { createTestService } from './service.ts'
 
 type Home = Pick<

@@ -1,8 +1,8 @@
 import { addHistory } from '../../src/accounts/credits/history.ts'
 import { countUsage } from '../../src/accounts/credits/usage.ts'
 import { write } from '../../src/db/database.ts'
-import { emit } from '../../src/webhooks/event-store.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
+import { emit } from '../../src/webhooks/event-store.ts'
 import { seedJob } from './job-rows.ts'
 import type { createTestService } from './service.ts'
 

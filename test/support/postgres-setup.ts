@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node'
-import { systemClock } from '../../src/platform/clock.ts'
 import { openDatabase } from '../../src/db/database.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { startPostgres } from './postgres-server.ts'
 
 declare module 'vitest' {

@@ -6,7 +6,10 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EvClient } from '../../src/client/client.ts'
 import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
-import { type SimulatorProcess, startScenarioProcess } from '../../src/simulator/simulator-process.ts'
+import {
+  type SimulatorProcess,
+  startScenarioProcess,
+} from '../../src/simulator/simulator-process.ts'
 import { ask } from './postgres-server.ts'
 
 /** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */

@@ -1,10 +1,10 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '../../src/platform/clock.ts'
 import { createNodeResolver } from '../../src/engine/dns/node-resolver.ts'
 import type { Resolver } from '../../src/engine/dns/resolver.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { missingDns, type RealDns, startDns } from '../real/dns.ts'
 import { freeNameServer, freePort, type RealServer } from '../real/server.ts'
 

@@ -1,7 +1,7 @@
 import { type Duplex, duplexPair } from 'node:stream'
-import type { Clock } from '../../src/platform/clock.ts'
 import type { Resolver } from '../../src/engine/dns/resolver.ts'
 import type { Dial } from '../../src/engine/smtp/dial.ts'
+import type { Clock } from '../../src/platform/clock.ts'
 
 /** A DNS that is one round trip away. */
 export const remoteResolver = (near: Resolver, clock: Clock, roundTripMs: number): Resolver => ({

@@ -1,12 +1,17 @@
-import type { Clock } from '../../src/platform/clock.ts'
-import { mayStart, newState, onStarted, type RateState } from '../../src/engine/rate-control/rules.ts'
 import type { RateLimits } from '../../src/engine/rate-control/controller.ts'
+import {
+  mayStart,
+  newState,
+  onStarted,
+  type RateState,
+} from '../../src/engine/rate-control/rules.ts'
 import type {
   PermitEnd,
   RateKey,
   RateStateHandle,
   SharedRateState,
 } from '../../src/engine/rate-control/shared-state.ts'
+import type { Clock } from '../../src/platform/clock.ts'
 
 type Kept = { state: RateState; held: number; readonly watchers: Set<() => void> }
 

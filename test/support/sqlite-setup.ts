@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { systemClock } from '../../src/platform/clock.ts'
 import { openDatabase } from '../../src/db/database.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

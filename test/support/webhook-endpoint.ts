@@ -1,9 +1,9 @@
-import type { DisabledCode } from '../../src/webhooks/delivery-error.ts'
-import type { EventKind } from '../../src/webhooks/event.ts'
 import { write } from '../../src/db/database.ts'
-import { nextDeliveries, recordAttempts } from '../../src/webhooks/delivery-store.ts'
-import { emit } from '../../src/webhooks/event-store.ts'
 import { makeAttempt } from '../../src/webhooks/delivery/attempt.ts'
+import type { DisabledCode } from '../../src/webhooks/delivery-error.ts'
+import { nextDeliveries, recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import type { EventKind } from '../../src/webhooks/event.ts'
+import { emit } from '../../src/webhooks/event-store.ts'
 import { createTestService, idleDeliveries } from './service.ts'
 
 type HouseOptions = Parameters<typeof createTestService>[0]

@@ -1,8 +1,8 @@
-import { EVENT_KINDS } from '../../src/webhooks/event.ts'
 import { type Database, write } from '../../src/db/database.ts'
 import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { createWebhook, type NewWebhook, type Webhook } from '../../src/webhooks/endpoint-store.ts'
-import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../src/db/schema.ts'
+import { EVENT_KINDS } from '../../src/webhooks/event.ts'
+import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../src/webhooks/tables.ts'
 import { tempDatabase } from './database.ts'
 
 /** A webhook that is on, subscribed to everything. */

@@ -1,4 +1,8 @@
-import type { TransportResult, WebhookRequest, WebhookTransport } from '../../src/webhooks/transport/transport.ts'
+import type {
+  TransportResult,
+  WebhookRequest,
+  WebhookTransport,
+} from '../../src/webhooks/transport/transport.ts'
 
 export type FakePost = WebhookTransport & {
   /** All that was sent, in order. */

@@ -1,4 +1,10 @@
-import type { DnsAnswer, DnsFault, RecordOf, RecordType, Resolver } from '../../src/engine/dns/resolver.ts'
+import type {
+  DnsAnswer,
+  DnsFault,
+  RecordOf,
+  RecordType,
+  Resolver,
+} from '../../src/engine/dns/resolver.ts'
 
 /**
  * What is known of one name. A type left out is `no-data`; a fault in place of a list answers that type

@@ -8,7 +8,7 @@ import {
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'
 import { deleteWebhook, findWebhook } from '../../src/webhooks/endpoint-store.ts'
-import type { DeliveryTrigger } from '../../src/db/schema.ts'
+import type { DeliveryTrigger } from '../../src/webhooks/tables.ts'
 import {
   addDelivery,
   addWebhook,

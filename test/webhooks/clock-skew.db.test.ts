@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { DAY, HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { write } from '../../src/db/database.ts'
+import { DAY, HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
 import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
 import { findWebhook } from '../../src/webhooks/endpoint-store.ts'
+import { plansOf } from '../db/plan/query-plans.ts'
 import { onPostgres } from '../support/database.ts'
 import {
   addDelivery,
@@ -13,7 +14,6 @@ import {
   noticeOf,
   record,
 } from '../support/webhook-rows.ts'
-import { plansOf } from '../db/plan/query-plans.ts'
 
 const NOW = Date.UTC(2026, 5, 1)
 const SCHEDULED = { state: 'retry_scheduled', attempt: 1 } as const

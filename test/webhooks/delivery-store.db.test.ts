@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { yieldToEventLoop } from '../../src/platform/clock.ts'
 import { type Database, write } from '../../src/db/database.ts'
+import { yieldToEventLoop } from '../../src/platform/clock.ts'
 import {
   countOpenDeliveries,
   dueWebhooks,
@@ -11,7 +11,7 @@ import {
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'
 import { deleteWebhook, updateWebhook } from '../../src/webhooks/endpoint-store.ts'
-import type { DeliveryState, DeliveryTable } from '../../src/db/schema.ts'
+import type { DeliveryState, DeliveryTable } from '../../src/webhooks/tables.ts'
 import { tempDatabase } from '../support/database.ts'
 import { addDelivery, addWebhook, deliveryRow } from '../support/webhook-rows.ts'
 

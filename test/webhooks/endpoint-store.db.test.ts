@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR } from '../../src/platform/clock.ts'
 import { type Database, write } from '../../src/db/database.ts'
+import { HOUR } from '../../src/platform/clock.ts'
 import {
   countWebhooks,
   deleteWebhook,
@@ -10,7 +10,7 @@ import {
   subscribers,
   updateWebhook,
 } from '../../src/webhooks/endpoint-store.ts'
-import type { WebhookTable } from '../../src/db/schema.ts'
+import type { WebhookTable } from '../../src/webhooks/tables.ts'
 import { tempDatabase } from '../support/database.ts'
 import { addWebhook } from '../support/webhook-rows.ts'
 

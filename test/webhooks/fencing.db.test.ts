@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../src/platform/clock.ts'
 import type { Database } from '../../src/db/database.ts'
 import { isStorageError, openDatabase, writeConcurrent } from '../../src/db/database.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { findWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { cutProxy } from '../support/cut-proxy.ts'

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import { type Database, type Trx, write } from '../../src/db/database.ts'
 import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
@@ -12,7 +13,9 @@ import {
   forgetAnswersBefore,
 } from '../../src/maintenance/expired-rows.ts'
 import { erasePersonalData, NO_TRACES } from '../../src/maintenance/purge-data.ts'
-import { type Database, type Trx, write } from '../../src/db/database.ts'
+import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
+import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
+import { deliveryPage, findDelivery } from '../../src/webhooks/delivery-log.ts'
 import {
   countOpenDeliveries,
   dueWebhooks,
@@ -22,12 +25,9 @@ import {
   recoverDeliveries,
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'
-import { deliveryPage, findDelivery } from '../../src/webhooks/delivery-log.ts'
-import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
-import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
+import { plansOf } from '../db/plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { attemptAt } from '../support/webhook-rows.ts'
-import { plansOf } from '../db/plan/query-plans.ts'
 
 const NOW = 1_000_000
 

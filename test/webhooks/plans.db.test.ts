@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest'
+import { type Database, type Trx, write } from '../../src/db/database.ts'
 import {
   deleteDeliveriesUntil,
   deleteOrphanedEventsBefore,
   deleteStrandedUntil,
   deleteWebhooksUntil,
 } from '../../src/maintenance/expired-rows.ts'
-import { type Database, type Trx, write } from '../../src/db/database.ts'
+import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
+import { deliveryPage, findDelivery } from '../../src/webhooks/delivery-log.ts'
 import {
   countOpenDeliveries,
   dueWebhooks,
@@ -15,11 +17,9 @@ import {
   recoverDeliveries,
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'
-import { deliveryPage, findDelivery } from '../../src/webhooks/delivery-log.ts'
-import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
+import { plansOf } from '../db/plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { addDelivery, addWebhook, attemptAt } from '../support/webhook-rows.ts'
-import { plansOf } from '../db/plan/query-plans.ts'
 
 /** Webhooks have millions of deliveries: a plan that reads them all stops the whole service. */
 describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', () => {

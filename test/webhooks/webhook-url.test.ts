@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { URL_LENGTH_MAX, validateWebhookUrl } from '../../src/webhooks/webhook-url.ts'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
+import { URL_LENGTH_MAX, validateWebhookUrl } from '../../src/webhooks/webhook-url.ts'
 import { type Zone, zone } from '../support/zone.ts'
 
 const PUBLIC = '8.8.8.8'

@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { greatest, locking } from '../../db/sql-dialect.ts'
-import type { JobTable, Schema } from '../../db/schema.ts'
+import type { Schema } from '../../db/schema.ts'
+import { greatest } from '../../db/sql-dialect.ts'
 import type { CreditTable } from '../tables.ts'
 
 export type CreditsOf = {
@@ -67,23 +67,6 @@ export async function settleCredits(
   return rows[0] as CreditTable
 }
 
-/** Gives back what a job still holds, because nothing more is done for it. */
-export async function releaseReservation(
-  trx: Transaction<Schema>,
-  { id }: Pick<JobTable, 'id'>,
-): Promise<void> {
-  const job = await trx
-    .selectFrom('job')
-    .select(['account_id', 'credit_period', 'held'])
-    .where('id', '=', id)
-    .executeTakeFirst()
-  if (job === undefined || job.account_id === null || job.credit_period === null) return
-  if (job.held === 0) return
-  const { account_id: accountId, credit_period: period, held: released } = job
-  await settleCredits(trx, { accountId, period, released, used: 0 })
-  await trx.updateTable('job').set({ held: 0 }).where('id', '=', id).execute()
-}
-
 /** How an account stands; zeros where it used nothing yet. */
 export async function readCredit(
   from: Kysely<Schema> | { readonly reader: Kysely<Schema> },
@@ -107,28 +90,6 @@ export async function creditsLeft(
 ): Promise<number> {
   const { used, held } = await readCredit(from, accountId, period)
   return Math.max(0, limit - used - held)
-}
-
-/**
- * At a start: single verifications that were under way are lost, so only what open jobs and members of the cluster hold
- * stays held.
- */
-export async function releaseOrphanedReservations(trx: Transaction<Schema>): Promise<void> {
-  // Locked first: what others hold meanwhile would else be forgotten.
-  await locking(trx, trx.selectFrom('credit').select('account_id').where('held', '>', 0))
-    .orderBy('account_id')
-    .orderBy('period_start')
-    .execute()
-  await sql`
-    delete from hold where not exists (select 1 from member where id = hold.member_id)`.execute(trx)
-  await sql`
-    update credit set held = coalesce((
-      select sum(job.held) from job where job.account_id = credit.account_id
-        and job.credit_period = credit.period_start and job.finished_at is null), 0)
-      + coalesce((
-      select sum(hold.amount) from hold where hold.account_id = credit.account_id
-        and hold.period_start = credit.period_start), 0)
-    where held > 0`.execute(trx)
 }
 
 /** Notes up to which threshold an account was told. */

@@ -1,9 +1,10 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { Class } from '../../engine/verdict/verdict.ts'
-import type { Database } from '../../db/database.ts'
-import { contains, hasForeign } from '../../db/sql-dialect.ts'
 import { inChunk, nextChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
-import type { JobType, Schema } from '../../db/schema.ts'
+import type { Database } from '../../db/database.ts'
+import type { Schema } from '../../db/schema.ts'
+import { contains, hasForeign } from '../../db/sql-dialect.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
+import type { VerificationSource } from '../tables.ts'
 import type { Verification } from './history.ts'
 
 /** A row of the history, by what it is in order of. */
@@ -20,7 +21,7 @@ export type HistoryQuery = {
   /** A part of the address, in any case. */
   readonly search?: string
   readonly reason?: string
-  readonly source?: JobType
+  readonly source?: VerificationSource
   readonly classes?: readonly Class[]
   /** From this time on, and before that one, epoch ms. */
   readonly since?: number

@@ -1,8 +1,9 @@
 import { CompiledQuery, sql, type Transaction } from 'kysely'
-import { MINUTE, yieldToEventLoop } from '../../platform/clock.ts'
 import { type Database, writeConcurrent } from '../../db/database.ts'
+import type { Schema } from '../../db/schema.ts'
 import { isPostgres, jsonRows, typedJsonRows } from '../../db/sql-dialect.ts'
-import type { JobTable, Schema, VerificationTable } from '../../db/schema.ts'
+import { MINUTE, yieldToEventLoop } from '../../platform/clock.ts'
+import type { VerificationTable } from '../tables.ts'
 
 export type Verification = VerificationTable
 
@@ -105,11 +106,19 @@ const LOOKED_AT_MAX = 2_000
 /** Results are written down soon after a job has ended, too, and clocks are set. */
 const SLACK_MS = MINUTE
 
+type VerifiedJob = {
+  readonly id: string
+  readonly account_id: string | null
+  readonly sandbox: number
+  readonly created_at: number
+  readonly finished_at: number | null
+}
+
 /**
  * Removes what the history of an account has of one job, page by page; what it counted stays counted. Jobs have no
  * index there, which each verification would pay for: the time of the job says where to look.
  */
-export async function deleteHistoryOf(database: Database, job: JobTable): Promise<void> {
+export async function deleteHistoryOf(database: Database, job: VerifiedJob): Promise<void> {
   const { id, account_id: accountId, sandbox, created_at, finished_at } = job
   if (accountId === null) return
   let after = { created_at: created_at - SLACK_MS, id: '' }

@@ -1,18 +1,17 @@
-import { creditsFor } from './credits-cost.ts'
-import { findPlan, type Plan, periodEnd, periodStart } from '../plan.ts'
-import { reachedThresholds } from './quota-thresholds.ts'
+import type { Trx } from '../../db/database.ts'
+import { type Result, toClass } from '../../engine/verdict/verdict.ts'
 import type { Random } from '../../platform/random.ts'
 import { quotaData } from '../../webhooks/event-data.ts'
-import { accountIn } from '../account-store.ts'
-import { noteWarned, readCredit, settleCredits } from './credit-store.ts'
-import { addHistory, type Verification } from './history.ts'
-import type { CreditTable } from '../tables.ts'
-import { countUsage, type Usage } from './usage.ts'
-import { consumeReservation, lockCredit } from './reservations.ts'
-import type { Trx } from '../../db/database.ts'
 import { emit } from '../../webhooks/event-store.ts'
-import type { JobType } from '../../db/schema.ts'
-import { type Result, toClass } from '../../engine/verdict/verdict.ts'
+import { accountIn } from '../account-store.ts'
+import { findPlan, type Plan, periodEnd, periodStart } from '../plan.ts'
+import type { CreditTable, VerificationSource } from '../tables.ts'
+import { noteWarned, readCredit, settleCredits } from './credit-store.ts'
+import { creditsFor } from './credits-cost.ts'
+import { addHistory, type Verification } from './history.ts'
+import { reachedThresholds } from './quota-thresholds.ts'
+import { consumeReservation, lockCredit } from './reservations.ts'
+import { countUsage, type Usage } from './usage.ts'
 
 /** One address that was verified. */
 export type VerificationEntry = {
@@ -25,7 +24,7 @@ export type VerificationEntry = {
 export type LedgerBatch = {
   readonly accountId: string
   readonly keyId: string
-  readonly source: JobType
+  readonly source: VerificationSource
   readonly jobId: string | null
   readonly sandbox: boolean
   /** Of which period its credits were set aside; null: the one that it is. */

@@ -1,10 +1,10 @@
-import { settleCredits } from './credit-store.ts'
-import { hasVerification } from './history.ts'
-import { consumeReservation, lockAccounts } from './reservations.ts'
 import { type Database, type Trx, writeConcurrent } from '../../db/database.ts'
 import { commitMark, wasCommitted } from '../../db/postgres/commit.ts'
-import type { Reservation, SettledVerification, UsageLedgerDeps } from './usage-ledger.ts'
+import { settleCredits } from './credit-store.ts'
+import { hasVerification } from './history.ts'
 import { type LedgerBatch, postEntries, type VerificationEntry } from './ledger-entries.ts'
+import { consumeReservation, lockAccounts } from './reservations.ts'
+import type { Reservation, SettledVerification, UsageLedgerDeps } from './usage-ledger.ts'
 import { counterRows } from './verdict-counters.ts'
 
 /** What the books take later on: a verification, or a hold that goes back. */

@@ -1,6 +1,6 @@
-import { type CreditsOf, settleCredits } from './credit-store.ts'
 import type { Trx } from '../../db/database.ts'
 import { isPostgres, locking } from '../../db/sql-dialect.ts'
+import { type CreditsOf, settleCredits } from './credit-store.ts'
 
 // What members of a cluster hold for single verifications. Where two locks are taken, it is in this order: jobs, accounts,
 // credits, holds; several of a kind in the order of their keys.

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Trx } from '../../db/database.ts'
+import type { Schema } from '../../db/schema.ts'
 import { greatest } from '../../db/sql-dialect.ts'
-import type { JobTable, Schema } from '../../db/schema.ts'
 
 /** What the jobs of an account take up. */
 export type AccountLoad = {
@@ -22,7 +22,8 @@ export async function accountLoad(db: Kysely<Schema>, accountId: string): Promis
   return { storedRows: Number(storedRows), openLists: Number(openLists) }
 }
 
-type Stored = Pick<JobTable, 'account_id' | 'total'>
+/** A list whose rows are stored. */
+type Stored = { readonly account_id: string | null; readonly total: number }
 
 /** Counts the rows of a job that is stored whole. Until the transaction ends, nobody else counts for this account. */
 export async function addStoredRows(trx: Trx, { account_id, total }: Stored): Promise<void> {

@@ -1,10 +1,3 @@
-import { type Plan, periodStart } from '../plan.ts'
-import { type AfterFailure, Batcher } from '../../platform/batcher.ts'
-import { type Clock, SECOND } from '../../platform/clock.ts'
-import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
-import type { Random } from '../../platform/random.ts'
-import { readCredit, reserveCredits } from './credit-store.ts'
 import {
   type Database,
   isStorageError,
@@ -12,7 +5,14 @@ import {
   writeAsyncCommit,
   writeConcurrent,
 } from '../../db/database.ts'
-import type { JobType } from '../../db/schema.ts'
+import { type AfterFailure, Batcher } from '../../platform/batcher.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
+import { errorMessage } from '../../platform/error.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Random } from '../../platform/random.ts'
+import { type Plan, periodStart } from '../plan.ts'
+import type { VerificationSource } from '../tables.ts'
+import { readCredit, reserveCredits } from './credit-store.ts'
 import {
   emitQuotaExceeded,
   type LedgerBatch,
@@ -39,7 +39,7 @@ export type Reservation = {
 export type SettledVerification = {
   readonly accountId: string
   readonly keyId: string
-  readonly source: JobType
+  readonly source: VerificationSource
   readonly sandbox: boolean
   /** Null where nothing was set aside, as in the sandbox. */
   readonly reservation: Reservation | null

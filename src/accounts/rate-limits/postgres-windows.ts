@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
-import { SECOND } from '../../platform/clock.ts'
-import { TtlMap } from '../../platform/ttl-map.ts'
 import { serverTime } from '../../cluster/server-time.ts'
 import type { Database, Trx } from '../../db/database.ts'
 import { jsonRows } from '../../db/sql-dialect.ts'
+import { SECOND } from '../../platform/clock.ts'
+import { TtlMap } from '../../platform/ttl-map.ts'
 import { createLimiter, type LimiterDeps } from './limiter.ts'
 import type { Bucket, LimitStore } from './types.ts'
 import {

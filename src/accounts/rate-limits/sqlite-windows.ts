@@ -1,5 +1,5 @@
-import { openLedger } from './persisted-windows.ts'
 import { createLimiter, type LimiterDeps } from './limiter.ts'
+import { openLedger } from './persisted-windows.ts'
 import type { Bucket, LimitStore } from './types.ts'
 import { settle, usageOf, type Window, type WindowStore, windowAt } from './windows.ts'
 

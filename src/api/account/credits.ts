@@ -1,7 +1,7 @@
 import { createRoute } from '@hono/zod-openapi'
+import { readCredit } from '../../accounts/credits/credit-store.ts'
 import { periodEnd, periodStart } from '../../accounts/plan.ts'
 import { isoTime } from '../../engine/verdict/present-result.ts'
-import { readCredit } from '../../accounts/credits/credit-store.ts'
 import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
 import { CREDITS_EXAMPLE, Credits } from '../schemas/account.ts'

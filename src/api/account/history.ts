@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { Verification } from '../../accounts/credits/history.ts'
 import { historyPage } from '../../accounts/credits/history-page.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { Reason, Risk } from '../../engine/verdict/reason.ts'
 import { cursorAt, pageQuery, positionOf } from '../cursor.ts'
 import { requireKey } from '../middleware/require-key.ts'

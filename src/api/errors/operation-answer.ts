@@ -1,3 +1,4 @@
+import { isoTime } from '../../engine/verdict/present-result.ts'
 import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { formatNumber } from '../../platform/format.ts'
 import {
@@ -6,9 +7,8 @@ import {
   type OperationTexts,
 } from '../../platform/operation-error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { isoTime } from '../../engine/verdict/present-result.ts'
-import { LAST_KEY } from '../schemas/key.ts'
 import { emptyList } from '../lists/emails.ts'
+import { LAST_KEY } from '../schemas/key.ts'
 import { ApiError } from './api-error.ts'
 
 /** What only the command line does. */

@@ -1,8 +1,8 @@
+import type { Database } from '../../db/database.ts'
+import type { Job } from '../../jobs/job-store.ts'
+import { type Breakdown, countBreakdown } from '../../jobs/results/breakdown.ts'
 import { type Clock, HOUR, SECOND } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import type { Database } from '../../db/database.ts'
-import { type Breakdown, countBreakdown } from '../../jobs/results/breakdown.ts'
-import type { Job } from '../../jobs/job-store.ts'
 
 /** What was counted of jobs; a list of a million rows takes some seconds, so nothing is counted twice. */
 export type StatisticsCache = { of(job: Job): Promise<Breakdown> }

@@ -6,8 +6,8 @@ import { json } from '../schemas/answers.ts'
 import { BODY_FAULTS, errorResponses, SECURITY } from '../schemas/error.ts'
 import { CANCELLED_EXAMPLE, JobAnswer } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
-import { loadJob } from './load-job.ts'
 import { presentJob } from './job-view.ts'
+import { loadJob } from './load-job.ts'
 
 /** Ending a job before its end, and removing it. */
 export function jobChangeRoutes(service: Service) {

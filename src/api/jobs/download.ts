@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import type { Job } from '../../jobs/job-store.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
+import type { Job } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { requireKey } from '../middleware/require-key.ts'
@@ -12,9 +12,9 @@ import { namesQuery } from '../schemas/names.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
 import { textStream } from '../text-stream.ts'
-import { loadJob } from './load-job.ts'
 import { CONTENT_TYPES, type DownloadText, downloadText, FORMATS } from './download-text.ts'
 import { type JobRow, rowPages } from './job-row.ts'
+import { loadJob } from './load-job.ts'
 
 /** The results of a job as a file, by either of its two addresses. */
 export function downloadRoutes(service: Service) {

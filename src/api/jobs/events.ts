@@ -1,19 +1,19 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { sleep } from '../../platform/clock.ts'
 import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/account-jobs.ts'
 import type { Job } from '../../jobs/job-store.ts'
+import { sleep } from '../../platform/clock.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { requireKey } from '../middleware/require-key.ts'
-import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
 import { newRouter } from '../router.ts'
 import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { JobProgress, PROGRESS_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
+import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
 import { loadJob } from './load-job.ts'
-import { createProgress } from './progress.ts'
 import { nextCommit } from './long-poll.ts'
+import { createProgress } from './progress.ts'
 
 /** How a job stands, told as it happens. */
 export function jobEventRoutes(service: Service) {

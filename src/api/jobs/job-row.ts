@@ -1,8 +1,8 @@
 import type { Database } from '../../db/database.ts'
+import type { Class, Result } from '../../engine/verdict/verdict.ts'
 import { accountJob } from '../../jobs/account-jobs.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { type ResultRow, resultPage } from '../../jobs/results/result-store.ts'
-import type { Class, Result } from '../../engine/verdict/verdict.ts'
 
 /** A row of a list with its result. */
 export type JobRow = {

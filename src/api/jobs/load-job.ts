@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
-import { OperationError } from '../../platform/operation-error.ts'
 import { getJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
+import { OperationError } from '../../platform/operation-error.ts'
 import type { Env } from '../context.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'

@@ -1,8 +1,8 @@
-import { SECOND, sleep } from '../../platform/clock.ts'
 import { accountJob } from '../../jobs/account-jobs.ts'
 import { type Job, progressOf } from '../../jobs/job-store.ts'
-import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
+import { SECOND, sleep } from '../../platform/clock.ts'
 import type { Service } from '../service.ts'
+import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
 
 /** Longer ones are cut off by many a proxy. */
 export const WAIT_S_MAX = 60

@@ -1,5 +1,5 @@
-import { type Clock, SECOND } from '../../platform/clock.ts'
 import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
 import { classesOf, summaryOf } from './job-view.ts'
 
 /** The pace is that of so long a time: a connection brings its results in bursts. */

@@ -9,8 +9,8 @@ import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { RESULTS_EXAMPLE, ResultPage, resultsQuery } from '../schemas/job-results.ts'
 import type { Service } from '../service.ts'
 import { toRow } from './job-row.ts'
-import { plainRow } from './row-view.ts'
 import { loadJob } from './load-job.ts'
+import { plainRow } from './row-view.ts'
 
 /** The rows of a job, page by page, for whoever looks at them. */
 export function resultRoutes(service: Service) {

@@ -1,17 +1,17 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { resumeJob } from '../../jobs/resume-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
+import { resumeJob } from '../../jobs/resume-job.ts'
 import { answerWith } from '../middleware/commit-response.ts'
-import { requireKey } from '../middleware/require-key.ts'
 import { idempotent } from '../middleware/idempotency.ts'
+import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
 import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schemas/error.ts'
 import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
 import { JobAnswer, RESUMED_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
-import { jobServices, loadJob } from './load-job.ts'
 import { presentJob } from './job-view.ts'
+import { jobServices, loadJob } from './load-job.ts'
 
 /** Going on with a job that ended early. */
 export function jobResumeRoutes(service: Service) {

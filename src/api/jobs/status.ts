@@ -11,10 +11,10 @@ import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import { textStream } from '../text-stream.ts'
 import { type JobRow, rowPages } from './job-row.ts'
-import { presentItem } from './row-view.ts'
-import { loadJob, noSuchJob } from './load-job.ts'
 import { presentJob, presentStatus } from './job-view.ts'
+import { loadJob, noSuchJob } from './load-job.ts'
 import { WAIT_S_MAX, waitForJobChange } from './long-poll.ts'
+import { presentItem } from './row-view.ts'
 
 /** How a list stands: with its results, and without. */
 export function statusRoutes(service: Service) {

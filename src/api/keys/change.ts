@@ -9,12 +9,12 @@ import {
   rotateKey,
   updateKey,
 } from '../../accounts/keys.ts'
-import { SECOND } from '../../platform/clock.ts'
 import { isoTime } from '../../engine/verdict/present-result.ts'
+import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
 import { answerWith } from '../middleware/commit-response.ts'
-import { requireKey } from '../middleware/require-key.ts'
 import { idempotent } from '../middleware/idempotency.ts'
+import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
 import { BODY_FAULTS, errorResponses, SECURITY } from '../schemas/error.ts'

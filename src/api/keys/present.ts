@@ -1,5 +1,5 @@
-import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { ApiKey } from '../../accounts/key-store.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
 
 /** A key as it is shown: with its text, that once, when it has just been given one. */
 export const presentKey = (key: ApiKey, text?: string) => ({

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
-import { sanitizeText } from '../../platform/text.ts'
 import type { ListDialect } from '../../csv/csv.ts'
 import { countImportedRows, type ImportCounter } from '../../jobs/import/import-counter.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { clientAborted } from '../middleware/client-aborted.ts'
 import { creditState } from '../middleware/rate-limit.ts'

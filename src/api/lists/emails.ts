@@ -1,6 +1,6 @@
+import type { Row } from '../../jobs/import/load-job.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Row } from '../../jobs/import/load-job.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { formatPath } from '../errors/fault.ts'
 import { checkNames } from '../errors/known-names.ts'

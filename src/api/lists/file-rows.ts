@@ -1,6 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { formatNumber } from '../../platform/format.ts'
-import { sanitizeText } from '../../platform/text.ts'
 import {
   type DetectOptions,
   detectColumns,
@@ -9,8 +7,10 @@ import {
   type ListRow,
   readList,
 } from '../../csv/csv.ts'
-import { readHead } from '../../jobs/list-head.ts'
 import type { JobOptions } from '../../jobs/job-options.ts'
+import { readHead } from '../../jobs/list-head.ts'
+import { formatNumber } from '../../platform/format.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { FILE_ROWS_MAX } from './emails.ts'
 import { readListOptions } from './options.ts'

@@ -18,7 +18,12 @@ import {
   QueuedFile,
 } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
-import { LIST_BODY_MAX, SINGLE_BODY_MAX, unchecked, verifyMiddleware } from '../verify/verify-middleware.ts'
+import {
+  LIST_BODY_MAX,
+  SINGLE_BODY_MAX,
+  unchecked,
+  verifyMiddleware,
+} from '../verify/verify-middleware.ts'
 import { verifyBatch } from './batch.ts'
 import { verifyBulk } from './bulk.ts'
 import { limitConcurrency } from './crowd.ts'

@@ -1,8 +1,8 @@
+import { touchKeys } from '../../accounts/key-store.ts'
+import { writeAsyncCommit } from '../../db/database.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import { touchKeys } from '../../accounts/key-store.ts'
-import { writeAsyncCommit } from '../../db/database.ts'
 import type { Service } from '../service.ts'
 
 /** When keys were last used: noted at each request, written now and then. */

@@ -1,6 +1,6 @@
+import type { Bucket } from '../../accounts/rate-limits/types.ts'
 import { HOUR, MINUTE } from '../../platform/clock.ts'
 import { countedIp } from '../../platform/ip.ts'
-import type { Bucket } from '../../accounts/rate-limits/types.ts'
 import type { AskingSession, Caller } from '../context.ts'
 import type { ServiceSettings } from '../service.ts'
 import { singleBucket } from './rate-limit-headers.ts'

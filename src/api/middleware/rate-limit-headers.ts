@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
+import type { BucketState } from '../../accounts/rate-limits/types.ts'
 import { MINUTE } from '../../platform/clock.ts'
 import { countedIp } from '../../platform/ip.ts'
-import type { BucketState } from '../../accounts/rate-limits/types.ts'
 import type { Env } from '../context.ts'
 import { layHeader } from '../headers.ts'
 import type { Service } from '../service.ts'

@@ -1,15 +1,21 @@
 import type { Context } from 'hono'
-import { periodEnd, periodStart } from '../../accounts/plan.ts'
+import { creditsLeft } from '../../accounts/credits/credit-store.ts'
 import { creditsUsedUp } from '../../accounts/credits/quota-thresholds.ts'
+import { periodEnd, periodStart } from '../../accounts/plan.ts'
+import type { BucketState } from '../../accounts/rate-limits/types.ts'
 import { MINUTE } from '../../platform/clock.ts'
 import type { OperationError } from '../../platform/operation-error.ts'
-import { creditsLeft } from '../../accounts/credits/credit-store.ts'
-import type { BucketState } from '../../accounts/rate-limits/types.ts'
 import type { Caller, Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { type Asking, bucketsOf, type Counts, type KindBucket, nameOf } from './rate-limit-buckets.ts'
+import {
+  type Asking,
+  bucketsOf,
+  type Counts,
+  type KindBucket,
+  nameOf,
+} from './rate-limit-buckets.ts'
 import { nearestOf, showLimit } from './rate-limit-headers.ts'
 
 /** A request that was let in. */

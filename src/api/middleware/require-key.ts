@@ -4,14 +4,14 @@ import { permits, type Scope } from '../../accounts/scope.ts'
 import type { Caller, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
-import { type Admitted, admit, outOfCredits } from './rate-limit.ts'
-import type { Counts } from './rate-limit-buckets.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import { admitVerifying } from './admission.ts'
 import { authenticate, authenticateSession } from './auth.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
 import { isAnswered } from './idempotency.ts'
+import { type Admitted, admit, outOfCredits } from './rate-limit.ts'
+import type { Counts } from './rate-limit-buckets.ts'
 
 export type GuardRule = {
   /** What a key needs. */

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { errorMessage } from '../../platform/error.ts'
 import type { CheckFailure } from '../../engine/dns/resolver-check.ts'
 import { ping } from '../../maintenance/health-check.ts'
+import { errorMessage } from '../../platform/error.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { newRouter } from '../router.ts'
 import { ErrorBody, json } from '../schemas/answers.ts'

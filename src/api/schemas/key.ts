@@ -1,8 +1,12 @@
 import { z } from '@hono/zod-openapi'
-import { NAME_LENGTH_MAX } from '../../accounts/name.ts'
-import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../../accounts/key-restrictions.ts'
-import { SCOPES } from '../../accounts/scope.ts'
+import {
+  RESTRICTIONS_MAX,
+  readAllowedDomain,
+  readAllowedIp,
+} from '../../accounts/key-restrictions.ts'
 import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, KEY_RATE_MAX } from '../../accounts/keys.ts'
+import { NAME_LENGTH_MAX } from '../../accounts/name.ts'
+import { SCOPES } from '../../accounts/scope.ts'
 import { SECOND } from '../../platform/clock.ts'
 
 // Keys as they are asked for and shown.

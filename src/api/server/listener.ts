@@ -5,10 +5,10 @@ import type { Clock } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { type ConnectionTracker, keepNoLonger } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
 import { answer, ipOf, type RefusalDeps, refusalResponse, refuse } from './reject.ts'
 import { faultOfRequest } from './target.ts'
-import { type ConnectionTracker, keepNoLonger } from './connections.ts'
 
 export type ListenerDeps = RefusalDeps & {
   readonly fetch: (request: Request, bindings: HttpBindings) => Response | Promise<Response>

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { ApiError } from '../errors/api-error.ts'
+import { keepNoLonger } from './connections.ts'
 import type { ListenerDeps } from './listener.ts'
 import { closeWith, faultOfParser, refuse } from './reject.ts'
-import { keepNoLonger } from './connections.ts'
 
 /**
  * Answers what the parser could not read, once for each connection. Node's own 400, 408 and 431 lack the limit headers

@@ -1,9 +1,9 @@
+import type { Database } from '../../db/database.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { countWaitingAt, unroutedRows } from '../../jobs/backlog.ts'
+import type { JobOptions } from '../../jobs/job-options.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { formatEstimate } from '../../platform/format.ts'
-import type { Engine } from '../../engine/engine.ts'
-import type { Database } from '../../db/database.ts'
-import type { JobOptions } from '../../jobs/job-options.ts'
-import { countWaitingAt, unroutedRows } from '../../jobs/backlog.ts'
 
 /** Addresses to be asked, by the operator of their mail servers. */
 export type Demand = { readonly operator: string; readonly addresses: number }

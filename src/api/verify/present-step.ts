@@ -1,5 +1,5 @@
-import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { Step } from '../../engine/progress/step.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { StepBody } from '../schemas/step.ts'
 
 /** A step as the API tells it; this file alone knows the names of its fields. */

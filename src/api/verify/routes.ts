@@ -8,8 +8,8 @@ import { STEP_EXAMPLE, VerifyStep } from '../schemas/step.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
 import { noKeyForEvents, wantsEvents } from './follow.ts'
-import { SINGLE_BODY, unchecked, verifyMiddleware } from './verify-middleware.ts'
 import { followSingle, verifyScored, verifySingle } from './single.ts'
+import { SINGLE_BODY, unchecked, verifyMiddleware } from './verify-middleware.ts'
 
 /** The paths for one address. */
 export function singleRoutes(service: Service) {

@@ -1,6 +1,5 @@
 import type { Context } from 'hono'
 import { isFault, parseAddress } from '../../engine/address/address.ts'
-import { sanitizeText } from '../../platform/text.ts'
 import {
   type Include,
   plainResult,
@@ -8,12 +7,13 @@ import {
   presentResult,
 } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { queueOne } from '../lists/queue.ts'
 import type { Service } from '../service.ts'
 import { type Asked, answerOne } from './ask.ts'
 import { followOne } from './follow.ts'
-import { queueOne } from '../lists/queue.ts'
 import { simulatedError } from './sandbox.ts'
 import { SCORES } from './score.ts'
 

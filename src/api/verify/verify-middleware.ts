@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Env } from '../context.ts'
-import { type GuardRule, requireKey } from '../middleware/require-key.ts'
 import { idempotent } from '../middleware/idempotency.ts'
+import { type GuardRule, requireKey } from '../middleware/require-key.ts'
 import type { Service } from '../service.ts'
 import { sandboxDelay } from './sandbox.ts'
 

@@ -1,6 +1,6 @@
+import { listRoutes } from '../lists/routes.ts'
 import { newRouter } from '../router.ts'
 import type { Service } from '../service.ts'
-import { listRoutes } from '../lists/routes.ts'
 import { singleRoutes } from './routes.ts'
 
 /** Everything that verifies: one address, and lists. */

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { deliveryPage } from '../../webhooks/delivery-log.ts'
 import { getDelivery } from '../../webhooks/deliveries.ts'
+import { deliveryPage } from '../../webhooks/delivery-log.ts'
 import { getWebhook } from '../../webhooks/endpoints.ts'
 import { pageOf, pageQuery, positionOf } from '../cursor.ts'
 import { requireKey } from '../middleware/require-key.ts'
@@ -15,8 +15,8 @@ import {
 } from '../schemas/delivery.ts'
 import { errorResponses, SECURITY } from '../schemas/error.ts'
 import type { Service } from '../service.ts'
-import { deliveryParams, deliveryTarget, webhookParams, webhookTarget } from './target.ts'
 import { presentDelivery, presentDetail } from './delivery-view.ts'
+import { deliveryParams, deliveryTarget, webhookParams, webhookTarget } from './target.ts'
 
 /** What was sent to an endpoint, and what came of it. */
 export function deliveryLogRoutes(service: Service) {

@@ -1,10 +1,10 @@
-import { SECOND } from '../../platform/clock.ts'
 import { isoTime } from '../../engine/verdict/present-result.ts'
-import { type SentKind, TEST_KIND } from '../../webhooks/event.ts'
+import { SECOND } from '../../platform/clock.ts'
 import type { LoggedDelivery } from '../../webhooks/delivery-log.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
-import type { AttemptTable, DeliveryTable } from '../../db/schema.ts'
+import { type SentKind, TEST_KIND } from '../../webhooks/event.ts'
 import type { TestOutcome } from '../../webhooks/send-test-event.ts'
+import type { AttemptTable, DeliveryTable } from '../../webhooks/tables.ts'
 
 /** A delivery as a row of the log. */
 export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({

@@ -6,8 +6,8 @@ import {
   retryFailedDeliveries,
 } from '../../webhooks/deliveries.ts'
 import { answerWith } from '../middleware/commit-response.ts'
-import { requireKey } from '../middleware/require-key.ts'
 import { idempotent } from '../middleware/idempotency.ts'
+import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
 import {
@@ -22,8 +22,8 @@ import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schemas
 import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
 import type { Service } from '../service.ts'
 import { WEBHOOK_BODY_MAX } from './create.ts'
-import { deliveryParams, deliveryTarget, webhookParams, webhookTarget } from './target.ts'
 import { presentDelivery } from './delivery-view.ts'
+import { deliveryParams, deliveryTarget, webhookParams, webhookTarget } from './target.ts'
 
 /** Sending once more what was sent, or was given up. */
 export function redeliveryRoutes(service: Service) {

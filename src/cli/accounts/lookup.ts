@@ -1,8 +1,8 @@
+import { type Account, listAccounts } from '../../accounts/account-store.ts'
+import type { Config } from '../../config/settings.ts'
+import type { Database } from '../../db/database.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Config } from '../../config/settings.ts'
-import { type Account, listAccounts } from '../../accounts/account-store.ts'
-import type { Database } from '../../db/database.ts'
 import type { CliContext } from '../context.ts'
 import { databaseName, openKept } from '../database.ts'
 

@@ -1,5 +1,5 @@
-import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { Account } from '../../accounts/account-store.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { CliContext } from '../context.ts'
 
 /** An account as JSON. */

@@ -1,9 +1,9 @@
-import { SECOND } from '../../platform/clock.ts'
-import { silentLog } from '../../platform/log.ts'
-import { startLoop } from '../../platform/loop.ts'
 import type { Database } from '../../db/database.ts'
 import { refuseCancelled } from '../../jobs/job-state.ts'
 import { readJob } from '../../jobs/job-store.ts'
+import { SECOND } from '../../platform/clock.ts'
+import { silentLog } from '../../platform/log.ts'
+import { startLoop } from '../../platform/loop.ts'
 
 /** A job that waits for greylisting commits nothing for minutes; so it is looked at beside that. */
 const POLL_INTERVAL_MS = 2 * SECOND

@@ -4,9 +4,9 @@ import { rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { EvError, errorMessage } from '../../platform/error.ts'
 import { detectDialect, type ListDialect } from '../../csv/csv.ts'
 import { readHead } from '../../jobs/list-head.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
 
 /** A list on disk, read twice: for its addresses, and again when its rows are written with their results. */

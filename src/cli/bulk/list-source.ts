@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
-import { EvError } from '../../platform/error.ts'
 import type { Job } from '../../jobs/job-store.ts'
-import type { Format } from './row-text.ts'
+import { EvError } from '../../platform/error.ts'
 import type { ListFile } from './list-file.ts'
+import type { Format } from './row-text.ts'
 
 /** What a job keeps of the command that it was begun with, or last gone on with: all that finishing it needs. */
 export type BulkSource = {

@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
+import type { Class } from '../../engine/verdict/verdict.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
 
 /** One file of an output, and the classes of the rows that go there; `-` is stdout. */
 export type OutputFile = { readonly path: string; readonly classes: readonly Class[] }

@@ -1,13 +1,13 @@
-import { EvError } from '../../platform/error.ts'
 import { type ListRow, readList } from '../../csv/csv.ts'
 import type { Database } from '../../db/database.ts'
-import { resultPage } from '../../jobs/results/result-store.ts'
 import { type Class, type Result, toClass } from '../../engine/verdict/verdict.ts'
+import { resultPage } from '../../jobs/results/result-store.ts'
+import { EvError } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
 import type { ListFile } from './list-file.ts'
 import type { OutputFile } from './output-plan.ts'
-import type { RowText } from './row-text.ts'
 import { type OutputSink, openSink, publishAll } from './output-sink.ts'
+import type { RowText } from './row-text.ts'
 
 /** A file of the output, and how many rows went there. */
 export type WrittenFile = OutputFile & { readonly rows: number }

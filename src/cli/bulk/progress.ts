@@ -1,7 +1,7 @@
 import ora from 'ora'
+import type { Job } from '../../jobs/job-store.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { formatEstimate } from '../../platform/format.ts'
-import type { Job } from '../../jobs/job-store.ts'
 import type { CliContext } from '../context.ts'
 
 export interface Progress {

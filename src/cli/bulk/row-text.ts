@@ -1,10 +1,5 @@
+import { createRowObject, createRowWriter, type ListDialect, type ListRow } from '../../csv/csv.ts'
 import { LIST_COLUMNS, listValues, presentResult } from '../../engine/verdict/present-result.ts'
-import {
-  createRowObject,
-  createRowWriter,
-  type ListDialect,
-  type ListRow,
-} from '../../csv/csv.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 
 export type Format = 'csv' | 'ndjson' | 'json'

@@ -1,5 +1,5 @@
-import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
 import type { Job } from '../../jobs/job-store.ts'
+import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
 import type { WrittenFile } from './output.ts'
 
 /** How a job ended, for people. */

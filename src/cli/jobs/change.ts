@@ -1,6 +1,6 @@
-import { OperationError } from '../../platform/operation-error.ts'
 import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
+import { OperationError } from '../../platform/operation-error.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { isAtWork, isOfService, jobContext, jobStatus, withJob } from './job-status.ts'

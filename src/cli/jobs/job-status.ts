@@ -1,14 +1,14 @@
-import { EvError } from '../../platform/error.ts'
-import { sanitizeText } from '../../platform/text.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
+import { isLocked, jobLockName } from '../../db/file-lock.ts'
 import { findJobs } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
-import { isLocked, jobLockName } from '../../db/file-lock.ts'
+import { EvError } from '../../platform/error.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
-import { isServed } from '../serve/active-members.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, openAll } from '../database.ts'
+import { isServed } from '../serve/active-members.ts'
 import { stdinCopyOf } from './stdin-copy.ts'
 
 /**

@@ -1,11 +1,11 @@
 import { readdirSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { MINUTE } from '../../platform/clock.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { unfinishedJobs } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
+import { MINUTE } from '../../platform/clock.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 

@@ -1,6 +1,6 @@
+import { listKeys } from '../../accounts/key-store.ts'
 import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, revokeKey, rotateKey } from '../../accounts/keys.ts'
 import { HOUR } from '../../platform/clock.ts'
-import { listKeys } from '../../accounts/key-store.ts'
 import { chosenAccount, withAccounts } from '../accounts/lookup.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'

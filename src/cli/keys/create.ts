@@ -1,7 +1,11 @@
-import { parseName } from '../../accounts/name.ts'
-import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../../accounts/key-restrictions.ts'
-import { isScope, SCOPES, type Scope } from '../../accounts/scope.ts'
+import {
+  RESTRICTIONS_MAX,
+  readAllowedDomain,
+  readAllowedIp,
+} from '../../accounts/key-restrictions.ts'
 import { createKey, KEY_RATE_MAX, type KeyInput } from '../../accounts/keys.ts'
+import { parseName } from '../../accounts/name.ts'
+import { isScope, SCOPES, type Scope } from '../../accounts/scope.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { chosenAccount, withAccounts } from '../accounts/lookup.ts'

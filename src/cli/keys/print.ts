@@ -1,6 +1,6 @@
-import { presentKey } from '../../api/keys/present.ts'
 import type { Account } from '../../accounts/account-store.ts'
 import type { ApiKey } from '../../accounts/key-store.ts'
+import { presentKey } from '../../api/keys/present.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { type Column, table } from '../table.ts'
 

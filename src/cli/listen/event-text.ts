@@ -1,5 +1,5 @@
-import { sanitizeText } from '../../platform/text.ts'
 import { isoTime } from '../../engine/verdict/present-result.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { Arrival } from './server.ts'
 import type { Signatures } from './signatures.ts'
 

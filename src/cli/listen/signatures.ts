@@ -1,5 +1,5 @@
-import { errorMessage } from '../../platform/error.ts'
 import { verifyWebhook } from '../../client/webhook-signature.ts'
+import { errorMessage } from '../../platform/error.ts'
 import type { Arrival } from './server.ts'
 
 /** Whether each of the two signatures of a request holds. */

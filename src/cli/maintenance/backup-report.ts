@@ -1,5 +1,5 @@
-import { formatBytes, pluralize } from '../../platform/format.ts'
 import type { Backup } from '../../maintenance/backup.ts'
+import { formatBytes, pluralize } from '../../platform/format.ts'
 
 /** A copy that was made. */
 type ShownBackup = Backup & {

@@ -4,8 +4,8 @@ import { backup } from '../../maintenance/backup.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { databaseUrl, isShared } from '../database.ts'
 import { readConfig } from '../settings.ts'
-import { pgDumpHint } from './database-dump.ts'
 import { backupObject, backupText } from './backup-report.ts'
+import { pgDumpHint } from './database-dump.ts'
 
 export type BackupFlags = {
   readonly force?: boolean

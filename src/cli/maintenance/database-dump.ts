@@ -1,5 +1,5 @@
-import { EvError } from '../../platform/error.ts'
 import type { Config } from '../../config/settings.ts'
+import { EvError } from '../../platform/error.ts'
 import { databaseUrl } from '../database.ts'
 
 /** PostgreSQL has a program of its own for copies: says how it is called. */

@@ -1,6 +1,6 @@
 import ora from 'ora'
-import { SECOND } from '../../platform/clock.ts'
 import type { CopyProgress } from '../../maintenance/copy-data.ts'
+import { SECOND } from '../../platform/clock.ts'
 import type { CliContext } from '../context.ts'
 import { named } from './migrate-report.ts'
 

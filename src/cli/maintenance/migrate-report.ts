@@ -1,6 +1,6 @@
-import { pluralize } from '../../platform/format.ts'
 import { withoutPassword } from '../../config/password.ts'
 import { COPIED, type Copied, type CopiedTable } from '../../maintenance/copy-data.ts'
+import { pluralize } from '../../platform/format.ts'
 import { table } from '../table.ts'
 
 /** From where to where. */

@@ -1,8 +1,8 @@
+import { DEFAULT_CLUSTER_TIMINGS } from '../../cluster/cluster-timings.ts'
 import { liveMembers, type Member } from '../../cluster/members.ts'
 import type { MemberRole } from '../../cluster/tables.ts'
 import type { Database } from '../../db/database.ts'
 import { isLocked, SERVE_LOCK } from '../../db/file-lock.ts'
-import { DEFAULT_CLUSTER_TIMINGS } from '../../cluster/cluster-timings.ts'
 
 /**
  * Whether an `ev serve` is at work on a database: for a file, in its data directory; on a server, anywhere. There each

@@ -1,8 +1,8 @@
+import { ensureSetting, getSetting } from '../../cluster/cluster-settings.ts'
+import { type Database, isStorageError } from '../../db/database.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
-import { ensureSetting, getSetting } from '../../cluster/cluster-settings.ts'
-import { type Database, isStorageError } from '../../db/database.ts'
 
 export type OwnAddress = {
   /** As the operator gave it; null: not at all. */

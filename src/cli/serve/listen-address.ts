@@ -1,10 +1,10 @@
 import { hostname } from 'node:os'
-import { EvError } from '../../platform/error.ts'
-import { inRanges } from '../../platform/ip.ts'
+import type { CertificateFiles } from '../../api/server/certificate.ts'
+import type { MayBePlain } from '../../api/server/listener.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
-import type { MayBePlain } from '../../api/server/listener.ts'
-import type { CertificateFiles } from '../../api/server/certificate.ts'
+import { EvError } from '../../platform/error.ts'
+import { inRanges } from '../../platform/ip.ts'
 
 /** Where we listen, and how. */
 export type ListenAddress = {

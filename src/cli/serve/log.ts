@@ -1,8 +1,8 @@
 import { type DestinationStream, type Level, pino } from 'pino'
 import pretty, { type PrettyOptions, prettyFactory } from 'pino-pretty'
+import type { Config } from '../../config/settings.ts'
 import { type Log, type LogFields, silentLog } from '../../platform/log.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Config } from '../../config/settings.ts'
 import type { CliContext, CliOutput } from '../context.ts'
 
 export type ServeLog = Log & {

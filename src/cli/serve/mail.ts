@@ -1,6 +1,6 @@
+import type { Config } from '../../config/settings.ts'
 import { EvError } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
-import type { Config } from '../../config/settings.ts'
 import { logNotify } from '../../webhooks/alerts/log-transport.ts'
 import type { Notify } from '../../webhooks/alerts/mail-transport.ts'
 import { smtpNotify } from '../../webhooks/alerts/smtp-transport.ts'

@@ -1,18 +1,18 @@
-import { MINUTE } from '../../platform/clock.ts'
-import { EvError } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
-import type { Config } from '../../config/settings.ts'
 import { listAccounts } from '../../accounts/account-store.ts'
-import { serverNow } from '../../cluster/server-time.ts'
 import {
   ensureSetting,
   getSetting,
   replaceSetting,
   setIfAbsent,
 } from '../../cluster/cluster-settings.ts'
+import { serverNow } from '../../cluster/server-time.ts'
+import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
-import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import { fingerprint, needsSecret, readSecret } from '../../db/service-secret.ts'
+import { MINUTE } from '../../platform/clock.ts'
+import { EvError } from '../../platform/error.ts'
+import type { Log } from '../../platform/log.ts'
+import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import type { CliContext } from '../context.ts'
 import { activeMembers } from './active-members.ts'
 

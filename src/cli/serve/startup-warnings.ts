@@ -1,5 +1,5 @@
-import type { Service } from '../../api/service.ts'
 import { listAccounts } from '../../accounts/account-store.ts'
+import type { Service } from '../../api/service.ts'
 import { canDecrypt } from '../../db/encrypted-values.ts'
 
 type StartupState = Pick<Service, 'database' | 'log' | 'secretBox'> & {

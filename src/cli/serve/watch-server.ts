@@ -1,7 +1,4 @@
 import type { Hono } from 'hono'
-import type { Config } from '../../config/settings.ts'
-import { hostPort } from '../../config/values.ts'
-import { thisMachine } from '../../doctor/machine/machine.ts'
 import type { Env } from '../../api/context.ts'
 import {
   connectionLimits,
@@ -10,6 +7,9 @@ import {
   type ServerLimits,
 } from '../../api/server/limits.ts'
 import { type HttpServer, type ServerDeps, startServer } from '../../api/server/server.ts'
+import type { Config } from '../../config/settings.ts'
+import { hostPort } from '../../config/values.ts'
+import { thisMachine } from '../../doctor/machine/machine.ts'
 import type { CliContext } from '../context.ts'
 import type { ServeLog } from './log.ts'
 

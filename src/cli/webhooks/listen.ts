@@ -1,13 +1,13 @@
 import type { Config } from '../../config/settings.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { readConfig } from '../settings.ts'
+import { printBanner } from '../listen/banner.ts'
 import { eventLine, eventText } from '../listen/event-text.ts'
 import { register, unregister } from '../listen/registration.ts'
 import { type Arrival, startReceiver } from '../listen/server.ts'
 import { checkSignatures } from '../listen/signatures.ts'
-import { printBanner } from '../listen/banner.ts'
 import { type ListenFlags, type ListenOptions, toListenOptions } from '../listen/webhook-input.ts'
+import { readConfig } from '../settings.ts'
 
 /** `ev webhooks listen`: gives the code to exit with. */
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {

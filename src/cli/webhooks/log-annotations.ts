@@ -1,5 +1,5 @@
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
-import type { DeliveryTable } from '../../db/schema.ts'
+import type { DeliveryTable } from '../../webhooks/tables.ts'
 import { eventsText } from './print.ts'
 
 export type ShownLog = {

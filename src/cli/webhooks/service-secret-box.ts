@@ -1,13 +1,13 @@
-import { EvError } from '../../platform/error.ts'
-import { createSecretBox, type SecretBox } from '../../platform/secret-box.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
-import { isLocked, SERVE_LOCK } from '../../db/file-lock.ts'
 import { canDecrypt } from '../../db/encrypted-values.ts'
+import { isLocked, SERVE_LOCK } from '../../db/file-lock.ts'
 import { needsSecret, readSecret } from '../../db/service-secret.ts'
-import { agreeOnSecret } from '../serve/shared-secret.ts'
+import { EvError } from '../../platform/error.ts'
+import { createSecretBox, type SecretBox } from '../../platform/secret-box.ts'
 import type { CliContext } from '../context.ts'
 import { isShared } from '../database.ts'
+import { agreeOnSecret } from '../serve/shared-secret.ts'
 
 /**
  * The seal of signing secrets. It must be that of the service: what another one sealed it cannot sign with, and each

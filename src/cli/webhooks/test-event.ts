@@ -1,14 +1,14 @@
-import { sanitizeText } from '../../platform/text.ts'
-import type { Config } from '../../config/settings.ts'
 import { presentTest } from '../../api/webhooks/delivery-view.ts'
+import { composeResolver } from '../../compose/engine.ts'
+import { composeTransport, readAuthority } from '../../compose/webhook-transport.ts'
+import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import {
   createTestEventLimit,
   sendTestEvent,
   type TestOutcome,
 } from '../../webhooks/send-test-event.ts'
-import { composeResolver } from '../../compose/engine.ts'
-import { composeTransport, readAuthority } from '../../compose/webhook-transport.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { version } from '../version.ts'

@@ -1,6 +1,6 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
-import { eventsOf, objectsOf, recordsOf } from '../stream.ts'
 import { EvConnectionError } from '../error.ts'
+import { eventsOf, objectsOf, recordsOf } from '../stream.ts'
 import type {
   Breakdown,
   Class,

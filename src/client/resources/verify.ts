@@ -1,7 +1,7 @@
-import { toApiError } from '../response.ts'
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
-import { eventsOf } from '../stream.ts'
 import { EvConnectionError } from '../error.ts'
+import { toApiError } from '../response.ts'
+import { eventsOf } from '../stream.ts'
 import type {
   AsyncAccepted,
   ErrorBody,

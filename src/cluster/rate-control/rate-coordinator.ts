@@ -1,23 +1,23 @@
-import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
-import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
-import { type Loop, startLoop } from '../../platform/loop.ts'
-import { BLOCK_MS } from '../../engine/rate-control/rules.ts'
+import type { Database } from '../../db/database.ts'
+import { isConflict } from '../../db/postgres/errors.ts'
 import type { RateLimits } from '../../engine/rate-control/controller.ts'
+import { BLOCK_MS } from '../../engine/rate-control/rules.ts'
 import type {
   CurrentBlock,
   RateKey,
   RateStateHandle,
   SharedRateState,
 } from '../../engine/rate-control/shared-state.ts'
-import type { Database } from '../../db/database.ts'
-import { isConflict } from '../../db/postgres/errors.ts'
+import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
+import { errorMessage } from '../../platform/error.ts'
+import type { Log } from '../../platform/log.ts'
+import { type Loop, startLoop } from '../../platform/loop.ts'
+import { SharedBlocks, textOf } from './blocks.ts'
+import { DatabaseClock } from './database-clock.ts'
+import { checkRateTimings, DEFAULT_RATE_TIMINGS, type RateTimings } from './rate-timings.ts'
+import { deleteRates, type RateRead, type RateRecord, readRates, writeRates } from './rows.ts'
 import type { PendingWrite, SharedRateEntry } from './shared-rate-entry.ts'
 import { type SharedRateDeps, SharedRateHandle } from './shared-rate-handle.ts'
-import { checkRateTimings, DEFAULT_RATE_TIMINGS, type RateTimings } from './rate-timings.ts'
-import { SharedBlocks, textOf } from './blocks.ts'
-import { deleteRates, type RateRead, type RateRecord, readRates, writeRates } from './rows.ts'
-import { DatabaseClock } from './database-clock.ts'
 
 export type SharedRatesDeps = {
   readonly database: Database

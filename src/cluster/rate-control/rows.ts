@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import { HOUR } from '../../platform/clock.ts'
-import type { RateKey } from '../../engine/rate-control/shared-state.ts'
 import type { Database } from '../../db/database.ts'
 import { jsonRows } from '../../db/sql-dialect.ts'
+import type { RateKey } from '../../engine/rate-control/shared-state.ts'
+import { HOUR } from '../../platform/clock.ts'
 import { serverTime } from '../server-time.ts'
 import type { StoredRate } from './stored-state.ts'
 

@@ -1,3 +1,4 @@
+import type { RateLimits } from '../../engine/rate-control/controller.ts'
 import {
   isFull,
   mayStart,
@@ -7,7 +8,6 @@ import {
   type RateState,
   rescale,
 } from '../../engine/rate-control/rules.ts'
-import type { RateLimits } from '../../engine/rate-control/controller.ts'
 import type { RateKey } from '../../engine/rate-control/shared-state.ts'
 import { DEFAULT_RATE_TIMINGS } from './rate-timings.ts'
 import type { RateWrite } from './rows.ts'

@@ -1,3 +1,4 @@
+import type { RateLimits } from '../../engine/rate-control/controller.ts'
 import {
   isBlocked,
   newState,
@@ -5,7 +6,6 @@ import {
   type RateNote,
   type RateState,
 } from '../../engine/rate-control/rules.ts'
-import type { RateLimits } from '../../engine/rate-control/controller.ts'
 import type { PermitEnd, RateKey, RateStateHandle } from '../../engine/rate-control/shared-state.ts'
 import { SharedRateEntry } from './shared-rate-entry.ts'
 

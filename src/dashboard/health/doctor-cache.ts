@@ -1,7 +1,7 @@
+import type { Check } from '../../doctor/doctor.ts'
 import { type Clock, MINUTE } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
-import type { Check } from '../../doctor/doctor.ts'
 import type { Examination } from './source.ts'
 
 export type DoctorCacheDeps = {

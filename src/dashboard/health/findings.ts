@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
+import type { Check, CheckName } from '../../doctor/doctor.ts'
 import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Check, CheckName } from '../../doctor/doctor.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import { type State, statusIcon } from './status-icon.ts'
 import type { Examination } from './source.ts'
+import { type State, statusIcon } from './status-icon.ts'
 
 /** What the doctor found; the part asks for itself anew while he is at it. */
 export function findings({ checks, at, isRunning, fault }: Examination): Html {

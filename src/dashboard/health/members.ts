@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import { formatDuration, pluralize } from '../../platform/format.ts'
 import type { Member } from '../../cluster/members.ts'
+import { formatDuration, pluralize } from '../../platform/format.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { time } from '../page/text.ts'
 import { replyOf } from './operator-text.ts'

@@ -3,9 +3,9 @@ import { formatNumber, pluralize } from '../../platform/format.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import { statusIcon } from './status-icon.ts'
-import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
 import { said, stateOf } from './operator-text.ts'
+import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
+import { statusIcon } from './status-icon.ts'
 
 /** Whether mail servers can be reached, and how each operator takes us. */
 export function operatorsTable({ egresses, shown, left }: OperatorsStatus, now: number): Html {

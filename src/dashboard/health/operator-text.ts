@@ -1,13 +1,13 @@
 import { html } from 'hono/html'
-import { pluralize } from '../../platform/format.ts'
-import { sanitizeText } from '../../platform/text.ts'
 import type { CheckName } from '../../doctor/doctor.ts'
 import type { Block, Pause } from '../../engine/rate-control/status.ts'
 import type { BlockedReason, RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
+import { pluralize } from '../../platform/format.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { time } from '../page/text.ts'
-import type { State } from './status-icon.ts'
 import type { OperatorStatus } from './source.ts'
+import type { State } from './status-icon.ts'
 
 /** How an operator takes us, in a word. */
 export function stateOf(one: OperatorStatus, now: number): { state: State; word: string } {

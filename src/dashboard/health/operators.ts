@@ -1,6 +1,6 @@
 import type { EgressPool } from '../../engine/probe/egress-pool.ts'
-import type { RateController } from '../../engine/rate-control/controller.ts'
 import type { EgressProber } from '../../engine/probe/egress-prober.ts'
+import type { RateController } from '../../engine/rate-control/controller.ts'
 import type { OperatorStatus, OperatorsStatus } from './source.ts'
 
 export type OperatorsDeps = {

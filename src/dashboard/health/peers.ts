@@ -1,6 +1,6 @@
-import { isDomainKey } from '../../engine/probe/domain-blocks.ts'
 import { readRates } from '../../cluster/rate-control/rows.ts'
 import type { Database } from '../../db/database.ts'
+import { isDomainKey } from '../../engine/probe/domain-blocks.ts'
 import type { OperatorsDeps } from './operators.ts'
 import type { PeerBlock } from './source.ts'
 

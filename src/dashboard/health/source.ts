@@ -1,7 +1,7 @@
+import type { Member } from '../../cluster/members.ts'
 import type { Check } from '../../doctor/doctor.ts'
 import type { RateStatus } from '../../engine/rate-control/status.ts'
 import type { RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
-import type { Member } from '../../cluster/members.ts'
 import type { Html } from '../page/html.ts'
 
 /** What whoever runs the service should know; built in `wire-service.ts`. Nothing of it is looked up before it is asked for. */

@@ -1,10 +1,10 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { CreatedKey } from '../../client/types.ts'
+import type { Env } from '../deps.ts'
 import type { Html } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { copyable } from '../page/text.ts'
-import type { Env } from '../deps.ts'
 
 /** Shows the text of a key, in the answer to its form and nowhere else: in no address, cookie or line of the log. */
 export function secretPage(

@@ -1,11 +1,11 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { formatNumber } from '../../platform/format.ts'
 import type { Key } from '../../client/types.ts'
+import { formatNumber } from '../../platform/format.ts'
+import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { empty } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { Env } from '../deps.ts'
 
 /** The keys of an account; `now` is epoch ms. */
 export const keyTable = (c: Context<Env>, keys: readonly Key[], now: number): Html => html`

@@ -1,13 +1,13 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
-import { pluralize } from '../../platform/format.ts'
 import type { Breakdown, Job } from '../../client/types.ts'
+import { pluralize } from '../../platform/format.ts'
+import type { Env } from '../deps.ts'
 import { bars, donut, measureOf } from '../page/chart.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/reason.ts'
-import type { Env } from '../deps.ts'
 import { CLASSES, titleOf } from './labels.ts'
 
 /** The results of a list in charts; of a long one they come after its page. */

@@ -2,10 +2,10 @@ import { Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Job } from '../../client/types.ts'
 import { queryOf } from '../api.ts'
+import { proxy } from '../api-proxy.ts'
+import type { Env } from '../deps.ts'
 import { boxes, select } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
-import type { Env } from '../deps.ts'
-import { proxy } from '../api-proxy.ts'
 import { CLASSES } from './labels.ts'
 
 /** Results as a file, passed on as it is made. */

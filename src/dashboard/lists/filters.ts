@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
-import { sanitizeText } from '../../platform/text.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../deps.ts'
 import { CLASSES } from './labels.ts'
 

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
-import { formatDuration, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Job, ListedJob } from '../../client/types.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
+import { formatDuration, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Html } from '../page/html.ts'
 
 /** A job as a page of ours is given it, alone or among others. */

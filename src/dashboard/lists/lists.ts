@@ -3,10 +3,10 @@ import type { DashboardDeps, Env } from '../deps.ts'
 import { actionRoutes } from './actions.ts'
 import { chartRoutes } from './charts.ts'
 import { downloadRoutes } from './download.ts'
-import { intakeRoutes } from './upload.ts'
 import { jobRoutes } from './job.ts'
 import { overviewRoutes } from './overview.ts'
 import { progressRoutes } from './progress.ts'
+import { intakeRoutes } from './upload.ts'
 
 /** Lists: looking at one before it starts, sending it, watching it, and what came out. */
 export function listRoutes(deps: DashboardDeps): Hono<Env> {

@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
-import { formatBytes, formatNumber, pluralize } from '../../platform/format.ts'
-import type { Random } from '../../platform/random.ts'
 import type { FileDryRun } from '../../client/types.ts'
 import type { Upload } from '../../jobs/upload/uploads.ts'
+import { formatBytes, formatNumber, pluralize } from '../../platform/format.ts'
+import type { Random } from '../../platform/random.ts'
 import { select } from '../page/form.ts'
+import { nonceField, nonceTarget } from '../page/form-nonce.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
-import { nonceField, nonceTarget } from '../page/form-nonce.ts'
 import { preview } from './preview.ts'
 
 /** What is found in a list: a part of the form that holds it, with the button that starts it. */

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import { pluralize } from '../../platform/format.ts'
 import type { FileDryRun } from '../../client/types.ts'
+import { pluralize } from '../../platform/format.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 
 /** More would make a page of megabytes. */

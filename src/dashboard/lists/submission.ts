@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
-import { sanitizeText } from '../../platform/text.ts'
 import type { FileDryRun, QueuedFile } from '../../client/types.ts'
 import type { Upload } from '../../jobs/upload/uploads.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { type Api, problemOf } from '../api.ts'
 import { readNonce } from '../page/form-nonce.ts'
 

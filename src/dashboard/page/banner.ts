@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import { formatBytes } from '../../platform/format.ts'
 import type { ReadDisk } from '../../jobs/upload/disk.ts'
+import { formatBytes } from '../../platform/format.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { webhookAlerts } from '../webhooks/banner.ts'
 import type { Html } from './html.ts'

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import { formatNumber, formatPercent } from '../../platform/format.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
+import { formatNumber, formatPercent } from '../../platform/format.ts'
 import type { Html } from './html.ts'
 
 export type Slice = { readonly label: string; readonly value: number; readonly kind: Class }

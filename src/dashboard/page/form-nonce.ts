@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
 import type { Random } from '../../platform/random.ts'
 import { ApiProblem } from '../api.ts'
-import type { Html } from './html.ts'
 import type { SubmittedForm } from './form-data.ts'
+import type { Html } from './html.ts'
 
 const FIELD = '_once'
 

@@ -2,8 +2,8 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Context, MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { html } from 'hono/html'
-import { Refusal } from '../page/refusal.ts'
 import type { Env } from '../deps.ts'
+import { Refusal } from '../page/refusal.ts'
 
 /** What a form, or the header of a script, must bring along. */
 export const CSRF_FIELD = '_csrf'

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { setCookie } from 'hono/cookie'
-import { THEME_COOKIE, THEMES } from '../page/layout.ts'
 import type { Env } from '../deps.ts'
+import { THEME_COOKIE, THEMES } from '../page/layout.ts'
 import { ownPath } from './sign-in.ts'
 
 const YEAR_S = 365 * 24 * 60 * 60

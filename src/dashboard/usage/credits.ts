@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import { formatNumber } from '../../platform/format.ts'
 import type { Credits } from '../../client/types.ts'
+import { formatNumber } from '../../platform/format.ts'
 import type { Html } from '../page/html.ts'
 import { time } from '../page/text.ts'
 import { meter } from './meter.ts'

@@ -1,18 +1,18 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { DAY } from '../../platform/clock.ts'
 import type { HistoryPage, Verification } from '../../client/types.ts'
 import { REASONS, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { toClass } from '../../engine/verdict/verdict.ts'
+import { DAY } from '../../platform/clock.ts'
 import { queryOf } from '../api.ts'
+import type { Env } from '../deps.ts'
 import { field, select } from '../page/form.ts'
+import { problemWith } from '../page/form-data.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { meanings, reasonCell, reasonWord } from '../page/reason.ts'
-import { problemWith } from '../page/form-data.ts'
 import { badge, time } from '../page/text.ts'
-import type { Env } from '../deps.ts'
 
 type Shown = { readonly body: Html; readonly status: ContentfulStatusCode }
 

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
+import type { Limit } from '../../client/types.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatDuration, formatNumber } from '../../platform/format.ts'
-import type { Limit } from '../../client/types.ts'
 import type { Html } from '../page/html.ts'
 import { time } from '../page/text.ts'
 import { meter } from './meter.ts'

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
-import { formatNumber, formatPercent } from '../../platform/format.ts'
 import type { Counts, Stats } from '../../client/types.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
+import { formatNumber, formatPercent } from '../../platform/format.ts'
 import { bars } from '../page/chart.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 

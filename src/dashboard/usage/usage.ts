@@ -2,14 +2,14 @@ import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Credits, Limits, Stats } from '../../client/types.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
-import type { DashboardDeps, Env } from '../deps.ts'
-import { daysCard, keysCard, totals } from './usage-counts.ts'
 import { creditCard } from './credits.ts'
 import { filterOf, HISTORY_PART, historyPart, historySection } from './history.ts'
 import { limitsCard } from './limits.ts'
+import { daysCard, keysCard, totals } from './usage-counts.ts'
 
 /** What an account verified, what that cost, and how much is left. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { type Html, NOTHING } from '../page/html.ts'
 import type { Env } from '../deps.ts'
+import { type Html, NOTHING } from '../page/html.ts'
 import { csrfField } from '../session/csrf.ts'
 import type { VerifyForm } from './verify-options.ts'
 

@@ -4,8 +4,8 @@ import { toClass } from '../../engine/verdict/verdict.ts'
 import type { Env } from '../deps.ts'
 import { after, isDone, type Progress, started } from './progress.ts'
 import { rows } from './rows.ts'
-import { verifyWithEvents } from './verify-events.ts'
 import { spokenVerdict } from './verdict.ts'
+import { verifyWithEvents } from './verify-events.ts'
 import type { VerifyForm } from './verify-options.ts'
 
 /** What is to be changed in the page. */

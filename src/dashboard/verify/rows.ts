@@ -2,12 +2,12 @@ import type { Context } from 'hono'
 import { html } from 'hono/html'
 import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { toClass } from '../../engine/verdict/verdict.ts'
+import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
-import type { Env } from '../deps.ts'
 import { isDone, type Progress } from './progress.ts'
-import type { DomainStep } from './verify-events.ts'
 import { verdictBody } from './verdict.ts'
+import type { DomainStep } from './verify-events.ts'
 
 /** The five steps as a list: all of them are there from the start, so that nothing jumps. */
 export const steps = (c: Context<Env>, progress: Progress): Html =>

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
-import { sentForm } from '../page/form-data.ts'
 import type { Env } from '../deps.ts'
+import { sentForm } from '../page/form-data.ts'
 
 /** What somebody wants to know of which address. */
 export type VerifyForm = {

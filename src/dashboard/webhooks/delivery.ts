@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
-import { formatDuration } from '../../platform/format.ts'
 import type {
   DeliveryAttempt,
   DeliveryDetail,
@@ -10,13 +9,14 @@ import type {
   Webhook,
   WebhookAnswer,
 } from '../../client/types.ts'
+import { formatDuration } from '../../platform/format.ts'
 import { queryOf } from '../api.ts'
+import type { Env } from '../deps.ts'
 import { form } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { Env } from '../deps.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { pathOf } from './endpoint.ts'

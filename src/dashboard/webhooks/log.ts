@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { formatDuration } from '../../platform/format.ts'
 import type { Delivery, DeliveryPage, Webhook } from '../../client/types.ts'
+import { formatDuration } from '../../platform/format.ts'
 import { SENT_KINDS } from '../../webhooks/event.ts'
 import { queryOf } from '../api.ts'
+import type { Env } from '../deps.ts'
 import { select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { part } from '../page/layout.ts'
 import { time } from '../page/text.ts'
-import type { Env } from '../deps.ts'
 import { pathOf } from './endpoint.ts'
 
 /** The deliveries of an endpoint, with what they can be filtered by. */

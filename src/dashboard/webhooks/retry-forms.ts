@@ -1,12 +1,12 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { DAY, HOUR, SECOND } from '../../platform/clock.ts'
 import type { Webhook } from '../../client/types.ts'
-import { field, form, select } from '../page/form.ts'
-import { type Html, NOTHING } from '../page/html.ts'
-import { nonceField } from '../page/form-nonce.ts'
-import { time } from '../page/text.ts'
+import { DAY, HOUR, SECOND } from '../../platform/clock.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
+import { field, form, select } from '../page/form.ts'
+import { nonceField } from '../page/form-nonce.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { time } from '../page/text.ts'
 
 /** Sends once more what was given up. */
 export const recoverForm = (

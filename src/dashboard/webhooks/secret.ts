@@ -1,10 +1,10 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
+import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { copyable, time } from '../page/text.ts'
-import type { Env } from '../deps.ts'
 
 type Shown = {
   readonly title: string

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import { formatDuration } from '../../platform/format.ts'
 import type { WebhookTest } from '../../client/types.ts'
+import { formatDuration } from '../../platform/format.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 

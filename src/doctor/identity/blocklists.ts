@@ -1,5 +1,5 @@
-import { sanitizeText } from '../../platform/text.ts'
 import type { DnsAnswer, Resolver } from '../../engine/dns/resolver.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { BLOCKLISTS, type Blocklist, SPAMHAUS_CODES } from './blocklist-table.ts'
 import { isIpv6, reversed } from './ip.ts'

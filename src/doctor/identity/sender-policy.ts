@@ -1,5 +1,5 @@
-import { sanitizeText } from '../../platform/text.ts'
 import type { Resolver } from '../../engine/dns/resolver.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { isIpv6 } from './ip.ts'
 import { domainOf } from './mail-from.ts'

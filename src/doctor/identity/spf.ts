@@ -1,5 +1,11 @@
 import type { DNSResolver } from 'mailauth'
-import type { DnsAnswer, DnsFault, MxRecord, RecordType, Resolver } from '../../engine/dns/resolver.ts'
+import type {
+  DnsAnswer,
+  DnsFault,
+  MxRecord,
+  RecordType,
+  Resolver,
+} from '../../engine/dns/resolver.ts'
 
 /** What SPF says of a sender (RFC 7208 §2.6). */
 export type SpfResult = {

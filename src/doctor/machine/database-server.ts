@@ -1,6 +1,6 @@
+import type { ConnectionLimit, ServerFacts, ServerInspection } from '../../db/postgres/inspect.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatDurationInWords } from '../../platform/format.ts'
-import type { ConnectionLimit, ServerFacts, ServerInspection } from '../../db/postgres/inspect.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /**

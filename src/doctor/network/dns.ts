@@ -1,5 +1,3 @@
-import type { Clock } from '../../platform/clock.ts'
-import type { Random } from '../../platform/random.ts'
 import type { DnsAnswer, DnsFault, RecordType, Resolver } from '../../engine/dns/resolver.ts'
 import {
   type CheckFailure,
@@ -7,6 +5,8 @@ import {
   evaluateCheckAnswers,
   randomAbsentName,
 } from '../../engine/dns/resolver-check.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { Random } from '../../platform/random.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /** One DNS server, asked alone. */

@@ -1,5 +1,5 @@
-import { sanitizeText } from '../../platform/text.ts'
 import type { Reply } from '../../engine/smtp/reply.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { parseIp } from '../identity/ip.ts'
 import type { HandshakeResult, Outcome } from './smtp-handshake.ts'

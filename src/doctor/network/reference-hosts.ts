@@ -2,7 +2,12 @@ import type { Resolver } from '../../engine/dns/resolver.ts'
 import { addressesOf } from '../../engine/dns/route.ts'
 import { REFERENCE_MX_HOSTS } from '../../engine/probe/port-probe.ts'
 import { isIpv6, parseIp } from '../identity/ip.ts'
-import { type HandshakeDeps, type HandshakeResult, type Outcome, smtpHandshake } from './smtp-handshake.ts'
+import {
+  type HandshakeDeps,
+  type HandshakeResult,
+  type Outcome,
+  smtpHandshake,
+} from './smtp-handshake.ts'
 
 /**
  * Who is called at unless the user says otherwise: large providers by name, and two of them (GMX, Yahoo) by an address

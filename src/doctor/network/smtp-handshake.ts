@@ -1,11 +1,11 @@
 import type { Duplex } from 'node:stream'
-import { type Clock, SECOND } from '../../platform/clock.ts'
-import { errorMessage } from '../../platform/error.ts'
 import type { DnsFault } from '../../engine/dns/resolver.ts'
 import { isFailure } from '../../engine/smtp/connection.ts'
 import type { Dial } from '../../engine/smtp/dial.ts'
 import type { Reply } from '../../engine/smtp/reply.ts'
 import { Session } from '../../engine/smtp/session.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
+import { errorMessage } from '../../platform/error.ts'
 
 /** One call at one address of a mail server. */
 export type HandshakeResult = {

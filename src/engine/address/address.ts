@@ -1,8 +1,13 @@
 import type { Domain } from './domain.ts'
 import { parseDomain } from './domain.ts'
-import { type AddressSyntaxError, invisibleCharError, isSyntaxError, syntaxError } from './syntax-error.ts'
-import { parseLocal } from './local.ts'
 import { extractAddress } from './extract-address.ts'
+import { parseLocal } from './local.ts'
+import {
+  type AddressSyntaxError,
+  invisibleCharError,
+  isSyntaxError,
+  syntaxError,
+} from './syntax-error.ts'
 
 export {
   type AddressSyntaxError as SyntaxFault,

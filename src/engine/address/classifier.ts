@@ -2,12 +2,17 @@ import { LRUCache } from 'lru-cache'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Address } from './address.ts'
-import { isListed, withParents } from './name-list.ts'
-import { type CustomListName, ENTRY_FORMAT_HINT, mailboxKey, readEntry } from './custom-list-entry.ts'
-import { keysInFile } from './custom-list-file.ts'
 import { canonicalAddress } from './canonical.ts'
+import {
+  type CustomListName,
+  ENTRY_FORMAT_HINT,
+  mailboxKey,
+  readEntry,
+} from './custom-list-entry.ts'
+import { keysInFile } from './custom-list-file.ts'
 import { isDisposable, isDisposableHost, isRelay } from './disposable.ts'
 import { isLowQualityLocalPart } from './local-part-quality.ts'
+import { isListed, withParents } from './name-list.ts'
 import { isRole } from './role.ts'
 import { listedTypo } from './typo.ts'
 

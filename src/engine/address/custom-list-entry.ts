@@ -1,6 +1,6 @@
 import { type Address, isFault, parseAddress } from './address.ts'
-import { parseDomain } from './domain.ts'
 import { canonicalAddress } from './canonical.ts'
+import { parseDomain } from './domain.ts'
 
 /** The lists that people keep of their own. */
 export type CustomListName = 'disposable' | 'allow' | 'blocked' | 'spamTrap' | 'role'

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
 import { isSpecialUse } from '../../platform/special-use.ts'
+import { parseLiteral } from './literal.ts'
 import {
   type AddressSyntaxError,
   invisibleCharError,
@@ -8,7 +9,6 @@ import {
   type SyntaxErrorCode,
   syntaxError,
 } from './syntax-error.ts'
-import { parseLiteral } from './literal.ts'
 
 /** A domain in both its forms, so that nobody converts twice. */
 export type Domain = {

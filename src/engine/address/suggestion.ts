@@ -2,9 +2,9 @@ import { isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
 import { isListed } from './name-list.ts'
 import { REAL_PROVIDERS } from './provider.ts'
-import { correctedTld, correctedTldPair, hasRegisteredTld } from './typo-tld.ts'
-import { repairAddress } from './typo-repair.ts'
 import { guessedTypo, isLargeProvider, listedTypo } from './typo.ts'
+import { repairAddress } from './typo-repair.ts'
+import { correctedTld, correctedTldPair, hasRegisteredTld } from './typo-tld.ts'
 
 /** The domain that the sender of the address most likely meant. */
 export type Suggestion = {

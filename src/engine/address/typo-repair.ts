@@ -1,6 +1,6 @@
 import { cleanAddress, isFault, parseAddress } from './address.ts'
-import { correctedTld, isPair } from './typo-tld.ts'
 import { domainNamed, knownProviderDomains } from './typo.ts'
+import { correctedTld, isPair } from './typo-tld.ts'
 
 /** What is longer was no slip of the finger; and some patterns here cost the square of the length. */
 const REPAIRED_LENGTH_MAX = 128

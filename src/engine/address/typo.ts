@@ -1,4 +1,3 @@
-import { hasRegisteredTld } from './typo-tld.ts'
 import {
   isKnownSimilarDomain,
   type KnownProvider,
@@ -6,6 +5,7 @@ import {
   SINGLE_DOMAIN_PROVIDERS,
 } from './known-providers.ts'
 import { FAR_ADDED, TYPO_COST, typoDistance } from './typo-distance.ts'
+import { hasRegisteredTld } from './typo-tld.ts'
 
 /** Real endings that, behind a famous name, are a slip of its own. */
 const MISTAKEN_ENDINGS: Record<string, readonly string[]> = {

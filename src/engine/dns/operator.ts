@@ -1,6 +1,6 @@
 import { publicSuffixes } from '../../platform/public-suffixes.ts'
-import { operatorBySuffix, TABLE } from './operator-table.ts'
 import { type CustomOperator, customOperators } from './custom-operators.ts'
+import { operatorBySuffix, TABLE } from './operator-table.ts'
 
 /** Who runs the mail of a domain, known by the names of its exchangers. */
 export type MxOperator = {

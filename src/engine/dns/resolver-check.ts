@@ -3,9 +3,6 @@ import type { Log } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
 import { type DnsAnswer, isNegative, type RecordType, type Resolver } from './resolver.ts'
 
-/** Large mailbox providers whose domains have had MX records for more than ten years. */
-export const CHECK_NAMES: readonly string[] = ['gmail.com', 'outlook.com', 'yahoo.com']
-
 /** How long a passed check counts: a machine that joins another network is noticed in this time. */
 const PASSED_MS = 10 * MINUTE
 /** How long a check counts that failed or was not answered: a list waits for it, and four questions cost little. */

@@ -3,8 +3,8 @@ import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 import type { Session } from '../smtp/session.ts'
 import type { AcquiredLock, KnownCatchAllResult } from './catch-all.ts'
-import { catchAllKey, type ProbeTarget } from './mx-groups.ts'
 import type { MxGroupProbe } from './mx-group-probe.ts'
+import { catchAllKey, type ProbeTarget } from './mx-groups.ts'
 import { isTooMany, outcomeFor } from './probe-outcome.ts'
 
 /** The reply to an unguessable recipient that went out with the real one. */

@@ -1,7 +1,7 @@
-import type { ProbeDeps } from './egress.ts'
+import type { AcquireResult, RateController } from '../rate-control/controller.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { startInOrder } from '../rate-control/permits.ts'
-import type { AcquireResult, RateController } from '../rate-control/controller.ts'
+import type { ProbeDeps } from './egress.ts'
 
 export type ConnectionPermitsOptions = {
   readonly deps: Pick<ProbeDeps, 'connectionSlots' | 'destinationLimits'>

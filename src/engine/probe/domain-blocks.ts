@@ -1,9 +1,9 @@
 import type { Clock } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import { BLOCK_MS, onBlocked, onSucceeded, type RateChange } from '../rate-control/rules.ts'
 import type { RateLimits } from '../rate-control/controller.ts'
+import { BLOCK_MS, onBlocked, onSucceeded, type RateChange } from '../rate-control/rules.ts'
 import type { CurrentBlock, SharedRateState } from '../rate-control/shared-state.ts'
+import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 
 type Known = {
   readonly count: number

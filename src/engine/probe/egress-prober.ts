@@ -1,15 +1,15 @@
 import { HOUR } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { MxOperator } from '../dns/operator.ts'
-import { CatchAllCache } from './catch-all.ts'
-import type { ProbeDeps } from './egress.ts'
-import { OutboundReachability } from './outbound-reachability.ts'
-import { DomainBlocks } from './domain-blocks.ts'
-import { HostHealth } from './host-health.ts'
-import { MxGroupProbe, type ProbeOptions, type ProbeResult } from './mx-group-probe.ts'
 import { RateController, type RateLimits } from '../rate-control/controller.ts'
 import type { SharedRateState } from '../rate-control/shared-state.ts'
+import { CatchAllCache } from './catch-all.ts'
+import { DomainBlocks } from './domain-blocks.ts'
+import type { ProbeDeps } from './egress.ts'
+import { HostHealth } from './host-health.ts'
+import { MxGroupProbe, type ProbeOptions, type ProbeResult } from './mx-group-probe.ts'
 import { catchAllKey, groupByMx, type ProbeTarget } from './mx-groups.ts'
+import { OutboundReachability } from './outbound-reachability.ts'
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
 const OPERATORS_MAX = 20_000

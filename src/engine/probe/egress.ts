@@ -2,8 +2,8 @@ import type { Clock } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
 import type { Resolver } from '../dns/resolver.ts'
-import type { Dial } from '../smtp/dial.ts'
 import type { DestinationLimits } from '../rate-control/destination-limits.ts'
+import type { Dial } from '../smtp/dial.ts'
 import type { ConnectionSemaphore } from './connection-semaphore.ts'
 
 /** A named source identity: who we say we are, and from where. */

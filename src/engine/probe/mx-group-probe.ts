@@ -1,17 +1,23 @@
+import type { ConnectionPermit, RateController } from '../rate-control/controller.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { CatchAllCache } from './catch-all.ts'
-import type { ProbeDeps } from './egress.ts'
-import type { OutboundReachability } from './outbound-reachability.ts'
-import type { ConnectionPermit, RateController } from '../rate-control/controller.ts'
-import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
 import { ConnectionPermits } from './connection-permits.ts'
-import { SmtpProbe } from './smtp-probe.ts'
 import { Dialogue } from './dialogue.ts'
 import type { DomainBlocks } from './domain-blocks.ts'
+import type { ProbeDeps } from './egress.ts'
 import type { HostHealth } from './host-health.ts'
-import type { ProbeListener } from './probe-listener.ts'
+import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
 import { type HeldConnection, type OpenFailure, openSession } from './open-session.ts'
-import { DEADLINE_EXCEEDED, NO_RESULT, OUT_OF_STEP, WITHOUT_TLS, withheld } from './probe-outcome.ts'
+import type { OutboundReachability } from './outbound-reachability.ts'
+import type { ProbeListener } from './probe-listener.ts'
+import {
+  DEADLINE_EXCEEDED,
+  NO_RESULT,
+  OUT_OF_STEP,
+  WITHOUT_TLS,
+  withheld,
+} from './probe-outcome.ts'
+import { SmtpProbe } from './smtp-probe.ts'
 import { type WithheldOutcome, WithheldOutcomes } from './withheld-outcomes.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */

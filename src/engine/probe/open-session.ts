@@ -2,15 +2,19 @@ import type { Duplex } from 'node:stream'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { addressesOf, connectOrder } from '../dns/route.ts'
+import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { isFailure } from '../smtp/connection.ts'
 import { Session } from '../smtp/session.ts'
-import type { ProbeDeps } from './egress.ts'
-import { type DialGroup, NO_RESPONSE_MS, type OutboundReachability } from './outbound-reachability.ts'
-import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
-import type { RouteWithHost } from './mx-groups.ts'
 import type { ConnectionPermits } from './connection-permits.ts'
+import type { ProbeDeps } from './egress.ts'
 import type { HostHealth } from './host-health.ts'
+import type { RouteWithHost } from './mx-groups.ts'
+import {
+  type DialGroup,
+  NO_RESPONSE_MS,
+  type OutboundReachability,
+} from './outbound-reachability.ts'
 import type { ServerCall } from './probe-listener.ts'
 import { noResponse, outcomeFor } from './probe-outcome.ts'
 

@@ -3,12 +3,19 @@ import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 import type { Session } from '../smtp/session.ts'
-import { catchAllKey, needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
-import type { MxGroupProbe } from './mx-group-probe.ts'
-import { type OpenSession, startTls } from './open-session.ts'
-import { type Cut, cutShort, isTlsDemand, isTooMany, noResponse, outcomeFor } from './probe-outcome.ts'
-import { BlockLimit } from './refusal-limit.ts'
 import { CatchAllProbe, type CatchAllTest, type PipelinedReply } from './catch-all-probe.ts'
+import type { MxGroupProbe } from './mx-group-probe.ts'
+import { catchAllKey, needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
+import { type OpenSession, startTls } from './open-session.ts'
+import {
+  type Cut,
+  cutShort,
+  isTlsDemand,
+  isTooMany,
+  noResponse,
+  outcomeFor,
+} from './probe-outcome.ts'
+import { BlockLimit } from './refusal-limit.ts'
 
 /** After so much of its time a conversation takes no new transaction. */
 const SESSION_SHARE = 0.5

@@ -1,8 +1,8 @@
 import { HOUR, MINUTE } from '../../platform/clock.ts'
+import { DNS_RETRY_BUDGET_MS } from '../dns-pause.ts'
 import type { Acceptance } from '../probe/mx-groups.ts'
 import type { NoResponseReason, RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { DNS_RETRY_BUDGET_MS } from '../dns-pause.ts'
 
 /** RFC 5321 §4.5.4.1 wants patience; three tries in four hours is what we allow ourselves. */
 const TRIES_MAX = 3

@@ -1,6 +1,6 @@
-import type { Domain } from '../address/domain.ts'
 import { MINUTE } from '../../platform/clock.ts'
 import { formatDurationInWords } from '../../platform/format.ts'
+import type { Domain } from '../address/domain.ts'
 import type { MxOperator } from '../dns/operator.ts'
 import type { Route } from '../dns/route.ts'
 import { noMailText } from '../dns/route-text.ts'

@@ -1,7 +1,7 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { type AcquireResult, RateController, type RateLimits } from './controller.ts'
-import type { RateStateHandle } from './shared-state.ts'
 import { startInOrder } from './permits.ts'
+import type { RateStateHandle } from './shared-state.ts'
 
 /** One connection that is wanted, and how it may wait. */
 export type LimitRequest = {

@@ -1,8 +1,9 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import { RECENT_OUTCOMES_MAX, RecentOutcomes } from './recent-outcomes.ts'
+import { FairWaitQueue } from './fair-wait-queue.ts'
 import { LocalRateState } from './local-state.ts'
+import { RECENT_OUTCOMES_MAX, RecentOutcomes } from './recent-outcomes.ts'
 import {
   dueAt,
   isBlocked,
@@ -17,7 +18,6 @@ import {
   onUnknownRecipient,
   onUnknownStreak,
 } from './rules.ts'
-import { FairWaitQueue } from './fair-wait-queue.ts'
 import type { PermitEnd, RateStateHandle } from './shared-state.ts'
 import type { Block, Pause, RateStatus } from './status.ts'
 

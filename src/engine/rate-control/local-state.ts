@@ -1,7 +1,7 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { RateLimits } from './controller.ts'
-import type { PermitEnd, RateStateHandle } from './shared-state.ts'
 import { newState, onStarted, type RateChange, type RateNote, type RateState } from './rules.ts'
+import type { PermitEnd, RateStateHandle } from './shared-state.ts'
 
 /** A pace that nobody else goes by, in the ticks of the clock. */
 export class LocalRateState implements RateStateHandle {

@@ -1,6 +1,6 @@
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import type { RateChange, RateNote, RateState } from './rules.ts'
 import type { RateLimits } from './controller.ts'
+import type { RateChange, RateNote, RateState } from './rules.ts'
 
 /** Whose pace: an operator's, as one egress asks it. */
 export type RateKey = { readonly operator: string; readonly egress: string }

@@ -1,18 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import { sanitizeText } from '../../platform/text.ts'
-import {
-  BLOCK_CODES,
-  CODE_MEANINGS,
-  DEFINITIVE_CODES,
-  MAILBOX_CODES,
-} from './reply-rules/codes.ts'
+import type { Reply } from './reply.ts'
+import { BLOCK_CODES, CODE_MEANINGS, DEFINITIVE_CODES, MAILBOX_CODES } from './reply-rules/codes.ts'
 import { DOMAIN_PHRASES } from './reply-rules/domains.ts'
+import { BLOCK_PHRASES, type Meaning, type ReplyRule, WEAK_PHRASES } from './reply-rules/generic.ts'
 import { LOCALIZED_PHRASES } from './reply-rules/localized.ts'
 import { MAILBOX_PHRASES } from './reply-rules/mailbox.ts'
-import { BLOCK_PHRASES, type Meaning, type ReplyRule, WEAK_PHRASES } from './reply-rules/generic.ts'
 import { PROVIDER_PHRASES } from './reply-rules/providers.ts'
 import { enhancedOf, plainText, retryAfterMs } from './reply-rules/reply-text.ts'
-import type { Reply } from './reply.ts'
 
 /** Where in the conversation something happened. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'rset'

@@ -2,8 +2,8 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { NoResponseReason, Stage } from './classify-reply.ts'
-import { REPLY_BYTES_MAX, type Reply, ReplyReader } from './reply.ts'
 import { isPossible, type PendingReply } from './pending-reply.ts'
+import { REPLY_BYTES_MAX, type Reply, ReplyReader } from './reply.ts'
 
 /** Why a command has no reply: the conversation broke, and stays broken. */
 export type ConnectionFailure = {

@@ -1,13 +1,13 @@
-import { parseAddress } from '../address/address.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
+import { parseAddress } from '../address/address.ts'
 import type { ProbeResult } from '../probe/mx-group-probe.ts'
-import { noResponse } from '../probe/probe-outcome.ts'
 import type { Acceptance } from '../probe/mx-groups.ts'
-import type { Evidence, Result } from './verdict.ts'
+import { noResponse } from '../probe/probe-outcome.ts'
 import type { ProbeTask } from '../probing/prepare.ts'
 import type { CachedAnswer } from '../result-cache.ts'
 import { toEvidence, toResult } from './result.ts'
+import type { Evidence, Result } from './verdict.ts'
 
 /** The result of an inquiry that a server was asked about. */
 export function fromProbe(

@@ -1,9 +1,9 @@
-import { isFault } from '../address/address.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { isFault } from '../address/address.ts'
+import { retryAfterSeconds } from '../probing/retry-policy.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { describeOutcome } from '../smtp/outcome-text.ts'
 import { type Evidence, type Result, toClass } from './verdict.ts'
-import { retryAfterSeconds } from '../probing/retry-policy.ts'
 
 /** What a caller may ask for beside the plain result. */
 export type Include = 'flags' | 'evidence'

@@ -1,5 +1,5 @@
-import { isFault } from '../address/address.ts'
 import type { Clock } from '../../platform/clock.ts'
+import { isFault } from '../address/address.ts'
 import { judge } from './judge.ts'
 import type { Evidence, Result } from './verdict.ts'
 

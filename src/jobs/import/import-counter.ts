@@ -1,8 +1,8 @@
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
-import { isAddress, type ParsedRow, parseRow } from './submission.ts'
-import type { Repeated } from './item-import.ts'
 import { DedupeIndex } from './dedupe-index.ts'
+import type { Repeated } from './item-import.ts'
+import { isAddress, type ParsedRow, parseRow } from './submission.ts'
 
 /** About 100 bytes each. Of more domains those that come last have few addresses. */
 const DOMAINS_MAX = 50_000

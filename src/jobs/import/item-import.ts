@@ -1,14 +1,15 @@
 import { sql, type Transaction } from 'kysely'
-import { isFault } from '../../engine/address/address.ts'
-import { HOUR } from '../../platform/clock.ts'
-import { type Class, isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { addStoredRows } from '../../accounts/credits/stored-rows.ts'
 import { type Database, writeConcurrent } from '../../db/database.ts'
+import type { Schema } from '../../db/schema.ts'
 import { isPostgres, jsonRows } from '../../db/sql-dialect.ts'
-import type { ItemTable, Schema } from '../../db/schema.ts'
+import { isFault } from '../../engine/address/address.ts'
+import { type Class, isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
+import { HOUR } from '../../platform/clock.ts'
+import { deleteJob } from '../delete-job.ts'
 import { finishJob, refuseCancelled } from '../job-state.ts'
 import { type Job, jobIn, type NewJob, newRow } from '../job-store.ts'
-import { deleteJob } from '../delete-job.ts'
+import type { ItemTable } from '../tables.ts'
 
 export type NewItem = {
   readonly position: number

@@ -1,20 +1,14 @@
+import { creditsLeft, reserveCredits } from '../../accounts/credits/credit-store.ts'
 import { periodStart } from '../../accounts/plan.ts'
+import type { Database, Trx } from '../../db/database.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Priority } from '../../platform/priority.ts'
 import type { Random } from '../../platform/random.ts'
-import { creditsLeft, reserveCredits } from '../../accounts/credits/credit-store.ts'
-import type { Database, Trx } from '../../db/database.ts'
-import { createJob, type Job } from '../job-store.ts'
-import {
-  addItems,
-  markCopies,
-  type NewItem,
-  queueJobIn,
-  type Repeated,
-} from './item-import.ts'
 import { deleteJob } from '../delete-job.ts'
-import type { JobType } from '../../db/schema.ts'
+import { createJob, type Job } from '../job-store.ts'
+import type { JobType } from '../tables.ts'
 import { ImportCounter } from './import-counter.ts'
+import { addItems, markCopies, type NewItem, queueJobIn, type Repeated } from './item-import.ts'
 
 export type Submission = {
   readonly accountId: string

@@ -1,6 +1,6 @@
 import type { Clock } from '../../platform/clock.ts'
-import type { WorkerTimings } from '../worker/worker-timings.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
+import type { WorkerTimings } from '../worker/worker-timings.ts'
 
 /** How a conversation is ended before its time: asked to come to its end, and cut off. */
 export type DrainSignal = {

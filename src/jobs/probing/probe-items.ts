@@ -1,16 +1,16 @@
-import { SECOND } from '../../platform/clock.ts'
-import type { Engine } from '../../engine/engine.ts'
-import type { Reschedule } from '../../queue/queue.ts'
 import type { Database } from '../../db/database.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { SECOND } from '../../platform/clock.ts'
+import type { Reschedule } from '../../queue/queue.ts'
 import { nextDueAt } from '../item-claims.ts'
-import type { WorkerTimings } from '../worker/worker-timings.ts'
+import type { ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
 import type { OrphanedClaims } from '../worker/orphaned-claims.ts'
-import type { ResultWriter } from '../results/result-writer.ts'
-import { probeClaimed } from './probe-claimed.ts'
+import type { WorkerTimings } from '../worker/worker-timings.ts'
 import type { ClaimedRow, Claims } from './claims.ts'
-import type { Slot } from './probe-tasks.ts'
+import { probeClaimed } from './probe-claimed.ts'
 import type { ProbeScheduler } from './probe-scheduler.ts'
+import type { Slot } from './probe-tasks.ts'
 
 export type ProbeWork = {
   readonly database: Database

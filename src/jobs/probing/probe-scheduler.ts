@@ -1,9 +1,9 @@
-import type { Clock } from '../../platform/clock.ts'
-import { TtlMap } from '../../platform/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { EgressPool } from '../../engine/probe/egress-pool.ts'
-import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
+import type { Clock } from '../../platform/clock.ts'
+import { TtlMap } from '../../platform/ttl-map.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
 import type { ProbeTasks, Slot } from './probe-tasks.ts'
 
 export type { Slot } from './probe-tasks.ts'

@@ -1,13 +1,13 @@
-import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
-import type { Priority } from '../../platform/priority.ts'
+import type { Database } from '../../db/database.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
 import type { Engine, RouteOptions } from '../../engine/engine.ts'
 import type { PreparedAddress } from '../../engine/probing/prepare.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
-import type { Database } from '../../db/database.ts'
+import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
+import type { Priority } from '../../platform/priority.ts'
 import { type QueuedItem, queuedItems } from '../item-store.ts'
-import type { ActiveJob } from '../worker/active-jobs.ts'
 import type { ResultWriter } from '../results/result-writer.ts'
+import type { ActiveJob } from '../worker/active-jobs.ts'
 
 /** Items read together, and how many may be under way at once, over all lists: many, as one silent name server holds its own for seconds. */
 const PAGE_MAX = 250

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
-import type { Reason } from '../../engine/verdict/reason.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
+import { inChunk, nextChunk } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
 import { textAt } from '../../db/sql-dialect.ts'
-import { inChunk, nextChunk } from '../../db/chunked-scan.ts'
+import type { Reason } from '../../engine/verdict/reason.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
 import { lastPosition, reasonIn } from './result-store.ts'
 
 /** The results of a job, counted: all rows of the list that have one, duplicates too. */

@@ -1,12 +1,11 @@
-import { isFault } from '../../engine/address/address.ts'
-import type { Random } from '../../platform/random.ts'
-import type { CachedAnswer } from '../../engine/result-cache.ts'
-import { releaseReservation } from '../../accounts/credits/credit-store.ts'
-import { putCachedAnswers } from '../cached-answers.ts'
 import { lockAccounts } from '../../accounts/credits/reservations.ts'
+import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import { type Database, type Trx, write, writeConcurrent } from '../../db/database.ts'
-import { emitJobEvent } from '../../webhooks/event-store.ts'
-import { type Counts, countResults, failJob } from '../job-state.ts'
+import { isFault } from '../../engine/address/address.ts'
+import type { CachedAnswer } from '../../engine/result-cache.ts'
+import { isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
+import type { Random } from '../../platform/random.ts'
+import { putCachedAnswers } from '../cached-answers.ts'
 import {
   type Fence,
   type Filed,
@@ -16,9 +15,10 @@ import {
   type Recorded,
   recordResults,
 } from '../item-store.ts'
+import { releaseReservation } from '../job-credits.ts'
+import { emitJobEvent } from '../job-events.ts'
+import { type Counts, countResults, failJob } from '../job-state.ts'
 import { type Job, openJobIn } from '../job-store.ts'
-import { isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
-import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 
 /** What happened to items of a list. */
 export type ItemUpdate = {

@@ -1,11 +1,11 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { yieldToEventLoop } from '../../platform/clock.ts'
+import { inChunk, nextChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
+import type { Database } from '../../db/database.ts'
+import type { Schema } from '../../db/schema.ts'
+import { contains, hasForeign, textAt } from '../../db/sql-dialect.ts'
 import { type Reason, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS, toClass } from '../../engine/verdict/verdict.ts'
-import type { Database } from '../../db/database.ts'
-import { contains, hasForeign, textAt } from '../../db/sql-dialect.ts'
-import { inChunk, nextChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
-import type { Schema } from '../../db/schema.ts'
+import { yieldToEventLoop } from '../../platform/clock.ts'
 
 export type ResultRow = {
   readonly position: number

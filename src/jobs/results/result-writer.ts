@@ -1,14 +1,13 @@
+import { isStorageError } from '../../db/database.ts'
+import type { CachedAnswer } from '../../engine/result-cache.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Priority } from '../../platform/priority.ts'
 import { retry } from '../../platform/retry.ts'
-import type { CachedAnswer } from '../../engine/result-cache.ts'
-import { isStorageError } from '../../db/database.ts'
 import type { Job } from '../job-store.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
-import { contentOf, itemsOf, type Recordable, splitByJob } from './write-batch.ts'
 import {
   type Content,
   commitBatch,
@@ -17,6 +16,7 @@ import {
   type Written,
   writeFailure,
 } from './commit-batch.ts'
+import { contentOf, itemsOf, type Recordable, splitByJob } from './write-batch.ts'
 
 export type { ItemUpdate as Change } from './commit-batch.ts'
 

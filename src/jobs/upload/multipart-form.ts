@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import { sanitizeText } from '../../platform/text.ts'
-import { malformed, tooLarge, UploadFault } from './upload-error.ts'
 import { brokenOff, cutOff, type Incoming, limitedTo, storeBytes } from './store-upload.ts'
+import { malformed, tooLarge, UploadFault } from './upload-error.ts'
 
 /** A form with a file, as it was received. */
 export type ReceivedForm = {

@@ -1,8 +1,8 @@
+import type { Engine } from '../../engine/engine.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import type { Engine } from '../../engine/engine.ts'
-import type { Job } from '../job-store.ts'
 import { type JobOptions, parseJobOptions } from '../job-options.ts'
+import type { Job } from '../job-store.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 
 /** A list that the worker has. */

@@ -1,9 +1,9 @@
+import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
-import type { Database } from '../../db/database.ts'
 import { openJobs } from '../account-jobs.ts'
-import { DEFAULT_WORKER_TIMINGS } from './worker-timings.ts'
 import type { JobWorker } from './worker.ts'
+import { DEFAULT_WORKER_TIMINGS } from './worker-timings.ts'
 
 /**
  * Tells the worker of jobs that another process has cancelled, deleted or resumed (`ev jobs cancel`). A

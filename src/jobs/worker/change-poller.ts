@@ -1,11 +1,11 @@
+import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, type LoopOptions, startLoop } from '../../platform/loop.ts'
-import { jobsAmong, openJobsAmong } from '../shared-jobs.ts'
-import type { Database } from '../../db/database.ts'
 import type { Job } from '../job-store.ts'
-import type { WorkerTimings } from './worker-timings.ts'
+import { jobsAmong, openJobsAmong } from '../shared-jobs.ts'
 import type { ActiveJobs } from './active-jobs.ts'
 import type { JobWaiters } from './job-waiters.ts'
+import type { WorkerTimings } from './worker-timings.ts'
 
 export type ChangePollerDeps = {
   readonly database: Database

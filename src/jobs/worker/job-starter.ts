@@ -1,7 +1,7 @@
+import { type Database, isStorageError } from '../../db/database.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { retry } from '../../platform/retry.ts'
-import { type Database, isStorageError } from '../../db/database.ts'
 
 export type JobStarterDeps = {
   readonly database: Database

@@ -1,8 +1,8 @@
-import type { Priority } from '../../platform/priority.ts'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
+import type { Priority } from '../../platform/priority.ts'
 import type { Lease, Reschedule } from '../../queue/queue.ts'
-import type { Slot } from '../probing/probe-tasks.ts'
 import { type ProbeWork, probeItems, recheckSlot } from '../probing/probe-items.ts'
+import type { Slot } from '../probing/probe-tasks.ts'
 import type { WorkerMembership } from './start-worker.ts'
 
 export type ProbeExecutorDeps = Omit<ProbeWork, 'lost' | 'holder'> & {

@@ -1,9 +1,13 @@
+import { type ClusterTimings, DEFAULT_CLUSTER_TIMINGS } from '../../cluster/cluster-timings.ts'
+import { EgressAbsence } from '../../cluster/egress-absence.ts'
+import type { Database } from '../../db/database.ts'
+import type { EgressPool } from '../../engine/probe/egress-pool.ts'
 import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import type { Random } from '../../platform/random.ts'
-import type { EgressPool } from '../../engine/probe/egress-pool.ts'
 import type { Queue } from '../../queue/queue.ts'
+import { unpinItems, type Waiting } from '../item-claims.ts'
 import {
   isOwnTurn,
   jobsWithoutTask,
@@ -11,11 +15,7 @@ import {
   overduePinnedItems,
   type PinnedItems,
 } from '../missing-tasks.ts'
-import type { Database } from '../../db/database.ts'
-import { unpinItems, type Waiting } from '../item-claims.ts'
 import { probeKind, type Slot, slotKey } from '../probing/probe-tasks.ts'
-import { type ClusterTimings, DEFAULT_CLUSTER_TIMINGS } from '../../cluster/cluster-timings.ts'
-import { EgressAbsence } from '../../cluster/egress-absence.ts'
 
 export type ReconcileDeps = {
   readonly database: Database

@@ -1,5 +1,5 @@
-import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Database } from '../../db/database.ts'
+import { yieldToEventLoop } from '../../platform/clock.ts'
 import { pinnedItems, unpinItems, type Waiting, waitingPage } from '../item-claims.ts'
 import type { ProbeScheduler } from '../probing/probe-scheduler.ts'
 import type { ActiveJob } from './active-jobs.ts'

@@ -1,17 +1,17 @@
+import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
+import type { Membership } from '../../cluster/membership.ts'
+import type { Database } from '../../db/database.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { ResultCache } from '../../engine/result-cache.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Priority } from '../../platform/priority.ts'
 import type { Random } from '../../platform/random.ts'
-import type { Engine } from '../../engine/engine.ts'
-import type { ResultCache } from '../../engine/result-cache.ts'
 import type { Queue } from '../../queue/queue.ts'
 import { getCachedAnswers } from '../cached-answers.ts'
-import type { Database } from '../../db/database.ts'
 import type { Job } from '../job-store.ts'
-import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
-import type { Membership } from '../../cluster/membership.ts'
 import { JobWorker as RunningWorker } from './job-worker.ts'
-import type { WorkerTimings } from './worker-timings.ts'
 import type { JobWorker } from './worker.ts'
+import type { WorkerTimings } from './worker-timings.ts'
 
 export type WorkerDeps = {
   readonly database: Database

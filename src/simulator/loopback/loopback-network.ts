@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import type { HostDeps, MailHost } from '../smtp-host/host.ts'
 import type { HostPlan } from '../scenario/scenario.ts'
+import type { HostDeps, MailHost } from '../smtp-host/host.ts'
 import { type BlackHole, digBlackHole } from './black-hole.ts'
 
 /** All mail servers of the world, listening at one port. */

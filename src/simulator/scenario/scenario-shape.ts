@@ -1,7 +1,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { DAY } from '../../platform/clock.ts'
-import { type Rule, VERBS } from '../smtp-host/rule.ts'
 import { BEHAVIORS } from '../smtp-host/behaviors.ts'
+import { type Rule, VERBS } from '../smtp-host/rule.ts'
 import type { DnsTrouble, DomainPlan, HostPlan, Scenario } from './scenario.ts'
 import {
   flag,

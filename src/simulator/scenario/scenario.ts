@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Rule } from '../smtp-host/rule.ts'
 import type { BehaviorName } from '../smtp-host/behaviors.ts'
+import type { Rule } from '../smtp-host/rule.ts'
 import { checkScenario } from './check.ts'
 
 /** A small world of mail: its domains, its mail servers, and how far away it is. Plain data, so it may stand in a JSON file. */

@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { systemClock } from '../../platform/clock.ts'
-import type { SessionLog } from '../session-log.ts'
 import { Tally } from '../counters.ts'
-import type { HostPlan } from '../scenario/scenario.ts'
 import { DelayedSocket } from '../loopback/delayed-socket.ts'
+import type { HostPlan } from '../scenario/scenario.ts'
+import type { SessionLog } from '../session-log.ts'
+import { BEHAVIORS, type Behavior, EXTENSIONS } from './behaviors.ts'
 import { selfSigned } from './certificate.ts'
 import { Conversation, type Line } from './conversation.ts'
 import { libraryEngine } from './library-host.ts'
 import { createRuleSet, type Moment, type RuleSet } from './rule.ts'
-import { BEHAVIORS, type Behavior, EXTENSIONS } from './behaviors.ts'
 
 /** What a host knows of the world around it. */
 export type HostDeps = {

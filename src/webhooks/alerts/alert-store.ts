@@ -1,8 +1,9 @@
 import { sql, type Transaction } from 'kysely'
-import { HOUR } from '../../platform/clock.ts'
 import type { Database } from '../../db/database.ts'
+import type { Schema } from '../../db/schema.ts'
 import { isPostgres } from '../../db/sql-dialect.ts'
-import type { NoticeTable, Schema } from '../../db/schema.ts'
+import { HOUR } from '../../platform/clock.ts'
+import type { NoticeTable } from '../tables.ts'
 
 /** What the owner of a webhook is to be told now. */
 export type DueNotice = {

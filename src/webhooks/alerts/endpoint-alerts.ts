@@ -1,9 +1,10 @@
+import { type Database, isStorageError, write } from '../../db/database.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import { retry } from '../../platform/retry.ts'
-import { type Database, isStorageError, write } from '../../db/database.ts'
+import { alertEmail } from './alert-email.ts'
 import {
   type DueNotice,
   dueNotices,
@@ -11,9 +12,8 @@ import {
   noticeSent,
   postponeNotice,
 } from './alert-store.ts'
-import { logNotify } from './log-transport.ts'
-import { alertEmail } from './alert-email.ts'
 import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from './alert-timings.ts'
+import { logNotify } from './log-transport.ts'
 import type { Notify } from './mail-transport.ts'
 
 export type EndpointAlertsDeps = {

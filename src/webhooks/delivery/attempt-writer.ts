@@ -1,9 +1,9 @@
+import { type Database, isStorageError, writeConcurrent } from '../../db/database.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { retry } from '../../platform/retry.ts'
-import { type Database, isStorageError, writeConcurrent } from '../../db/database.ts'
 import { type NewAttempt, recordAttempts } from '../delivery-store.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
 

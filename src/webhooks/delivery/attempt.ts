@@ -1,14 +1,9 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
-import {
-  type DeliveryTransition,
-  isDelivered,
-  nextState,
-  retryAfterMs,
-} from '../delivery-state.ts'
-import { isSandboxBody } from '../event.ts'
 import type { TriedDelivery } from '../attempt-store.ts'
+import { type DeliveryTransition, isDelivered, nextState, retryAfterMs } from '../delivery-state.ts'
 import type { DueDelivery } from '../delivery-store.ts'
+import { isSandboxBody } from '../event.ts'
 import type { TransportResult, WebhookTransport } from '../transport/transport.ts'
 import { buildRequest } from './signed-request.ts'
 

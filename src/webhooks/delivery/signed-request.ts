@@ -1,6 +1,6 @@
 import type { SecretBox } from '../../platform/secret-box.ts'
-import { signedHeaders } from '../signature.ts'
 import type { Webhook } from '../endpoint-store.ts'
+import { signedHeaders } from '../signature.ts'
 import type { TransportResult, WebhookRequest } from '../transport/transport.ts'
 
 export type EventToSend = {

@@ -1,19 +1,19 @@
+import type { Database } from '../../db/database.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
 import type { Lease, Queue } from '../../queue/queue.ts'
-import type { Database } from '../../db/database.ts'
-import { dueWebhooks } from '../delivery-store.ts'
 import { shiftAfterClockSkew } from '../clock-skew.ts'
+import { dueWebhooks } from '../delivery-store.ts'
 import type { WebhookTransport } from '../transport/transport.ts'
 import { attemptLog } from './attempt-log.ts'
 import { attemptRecorder } from './attempt-writer.ts'
 import type { Deliveries } from './deliveries.ts'
+import { createDeliveryConcurrency } from './delivery-concurrency.ts'
+import { DeliveryRun } from './delivery-run.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
 import { createEndpointBackoff } from './endpoint-backoff.ts'
-import { DeliveryRun } from './delivery-run.ts'
-import { createDeliveryConcurrency } from './delivery-concurrency.ts'
 
 export type DeliveryDeps = {
   readonly database: Database

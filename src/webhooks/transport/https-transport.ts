@@ -1,14 +1,19 @@
 import type { Agent } from 'undici'
+import type { Resolver } from '../../engine/dns/resolver.ts'
 import { type Clock, SECOND, yieldToEventLoop } from '../../platform/clock.ts'
 import { formatDuration } from '../../platform/format.ts'
-import type { Resolver } from '../../engine/dns/resolver.ts'
 import { parseDestination } from '../webhook-url.ts'
-import { BODY_READ_MAX, readAnswer } from './response.ts'
+import { limitBodyRead } from './body-limit.ts'
 import { deadlines } from './deadlines.ts'
 import { type Dial, policyCheckedDial } from './policy-dial.ts'
+import { BODY_READ_MAX, readAnswer } from './response.ts'
+import type {
+  TransportResult,
+  WebhookRequest,
+  WebhookResponse,
+  WebhookTransport,
+} from './transport.ts'
 import { TransportFault, toFault } from './transport-error.ts'
-import type { TransportResult, WebhookRequest, WebhookResponse, WebhookTransport } from './transport.ts'
-import { limitBodyRead } from './body-limit.ts'
 
 export type HttpsPostOptions = {
   readonly clock: Clock

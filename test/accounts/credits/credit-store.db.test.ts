@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
   readCredit,
-  releaseOrphanedReservations,
-  releaseReservation,
   reserveCredits,
   settleCredits,
 } from '../../../src/accounts/credits/credit-store.ts'
@@ -18,6 +16,7 @@ import {
   writeAsyncCommit,
   writeConcurrent,
 } from '../../../src/db/database.ts'
+import { releaseOrphanedReservations, releaseReservation } from '../../../src/jobs/job-credits.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { addJob, onPostgres, tempDatabase } from '../../support/database.ts'
 import { fc, runs } from '../../support/property.ts'

@@ -11,9 +11,9 @@ import { type HistoryQuery, historyPage } from '../../../src/accounts/credits/hi
 import { countUsage, usageOf } from '../../../src/accounts/credits/usage.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { newRow } from '../../../src/jobs/job-store.ts'
+import { plansOf } from '../../db/plan/query-plans.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
-import { plansOf } from '../../db/plan/query-plans.ts'
 
 const ROW: Verification = {
   ...{ id: 'ver_a', account_id: 'acc_a', key_id: 'key_a', email: 'Ann@good.test' },

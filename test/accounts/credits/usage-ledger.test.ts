@@ -1,19 +1,19 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { findPlan, mergePlans, type Plan } from '../../../src/accounts/plan.ts'
-import { DAY } from '../../../src/platform/clock.ts'
-import type { Log, LogFields } from '../../../src/platform/log.ts'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
 import { historyPage } from '../../../src/accounts/credits/history-page.ts'
 import { usageOf } from '../../../src/accounts/credits/usage.ts'
-import { type Database, write } from '../../../src/db/database.ts'
-import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import {
   createUsageLedger,
   type Reservation,
   type SettledVerification,
   type UsageLedger,
 } from '../../../src/accounts/credits/usage-ledger.ts'
+import { findPlan, mergePlans, type Plan } from '../../../src/accounts/plan.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { DAY } from '../../../src/platform/clock.ts'
+import type { Log, LogFields } from '../../../src/platform/log.ts'
+import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'

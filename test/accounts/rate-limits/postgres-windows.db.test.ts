@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { serverLimits } from '../../../src/accounts/rate-limits/postgres-windows.ts'
+import type { Bucket } from '../../../src/accounts/rate-limits/types.ts'
+import { openDatabase } from '../../../src/db/database.ts'
 import { DAY, MINUTE, SECOND, systemClock } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
-import { openDatabase } from '../../../src/db/database.ts'
-import type { Bucket } from '../../../src/accounts/rate-limits/types.ts'
-import { serverLimits } from '../../../src/accounts/rate-limits/postgres-windows.ts'
 import { onPostgres, tempPostgres } from '../../support/database.ts'
 import { ask } from '../../support/postgres-server.ts'
 

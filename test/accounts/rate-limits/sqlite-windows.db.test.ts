@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { openLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
 import { DAY, MINUTE } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
-import { openLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempFolder } from '../../support/database.ts'
 

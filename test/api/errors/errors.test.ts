@@ -1,8 +1,8 @@
 import { HTTPException } from 'hono/http-exception'
 import { describe, expect, test } from 'vitest'
-import { EvError } from '../../../src/platform/error.ts'
 import { ApiError, STATUS } from '../../../src/api/errors/api-error.ts'
 import { toApiError } from '../../../src/api/errors/errors.ts'
+import { EvError } from '../../../src/platform/error.ts'
 import { addGuardedRoute } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { write } from '../../../src/db/database.ts'
-import { cancelJob } from '../../../src/jobs/job-state.ts'
-import { recordResults } from '../../../src/jobs/item-store.ts'
 import { CHUNK_ROWS } from '../../../src/db/chunked-scan.ts'
+import { write } from '../../../src/db/database.ts'
+import { recordResults } from '../../../src/jobs/item-store.ts'
+import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 

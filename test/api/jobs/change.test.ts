@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { periodStart } from '../../../src/accounts/plan.ts'
 import { readCredit, reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
+import { periodStart } from '../../../src/accounts/plan.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { findJob } from '../../../src/jobs/job-store.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { periodStart } from '../../../src/accounts/plan.ts'
-import { DAY } from '../../../src/platform/clock.ts'
 import { readCredit, reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
+import { periodStart } from '../../../src/accounts/plan.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { failJob } from '../../../src/jobs/job-state.ts'
 import { readJob } from '../../../src/jobs/job-store.ts'
+import { DAY } from '../../../src/platform/clock.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService, idleWorker } from '../../support/service.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { DAY, HOUR } from '../../../src/platform/clock.ts'
 import { startJanitor } from '../../../src/maintenance/retention-job.ts'
+import { DAY, HOUR } from '../../../src/platform/clock.ts'
 import { giveResults } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'

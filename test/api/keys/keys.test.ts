@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { isWellFormed } from '../../../src/accounts/key.ts'
 import type { Scope } from '../../../src/accounts/scope.ts'
-import { DAY } from '../../../src/platform/clock.ts'
 import { createSession, listSessions } from '../../../src/accounts/session-store.ts'
 import { write } from '../../../src/db/database.ts'
+import { DAY } from '../../../src/platform/clock.ts'
 import { createTestService } from '../../support/service.ts'
 
 const NEW = { name: 'CI', scopes: ['jobs:read'] }

@@ -2,8 +2,8 @@ import { Hono } from 'hono'
 import { expect, test } from 'vitest'
 import type { Env } from '../../../src/api/context.ts'
 import type { ApiError } from '../../../src/api/errors/api-error.ts'
-import { readJson } from '../../../src/api/middleware/body.ts'
 import { LARGE_BYTES, LARGE_MAX, limitConcurrency } from '../../../src/api/lists/crowd.ts'
+import { readJson } from '../../../src/api/middleware/body.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 function tooBusy() {

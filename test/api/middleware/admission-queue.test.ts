@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events'
 import type { Context } from 'hono'
 import { expect, test } from 'vitest'
-import { type Clock, yieldToEventLoop } from '../../../src/platform/clock.ts'
 import type { Env } from '../../../src/api/context.ts'
 import { AdmissionQueue } from '../../../src/api/middleware/admission-queue.ts'
+import { type Clock, yieldToEventLoop } from '../../../src/platform/clock.ts'
 
 /** A queue, and what asks mail servers until `release`. */
 function queueOf() {

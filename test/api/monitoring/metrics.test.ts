@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { stateOf } from '../../../src/api/state.ts'
 import { monitoringApp } from '../../../src/api/monitoring/monitoring-app.ts'
+import { stateOf } from '../../../src/api/state.ts'
 import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 

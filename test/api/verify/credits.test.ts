@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { DAY } from '../../../src/platform/clock.ts'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
 import { write } from '../../../src/db/database.ts'
+import { DAY } from '../../../src/platform/clock.ts'
 import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { toRecipients } from '../../support/engine.ts'
 import { createTestService } from '../../support/service.ts'

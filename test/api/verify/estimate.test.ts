@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE } from '../../../src/platform/clock.ts'
 import { estimatedTime } from '../../../src/api/verify/estimate.ts'
 import { SCORES } from '../../../src/api/verify/score.ts'
 import { REASONS, VERDICT_BY_REASON } from '../../../src/engine/verdict/reason.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
 import { seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { stateOf } from '../../../src/api/state.ts'
 import { reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
+import { stateOf } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { silentFrom } from '../../support/mx.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'

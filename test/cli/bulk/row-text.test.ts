@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { rowText } from '../../../src/cli/bulk/row-text.ts'
-import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { detectDialect } from '../../../src/csv/csv.ts'
+import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const DIALECT = detectDialect(Buffer.from('id,email\n1,a@one.test\n'))

@@ -9,11 +9,11 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { hashSecret } from '../../../src/accounts/key.ts'
-import { systemClock } from '../../../src/platform/clock.ts'
-import { expiryOf, graceOf } from '../../../src/cli/keys/times.ts'
 import { findKeyByHash } from '../../../src/accounts/key-store.ts'
 import { createSession, listSessions } from '../../../src/accounts/session-store.ts'
+import { expiryOf, graceOf } from '../../../src/cli/keys/times.ts'
 import { type Database, openDatabase, write } from '../../../src/db/database.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
 
 const ev = (home: string, ...args: string[]) =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createSecretBox } from '../../../src/platform/secret-box.ts'
 import { logStartupWarnings } from '../../../src/cli/serve/startup-warnings.ts'
+import { createSecretBox } from '../../../src/platform/secret-box.ts'
 import { mail } from '../../support/engine.ts'
 import { countedRandom } from '../../support/random.ts'
 import { createTestService } from '../../support/service.ts'

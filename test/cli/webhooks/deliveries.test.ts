@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { DAY, HOUR, systemClock } from '../../../src/platform/clock.ts'
 import { write } from '../../../src/db/database.ts'
+import { acquireLock, SERVE_LOCK } from '../../../src/db/file-lock.ts'
+import { DAY, HOUR, systemClock } from '../../../src/platform/clock.ts'
 import { recordAttempts } from '../../../src/webhooks/delivery-store.ts'
 import { updateWebhook } from '../../../src/webhooks/endpoint-store.ts'
-import { acquireLock, SERVE_LOCK } from '../../../src/db/file-lock.ts'
 import { ev, homeWith, inDatabase, read } from '../../support/cli-webhooks.ts'
 import {
   addDelivery,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { newState } from '../../../src/engine/rate-control/rules.ts'
 import { SharedRateEntry } from '../../../src/cluster/rate-control/shared-rate-entry.ts'
+import { newState } from '../../../src/engine/rate-control/rules.ts'
 
 const ROW = {
   ...{ sessionsMax: 1, recipientsPerSession: 20, recipientsPerTransaction: 20 },

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { SECOND } from '../../../src/platform/clock.ts'
 import {
   isCurrent,
   isSingleWaiting,
@@ -7,6 +6,7 @@ import {
   type QueuePosition,
   reservedFor,
 } from '../../../src/cluster/rate-control/wait-tickets.ts'
+import { SECOND } from '../../../src/platform/clock.ts'
 
 const NOW = Date.UTC(2026, 5, 1)
 const waits = (seconds: number, single: boolean): QueuePosition => ({

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { DAY, systemClock } from '../../../src/platform/clock.ts'
-import { EvClient } from '../../../src/client/client.ts'
 import { countUsage } from '../../../src/accounts/credits/usage.ts'
+import { EvClient } from '../../../src/client/client.ts'
 import { openDatabase, write } from '../../../src/db/database.ts'
+import { DAY, systemClock } from '../../../src/platform/clock.ts'
 import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
 import { testAuthority } from '../../support/certificate.ts'
 import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
@@ -37,7 +37,9 @@ const client = () => new EvClient({ apiKey: set.key, baseUrl: set.url })
 
 /** That of the demo, with a place for webhooks. */
 function demoWorld(): Scenario {
-  const world: Scenario = JSON.parse(readFileSync(join(ROOT, 'fixtures/simulator/demo.json'), 'utf8'))
+  const world: Scenario = JSON.parse(
+    readFileSync(join(ROOT, 'fixtures/simulator/demo.json'), 'utf8'),
+  )
   return { ...world, domains: { ...world.domains, 'hook.example': { a: ['127.0.0.1'] } } }
 }
 

@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { periodStart } from '../../../src/accounts/plan.ts'
-import { DAY } from '../../../src/platform/clock.ts'
 import { EvClient } from '../../../src/client/client.ts'
+import { DAY } from '../../../src/platform/clock.ts'
 import { stage } from './browser.ts'
 
 const set = stage()

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import type { OperatorsStatus } from '../../../src/dashboard/health/source.ts'
 import { createAlerts } from '../../../src/dashboard/health/alerts.ts'
+import type { OperatorsStatus } from '../../../src/dashboard/health/source.ts'
 import type { Html } from '../../../src/dashboard/page/html.ts'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
 

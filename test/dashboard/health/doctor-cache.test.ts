@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { MINUTE } from '../../../src/platform/clock.ts'
-import { silentLog } from '../../../src/platform/log.ts'
 import { createDoctorCache } from '../../../src/dashboard/health/doctor-cache.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
+import { silentLog } from '../../../src/platform/log.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const check = (says: string): Check => ({

@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE } from '../../../src/platform/clock.ts'
-import {
-  OPERATORS_SHOWN,
-  operatorsStatus,
-} from '../../../src/dashboard/health/operators.ts'
+import { OPERATORS_SHOWN, operatorsStatus } from '../../../src/dashboard/health/operators.ts'
 import { CatchAllCache } from '../../../src/engine/probe/catch-all.ts'
 import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { EgressProber } from '../../../src/engine/probe/egress-prober.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestProber, knows, ROW } from '../../support/prober.ts'
 
 const REFUSAL: RecipientOutcome = {

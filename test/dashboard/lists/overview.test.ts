@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { cancelJob, startJob } from '../../../src/jobs/job-state.ts'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { DAY, HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { write } from '../../../src/db/database.ts'
+import { DAY, HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 
 const AGENTS: readonly [agent: string, shown: string][] = [

@@ -8,6 +8,7 @@ import {
   hasVerification,
 } from '../../../src/accounts/credits/history.ts'
 import { historyPage } from '../../../src/accounts/credits/history-page.ts'
+import { countUsage, usageOf } from '../../../src/accounts/credits/usage.ts'
 import { findKeyByHash, listKeys } from '../../../src/accounts/key-store.ts'
 import {
   createSession,
@@ -15,15 +16,15 @@ import {
   findSession,
   listSessions,
 } from '../../../src/accounts/session-store.ts'
-import { countUsage, usageOf } from '../../../src/accounts/credits/usage.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { accountJobs, openJobs } from '../../../src/jobs/account-jobs.ts'
 import {
   deleteCachedAnswers,
   getCachedAnswers,
   putCachedAnswers,
 } from '../../../src/jobs/cached-answers.ts'
-import { type Database, write } from '../../../src/db/database.ts'
-import { accountJobs, openJobs } from '../../../src/jobs/account-jobs.ts'
-import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
+import { deleteJob } from '../../../src/jobs/delete-job.ts'
+import { markCopies } from '../../../src/jobs/import/item-import.ts'
 import {
   claimItems,
   jobsWaitingFor,
@@ -32,13 +33,12 @@ import {
   unpinItems,
   waitingPage,
 } from '../../../src/jobs/item-claims.ts'
-import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
 import { restOf } from '../../../src/jobs/job-list.ts'
+import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { readJob, unfinishedJob } from '../../../src/jobs/job-store.ts'
-import { markCopies } from '../../../src/jobs/import/item-import.ts'
-import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { countUnasked } from '../../../src/jobs/reopen-job.ts'
+import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from './query-plans.ts'

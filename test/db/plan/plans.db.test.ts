@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { deleteCachedAnswers, getCachedAnswers } from '../../../src/jobs/cached-answers.ts'
 import { type Database, write } from '../../../src/db/database.ts'
+import { deleteCachedAnswers, getCachedAnswers } from '../../../src/jobs/cached-answers.ts'
 import {
   claimItems,
   jobsWaitingFor,
@@ -9,8 +9,8 @@ import {
   unpinItems,
   waitingPage,
 } from '../../../src/jobs/item-claims.ts'
-import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
+import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { unfinishedJob } from '../../../src/jobs/job-store.ts'
 import { resultPage } from '../../../src/jobs/results/result-store.ts'
 import { fileAll, onPostgres, queuedJob } from '../../support/database.ts'

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../../src/platform/clock.ts'
 import { NamedStatements } from '../../../src/db/postgres/named-statements.ts'
 import { kyselyOn, openPool } from '../../../src/db/postgres/pool.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
 import { type FakeClock, fakeClock } from '../../support/clock.ts'
 import { onPostgres, tempPostgres } from '../../support/database.ts'
 

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../../src/platform/clock.ts'
 import {
   type Database,
   isStorageError,
@@ -11,8 +10,9 @@ import {
   writeAsyncCommit,
   writeConcurrent,
 } from '../../../src/db/database.ts'
-import { createJob, findJob } from '../../../src/jobs/job-store.ts'
 import { kyselyOn, openPool } from '../../../src/db/postgres/pool.ts'
+import { createJob, findJob } from '../../../src/jobs/job-store.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
 import { onPostgres } from '../../support/database.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
 

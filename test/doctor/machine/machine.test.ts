@@ -2,11 +2,11 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { openDatabase } from '../../../src/db/database.ts'
 import { dataDirectoryFinding } from '../../../src/doctor/machine/data-directory.ts'
 import { diskFinding } from '../../../src/doctor/machine/disk.ts'
 import { thisMachine } from '../../../src/doctor/machine/machine.ts'
 import { openFilesFinding } from '../../../src/doctor/machine/open-files.ts'
-import { openDatabase } from '../../../src/db/database.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 function folder(): string {

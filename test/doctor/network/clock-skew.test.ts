@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { DAY, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { clockFinding } from '../../../src/doctor/network/clock-skew.ts'
+import { DAY, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { greeted, visited } from './visits.ts'
 
 const NOON = Date.UTC(2027, 1, 2, 12)

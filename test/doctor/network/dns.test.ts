@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Resolver } from '../../../src/engine/dns/resolver.ts'
 import { dnsFindings } from '../../../src/doctor/network/dns.ts'
+import type { Resolver } from '../../../src/engine/dns/resolver.ts'
 import { type FakeClock, fakeClock } from '../../support/clock.ts'
 import { countedRandom } from '../../support/random.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'

@@ -1,8 +1,13 @@
 import { createRequire } from 'node:module'
 import { describe, expect, test } from 'vitest'
-import { cleanAddress, isFault, parseAddress, wireAddress } from '../../../src/engine/address/address.ts'
-import { suggestDomain, suggestForSyntaxError } from '../../../src/engine/address/suggestion.ts'
+import {
+  cleanAddress,
+  isFault,
+  parseAddress,
+  wireAddress,
+} from '../../../src/engine/address/address.ts'
 import { createClassifier } from '../../../src/engine/address/classifier.ts'
+import { suggestDomain, suggestForSyntaxError } from '../../../src/engine/address/suggestion.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
 
 type Validator = {

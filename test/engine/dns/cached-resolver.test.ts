@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { cachedResolver } from '../../../src/engine/dns/cached-resolver.ts'
 import type { DnsFault, Resolver } from '../../../src/engine/dns/resolver.ts'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
 

@@ -2,8 +2,11 @@ import { getEventListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import dnsPacket, { type Answer } from 'dns-packet'
 import { afterEach, describe, expect, test } from 'vitest'
+import {
+  createNodeResolver,
+  type NodeResolverOptions,
+} from '../../../src/engine/dns/node-resolver.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
-import { createNodeResolver, type NodeResolverOptions } from '../../../src/engine/dns/node-resolver.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { type Asked, type NameServer, nameServer } from '../../support/name-server.ts'
 import { waitUntil } from '../../support/wait.ts'

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { EvError } from '../../../src/platform/error.ts'
-import { createMxOperatorReader } from '../../../src/engine/dns/operator.ts'
-import { OPERATOR_ROWS } from '../../../src/engine/dns/operators.ts'
 import type { CustomOperator } from '../../../src/engine/dns/custom-operators.ts'
 import { titleParser } from '../../../src/engine/dns/custom-operators.ts'
+import { createMxOperatorReader } from '../../../src/engine/dns/operator.ts'
+import { OPERATOR_ROWS } from '../../../src/engine/dns/operators.ts'
+import { EvError } from '../../../src/platform/error.ts'
 
 const FIXTURE = join(import.meta.dirname, '../../../fixtures/operator/hosts.tsv')
 const hosts = readFileSync(FIXTURE, 'utf8')

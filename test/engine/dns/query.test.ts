@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { SECOND } from '../../../src/platform/clock.ts'
 import { DnsQuery, type DnsReply } from '../../../src/engine/dns/query.ts'
 import { DnsFailover } from '../../../src/engine/dns/server-list.ts'
+import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 /** A question on wires that the test answers by hand. */

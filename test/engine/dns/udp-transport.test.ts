@@ -2,9 +2,9 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import dnsPacket, { type Answer, type Packet } from 'dns-packet'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { systemRandom } from '../../../src/platform/random.ts'
 import { readReply } from '../../../src/engine/dns/message.ts'
 import { UdpTransport } from '../../../src/engine/dns/udp-transport.ts'
+import { systemRandom } from '../../../src/platform/random.ts'
 import { type NameServer, nameServer } from '../../support/name-server.ts'
 
 const ASKED = { name: 'a.test', type: 'MX' } as const

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import {
+  CatchAllCache,
+  type CatchAllLock,
+  randomLocalPart,
+} from '../../../src/engine/probe/catch-all.ts'
 import { DAY, HOUR } from '../../../src/platform/clock.ts'
 import { systemRandom } from '../../../src/platform/random.ts'
-import { CatchAllCache, type CatchAllLock, randomLocalPart } from '../../../src/engine/probe/catch-all.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const turnOf = (turn: CatchAllLock) => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE } from '../../../src/platform/clock.ts'
 import { CatchAllCache } from '../../../src/engine/probe/catch-all.ts'
 import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { EgressProber } from '../../../src/engine/probe/egress-prober.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestProber, REFUSAL, ROW } from '../../support/prober.ts'
 import { knows } from '../../support/recipients.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { HostHealth } from '../../../src/engine/probe/host-health.ts'
 import { noResponse } from '../../../src/engine/probe/probe-outcome.ts'
+import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const REFUSED = noResponse('connect', 'connect', 'ECONNREFUSED')

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR } from '../../../src/platform/clock.ts'
 import type { ProbeResult } from '../../../src/engine/probe/mx-group-probe.ts'
+import { HOUR } from '../../../src/platform/clock.ts'
 import { HANG_UP, type MxSays, type MxScript } from '../../support/mx.ts'
 import { createTestProber, each, LOCK_STEP, people, sorted } from '../../support/prober.ts'
 import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'

@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { DAY, SECOND } from '../../../src/platform/clock.ts'
 import { CATCH_ALL_TTL_MS, CatchAllCache } from '../../../src/engine/probe/catch-all.ts'
 import {
   type CatchAllStore,
   DOMAINS_MAX,
   type KnownCatchAll,
 } from '../../../src/engine/probe/shared-catch-all.ts'
+import { DAY, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 type FakeStore = CatchAllStore & {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import type { EgressConfig } from '../../../src/config/egresses.ts'
 import type { EngineOptions } from '../../../src/index.ts'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../../support/engine.ts'
 import { type MxScript, silentDial } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'

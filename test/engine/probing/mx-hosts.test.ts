@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createMxOperatorReader } from '../../../src/engine/dns/operator.ts'
-import { mxHostsFor, mxHostsOf, triesNext } from '../../../src/engine/probing/mx-hosts.ts'
 import { hostsOf } from '../../../src/engine/probe/mx-groups.ts'
+import { mxHostsFor, mxHostsOf, triesNext } from '../../../src/engine/probing/mx-hosts.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { createTestEngine, reasonsOf } from '../../support/engine.ts'
 import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'

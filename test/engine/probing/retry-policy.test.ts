@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/engine/address/address.ts'
-import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import {
   alternativeEgress,
   nextRetry,
   retryAfter,
   retryAfterSeconds,
 } from '../../../src/engine/probing/retry-policy.ts'
-import { toEvidence, toResult } from '../../../src/engine/verdict/result.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
+import { toEvidence, toResult } from '../../../src/engine/verdict/result.ts'
+import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const REPLY = { code: 450, enhanced: null, text: 'later' }

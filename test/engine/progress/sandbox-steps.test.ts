@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { sandboxSteps } from '../../../src/engine/progress/sandbox-steps.ts'
+import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { createTestEngine } from '../../support/engine.ts'
 

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import {
   dueAt,
   isBlocked,
@@ -20,6 +19,7 @@ import {
   rescale,
 } from '../../../src/engine/rate-control/rules.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { ROW } from '../../support/prober.ts'
 
 const row = { ...ROW, sessionsMax: 4, sessionsPerSecond: 2 }

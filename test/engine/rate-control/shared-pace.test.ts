@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
+import {
+  type AcquireResult,
+  RateController,
+  type RateLimits,
+} from '../../../src/engine/rate-control/controller.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { type AcquireResult, RateController, type RateLimits } from '../../../src/engine/rate-control/controller.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { REFUSAL, ROW } from '../../support/prober.ts'
 import { fakePaceShare } from '../../support/shared-rate-state.ts'

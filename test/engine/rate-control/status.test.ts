@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { RateController, type RateLimits } from '../../../src/engine/rate-control/controller.ts'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { REFUSAL, ROW } from '../../support/prober.ts'
 

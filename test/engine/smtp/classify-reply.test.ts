@@ -1,11 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { classifyReply, matchRule, REPLY_RULES, type Stage } from '../../../src/engine/smtp/classify-reply.ts'
-import { BLOCK_PHRASES } from '../../../src/engine/smtp/reply-rules/generic.ts'
+import {
+  classifyReply,
+  matchRule,
+  REPLY_RULES,
+  type Stage,
+} from '../../../src/engine/smtp/classify-reply.ts'
 import { describeOutcome } from '../../../src/engine/smtp/outcome-text.ts'
 import type { Reply } from '../../../src/engine/smtp/reply.ts'
+import { BLOCK_PHRASES } from '../../../src/engine/smtp/reply-rules/generic.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { anyCharacter, fc } from '../../support/property.ts'
 import { vocabulary } from './vocabulary.ts'
 

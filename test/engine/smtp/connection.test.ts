@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { EvError } from '../../../src/platform/error.ts'
 import { isFailure } from '../../../src/engine/smtp/connection.ts'
 import { Session } from '../../../src/engine/smtp/session.ts'
+import { EvError } from '../../../src/platform/error.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
 import { breakOff, codeOf, greeted, sameSocket, TIMES, talk, turns } from './talk.ts'
 

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { DAY } from '../../../src/platform/clock.ts'
 import { createAccount } from '../../../src/accounts/account-store.ts'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
 import { write } from '../../../src/db/database.ts'
@@ -13,6 +12,7 @@ import {
   type Row,
   type Submission,
 } from '../../../src/jobs/import/load-job.ts'
+import { DAY } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
-import type { Slot } from '../../../src/jobs/probing/probe-tasks.ts'
 import { ProbeScheduler } from '../../../src/jobs/probing/probe-scheduler.ts'
+import type { Slot } from '../../../src/jobs/probing/probe-tasks.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 /** Egresses in the order in which an operator is asked by them, and those whose entries were put. */

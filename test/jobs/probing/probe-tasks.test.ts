@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { SECOND } from '../../../src/platform/clock.ts'
 import { gatheredTasks, operatorOf, slotKey } from '../../../src/jobs/probing/probe-tasks.ts'
+import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 /** A queue that notes what it is given, and fails while it is told to. */

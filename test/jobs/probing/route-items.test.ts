@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { PreparedAddress } from '../../../src/engine/probing/prepare.ts'
-import type { ActiveJob } from '../../../src/jobs/worker/active-jobs.ts'
-import type { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
 import { routeItems } from '../../../src/jobs/probing/route-items.ts'
+import type { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
+import type { ActiveJob } from '../../../src/jobs/worker/active-jobs.ts'
 import { queuedJob } from '../../support/database.ts'
 
 test('at most 25 items are looked up between two turns of the event loop', async () => {

@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { write } from '../../../src/db/database.ts'
+import { sandboxResult } from '../../../src/engine/sandbox.ts'
+import { toClass } from '../../../src/engine/verdict/verdict.ts'
+import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { createJob } from '../../../src/jobs/job-store.ts'
-import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
-import { type FindOptions, findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
-import { toClass } from '../../../src/engine/verdict/verdict.ts'
-import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
+import {
+  type FindOptions,
+  findResults,
+  resultPage,
+} from '../../../src/jobs/results/result-store.ts'
 import { plansOf } from '../../db/plan/query-plans.ts'
+import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 
 test('a row comes back with its text, what came with it, and the class of its result', async () => {
   const database = await tempDatabase()

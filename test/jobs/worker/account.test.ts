@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { DAY } from '../../../src/platform/clock.ts'
-import { fromFailure } from '../../../src/engine/verdict/build-result.ts'
-import { readCredit, reserveCredits, settleCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { type Database, write } from '../../../src/db/database.ts'
-import { startJob } from '../../../src/jobs/job-state.ts'
-import type { UsageLedger } from '../../../src/accounts/credits/usage-ledger.ts'
+import {
+  readCredit,
+  reserveCredits,
+  settleCredits,
+} from '../../../src/accounts/credits/credit-store.ts'
 import type { LedgerBatch } from '../../../src/accounts/credits/ledger-entries.ts'
+import type { UsageLedger } from '../../../src/accounts/credits/usage-ledger.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { fromFailure } from '../../../src/engine/verdict/build-result.ts'
+import { startJob } from '../../../src/jobs/job-state.ts'
+import { DAY } from '../../../src/platform/clock.ts'
 import { knows } from '../../support/engine.ts'
 import { createTestWorker } from '../../support/worker.ts'
 

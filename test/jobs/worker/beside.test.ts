@@ -1,10 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { deregister, register } from '../../../src/cluster/members.ts'
+import { readJob } from '../../../src/jobs/job-store.ts'
+import { releaseClaims } from '../../../src/jobs/member-claims.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import { memoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Handler, Queue } from '../../../src/queue/queue.ts'
-import { deregister, register } from '../../../src/cluster/members.ts'
-import { readJob } from '../../../src/jobs/job-store.ts'
 import { isUnguessable, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
 import { createTestWorker } from '../../support/worker.ts'
@@ -110,7 +111,7 @@ describe('a member that is taken for dead', () => {
     await submit('job_1', users(5))
     worker.take('job_1')
     await pass(6 * SECOND)
-    await deregister(database, 'mem_1')
+    await deregister(database, 'mem_1', releaseClaims)
     for (const call of losing.calls) call()
     await pass(3 * SECOND)
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MINUTE } from '../../../src/platform/clock.ts'
 import { toClass } from '../../../src/engine/verdict/verdict.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
 import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from '../../engine/fickle-world.ts'
 import type { FakeClock } from '../../support/clock.ts'
 import { createTestJob } from '../../support/job.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { startJob } from '../../../src/jobs/job-state.ts'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { isUnguessable, knows, mail, toRecipients } from '../../support/engine.ts'
 import { createTestJob } from '../../support/job.ts'
 

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { silentLog } from '../../../src/platform/log.ts'
 import { register } from '../../../src/cluster/members.ts'
 import { claimItems } from '../../../src/jobs/item-claims.ts'
-import { DEFAULT_WORKER_TIMINGS } from '../../../src/jobs/worker/worker-timings.ts'
 import { OrphanedClaims } from '../../../src/jobs/worker/orphaned-claims.ts'
+import { DEFAULT_WORKER_TIMINGS } from '../../../src/jobs/worker/worker-timings.ts'
+import { silentLog } from '../../../src/platform/log.ts'
 import { fileAll, queuedJob } from '../../support/database.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 

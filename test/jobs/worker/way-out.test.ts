@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { type Clock, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/port-probe.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
+import { type Clock, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { knows, mail } from '../../support/engine.ts'
 import { createTestJob } from '../../support/job.ts'
 import { refused, scriptedMx } from '../../support/mx.ts'

@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
-import { type SimulatorProcess, startScenarioProcess } from '../../../src/simulator/simulator-process.ts'
+import {
+  type SimulatorProcess,
+  startScenarioProcess,
+} from '../../../src/simulator/simulator-process.ts'
 import { bareApi, templatesOf } from '../../api/contract/document.ts'
 import { schemaChecks } from '../../api/contract/schemas.ts'
 import { emptyFolder, towards } from '../../support/ev-process.ts'

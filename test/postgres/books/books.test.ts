@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { createUsageLedger, type Reservation } from '../../../src/accounts/credits/usage-ledger.ts'
 import { findPlan } from '../../../src/accounts/plan.ts'
-import { type Log, silentLog } from '../../../src/platform/log.ts'
-import { systemRandom } from '../../../src/platform/random.ts'
 import { deregister } from '../../../src/cluster/members.ts'
 import type { Database } from '../../../src/db/database.ts'
-import { createUsageLedger, type Reservation } from '../../../src/accounts/credits/usage-ledger.ts'
+import { releaseClaims } from '../../../src/jobs/member-claims.ts'
+import { type Log, silentLog } from '../../../src/platform/log.ts'
+import { systemRandom } from '../../../src/platform/random.ts'
 import type { FakeClock } from '../../support/clock.ts'
 import {
   claimedList,
@@ -86,7 +87,7 @@ describe('what a server holds for single verifications', () => {
     const [dying, living] = [booksOf(a, 'mem_a'), booksOf(b, 'mem_b')]
     const late = [await held(dying), await held(dying)]
     await held(living, 'acc_a', 3)
-    await deregister(b, 'mem_a')
+    await deregister(b, 'mem_a', releaseClaims)
     expect(await tell(a)).toMatchObject({ credits: ['acc_a used 0 held 3'] })
     dying.settle(settled('acc_a', late[0] ?? null))
     dying.giveBack('acc_a', late[1] as Reservation)

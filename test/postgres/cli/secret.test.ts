@@ -1,17 +1,18 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { createAccount } from '../../../src/accounts/account-store.ts'
+import { agreeOnSecret, compareSecret } from '../../../src/cli/serve/shared-secret.ts'
+import { ensureSetting, getSetting } from '../../../src/cluster/cluster-settings.ts'
+import { deregister, register } from '../../../src/cluster/members.ts'
+import { serverNow } from '../../../src/cluster/server-time.ts'
+import { type Database, write } from '../../../src/db/database.ts'
+import { fingerprint } from '../../../src/db/service-secret.ts'
+import { releaseClaims } from '../../../src/jobs/member-claims.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { type Log, silentLog } from '../../../src/platform/log.ts'
 import { systemRandom } from '../../../src/platform/random.ts'
 import { createSecretBox } from '../../../src/platform/secret-box.ts'
-import { agreeOnSecret, compareSecret } from '../../../src/cli/serve/shared-secret.ts'
-import { createAccount } from '../../../src/accounts/account-store.ts'
-import { deregister, register } from '../../../src/cluster/members.ts'
-import { serverNow } from '../../../src/cluster/server-time.ts'
-import { ensureSetting, getSetting } from '../../../src/cluster/cluster-settings.ts'
-import { type Database, write } from '../../../src/db/database.ts'
-import { fingerprint } from '../../../src/db/service-secret.ts'
 import { createUncheckedWebhook } from '../../../src/webhooks/endpoints.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
 
@@ -102,7 +103,7 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   const member = { role: 'serve' as const, name: 'a', version: '1', egresses: [] }
   await register(database, { ...member, id: 'mem_a' })
   await refused()
-  await deregister(database, 'mem_a')
+  await deregister(database, 'mem_a', releaseClaims)
 
   const now = database.clock.now()
   const account = { id: 'acc_a', name: 'Shop', plan: 'free', now }

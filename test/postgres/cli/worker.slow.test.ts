@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { liveMembers } from '../../../src/cluster/members.ts'
 import { ensureSetting, setIfAbsent } from '../../../src/cluster/cluster-settings.ts'
+import { liveMembers } from '../../../src/cluster/members.ts'
 import { fingerprint } from '../../../src/db/service-secret.ts'
 import { emptyFolder, runEv, withRelativePaths } from '../../support/cli.ts'
 import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'

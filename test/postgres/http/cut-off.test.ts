@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
-import { emit } from '../../../src/webhooks/event-store.ts'
 import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
+import { emit } from '../../../src/webhooks/event-store.ts'
 import { documentOf, type Place, placesOf } from '../../api/contract/document.ts'
 import {
   account,

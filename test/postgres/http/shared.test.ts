@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { PLANS, type Plan } from '../../../src/accounts/plan.ts'
-import { type Clock, SECOND, systemClock } from '../../../src/platform/clock.ts'
 import { register } from '../../../src/cluster/members.ts'
 import { write } from '../../../src/db/database.ts'
-import { emit } from '../../../src/webhooks/event-store.ts'
+import { type Clock, SECOND, systemClock } from '../../../src/platform/clock.ts'
 import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
+import { emit } from '../../../src/webhooks/event-store.ts'
 import { shiftedClock } from '../../support/clock.ts'
 import {
   account,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { systemClock } from '../../../src/platform/clock.ts'
 import { DomainBlocks } from '../../../src/engine/probe/domain-blocks.ts'
 import { DestinationLimits } from '../../../src/engine/rate-control/destination-limits.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
 import {
   never,
   type Process,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
-import { MINUTE } from '../../../src/platform/clock.ts'
 import { isStorageError } from '../../../src/db/database.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
 import {
   never,
   permitOf,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { newState } from '../../../src/engine/rate-control/rules.ts'
 import { writeRates } from '../../../src/cluster/rate-control/rows.ts'
 import { serverNow } from '../../../src/cluster/server-time.ts'
+import { newState } from '../../../src/engine/rate-control/rules.ts'
 import {
   never,
   pause,

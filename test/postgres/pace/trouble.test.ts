@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { deleteRates } from '../../../src/cluster/rate-control/rows.ts'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import {
   never,
   permitOf,

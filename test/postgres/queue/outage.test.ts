@@ -1,7 +1,7 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { isStorageError } from '../../../src/db/database.ts'
 import { SECOND, systemClock, yieldToEventLoop } from '../../../src/platform/clock.ts'
 import { type Log, silentLog } from '../../../src/platform/log.ts'
-import { isStorageError } from '../../../src/db/database.ts'
 import { Desk } from '../../queue/conformance.ts'
 import { shiftedClock } from '../../support/clock.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'

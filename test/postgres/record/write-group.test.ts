@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { deregister } from '../../../src/cluster/members.ts'
 import type { Database } from '../../../src/db/database.ts'
+import { releaseClaims } from '../../../src/jobs/member-claims.ts'
 import { writeFailure } from '../../../src/jobs/results/commit-batch.ts'
 import {
   claim,
@@ -79,7 +80,11 @@ describe('groups of several servers', () => {
     const late = Array.from({ length: 20 }, (_, n) =>
       writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 10 * n + 1, 10 * n + 10)] }),
     )
-    await Promise.all([...late.slice(0, 10), deregister(b, 'mem_a'), ...late.slice(10)])
+    await Promise.all([
+      ...late.slice(0, 10),
+      deregister(b, 'mem_a', releaseClaims),
+      ...late.slice(10),
+    ])
     await claim(b, jobId, 'mem_b')
     const [before] = await a.db.selectFrom('job').select('done').execute()
     await writeChanges(deps.b, { [jobId]: [resultsOf('mem_b', 1, 200)] })
@@ -99,7 +104,7 @@ describe('a member that was buried', () => {
     const { a, deps } = await twoHouses()
     await join(a, 'mem_a')
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 2, holder: 'mem_a' })
-    await deregister(a, 'mem_a')
+    await deregister(a, 'mem_a', releaseClaims)
     const before = await tell(a)
     const { jobs } = await writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 1, 2)] })
     expect(jobs).toMatchObject([{ id: jobId, done: 0, finished_at: null }])
@@ -111,7 +116,7 @@ describe('a member that was buried', () => {
     const { a, deps } = await twoHouses()
     for (const id of ['mem_a', 'mem_b']) await join(a, id)
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 3, holder: 'mem_a' })
-    await deregister(a, 'mem_a')
+    await deregister(a, 'mem_a', releaseClaims)
     expect(await claim(a, jobId, 'mem_b')).toBe(3)
     await writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 1, 2)] })
     await writeChanges(deps.b, { [jobId]: [resultsOf('mem_b', 1, 3)] })
@@ -130,7 +135,7 @@ test('what a member that was buried would put off stays with whoever has it', as
   const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
   const put = { position: 1, dueAt: 9_000_000_000_000, tries: 2, egress: 'e', refusedBy: ['f'] }
   const item = () => a.db.selectFrom('item').select(['state', 'holder', 'tries']).execute()
-  await deregister(a, 'mem_a')
+  await deregister(a, 'mem_a', releaseClaims)
   expect(await claim(a, jobId, 'mem_b')).toBe(1)
   await writeChanges(deps.a, { [jobId]: [{ holder: 'mem_a', postponed: [put] }] })
   expect(await item()).toEqual([{ state: 'probing', holder: 'mem_b', tries: 0 }])
@@ -143,7 +148,7 @@ test('what one that only routed an item found is nothing once another has filed 
   await join(a, 'mem_a')
   const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
   const { holder: _, ...routed } = resultsOf('', 1, 1)
-  await deregister(a, 'mem_a')
+  await deregister(a, 'mem_a', releaseClaims)
   const { jobs } = await writeChanges(deps.b, { [jobId]: [routed] })
   expect(jobs).toMatchObject([{ done: 0, finished_at: null }])
   expect(await tell(a)).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 1'] })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE } from '../../../src/platform/clock.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
 import { cluster } from '../../support/cluster-jobs.ts'
 import { isUnguessable, toRecipients } from '../../support/engine.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'

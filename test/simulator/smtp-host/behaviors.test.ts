@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
-import { BEHAVIORS } from '../../../src/simulator/smtp-host/behaviors.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
+import { BEHAVIORS } from '../../../src/simulator/smtp-host/behaviors.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { Talk } from '../talk.ts'
 

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { addressMatcher, createRuleSet, type Moment } from '../../../src/simulator/smtp-host/rule.ts'
 import { startSimulator } from '../../../src/simulator/simulator.ts'
+import {
+  addressMatcher,
+  createRuleSet,
+  type Moment,
+} from '../../../src/simulator/smtp-host/rule.ts'
 import { Talk } from '../talk.ts'
 
 const MOMENT: Moment = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR } from '../../../src/platform/clock.ts'
 import { updateAccount } from '../../../src/accounts/account-store.ts'
 import { type Database, write, writeConcurrent } from '../../../src/db/database.ts'
+import { HOUR } from '../../../src/platform/clock.ts'
 import {
   countNotices,
   type DueNotice,

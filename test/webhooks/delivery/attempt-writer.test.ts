@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { yieldToEventLoop } from '../../../src/platform/clock.ts'
-import type { NewAttempt } from '../../../src/webhooks/delivery-store.ts'
 import { attemptRecorder } from '../../../src/webhooks/delivery/attempt-writer.ts'
+import type { NewAttempt } from '../../../src/webhooks/delivery-store.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 
 test('what ends in turns of the event loop that follow one another is written together, two hundred at most', async () => {

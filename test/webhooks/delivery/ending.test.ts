@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import type { Database } from '../../../src/db/database.ts'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { expire, retentions } from '../../../src/maintenance/retention.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { dueNotices } from '../../../src/webhooks/alerts/alert-store.ts'
-import { expire, retentions } from '../../../src/maintenance/retention.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, type TestDelivery } from '../../support/webhook-delivery.ts'
 import { answered } from '../../support/webhook-transport.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR, SECOND } from '../../../src/platform/clock.ts'
 import { write } from '../../../src/db/database.ts'
+import { HOUR, SECOND } from '../../../src/platform/clock.ts'
 import { rotateSecret } from '../../../src/webhooks/endpoint-store.ts'
 import type { WebhookRequest } from '../../../src/webhooks/transport/transport.ts'
 import { waitUntil } from '../../support/wait.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR, SECOND } from '../../../src/platform/clock.ts'
 import { write } from '../../../src/db/database.ts'
+import { HOUR, SECOND } from '../../../src/platform/clock.ts'
 import { deleteWebhook, updateWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, slowPost, type TestDelivery } from '../../support/webhook-delivery.ts'

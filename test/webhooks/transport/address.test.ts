@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { validateWebhookUrl } from '../../../src/webhooks/webhook-url.ts'
 import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
+import { validateWebhookUrl } from '../../../src/webhooks/webhook-url.ts'
 import { openPost, openReceiver } from '../../support/https-post.ts'
 import { zone } from '../../support/zone.ts'
 

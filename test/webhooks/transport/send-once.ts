@@ -1,6 +1,7 @@
 // Sends one letter to a URL and prints the receipt: what a process of its own is needed for.
-import { systemClock } from '../../../src/platform/clock.ts'
+
 import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
 import { httpsPost } from '../../../src/webhooks/transport/https-transport.ts'
 import { zone } from '../../support/zone.ts'
 
