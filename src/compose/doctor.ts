@@ -1,7 +1,7 @@
 import type { EgressConfig } from '../config/egresses.ts'
 import type { Config } from '../config/settings.ts'
 import type { DoctorDeps } from '../doctor/doctor.ts'
-import { thisMachine } from '../doctor/machine/machine.ts'
+import { thisMachine } from '../doctor/machine.ts'
 import type { DnsServer } from '../doctor/network/dns.ts'
 import { referenceMxHosts } from '../doctor/network/reference-hosts.ts'
 import { cachedResolver } from '../engine/dns/cached-resolver.ts'

@@ -9,7 +9,7 @@ import {
 import { type HttpServer, type ServerDeps, startServer } from '../../api/server/server.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
-import { thisMachine } from '../../doctor/machine/machine.ts'
+import { thisMachine } from '../../doctor/machine.ts'
 import type { CliContext } from '../context.ts'
 import type { ServeLog } from './log.ts'
 

@@ -285,7 +285,7 @@ describe('what there is of a job', () => {
       { id: 'ver_a', created_at: 150_000 },
       { id: 'ver_b', created_at: 150_000 },
     )
-    await deleteHistoryOf(database, { ...JOB, id: 'ver_a', type: 'single' })
+    await deleteHistoryOf(database, { ...JOB, id: 'ver_a' })
     expect(await idsOf(database)).toEqual(['ver_b'])
   })
 })

@@ -1,5 +1,5 @@
-import { formatNumber } from '../../platform/format.ts'
-import { type Finding, ok, warn } from '../finding.ts'
+import { formatNumber } from '../platform/format.ts'
+import { type Finding, ok, warn } from './finding.ts'
 
 /** Whether as many connections may be open as the settings ask for. */
 export function openFilesFinding(filesMax: number | null, concurrency: number): Finding {

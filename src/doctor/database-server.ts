@@ -1,7 +1,7 @@
-import type { ConnectionLimit, ServerFacts, ServerInspection } from '../../db/postgres/inspect.ts'
-import { SECOND } from '../../platform/clock.ts'
-import { formatDurationInWords } from '../../platform/format.ts'
-import { type Finding, fail, ok, warn } from '../finding.ts'
+import type { ConnectionLimit, ServerFacts, ServerInspection } from '../db/postgres/inspect.ts'
+import { SECOND } from '../platform/clock.ts'
+import { formatDurationInWords } from '../platform/format.ts'
+import { type Finding, fail, ok, warn } from './finding.ts'
 
 /**
  * Whether a PostgreSQL server can keep what we have; `place` is its URL for people, `connectionsMax` what one process

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { ConnectionLimit, ServerFacts } from '../../../src/db/postgres/inspect.ts'
-import { databaseServerFindings } from '../../../src/doctor/machine/database-server.ts'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import type { ConnectionLimit, ServerFacts } from '../../src/db/postgres/inspect.ts'
+import { databaseServerFindings } from '../../src/doctor/database-server.ts'
+import { MINUTE, SECOND } from '../../src/platform/clock.ts'
 
 const PLACE = 'postgres://db.example/ev'
 const WELL: ServerFacts = {

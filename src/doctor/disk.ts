@@ -1,7 +1,7 @@
-import { errorMessage } from '../../platform/error.ts'
-import { formatBytes } from '../../platform/format.ts'
-import { type Finding, fail, ok, warn } from '../finding.ts'
+import { errorMessage } from '../platform/error.ts'
+import { formatBytes } from '../platform/format.ts'
 import { nearestFolder } from './data-directory.ts'
+import { type Finding, fail, ok, warn } from './finding.ts'
 import type { Machine } from './machine.ts'
 
 /** Whether there is room for lists: a million rows take about half a gigabyte. */

@@ -1,9 +1,9 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { isPostgresUrl } from '../../db/database.ts'
-import { inspectDatabase } from '../../maintenance/inspect.ts'
-import { errorMessage } from '../../platform/error.ts'
-import { type Finding, fail, ok, warn } from '../finding.ts'
+import { isPostgresUrl } from '../db/database.ts'
+import { inspectDatabase } from '../maintenance/inspect.ts'
+import { errorMessage } from '../platform/error.ts'
+import { type Finding, fail, ok, warn } from './finding.ts'
 
 /** Whether jobs can be kept: the folder can be made or written, is ours alone, and holds a database that we can read. */
 export async function dataDirectoryFinding(dataDir: string, databaseUrl: string): Promise<Finding> {

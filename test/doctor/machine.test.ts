@@ -2,12 +2,12 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../../src/db/database.ts'
-import { dataDirectoryFinding } from '../../../src/doctor/machine/data-directory.ts'
-import { diskFinding } from '../../../src/doctor/machine/disk.ts'
-import { thisMachine } from '../../../src/doctor/machine/machine.ts'
-import { openFilesFinding } from '../../../src/doctor/machine/open-files.ts'
-import { fakeClock } from '../../support/clock.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { dataDirectoryFinding } from '../../src/doctor/data-directory.ts'
+import { diskFinding } from '../../src/doctor/disk.ts'
+import { thisMachine } from '../../src/doctor/machine.ts'
+import { openFilesFinding } from '../../src/doctor/open-files.ts'
+import { fakeClock } from '../support/clock.ts'
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'ev-doctor-'))
