@@ -4,7 +4,7 @@ import { detectDialect } from '../../src/csv/csv.ts'
 import { findEncoding, ListDecoder } from '../../src/csv/encoding.ts'
 
 const fixture = (name: string) =>
-  readFileSync(new URL(`../../../fixtures/csv/${name}.csv`, import.meta.url))
+  readFileSync(new URL(`../../fixtures/csv/${name}.csv`, import.meta.url))
 
 const decode = (bytes: Uint8Array, encoding: string, chunkBytes = bytes.length) => {
   const decoder = new ListDecoder(encoding)
