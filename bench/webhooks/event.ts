@@ -1,4 +1,4 @@
-import { batchCompleted } from '../../src/webhooks/event-data.ts'
+import { batchCompleted } from '../../src/webhooks/event.ts'
 
 /** The event that is sent: that of a job. */
 export const KIND = 'batch.completed'

@@ -1,5 +1,4 @@
-import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
-import { type Database, type Trx, write } from '../db/database.ts'
+import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import { type Clock, DAY } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'

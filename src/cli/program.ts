@@ -1,4 +1,5 @@
 import { Command, type OutputConfiguration } from 'commander'
+import { hasPassword } from '../config/password.ts'
 import { addAccounts } from './commands/accounts.ts'
 import { addBackup } from './commands/backup.ts'
 import { addBulk } from './commands/bulk.ts'
@@ -16,7 +17,6 @@ import { addVerify } from './commands/verify.ts'
 import { addWebhooks } from './commands/webhooks.ts'
 import { addWorker } from './commands/worker.ts'
 import type { CliContext, CliOutput, EndWith } from './context.ts'
-import { hintAtPassword } from './password-hint.ts'
 import { version } from './version.ts'
 
 /** All commands with their options; each loads what it needs only when it runs. */
@@ -65,3 +65,18 @@ const outputOf = ({ stdout, stderr }: CliContext): OutputConfiguration => ({
 const WIDTH = 80
 
 const widthOf = ({ isTTY, columns }: CliOutput) => (isTTY === true ? (columns ?? WIDTH) : WIDTH)
+
+/** Flags that take the URL of a database, as commander names them, and where the same may stand unseen. */
+const PLACES = { database: '--database', to: '--to' } as const
+
+/** Says on stderr that a password is seen by others, where a flag holds one. It is taken all the same. */
+function hintAtPassword(context: CliContext, flags: Readonly<Record<string, unknown>>): void {
+  for (const [key, flag] of Object.entries(PLACES)) {
+    const given = flags[key]
+    if (typeof given === 'string' && hasPassword(given)) context.stderr.write(hintFor(flag))
+  }
+}
+
+const hintFor = (flag: string) =>
+  `ev: Whoever may list the processes of this machine sees the password in ${flag}. Give the URL as EV_DATABASE in the ` +
+  'environment or as "database" in the config file, or the password alone as PGPASSWORD or in ~/.pgpass.\n'

@@ -3,10 +3,10 @@ import { type Database, writeAsyncCommit } from '../db/database.ts'
 import { inArray, jsonRows } from '../db/sql-dialect.ts'
 import type { CatchAllStore, KnownCatchAll } from '../engine/probe/shared-catch-all.ts'
 import { Batcher } from '../platform/batcher.ts'
+import { MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
-import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from './catch-all-timings.ts'
-import { serverTime } from './server-time.ts'
+import { serverTime } from './members.ts'
 
 /** What waits to be written; beyond it a domain that was found is asked again by others. */
 const WAITING_MAX = 5_000
@@ -91,4 +91,17 @@ async function deleteCatchAllDomains(database: Database): Promise<void> {
         select domain from catch_all where keep_until <= ${serverTime(database)}
         order by domain limit ${FORGET_MAX})`.execute(db),
   )
+}
+
+/** Intervals by which processes share which domains accept all mail, in ms. */
+export type CatchAllTimings = {
+  /** Findings of so much time are written together. */
+  readonly gatherMs: number
+  /** How often findings that are out of date are deleted. */
+  readonly forgetEveryMs: number
+}
+
+export const DEFAULT_CATCH_ALL_TIMINGS: CatchAllTimings = {
+  gatherMs: SECOND,
+  forgetEveryMs: 10 * MINUTE,
 }

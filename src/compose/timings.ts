@@ -1,10 +1,10 @@
 import { DEFAULT_HTTP_TIMINGS, type HttpTimings } from '../api/timings.ts'
-import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from '../cluster/catch-all-timings.ts'
+import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from '../cluster/catch-all.ts'
 import {
   type ClusterTimings,
   checkClusterTimings,
   DEFAULT_CLUSTER_TIMINGS,
-} from '../cluster/cluster-timings.ts'
+} from '../cluster/membership.ts'
 import {
   checkRateTimings,
   DEFAULT_RATE_TIMINGS,
@@ -18,7 +18,7 @@ import {
   DEFAULT_QUEUE_TIMINGS,
   type QueueTimings,
 } from '../queue/queue-timings.ts'
-import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from '../webhooks/alerts/alert-timings.ts'
+import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from '../webhooks/alerts/endpoint-alerts.ts'
 import {
   DEFAULT_DELIVERY_TIMINGS,
   type DeliveryTimings,

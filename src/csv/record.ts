@@ -1,5 +1,5 @@
 import { parse } from 'csv-parse/sync'
-import { type RawRecord, RecordSplitter } from './record-splitter.ts'
+import { EvError } from '../platform/error.ts'
 
 /** One record of a list as it stands in the file. */
 export type ListRecord = Pick<RawRecord, 'line' | 'ending'> & { readonly cells: readonly string[] }
@@ -51,4 +51,220 @@ export class RecordReader {
       relax_quotes: true,
     })
   }
+}
+
+/** One record of a list, cut out of its text. */
+type RawRecord = {
+  /** The line of the file on which it begins, from 1. */
+  readonly line: number
+  /** Well-formed CSV (RFC 4180), whatever its quotes were like; without the line break at its end. */
+  readonly text: string
+  /** The line break that ended it; '' for the last record of a file without one. */
+  readonly ending: '' | '\n' | '\r\n' | '\r'
+}
+
+/** A record longer than this (in UTF-16 units) is no row of a mailing list; the bound keeps memory flat. */
+export const RECORD_LENGTH_MAX = 1024 * 1024
+
+/**
+ * A quoted cell has at most this many line breaks. The bound limits how many rows a stray quote can hide
+ * when a later quote happens to match it. Excel allows 253 line feeds in a cell ("Excel specifications
+ * and limits"); notes and messages exported by other programs have a few hundred.
+ */
+export const CELL_LINE_BREAKS_MAX = 1_000
+
+/**
+ * Cuts text into records and repairs their quotes. It takes the text in pieces of any length, with any of
+ * the three line breaks, and leaves out blank lines.
+ *
+ * A CSV parser reads from a stray opening quote to the next quote, however many rows lie between. Here a
+ * cell counts as quoted only if a quote before a delimiter, a line break or the end of the text closes it.
+ * `""` is a quote. A bare quote inside is data if the cell still closes on the line where it begins.
+ * Otherwise the opening quote itself is data, and the cell ends where an unquoted cell would.
+ */
+class RecordSplitter {
+  readonly #delimiter: number
+  #text = ''
+  #line: number
+  /** Set after a failed attempt: wait until the text is this long, or tiny pieces cost a square. */
+  #retryLength = 0
+  /** The end of the line that was looked up last. */
+  #lineEnd = -1
+  /** Between the last failed search and this index, no quote closes a cell. */
+  #noClosingBefore = -1
+
+  constructor(options: { delimiter: string; line?: number }) {
+    this.#delimiter = options.delimiter.charCodeAt(0)
+    this.#line = options.line ?? 1
+  }
+
+  /**
+   * Takes the next piece of text and gives the records that it completes, some at a time. `last` says that
+   * nothing follows. Throws `bad_input` for a record beyond the limit.
+   */
+  *push(text: string, last = false): Generator<RawRecord[]> {
+    this.#text += text
+    if (!last && this.#text.length < this.#retryLength) return
+    this.#lineEnd = -1
+    this.#noClosingBefore = -1
+    let records: RawRecord[] = []
+    let batchStart = 0
+    let start = 0
+    while (start < this.#text.length) {
+      const end = this.#readRecord(start, last, records)
+      if (end === UNFINISHED) break
+      start = end
+      const isFull = records.length >= BATCH_RECORDS_MAX || start - batchStart >= BATCH_LENGTH_MAX
+      if (!isFull) continue
+      if (records.length > 0) yield records
+      records = []
+      batchStart = start
+    }
+    this.#text = this.#text.slice(start)
+    this.#retryLength = start > 0 ? 0 : this.#text.length * 1.5
+    if (records.length > 0) yield records
+  }
+
+  /** Reads the record at `start` into `records`. Returns the index behind it, or UNFINISHED. */
+  #readRecord(start: number, last: boolean, records: RawRecord[]): number {
+    const text = this.#text
+    let repaired = ''
+    let copied = start
+    let isQuoted = false
+    let at = this.#quoteOrLineBreak(start)
+    while (text.charCodeAt(at) === QUOTE) {
+      const opensCell = at === start || text.charCodeAt(at - 1) === this.#delimiter
+      if (opensCell) {
+        const closing = this.#closingQuote(at, start, last)
+        if (closing === UNFINISHED) return UNFINISHED
+        const end = closing === NONE ? this.#endOfPlainCell(at) : this.#skipBlanks(closing + 1)
+        const cell =
+          closing === NONE ? text.slice(at, end) : text.slice(at + 1, closing).replaceAll('""', '"')
+        repaired += `${text.slice(copied, at)}"${cell.replaceAll('"', '""')}"`
+        isQuoted ||= closing !== NONE
+        copied = end
+      }
+      at = this.#quoteOrLineBreak(opensCell ? copied : at + 1)
+    }
+    if (at - start > RECORD_LENGTH_MAX) throw this.#tooLong()
+    const ending = endingAt(text, at, last)
+    if (ending === null) return UNFINISHED
+    const whole = repaired + text.slice(copied, at)
+    if (!this.#isBlank(whole)) records.push({ line: this.#line, text: whole, ending })
+    this.#line += isQuoted ? countLineBreaks(text, start, at) + 1 : 1
+    return at + ending.length
+  }
+
+  /** Returns the index of the quote that closes the cell opened at `open`, NONE, or UNFINISHED when more text may tell. */
+  #closingQuote(open: number, start: number, last: boolean): number {
+    const text = this.#text
+    let from = open + 1
+    // Set by a bare quote: the cell must now close before this line break.
+    let before = Number.POSITIVE_INFINITY
+    for (;;) {
+      const quote = text.indexOf('"', from)
+      if (quote === -1 || quote - start > RECORD_LENGTH_MAX || quote > before) {
+        if (before !== Number.POSITIVE_INFINITY) this.#noClosingBefore = before
+        const isFinal = last || text.length - start > RECORD_LENGTH_MAX || before < text.length
+        return isFinal || this.#isOutOfReach(open, text.length) ? NONE : UNFINISHED
+      }
+      if (text.charCodeAt(quote + 1) === QUOTE) {
+        from = quote + 2
+        continue
+      }
+      const next = this.#skipBlanks(quote + 1)
+      if (next >= text.length && !last) return UNFINISHED
+      if (this.#endsCell(next)) return this.#isOutOfReach(open, quote) ? NONE : quote
+      // A line of stray quotes is searched once, not from each of them.
+      if (quote < this.#noClosingBefore) return NONE
+      if (before === Number.POSITIVE_INFINITY) before = this.#endOfLine(open)
+      from = quote + 1
+    }
+  }
+
+  #endsCell(at: number): boolean {
+    const code = this.#text.charCodeAt(at)
+    return at >= this.#text.length || code === this.#delimiter || code === LF || code === CR
+  }
+
+  #isOutOfReach(open: number, quote: number): boolean {
+    if (quote <= this.#endOfLine(open)) return false
+    return countLineBreaks(this.#text, open, quote, CELL_LINE_BREAKS_MAX + 1) > CELL_LINE_BREAKS_MAX
+  }
+
+  #endOfPlainCell(from: number): number {
+    let at = from
+    while (!this.#endsCell(at)) at += 1
+    return at
+  }
+
+  /** The index of the first character from `at` on that is neither a space nor a tab (unless tab separates cells). */
+  #skipBlanks(at: number): number {
+    for (let i = at; ; i += 1) {
+      const code = this.#text.charCodeAt(i)
+      if (code === this.#delimiter || (code !== SPACE && code !== TAB)) return i
+    }
+  }
+
+  /** The index of the first line break behind `from`, or the length of the text. `from` never goes back. */
+  #endOfLine(from: number): number {
+    if (this.#lineEnd < from) this.#lineEnd = search(LINE_BREAK, this.#text, from)
+    return this.#lineEnd
+  }
+
+  #quoteOrLineBreak(from: number): number {
+    return search(QUOTE_OR_LINE_BREAK, this.#text, from)
+  }
+
+  /** Whether a line has one cell that is white space only. */
+  #isBlank(line: string): boolean {
+    return BLANK.test(line) && !line.includes(String.fromCharCode(this.#delimiter))
+  }
+
+  #tooLong(): EvError {
+    return new EvError(
+      'bad_input',
+      `The row on line ${this.#line} is longer than ${RECORD_LENGTH_MAX.toLocaleString('en')} characters, which is the most a row may have. Take it out, or mend its line breaks.`,
+    )
+  }
+}
+
+/** Few enough to die young: V8 puts what survives into memory that it seldom collects. */
+const BATCH_RECORDS_MAX = 500
+/** Text that is parsed in one go, but for its last record: some milliseconds of work. */
+const BATCH_LENGTH_MAX = 64 * 1024
+
+const QUOTE = 0x22
+const LF = 0x0a
+const CR = 0x0d
+const SPACE = 0x20
+const TAB = 0x09
+const UNFINISHED = -1
+const NONE = -2
+const LINE_BREAK = /[\r\n]/g
+const QUOTE_OR_LINE_BREAK = /["\r\n]/g
+const WHOLE_LINE_BREAK = /\r\n|\r|\n/g
+/** White space only; Ctrl-Z is the end-of-file mark of DOS programs. */
+const BLANK = /^[\s\x1a]*$/
+
+/** The index of the first match from `from` on, or the length of the text. `pattern` matches one character. */
+function search(pattern: RegExp, text: string, from: number): number {
+  pattern.lastIndex = from
+  return pattern.test(text) ? pattern.lastIndex - 1 : text.length
+}
+
+/** The line break at `at`; '' at the end of the last record; null when more text may tell. */
+function endingAt(text: string, at: number, last: boolean): RawRecord['ending'] | null {
+  if (at >= text.length) return last ? '' : null
+  if (text.charCodeAt(at) === LF) return '\n'
+  if (at + 1 >= text.length) return last ? '\r' : null
+  return text.charCodeAt(at + 1) === LF ? '\r\n' : '\r'
+}
+
+/** Counts up to `max`. */
+function countLineBreaks(text: string, start: number, end: number, max = Number.POSITIVE_INFINITY) {
+  WHOLE_LINE_BREAK.lastIndex = start
+  let count = 0
+  while (count < max && WHOLE_LINE_BREAK.test(text) && WHOLE_LINE_BREAK.lastIndex <= end) count += 1
+  return count
 }

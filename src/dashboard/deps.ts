@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts'
-import type { ReadDisk } from '../jobs/upload/disk.ts'
+import type { ReadDisk } from '../jobs/upload/store-upload.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'

@@ -4,8 +4,7 @@ import { retry } from '../platform/retry.ts'
 import { codeOf } from './error-code.ts'
 import { migrate } from './migrate.ts'
 import { ConnectBackoff } from './postgres/connect-backoff.ts'
-import { checkEncoding } from './postgres/encoding.ts'
-import { isConflict, isOutage } from './postgres/errors.ts'
+import { checkEncoding, isConflict, isOutage } from './postgres/errors.ts'
 import { kyselyOn, openPool, type PoolOptions } from './postgres/pool.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './postgres/pool-timings.ts'
 import type { Schema } from './schema.ts'
@@ -261,3 +260,23 @@ export const isStorageError = (error: unknown) =>
   isConflict(error)
 
 const isBusy = (error: unknown) => codeOf(error).startsWith('SQLITE_BUSY')
+
+/**
+ * Runs at the end of a use case's transaction, for what must become durable together with its result, such as the answer
+ * to an Idempotency-Key. A transaction that is tried again runs it again.
+ */
+export type BeforeCommit<Result> = (trx: Trx, result: Result) => Promise<void>
+
+/** Runs `work` and then `beforeCommit` in one write transaction; `how` is `writeBeside` where rows are locked by `work`. */
+export function writeWith<Result>(
+  database: Database,
+  work: (trx: Trx) => Promise<Result>,
+  beforeCommit: BeforeCommit<Result> = async () => {},
+  how: typeof write = write,
+): Promise<Result> {
+  return how(database, async trx => {
+    const result = await work(trx)
+    await beforeCommit(trx, result)
+    return result
+  })
+}

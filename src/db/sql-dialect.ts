@@ -1,5 +1,5 @@
 import { type Kysely, PostgresAdapter, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { encodeJson } from './postgres/text-codec.ts'
+import { encodeJson } from './postgres/client.ts'
 import type { Schema } from './schema.ts'
 
 // What SQLite and PostgreSQL say differently; everything else is said once, so that both take it.

@@ -1,9 +1,8 @@
 import { withoutPassword } from '../config/password.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { codeOf } from './error-code.ts'
-import { isUnknownMigration, OldDevelopmentDatabase } from './migrations.ts'
-import { NotUtf8 } from './postgres/encoding.ts'
-import { isOutage } from './postgres/errors.ts'
+import { isUnknownMigration, OldDevelopmentDatabase } from './migrate.ts'
+import { isOutage, NotUtf8 } from './postgres/errors.ts'
 
 /** Why a file cannot be used, and what to do about it. */
 export const unusableFile = (file: string, cause: unknown) =>

@@ -5,7 +5,7 @@ import {
   createClassifier,
 } from './address/classifier.ts'
 import type { CustomOperator } from './dns/custom-operators.ts'
-import { createMxOperatorReader, type MxOperatorReader } from './dns/operator.ts'
+import { createMxOperatorReader, type MxOperatorReader } from './dns/operator-table.ts'
 
 /** Where lists of one's own stand, and what is said of operators. */
 export type ListFiles = {

@@ -1,4 +1,4 @@
-import type { MxOperator } from './dns/operator.ts'
+import type { MxOperator } from './dns/operator-table.ts'
 import type { ProbeTask } from './probing/prepare.ts'
 import type { AttemptHistory } from './probing/retry-policy.ts'
 import type { RateLimits } from './rate-control/controller.ts'

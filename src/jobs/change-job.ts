@@ -2,11 +2,11 @@ import { deleteHistoryOf } from '../accounts/credits/history.ts'
 import { compact, type Database, secureDelete } from '../db/database.ts'
 import { acquireLock, jobLockName } from '../db/file-lock.ts'
 import { OperationError } from '../platform/operation-error.ts'
-import { accountJob } from './account-jobs.ts'
 import { deleteJob as deleteRows } from './delete-job.ts'
+import { accountJob } from './job-list.ts'
 import { cancelJob as cancelRow } from './job-state.ts'
 import { findJob, type Job } from './job-store.ts'
-import type { JobWorker } from './worker/worker.ts'
+import type { JobWorker } from './worker/start-worker.ts'
 
 export type ChangeServices = {
   readonly database: Database

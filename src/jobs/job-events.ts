@@ -3,7 +3,7 @@ import type { Schema } from '../db/schema.ts'
 import { plainResult } from '../engine/verdict/present-result.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
 import type { Random } from '../platform/random.ts'
-import { batchCompleted, batchFailed } from '../webhooks/event-data.ts'
+import { batchCompleted, batchFailed } from '../webhooks/event.ts'
 import { type Emission, emit } from '../webhooks/event-store.ts'
 import type { Job } from './job-store.ts'
 

@@ -1,7 +1,7 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { type Database, writeConcurrent } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
-import { locking } from '../db/sql-dialect.ts'
+import { inArray, locking } from '../db/sql-dialect.ts'
 import type { JobTable, JobType } from './tables.ts'
 
 export type Job = JobTable
@@ -111,4 +111,61 @@ const rowOf = (db: Kysely<Schema>, jobId: string) =>
 export function progressOf({ state, done, total }: Job): number {
   if (state === 'completed') return 100
   return total === 0 ? 0 : Math.min(99, Math.floor((100 * done) / total))
+}
+
+/** How the addresses of a job are asked; kept in its `source`, so that it holds after a restart and a resume too. */
+export type JobOptions = {
+  /** False: everything but the mail server. */
+  readonly checkSmtp: boolean
+  /** True: the mail server is asked even if its answer is remembered. */
+  readonly forceRefresh: boolean
+}
+
+export const DEFAULT_JOB_OPTIONS: JobOptions = { checkSmtp: true, forceRefresh: false }
+
+/** The part of a job's `source` that says it; what is usual is left out. */
+export const toSourceFields = ({ checkSmtp, forceRefresh }: JobOptions) => ({
+  ...(checkSmtp ? {} : { check_smtp: false }),
+  ...(forceRefresh ? { force_refresh: true } : {}),
+})
+
+/** What the `source` of a job says. */
+export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {
+  const said = JSON.parse(source) as { check_smtp?: boolean; force_refresh?: boolean }
+  return { checkSmtp: said.check_smtp !== false, forceRefresh: said.force_refresh === true }
+}
+
+/** Those of these jobs of accounts that are to be worked on. */
+export function openJobsAmong({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
+  return reader
+    .selectFrom('job')
+    .selectAll()
+    .where(sql<boolean>`id in ${inArray(reader, ids)}`)
+    .where('account_id', 'is not', null)
+    .where('state', 'in', ['queued', 'processing'])
+    .execute()
+}
+
+/** Those of these jobs that are there, as they stand. */
+export function jobsAmong({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
+  return reader
+    .selectFrom('job')
+    .selectAll()
+    .where(sql<boolean>`id in ${inArray(reader, ids)}`)
+    .execute()
+}
+
+/** Takes a job of an account up where others may work on it already: what they ask about stays theirs. Null: it is over. */
+export function beginJob(database: Database, jobId: string): Promise<Job | null> {
+  return writeConcurrent(database, async trx => {
+    await trx
+      .updateTable('job')
+      .set({ state: 'processing', started_at: database.clock.now() })
+      .where('id', '=', jobId)
+      .where('state', '=', 'queued')
+      .where('account_id', 'is not', null)
+      .execute()
+    const job = await openJobIn(trx, jobId)
+    return job?.account_id == null ? null : job
+  })
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { serverTime } from '../cluster/server-time.ts'
+import { serverTime } from '../cluster/members.ts'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
 import { pairsOf, type Waiting, type WaitingSpan } from './item-claims.ts'
 

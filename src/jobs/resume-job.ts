@@ -1,12 +1,10 @@
 import { creditsExceeded } from '../accounts/credits/quota-thresholds.ts'
 import type { Plan } from '../accounts/plan.ts'
-import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
-import type { Trx } from '../db/database.ts'
+import { type BeforeCommit, type Trx, writeWith } from '../db/database.ts'
 import { isRefusal, OperationError } from '../platform/operation-error.ts'
 import { findJob, type Job } from './job-store.ts'
-import { checkPlanLimits } from './plan-limits.ts'
 import { creditsToResume, isResumable, resumeJob as reopen } from './prepare-resume.ts'
-import type { JobServices } from './submit-job.ts'
+import { checkPlanLimits, type JobServices } from './submit-job.ts'
 
 export type ResumeInput = {
   /** A job of an account. */

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type Database, type Trx, write } from '../db/database.ts'
-import { encodeJson } from '../db/postgres/text-codec.ts'
+import { encodeJson } from '../db/postgres/client.ts'
 import { type Schema, TABLES } from '../db/schema.ts'
 import { releaseOrphanedReservations } from '../jobs/job-credits.ts'
 import { EvError } from '../platform/error.ts'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
-import { migrationSource } from '../db/migrations.ts'
+import { migrationSource } from '../db/migrate.ts'
 import { errorMessage } from '../platform/error.ts'
 
 /** What is at the place of a database. */

@@ -1,16 +1,19 @@
 import { compact, type Database, secureDelete, write } from '../db/database.ts'
 import { isLocked, jobLockName } from '../db/file-lock.ts'
+import { addressKey, cleanAddress, isFault, parseAddress } from '../engine/address/address.ts'
 import { deleteCachedAnswers } from '../jobs/cached-answers.ts'
 import { deleteJobsBefore, jobsFinishedBefore } from '../jobs/delete-job.ts'
 import type { Job } from '../jobs/job-store.ts'
 import type { Clock } from '../platform/clock.ts'
-import { findTraces, sumOfTraces } from './erase-address.ts'
+import { OperationError } from '../platform/operation-error.ts'
 import {
   countAnswersUntil,
   countBefore,
   countSpentDeliveries,
   erasePersonalData,
-  type Traces,
+  findPersonalData,
+  NO_PERSONAL_DATA,
+  type PersonalData,
 } from './purge-data.ts'
 import { expire, type Retention, retentions } from './retention.ts'
 
@@ -39,7 +42,7 @@ export type Purged = {
   readonly answers: number
   readonly service: ServiceRows
   /** Of the address that was to be erased; null: none was. */
-  readonly traces: Traces | null
+  readonly traces: PersonalData | null
   /** False: what was deleted may stand in the journal until other processes end. */
   readonly isGone: boolean
 }
@@ -91,7 +94,7 @@ async function purgeDatabase(
   services: PurgeServices,
   database: Database,
   input: PurgeInput,
-  traces: Traces | null,
+  traces: PersonalData | null,
 ): Promise<Gone> {
   if (!input.isDryRun) await secureDelete(database)
   const gone = traces === null ? await purgeOld(services, database, input) : NOTHING
@@ -150,3 +153,36 @@ async function purgeService(
     replays: await expire(database, replays),
   }
 }
+
+/**
+ * Where an address stands, in each of the databases. Throws `address_invalid`, and `address_in_use` where a list that is
+ * not finished holds it: its rows are still needed.
+ */
+async function findTraces(databases: readonly Database[], given: string): Promise<PersonalData[]> {
+  const { text } = cleanAddress(given)
+  const address = parseAddress(text)
+  if (isFault(address)) {
+    throw new OperationError('address_invalid', { address: given, fault: address.message })
+  }
+  const asked = { key: addressKey(address), text }
+  const all = await Promise.all(databases.map(database => findPersonalData(database, asked)))
+  const unfinished = all.flatMap(({ items }) => items).filter(one => !one.finished)
+  const [first] = unfinished
+  if (first === undefined) return all
+  throw new OperationError('address_in_use', {
+    ...{ address: text, jobId: first.jobId, isOfAccount: first.ofService },
+    otherJobs: new Set(unfinished.map(one => one.jobId)).size - 1,
+  })
+}
+
+/** What all of them have together. */
+const sumOfTraces = (all: readonly PersonalData[]): PersonalData =>
+  all.reduce(
+    (sum, { answers, items, verifications, events }) => ({
+      answers: [...sum.answers, ...answers],
+      items: [...sum.items, ...items],
+      verifications: [...sum.verifications, ...verifications],
+      events: [...sum.events, ...events],
+    }),
+    NO_PERSONAL_DATA,
+  )

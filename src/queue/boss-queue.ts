@@ -1,13 +1,11 @@
 import { type ConstructorOptions, PgBoss, type Queue as QueueOptions } from 'pg-boss'
 import { type Clock, HOUR, SECOND, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, type LogFields, ReminderOptions } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
-import { BossTasks, queueName } from './boss-tasks.ts'
-import { FaultLog } from './fault-log.ts'
 import type { Queue, QueueStatus } from './queue.ts'
 import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
-import { TaskConsumer } from './task-consumer.ts'
+import { type Claim, TaskConsumer, type TaskStore } from './task-consumer.ts'
 
 type BossDatabase = NonNullable<ConstructorOptions['db']>
 
@@ -209,5 +207,129 @@ class BossQueue implements Queue {
       })
       .finally(() => left.abort())
     await Promise.race([leaving, sleep(this.#deps.clock, this.#timings.leaveMs, left.signal)])
+  }
+}
+
+/** Tasks added by one statement. */
+const ADD_MAX = 1_000
+
+/** The tasks of one kind as jobs of pg-boss: one call of its API each. */
+class BossTasks implements TaskStore {
+  readonly #boss: PgBoss
+  readonly #name: string
+  readonly #options: Omit<QueueOptions, 'name'>
+  #created: Promise<void> | null = null
+
+  constructor(boss: PgBoss, name: string, options: Omit<QueueOptions, 'name'>) {
+    this.#boss = boss
+    this.#name = name
+    this.#options = options
+  }
+
+  async add(keys: readonly string[]): Promise<void> {
+    await this.#create()
+    // Two processes that insert the same keys in different orders would wait for each other.
+    const texts = keys.map(toText).sort()
+    for (let from = 0; from < texts.length; from += ADD_MAX) {
+      const jobs = texts.slice(from, from + ADD_MAX)
+      await this.#boss.insert(
+        this.#name,
+        jobs.map(key => ({ singletonKey: key, data: { key } })),
+      )
+    }
+  }
+
+  async claim(max: number): Promise<Claim[]> {
+    await this.#create()
+    const jobs = await this.#boss.fetch<{ key: string }>(this.#name, { batchSize: max })
+    return jobs.map(({ id, data, retryCount }) => ({
+      ...{ id, key: fromText(data.key), attempt: retryCount },
+    }))
+  }
+
+  async complete(claims: readonly Claim[]): Promise<void> {
+    // A completed job would stay in the table until pg-boss removes what is old.
+    await this.#boss.deleteJob(this.#name, toAttempts(claims))
+  }
+
+  async touch(claims: readonly Claim[]): Promise<ReadonlySet<string>> {
+    const response = await this.#boss.touch(this.#name, toAttempts(claims))
+    // The type of the response names no fields; pg-boss renews the leases of its own workers by this one.
+    return new Set((response as { readonly settled: readonly string[] }).settled)
+  }
+
+  /** Creates the queue with the first call; several processes may do it at once. */
+  #create(): Promise<void> {
+    this.#created ??= this.#boss.createQueue(this.#name, this.#options).catch(error => {
+      this.#created = null
+      throw error
+    })
+    return this.#created
+  }
+}
+
+/** With the attempt a call of pg-boss leaves a job alone that somebody else has claimed since. */
+const toAttempts = (claims: readonly Claim[]) =>
+  claims.map(({ id, attempt }) => ({ id, retryCount: attempt }))
+
+/** pg-boss allows letters, digits and a few marks in the name of a queue: others are written as their numbers. */
+const queueName = (kind: string) =>
+  kind.replace(/[^A-Za-z0-9.\-/]/gu, mark => `_${mark.codePointAt(0)?.toString(16)}_`)
+
+/** PostgreSQL takes no U+0000 and no half of a surrogate pair; JSON escapes both. */
+const toText = (key: string) => JSON.stringify(key).slice(1, -1)
+const fromText = (text: string): string => JSON.parse(`"${text}"`)
+
+type FaultLogDeps = {
+  readonly clock: Clock
+  readonly log: Log
+  /** The database works again after a success and so many ms without a fault. */
+  readonly clearMs: number
+}
+
+const DATABASE = 'database'
+
+/**
+ * Reports trouble of a queue. All faults of its database are one trouble, whatever failed by them: it is told once, then
+ * once a minute while it goes on, and once that it is over.
+ */
+export class FaultLog {
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #clearMs: number
+  readonly #reminders: ReminderOptions
+  /** When the last fault was; null: there was none since the database works. */
+  #faultAt: number | null = null
+
+  constructor({ clock, log, clearMs }: FaultLogDeps) {
+    this.#clock = clock
+    this.#log = log
+    this.#clearMs = clearMs
+    this.#reminders = new ReminderOptions(clock)
+  }
+
+  /** A fault of the database. */
+  fault(message: string, fields: LogFields): void {
+    this.#faultAt = this.#clock.monotonicNow()
+    this.#write(DATABASE, message, fields)
+  }
+
+  /** The database did what it was asked. */
+  success(): void {
+    if (this.#faultAt === null || this.#clock.monotonicNow() - this.#faultAt < this.#clearMs) return
+    this.#faultAt = null
+    this.#reminders.forget(DATABASE)
+    this.#log.info('the queue reaches its database again')
+  }
+
+  /** A run of this kind failed. */
+  failure(kind: string, fields: LogFields): void {
+    this.#write(`run ${kind}`, 'work failed and is tried again', { kind, ...fields })
+  }
+
+  #write(failure: string, message: string, fields: LogFields): void {
+    const repeated = this.#reminders.due(failure)
+    if (repeated === null) return
+    this.#log.error(message, repeated === 0 ? fields : { ...fields, repeated })
   }
 }

@@ -3,8 +3,6 @@ import { errorMessage } from '../platform/error.ts'
 import type { LogFields } from '../platform/log.ts'
 import type { Handler, Reschedule, Worker, WorkOptions } from './queue.ts'
 import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
-import type { Claim, TaskStore } from './task-store.ts'
-import { TurnBatcher } from './turn-batcher.ts'
 
 /** Tasks claimed by one call. */
 const CLAIM_MAX = 500
@@ -283,3 +281,53 @@ export class TaskConsumer {
 
 const earliest = (a: number | null, b: number | null) =>
   a === null || b === null ? (a ?? b) : Math.min(a, b)
+
+/** What is handed in while a batch is under way goes out as the next one: the busier, the fewer round trips. */
+class TurnBatcher<T> {
+  readonly #send: (batch: readonly T[]) => Promise<void>
+  #waiting: T[] = []
+  /** The batch after the one that is under way. */
+  #next: Promise<void> | null = null
+  #underWay: Promise<void> = Promise.resolve()
+
+  constructor(send: (batch: readonly T[]) => Promise<void>) {
+    this.#send = send
+  }
+
+  /** Resolves, or fails, with the batch that these are part of. */
+  add(items: readonly T[]): Promise<void> {
+    for (const item of items) this.#waiting.push(item)
+    this.#next ??= this.#follow(this.#underWay)
+    return this.#next
+  }
+
+  /** When all that was handed in so far went out, or failed. */
+  async quiet(): Promise<void> {
+    await this.#next?.catch(() => {})
+    await this.#underWay.catch(() => {})
+  }
+
+  async #follow(before: Promise<void>): Promise<void> {
+    await before.catch(() => {})
+    const batch = this.#waiting
+    this.#waiting = []
+    this.#next = null
+    this.#underWay = this.#send(batch)
+    await this.#underWay
+  }
+}
+
+/** The right to work on one task: `attempt` changes each time the task is claimed. */
+export type Claim = { readonly key: string; readonly id: string; readonly attempt: number }
+
+/** Tasks of one kind that are due now, shared by all processes. A call that fails may be repeated. */
+export interface TaskStore {
+  /** Adds tasks; a key that waits or runs already is refused without an error. */
+  add(keys: readonly string[]): Promise<void>
+  /** Claims tasks, those first that were added first. */
+  claim(max: number): Promise<Claim[]>
+  /** Removes tasks whose claim still holds. */
+  complete(claims: readonly Claim[]): Promise<void>
+  /** Renews claims, and gives the IDs of those that still hold. */
+  touch(claims: readonly Claim[]): Promise<ReadonlySet<string>>
+}

@@ -1,12 +1,10 @@
 import { sql, type Transaction } from 'kysely'
 import type { Schema } from '../db/schema.ts'
-import { inArray, jsonRows } from '../db/sql-dialect.ts'
-import { enterFailure } from './alerts/alert-store.ts'
-import type { DeliveryError, DisabledCode } from './delivery-error.ts'
-import type { DeliveryTransition } from './delivery-state.ts'
-import { type EndpointStatus, getEndpointStatus } from './endpoint-status.ts'
-import type { AttemptTable, DeliveryTrigger } from './tables.ts'
-import { touchWebhooks } from './touch-endpoints.ts'
+import { inArray, isPostgres, jsonRows } from '../db/sql-dialect.ts'
+import { enterDisabled, enterFailure } from './alerts/alert-store.ts'
+import { type DeliveryTransition, GONE } from './delivery-state.ts'
+import { type DeliveryError, DISABLED_REASONS, type DisabledCode } from './endpoint.ts'
+import type { AttemptTable, DeliveryTable, DeliveryTrigger } from './tables.ts'
 
 /** One request, and what came of it. */
 export type TriedDelivery = {
@@ -224,4 +222,102 @@ export async function recordTest(trx: Transaction<Schema>, test: NewTest): Promi
     })
     .execute()
   await insertAttempts(trx, [attemptRow(test, { delivery_id: deliveryId, number: 1, trigger })])
+}
+
+/** Keeps since when webhooks have failed, by what came of attempts, and switches off those that were to be. */
+async function touchWebhooks(
+  trx: Transaction<Schema>,
+  made: readonly RecordedAttempt[],
+  now: number,
+): Promise<void> {
+  const events = made.filter(isWhereItIs)
+  for (const [webhookId, ofOne] of Map.groupBy(events, ({ delivery }) => delivery.webhookId)) {
+    const [{ delivery: before }] = ofOne as [RecordedAttempt]
+    const after = deliveriesOf(ofOne, now)
+    if (after.failingSince !== before.failingSince) {
+      const { failingSince } = after
+      await sql`update webhook set failing_since = ${failingSince} where id = ${webhookId}`.execute(
+        trx,
+      )
+    }
+    if (before.active === 1 && after.disabledCode !== null) {
+      const { disabledCode: code } = after
+      const reason = DISABLED_REASONS[code]
+      await switchOff(trx, { webhookId, code, reason, now })
+      await enterDisabled(trx, { webhookId, accountId: before.accountId, reason, now })
+    }
+  }
+}
+
+/** A URL that was changed meanwhile says nothing about the one that has taken its place. */
+const isWhereItIs = ({ attempt, delivery }: RecordedAttempt) => attempt.url === delivery.url
+
+/** What attempts at one webhook make of it, one after the other. */
+function deliveriesOf(made: readonly RecordedAttempt[], now: number) {
+  let failingSince = made[0]?.delivery.failingSince ?? null
+  let disabledCode: DisabledCode | null = null
+  for (const { attempt } of made) {
+    // Another attempt succeeded since this one was judged: the webhook has not failed for long.
+    const isStale = failingSince === null || failingSince > attempt.startedAt
+    if (attempt.statusCode === GONE || !isStale) disabledCode ??= attempt.disabledCode
+    failingSince = attempt.next.state === 'delivered' ? null : (failingSince ?? now)
+  }
+  return { failingSince, disabledCode }
+}
+
+const switchOff = (
+  trx: Transaction<Schema>,
+  o: {
+    readonly webhookId: string
+    readonly code: DisabledCode
+    readonly reason: string
+    readonly now: number
+  },
+) =>
+  trx
+    .updateTable('webhook')
+    .set({ active: 0, disabled_reason: o.reason, disabled_code: o.code, updated_at: o.now })
+    .where('id', '=', o.webhookId)
+    .execute()
+
+/** A delivery, and its webhook, before an attempt is written down. */
+type EndpointStatus = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
+  readonly webhookId: string
+  readonly accountId: string
+  readonly url: string
+  readonly active: number
+  readonly failingSince: number | null
+  /** Of all its rounds. */
+  attempts: number
+}
+
+/** How deliveries stand, by ID; those that are gone are left out. It stays so until the end of the transaction. */
+async function getEndpointStatus(
+  trx: Transaction<Schema>,
+  ids: readonly string[],
+): Promise<Map<string, EndpointStatus>> {
+  if (isPostgres(trx)) await lockDeliveries(trx, ids)
+  const { rows } = await sql<EndpointStatus>`
+    select delivery.id, delivery."trigger", delivery.attempt,
+      webhook.id as "webhookId", webhook.account_id as "accountId", webhook.url, webhook.active,
+      webhook.failing_since as "failingSince",
+      (select coalesce(max(number), 0) from attempt where delivery_id = delivery.id) as attempts
+    from delivery join webhook on webhook.id = delivery.webhook_id
+    where delivery.id in ${inArray(trx, ids)} and webhook.deleted_at is null`.execute(trx)
+  return new Map(rows.map(row => [row.id, row]))
+}
+
+/**
+ * Keeps other servers off these deliveries, then off their webhooks, each in the order of their IDs, so that no two wait
+ * for one another. Statements of their own: what is read afterwards is what was committed while these waited.
+ */
+async function lockDeliveries(trx: Transaction<Schema>, ids: readonly string[]): Promise<void> {
+  await sql`
+    select id from delivery where id in ${inArray(trx, ids)} order by id for no key update`.execute(
+    trx,
+  )
+  await sql`
+    select id from webhook where id in (
+      select webhook_id from delivery where id in ${inArray(trx, ids)})
+    order by id for no key update`.execute(trx)
 }

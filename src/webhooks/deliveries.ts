@@ -1,8 +1,19 @@
-import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
-import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
+import {
+  type BeforeCommit,
+  type Database,
+  type Trx,
+  writeConcurrent,
+  writeWith,
+} from '../db/database.ts'
 import { OperationError } from '../platform/operation-error.ts'
-import { findDelivery, findWebhookOfDelivery, type LoggedDelivery } from './delivery-log.ts'
-import { type DeliveryRow, recoverDeliveries, retryDelivery as retryRow } from './delivery-store.ts'
+import {
+  type DeliveryRow,
+  findDelivery,
+  findWebhookOfDelivery,
+  type LoggedDelivery,
+  recoverDeliveries,
+  retryDelivery as retryRow,
+} from './delivery-store.ts'
 import { findWebhook, type Webhook } from './endpoint-store.ts'
 import { type ChangeServices, getWebhook, requireActive, type WebhookTarget } from './endpoints.ts'
 

@@ -1,5 +1,5 @@
 import { DAY, HOUR, MINUTE, SECOND } from '../platform/clock.ts'
-import type { DisabledCode } from './delivery-error.ts'
+import type { DisabledCode } from './endpoint.ts'
 
 /** After the first attempt come these, each so long after the one before it failed (spec 3.2). */
 export const RETRY_DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR] as const

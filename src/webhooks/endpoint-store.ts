@@ -2,7 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
-import type { DisabledCode } from './delivery-error.ts'
+import type { DisabledCode } from './endpoint.ts'
 import { type EventKind, isEventKind } from './event.ts'
 import type { WebhookTable } from './tables.ts'
 

@@ -1,5 +1,4 @@
-import { type BeforeCommit, writeWith } from '../db/before-commit.ts'
-import { type Database, write } from '../db/database.ts'
+import { type BeforeCommit, type Database, write, writeWith } from '../db/database.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import type { Clock } from '../platform/clock.ts'

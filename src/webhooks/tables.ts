@@ -1,4 +1,4 @@
-import type { DeliveryError, DisabledCode } from './delivery-error.ts'
+import type { DeliveryError, DisabledCode } from './endpoint.ts'
 
 declare module '../db/schema.ts' {
   interface Schema {

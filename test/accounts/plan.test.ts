@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { creditsFor } from '../../src/accounts/credits/credits-cost.ts'
+import { creditsFor } from '../../src/accounts/credits/ledger-entries.ts'
 import { reachedThresholds } from '../../src/accounts/credits/quota-thresholds.ts'
 import { findPlan, mergePlans, PLANS, periodEnd, periodStart } from '../../src/accounts/plan.ts'
 import { resultOf } from '../support/result.ts'

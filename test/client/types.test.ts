@@ -1,8 +1,13 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { EvApiError, EvClient, WebhookEvent } from '../../src/client/client.ts'
 import type { EventData } from '../../src/client/webhook-event.ts'
-import { EVENT_KINDS, type EventKind } from '../../src/webhooks/event.ts'
-import type { batchCompleted, batchFailed, quotaData } from '../../src/webhooks/event-data.ts'
+import {
+  type batchCompleted,
+  type batchFailed,
+  EVENT_KINDS,
+  type EventKind,
+  type quotaData,
+} from '../../src/webhooks/event.ts'
 
 // Nothing of these runs: they are wrong when they do not compile.
 describe('types', () => {

@@ -7,8 +7,8 @@ import {
   heartbeat,
   liveMembers,
   register,
+  serverNow,
 } from '../../src/cluster/members.ts'
-import { serverNow } from '../../src/cluster/server-time.ts'
 import type { Database } from '../../src/db/database.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
 import { releaseClaims, releaseOrphanedClaims } from '../../src/jobs/member-claims.ts'

@@ -1,9 +1,12 @@
 import { join } from 'node:path'
 import type { KyselyPlugin } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { DEFAULT_CLUSTER_TIMINGS } from '../../src/cluster/cluster-timings.ts'
 import { liveMembers, register } from '../../src/cluster/members.ts'
-import { type Membership, startMembership } from '../../src/cluster/membership.ts'
+import {
+  DEFAULT_CLUSTER_TIMINGS,
+  type Membership,
+  startMembership,
+} from '../../src/cluster/membership.ts'
 import type { Database } from '../../src/db/database.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
 import { memberClaims } from '../../src/jobs/member-claims.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { composeDoctor } from '../../src/compose/doctor.ts'
 import { toConfig } from '../../src/config/config.ts'
-import { parseIp } from '../../src/doctor/identity/ip.ts'
+import { parseIp } from '../../src/doctor/identity/reverse-name.ts'
 import { referenceMxHosts } from '../../src/doctor/network/reference-hosts.ts'
 import { scriptedMx } from '../support/mx.ts'
 import { zone } from '../support/zone.ts'

@@ -1,7 +1,6 @@
 import { Hono } from 'hono'
 import { expect, test, vi } from 'vitest'
-import { ApiProblem } from '../../src/dashboard/api.ts'
-import { proxy } from '../../src/dashboard/api-proxy.ts'
+import { ApiProblem, proxy } from '../../src/dashboard/api.ts'
 import type { Env } from '../../src/dashboard/deps.ts'
 
 function pass(answer: Response) {

@@ -11,7 +11,7 @@ import {
   write,
   writeConcurrent,
 } from '../../src/db/database.ts'
-import { MIGRATIONS } from '../../src/db/migrations.ts'
+import { MIGRATIONS } from '../../src/db/migrate.ts'
 import { kyselyOn, openPool } from '../../src/db/postgres/pool.ts'
 import { TABLES } from '../../src/db/schema.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'

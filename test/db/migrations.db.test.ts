@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import {
   DEVELOPMENT_MIGRATIONS,
   MIGRATIONS,
+  migrate,
   migrationSource,
   OldDevelopmentDatabase,
-} from '../../src/db/migrations.ts'
+} from '../../src/db/migrate.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { tempDatabase } from '../support/database.ts'
 

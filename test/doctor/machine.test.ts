@@ -4,9 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
 import { dataDirectoryFinding } from '../../src/doctor/data-directory.ts'
-import { diskFinding } from '../../src/doctor/disk.ts'
-import { thisMachine } from '../../src/doctor/machine.ts'
-import { openFilesFinding } from '../../src/doctor/open-files.ts'
+import { diskFinding, openFilesFinding, thisMachine } from '../../src/doctor/machine.ts'
 import { fakeClock } from '../support/clock.ts'
 
 function folder(): string {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { localCache } from '../../src/engine/local-cache.ts'
+import { localCache } from '../../src/engine/batched-cache.ts'
 import type { CachedAnswer, ResultCache } from '../../src/engine/result-cache.ts'
 import { DAY, MINUTE } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'

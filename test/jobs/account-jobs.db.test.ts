@@ -3,7 +3,6 @@ import { readCredit, reserveCredits } from '../../src/accounts/credits/credit-st
 import { type Database, write } from '../../src/db/database.ts'
 import { sandboxResult } from '../../src/engine/sandbox.ts'
 import { fromFailure } from '../../src/engine/verdict/build-result.ts'
-import { accountJob, accountJobs, openJobs } from '../../src/jobs/account-jobs.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
 import {
   addItems,
@@ -11,6 +10,7 @@ import {
   insertFinishedJob,
   queueJobIn,
 } from '../../src/jobs/import/item-import.ts'
+import { accountJob, accountJobs, openJobs } from '../../src/jobs/job-list.ts'
 import { cancelJob, failJob, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, findJob, type NewJob } from '../../src/jobs/job-store.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'

@@ -7,7 +7,7 @@ import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
 import { queuedItems, recordResults } from '../../src/jobs/item-store.ts'
 import { cancelJob, countResults, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, markWritten, readJob, unfinishedJob } from '../../src/jobs/job-store.ts'
-import { reopenJob } from '../../src/jobs/reopen-job.ts'
+import { reopenJob } from '../../src/jobs/prepare-resume.ts'
 import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../support/database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }

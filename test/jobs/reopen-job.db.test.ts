@@ -5,8 +5,8 @@ import { parseRow } from '../../src/jobs/import/submission.ts'
 import { recordResults } from '../../src/jobs/item-store.ts'
 import { cancelJob, countResults, failJob, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
-import { countUnasked, reopenJob } from '../../src/jobs/reopen-job.ts'
-import { erasePersonalData, tracesOf } from '../../src/maintenance/purge-data.ts'
+import { countUnasked, reopenJob } from '../../src/jobs/prepare-resume.ts'
+import { erasePersonalData, findPersonalData } from '../../src/maintenance/purge-data.ts'
 import { plansOf } from '../db/plan/query-plans.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fileAll, onPostgres, tempDatabase } from '../support/database.ts'
@@ -119,4 +119,4 @@ const reopen = async (
 }
 
 const erase = async (database: Database, address: string) =>
-  erasePersonalData(database, await tracesOf(database, { key: address, text: address }))
+  erasePersonalData(database, await findPersonalData(database, { key: address, text: address }))

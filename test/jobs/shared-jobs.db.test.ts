@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest'
 import { register } from '../../src/cluster/members.ts'
 import type { Database } from '../../src/db/database.ts'
-import { itemsOf, releaseItems } from '../../src/jobs/claimed-items.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
-import { claimItems } from '../../src/jobs/item-claims.ts'
+import { claimItems, itemsOf, releaseItems } from '../../src/jobs/item-claims.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
-import { createJob } from '../../src/jobs/job-store.ts'
-import { beginJob, jobsAmong, openJobsAmong } from '../../src/jobs/shared-jobs.ts'
+import { beginJob, createJob, jobsAmong, openJobsAmong } from '../../src/jobs/job-store.ts'
 import { addJob, fileAll, tempDatabase } from '../support/database.ts'
 
 const owner = {

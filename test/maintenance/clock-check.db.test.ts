@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ClockCheck } from '../../src/maintenance/clock-check.ts'
+import { ClockCheck } from '../../src/maintenance/retention-job.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { fakeClock } from '../support/clock.ts'

@@ -7,7 +7,7 @@ import {
   deleteWebhooksUntil,
   type Expiry,
   forgetSecretsUntil,
-} from '../../src/maintenance/expired-rows.ts'
+} from '../../src/maintenance/retention.ts'
 import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
 import { deleteWebhook, findWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import { tempDatabase } from '../support/database.ts'

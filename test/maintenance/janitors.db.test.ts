@@ -12,7 +12,7 @@ import {
   type Expiry,
   forgetAnswersBefore,
   forgetSecretsUntil,
-} from '../../src/maintenance/expired-rows.ts'
+} from '../../src/maintenance/retention.ts'
 import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
 import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { deleteWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'

@@ -10,8 +10,8 @@ import {
   countBefore,
   countSpentDeliveries,
   erasePersonalData,
-  NO_TRACES,
-  tracesOf,
+  findPersonalData,
+  NO_PERSONAL_DATA,
 } from '../../src/maintenance/purge-data.ts'
 import { deleteWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { addJob, tempDatabase, tempFolder } from '../support/database.ts'
@@ -49,7 +49,7 @@ describe('the traces of an address', () => {
   ])('in %s are found: %s', async (_, text, found) => {
     const database = await tempDatabase()
     await writtenJob(database, ['first@example.com', text])
-    const { items } = await tracesOf(database, ANN)
+    const { items } = await findPersonalData(database, ANN)
     expect(items).toEqual(
       found ? [{ jobId: 'job_a', position: 2, finished: true, ofService: false }] : [],
     )
@@ -60,7 +60,7 @@ describe('the traces of an address', () => {
     for (const key of ['ann@example.com', 'Ann@example.com', 'joann@example.com']) {
       await addAnswer(database, key)
     }
-    const { answers } = await tracesOf(database, ANN)
+    const { answers } = await findPersonalData(database, ANN)
     expect([...answers].sort()).toEqual(['Ann@example.com', 'ann@example.com'])
   })
 
@@ -69,7 +69,7 @@ describe('the traces of an address', () => {
     await addJob(database, ['ann@example.com'], 'open')
     await addJob(database, ['ann@example.com'], 'cancelled')
     await cancelJob(database, 'cancelled')
-    const { items } = await tracesOf(database, ANN)
+    const { items } = await findPersonalData(database, ANN)
     expect(items.map(({ jobId, finished }) => [jobId, finished]).sort()).toEqual([
       ['cancelled', true],
       ['open', false],
@@ -82,8 +82,8 @@ test('what is erased leaves the job its counts, and each row its place and class
   await writtenJob(database, ['ben@example.com', 'ann@example.com', 'ann@example.com'])
   await addAnswer(database, 'ann@example.com')
   const before = await readJob(database, 'job_a')
-  await erasePersonalData(database, await tracesOf(database, ANN))
-  expect(await tracesOf(database, ANN)).toEqual(NO_TRACES)
+  await erasePersonalData(database, await findPersonalData(database, ANN))
+  expect(await findPersonalData(database, ANN)).toEqual(NO_PERSONAL_DATA)
   expect(await readJob(database, 'job_a')).toEqual(before)
   const rows = await database.db.selectFrom('item').selectAll().orderBy('position').execute()
   expect(rows.map(({ text, state, class: klass }) => [text, state, klass])).toEqual([
@@ -140,7 +140,7 @@ describe('what the service keeps of an address', () => {
     const database = await tempDatabase()
     await serviceKeeps(database, 'Ann@Example.com', 1)
     await serviceKeeps(database, 'joann@example.com', 2)
-    expect(await tracesOf(database, ANN)).toEqual({
+    expect(await findPersonalData(database, ANN)).toEqual({
       answers: [],
       items: [{ jobId: 'job_1', position: 1, finished: true, ofService: true }],
       verifications: [{ account_id: 'acc_a', sandbox: 0, created_at: 1, id: 'ver_1' }],
@@ -152,8 +152,8 @@ describe('what the service keeps of an address', () => {
     const database = await tempDatabase()
     await serviceKeeps(database, 'ann@example.com', 1)
     await serviceKeeps(database, 'ben@example.com', 2)
-    await erasePersonalData(database, await tracesOf(database, ANN))
-    expect(await tracesOf(database, ANN)).toEqual(NO_TRACES)
+    await erasePersonalData(database, await findPersonalData(database, ANN))
+    expect(await findPersonalData(database, ANN)).toEqual(NO_PERSONAL_DATA)
     const { db } = database
     const rows = await db.selectFrom('verification').selectAll().orderBy('id').execute()
     expect(rows.map(({ email, reason }) => [email, reason])).toEqual([
@@ -231,7 +231,7 @@ describe('the file', () => {
     expect(found(file, 'user2999@somewhere', 'ann@example')).toEqual([true, true])
     await secureDelete(database)
     await deleteJob(database, 'big')
-    await erasePersonalData(database, await tracesOf(database, ANN))
+    await erasePersonalData(database, await findPersonalData(database, ANN))
     expect(await compact(database)).toBe(true)
     expect(found(file, 'somewhere', 'ann@example', 'ben@example')).toEqual([false, false, true])
     expect(statSync(file).size).toBeLessThan(size / 2)

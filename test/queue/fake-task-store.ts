@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/platform/clock.ts'
-import type { Claim, TaskStore } from '../../src/queue/task-store.ts'
+import type { Claim, TaskStore } from '../../src/queue/task-consumer.ts'
 
 /** Claims that were not renewed for so long go to others. */
 const HEARTBEAT_MS = 10_000

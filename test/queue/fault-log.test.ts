@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { FaultLog } from '../../src/queue/fault-log.ts'
+import { FaultLog } from '../../src/queue/boss-queue.ts'
 import { fakeClock } from '../support/clock.ts'
 import { recordingLog } from '../support/log.ts'
 

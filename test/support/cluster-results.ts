@@ -4,8 +4,11 @@ import { register } from '../../src/cluster/members.ts'
 import { type Database, write } from '../../src/db/database.ts'
 import { loadJob, queueLoaded } from '../../src/jobs/import/load-job.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
-import type { ItemUpdate, WriteDeps } from '../../src/jobs/results/commit-batch.ts'
-import { commitBatch } from '../../src/jobs/results/commit-batch.ts'
+import {
+  commitBatch,
+  type ItemUpdate,
+  type WriteDeps,
+} from '../../src/jobs/results/commit-batch.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'

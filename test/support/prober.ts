@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { isFault, parseAddress } from '../../src/engine/address/address.ts'
-import type { MxOperator } from '../../src/engine/dns/operator.ts'
+import type { MxOperator } from '../../src/engine/dns/operator-table.ts'
 import { ConnectionSemaphore } from '../../src/engine/probe/connection-semaphore.ts'
 import type { ProbeDeps } from '../../src/engine/probe/egress.ts'
 import { EgressProber } from '../../src/engine/probe/egress-prober.ts'

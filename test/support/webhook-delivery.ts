@@ -4,8 +4,11 @@ import { type Database, write } from '../../src/db/database.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
 import { memoryQueue } from '../../src/queue/memory-queue.ts'
-import type { Deliveries } from '../../src/webhooks/delivery/deliveries.ts'
-import { type DeliveryDeps, startDeliveries } from '../../src/webhooks/delivery/start-deliveries.ts'
+import {
+  type Deliveries,
+  type DeliveryDeps,
+  startDeliveries,
+} from '../../src/webhooks/delivery/start-deliveries.ts'
 import { createWebhook, type Webhook } from '../../src/webhooks/endpoint-store.ts'
 import type { EventKind } from '../../src/webhooks/event.ts'
 import { emit } from '../../src/webhooks/event-store.ts'

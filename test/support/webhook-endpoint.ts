@@ -1,7 +1,7 @@
 import { write } from '../../src/db/database.ts'
 import { makeAttempt } from '../../src/webhooks/delivery/attempt.ts'
-import type { DisabledCode } from '../../src/webhooks/delivery-error.ts'
 import { nextDeliveries, recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import type { DisabledCode } from '../../src/webhooks/endpoint.ts'
 import type { EventKind } from '../../src/webhooks/event.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
 import { createTestService, idleDeliveries } from './service.ts'

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { type DeliveryQuery, deliveryPage, findDelivery } from '../../src/webhooks/delivery-log.ts'
+import {
+  type DeliveryQuery,
+  deliveryPage,
+  findDelivery,
+} from '../../src/webhooks/delivery-store.ts'
 import { tempDatabase } from '../support/database.ts'
 import { addDelivery, deliveryRow } from '../support/webhook-rows.ts'
 

@@ -1,6 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Database } from '../../src/db/database.ts'
-import { isStorageError, openDatabase, writeConcurrent } from '../../src/db/database.ts'
+import {
+  type Database,
+  isStorageError,
+  openDatabase,
+  writeConcurrent,
+} from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { findWebhook } from '../../src/webhooks/endpoint-store.ts'

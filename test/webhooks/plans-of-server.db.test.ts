@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
+import { erasePersonalData, NO_PERSONAL_DATA } from '../../src/maintenance/purge-data.ts'
 import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
@@ -11,14 +12,14 @@ import {
   deleteWebhooksUntil,
   type Expiry,
   forgetAnswersBefore,
-} from '../../src/maintenance/expired-rows.ts'
-import { erasePersonalData, NO_TRACES } from '../../src/maintenance/purge-data.ts'
+} from '../../src/maintenance/retention.ts'
 import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
 import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
-import { deliveryPage, findDelivery } from '../../src/webhooks/delivery-log.ts'
 import {
   countOpenDeliveries,
+  deliveryPage,
   dueWebhooks,
+  findDelivery,
   nextDeliveries,
   nextDueAt,
   recordAttempts,
@@ -97,7 +98,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
     ],
     [
       'what is erased of an event',
-      db => erasePersonalData(db, { ...NO_TRACES, events: ['evt_7'] }),
+      db => erasePersonalData(db, { ...NO_PERSONAL_DATA, events: ['evt_7'] }),
       /delivery_event/,
     ],
   ]

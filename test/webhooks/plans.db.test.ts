@@ -5,12 +5,13 @@ import {
   deleteOrphanedEventsBefore,
   deleteStrandedUntil,
   deleteWebhooksUntil,
-} from '../../src/maintenance/expired-rows.ts'
+} from '../../src/maintenance/retention.ts'
 import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
-import { deliveryPage, findDelivery } from '../../src/webhooks/delivery-log.ts'
 import {
   countOpenDeliveries,
+  deliveryPage,
   dueWebhooks,
+  findDelivery,
   nextDeliveries,
   nextDueAt,
   recordAttempts,

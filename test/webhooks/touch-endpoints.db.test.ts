@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import { DISABLED_REASONS } from '../../src/webhooks/delivery-error.ts'
 import { type NewAttempt, retryDelivery } from '../../src/webhooks/delivery-store.ts'
+import { DISABLED_REASONS } from '../../src/webhooks/endpoint.ts'
 import { findWebhook, updateWebhook } from '../../src/webhooks/endpoint-store.ts'
 import {
   addDelivery,

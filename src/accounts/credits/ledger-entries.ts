@@ -1,13 +1,13 @@
-import type { Trx } from '../../db/database.ts'
+import type { Database, Trx } from '../../db/database.ts'
+import type { Reason } from '../../engine/verdict/reason.ts'
 import { type Result, toClass } from '../../engine/verdict/verdict.ts'
 import type { Random } from '../../platform/random.ts'
-import { quotaData } from '../../webhooks/event-data.ts'
+import { quotaData } from '../../webhooks/event.ts'
 import { emit } from '../../webhooks/event-store.ts'
 import { accountIn } from '../account-store.ts'
 import { findPlan, type Plan, periodEnd, periodStart } from '../plan.ts'
 import type { CreditTable, VerificationSource } from '../tables.ts'
 import { noteWarned, readCredit, settleCredits } from './credit-store.ts'
-import { creditsFor } from './credits-cost.ts'
 import { addHistory, type Verification } from './history.ts'
 import { reachedThresholds } from './quota-thresholds.ts'
 import { consumeReservation, lockCredit } from './reservations.ts'
@@ -148,4 +148,32 @@ async function warn(
   }
   const last = reached.at(-1)
   if (last !== undefined) await noteWarned(trx, { accountId, period }, last)
+}
+
+/**
+ * What a result costs, in credits: one for a definite answer that was found out anew. What could not be found
+ * out, what was known already, and what is no address costs nothing.
+ */
+export function creditsFor({ verdict, cached }: Pick<Result, 'verdict' | 'cached'>): 0 | 1 {
+  if (cached || !verdict.details.syntaxValid) return 0
+  return toClass(verdict) === 'unknown' ? 0 : 1
+}
+
+const tallies = new WeakMap<Database, Map<Reason, number>>()
+
+/** How often each reason was concluded by this process, without what was simulated: for who watches the service. */
+export function verdictCounters(database: Database): Map<Reason, number> {
+  const tally = tallies.get(database) ?? new Map<Reason, number>()
+  tallies.set(database, tally)
+  return tally
+}
+
+/** Counts what is entered; a commit that fails and is tried again counts twice. */
+export function counterRows(database: Database, { entries, sandbox }: LedgerBatch): void {
+  if (sandbox) return
+  const tally = verdictCounters(database)
+  for (const { result } of entries) {
+    const { reason } = result.verdict
+    tally.set(reason, (tally.get(reason) ?? 0) + 1)
+  }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { serverTime } from '../../cluster/server-time.ts'
+import { serverTime } from '../../cluster/members.ts'
 import type { Database, Trx } from '../../db/database.ts'
 import { jsonRows } from '../../db/sql-dialect.ts'
 import { SECOND } from '../../platform/clock.ts'

@@ -1,9 +1,32 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { readCredit } from '../../accounts/credits/credit-store.ts'
+import { type Usage, usageOf } from '../../accounts/credits/usage.ts'
+import { listKeys } from '../../accounts/key-store.ts'
+import { periodEnd, periodStart } from '../../accounts/plan.ts'
+import type { BucketState } from '../../accounts/rate-limits/types.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
+import { DAY, SECOND } from '../../platform/clock.ts'
+import type { Env } from '../context.ts'
+import { askingOf, creditState } from '../middleware/rate-limit.ts'
+import { allBuckets, subjectOf } from '../middleware/rate-limit-buckets.ts'
+import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
+import {
+  CREDITS_EXAMPLE,
+  Credits,
+  type LIMIT_NAMES,
+  LIMITS_EXAMPLE,
+  Limits,
+  PERIODS,
+  STATS_EXAMPLE,
+  Stats,
+} from '../schemas/account.ts'
+import { json } from '../schemas/answers.ts'
+import { errorResponses, SECURITY } from '../schemas/error.ts'
 import type { Service } from '../service.ts'
-import { creditRoutes } from './credits.ts'
 import { historyRoutes } from './history.ts'
-import { limitRoutes } from './limits.ts'
-import { statsRoutes } from './stats.ts'
 
 /** What an account asked, used and has left. */
 export function accountRoutes(service: Service) {
@@ -13,4 +36,150 @@ export function accountRoutes(service: Service) {
   router.route('/', limitRoutes(service))
   router.route('/', statsRoutes(service))
   return router
+}
+
+/** What of its plan an account has left today. */
+function creditRoutes(service: Service) {
+  const credits = createRoute({
+    ...{ method: 'get', path: '/v1/credits', operationId: 'getCredits' },
+    summary: 'Credits of today',
+    description:
+      'One credit for each definite answer that was found out anew: `unknown`, cached and malformed ones, duplicates and the sandbox cost nothing. A plan without a daily limit has null for what is left and what was added.',
+    tags: ['Account'],
+    security: SECURITY,
+    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
+    responses: {
+      200: json(Credits, 'The credits', CREDITS_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
+  } as const)
+  return newRouter().openapi(credits, async c => {
+    const { account, key, plan } = c.get('caller')
+    const now = service.clock.now()
+    const { used, held } = await readCredit(service.database, account.id, periodStart(now))
+    const limit = plan.creditsPerDay
+    const data = {
+      ...{ account_id: account.id, api_key_id: key.id, api_key_name: key.name, plan: plan.name },
+      credits_balance: limit === null ? null : Math.max(0, limit - used - held),
+      ...{ credits_consumed: used, credits_held: held, credits_added: limit },
+      period: 'day' as const,
+      resets_at: isoTime(periodEnd(now)),
+      last_updated: isoTime(now),
+    }
+    return c.json({ success: true as const, data }, 200)
+  })
+}
+
+/** How close whoever asks is to each limit. */
+function limitRoutes(service: Service) {
+  const limits = createRoute({
+    ...{ method: 'get', path: '/v1/limits', operationId: 'getLimits' },
+    summary: 'All limits, and what is left of each',
+    description:
+      'Those that hold for this key and the address that asks, with the credits of the day where the plan has an end to them. Looking takes nothing away but this request itself. A limit that was not used for a while begins anew with the next request: `resets_at` is then the end of the window that would begin now.',
+    tags: ['Account'],
+    security: SECURITY,
+    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
+    responses: {
+      200: json(Limits, 'The limits', LIMITS_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
+  } as const)
+  return newRouter().openapi(limits, async c => {
+    const credits = await creditState(service, c.get('caller'))
+    const data = {
+      limits: [
+        ...(await requestLimits(c, service)),
+        ...(credits === null ? [] : [presentLimit(CREDITS, credits)]),
+      ],
+    }
+    return c.json({ success: true as const, data }, 200)
+  })
+}
+
+type Named = { readonly name: (typeof LIMIT_NAMES)[number]; readonly text: string; perMs: number }
+
+const CREDITS: Named = {
+  name: 'credits',
+  text: 'Verifications of the day, by your plan',
+  perMs: DAY,
+}
+
+/** None where the operator has switched them off. */
+async function requestLimits(c: Context<Env>, service: Service) {
+  const { limits, settings } = service
+  if (!settings.limits) return []
+  const buckets = allBuckets(c.get('caller'), askingOf(c, service))
+  const states = await limits.look(buckets)
+  return buckets.map(({ kind, perMs }, n) =>
+    presentLimit({ name: kind, text: subjectOf(kind), perMs }, states[n] as BucketState),
+  )
+}
+
+const presentLimit = (
+  { name, text, perMs }: Named,
+  { limit, remaining, resetAt }: BucketState,
+) => ({
+  ...{ name, text, limit, remaining },
+  window_seconds: perMs / SECOND,
+  resets_at: isoTime(resetAt),
+})
+
+/** How much an account verified, by day and by key. */
+function statsRoutes(service: Service) {
+  const stats = createRoute({
+    ...{ method: 'get', path: '/v1/stats', operationId: 'getStats' },
+    summary: 'Verifications by day and by key',
+    description:
+      'Of today (UTC), or of the last 7 or 30 days with today. Days without any verification are there too.',
+    tags: ['Account'],
+    security: SECURITY,
+    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
+    request: { query: z.object({ period: z.enum(PERIODS).default('day') }) },
+    responses: {
+      200: json(Stats, 'The numbers', STATS_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
+  } as const)
+  return newRouter().openapi(stats, async c => {
+    const { period } = c.req.valid('query')
+    const { account } = c.get('caller')
+    const to = periodEnd(service.clock.now())
+    const from = to - DAYS[period] * DAY
+    const usage = await usageOf(service.database, { accountId: account.id, from, to })
+    const keys = await listKeys(service.database, account.id)
+    const names = new Map(keys.map(({ id, name }) => [id, name]))
+    const data = {
+      ...{ period, from: isoTime(from), to: isoTime(to) },
+      total: sumOf(usage),
+      days: daysOf(from, to).map(day => ({
+        date: isoTime(day).slice(0, 'YYYY-MM-DD'.length),
+        ...sumOf(usage.filter(row => row.day === day)),
+      })),
+      keys: [...new Set(usage.map(row => row.key_id))].toSorted().map(key_id => ({
+        ...{ key_id, key_name: names.get(key_id) ?? null },
+        ...sumOf(usage.filter(row => row.key_id === key_id)),
+      })),
+    }
+    return c.json({ success: true as const, data }, 200)
+  })
+}
+
+const DAYS = { day: 1, week: 7, month: 30 } as const
+
+const daysOf = (from: number, to: number) =>
+  Array.from({ length: (to - from) / DAY }, (_, n) => periodStart(from) + n * DAY)
+
+function sumOf(rows: readonly Usage[]) {
+  const sum = {
+    ...{ verifications: 0, cached: 0, credits: 0 },
+    ...{ deliverable: 0, undeliverable: 0, risky: 0, unknown: 0 },
+  }
+  for (const row of rows) {
+    sum.verifications += row.verifications
+    sum.cached += row.cached
+    sum.credits += row.credits
+    sum[row.class as Class] += row.verifications
+  }
+  return sum
 }

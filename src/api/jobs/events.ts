@@ -1,8 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { isStorageError } from '../../db/database.ts'
-import { accountJob } from '../../jobs/account-jobs.ts'
-import type { Job } from '../../jobs/job-store.ts'
-import { sleep } from '../../platform/clock.ts'
+import { accountJob } from '../../jobs/job-list.ts'
+import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
@@ -11,9 +11,44 @@ import { JobProgress, PROGRESS_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
+import { classesOf, summaryOf } from './job-view.ts'
 import { loadJob } from './load-job.ts'
 import { nextCommit } from './long-poll.ts'
-import { createProgress } from './progress.ts'
+
+/** The pace is that of so long a time: a connection brings its results in bursts. */
+const RATE_OVER_MS = 10 * SECOND
+/** Over less, it would be that of one burst. */
+const RATE_SINCE_MS = SECOND
+
+/** Tells how a job stands, look after look, and how fast it goes. */
+export function createProgress(clock: Pick<Clock, 'monotonicNow'>) {
+  const looks: { readonly at: number; readonly done: number }[] = []
+
+  /** Rows a second since the oldest look that counts; null: too few looks. */
+  const rateOf = ({ done }: Job): number | null => {
+    const now = clock.monotonicNow()
+    looks.push({ at: now, done })
+    while ((looks[1]?.at ?? now) <= now - RATE_OVER_MS) looks.shift()
+    const [first = { at: now, done }] = looks
+    const tookMs = now - first.at
+    if (tookMs < RATE_SINCE_MS) return null
+    return Math.round((10 * SECOND * (done - first.done)) / tookMs) / 10
+  }
+
+  return (job: Job) => {
+    const rate = job.finished_at === null ? rateOf(job) : null
+    return {
+      status: job.state as Exclude<Job['state'], 'loading'>,
+      progress: progressOf(job),
+      total_emails: job.total,
+      processed_emails: job.done,
+      classes: classesOf(job),
+      rate_per_second: rate,
+      seconds_left: rate ? Math.ceil((job.total - job.done) / rate) : null,
+      summary: summaryOf(job),
+    }
+  }
+}
 
 /** How a job stands, told as it happens. */
 export function jobEventRoutes(service: Service) {

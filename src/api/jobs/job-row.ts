@@ -1,6 +1,6 @@
 import type { Database } from '../../db/database.ts'
 import type { Class, Result } from '../../engine/verdict/verdict.ts'
-import { accountJob } from '../../jobs/account-jobs.ts'
+import { accountJob } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { type ResultRow, resultPage } from '../../jobs/results/result-store.ts'
 

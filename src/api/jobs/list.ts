@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { accountJobs } from '../../jobs/account-jobs.ts'
+import { accountJobs } from '../../jobs/job-list.ts'
 import { pageOf, pageQuery, positionOf } from '../cursor.ts'
 import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'

@@ -1,4 +1,4 @@
-import { accountJob } from '../../jobs/account-jobs.ts'
+import { accountJob } from '../../jobs/job-list.ts'
 import { type Job, progressOf } from '../../jobs/job-store.ts'
 import { SECOND, sleep } from '../../platform/clock.ts'
 import type { Service } from '../service.ts'

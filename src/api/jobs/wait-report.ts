@@ -1,7 +1,6 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { type WaitingRows, waitingRows } from '../../jobs/backlog.ts'
-import { parseJobOptions } from '../../jobs/job-options.ts'
-import type { Job } from '../../jobs/job-store.ts'
+import { type Job, parseJobOptions } from '../../jobs/job-store.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'

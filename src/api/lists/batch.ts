@@ -4,8 +4,14 @@ import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { readBatch } from './emails.ts'
-import { type ListOptionFields, readListOptions } from './options.ts'
-import { linksOf, portions, presentQueued, queueList } from './queue.ts'
+import {
+  type ListOptionFields,
+  linksOf,
+  portions,
+  presentQueued,
+  queueList,
+  readListOptions,
+} from './queue.ts'
 
 export type BatchBody = ListOptionFields & {
   readonly emails?: unknown

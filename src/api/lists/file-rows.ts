@@ -7,13 +7,13 @@ import {
   type ListRow,
   readList,
 } from '../../csv/csv.ts'
-import type { JobOptions } from '../../jobs/job-options.ts'
-import { readHead } from '../../jobs/list-head.ts'
+import { readHead } from '../../jobs/import/submission.ts'
+import type { JobOptions } from '../../jobs/job-store.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { FILE_ROWS_MAX } from './emails.ts'
-import { readListOptions } from './options.ts'
+import { readListOptions } from './queue.ts'
 import type { Upload } from './upload.ts'
 
 /** How an uploaded list is written, and where its addresses stand. Throws where that is not found. */

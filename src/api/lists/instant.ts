@@ -5,23 +5,22 @@ import { isFault } from '../../engine/address/address.ts'
 import { withDeadline } from '../../engine/deadline.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import { fromDeadline } from '../../engine/verdict/build-result.ts'
-import type { Result } from '../../engine/verdict/verdict.ts'
+import { type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { insertFinishedJob } from '../../jobs/import/item-import.ts'
 import { newId, toJob } from '../../jobs/import/load-job.ts'
 import { isAddress, type ParsedRow, parseRow } from '../../jobs/import/submission.ts'
-import type { JobOptions } from '../../jobs/job-options.ts'
-import { checkPlanLimits } from '../../jobs/plan-limits.ts'
+import type { JobOptions } from '../../jobs/job-store.ts'
+import { checkPlanLimits } from '../../jobs/submit-job.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { pluralize } from '../../platform/format.ts'
 import type { Env } from '../context.ts'
 import { jobServices } from '../jobs/load-job.ts'
 import { clientAborted } from '../middleware/client-aborted.ts'
-import { commitResponse } from '../middleware/commit-response.ts'
+import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import { orGiveBack } from '../verify/ask.ts'
 import { reserveOrGetCached } from '../verify/credits.ts'
-import { presentItem } from './item.ts'
 
 /** For all addresses together, so that the answer comes before proxies give it up. */
 const BUDGET_MS = 10 * SECOND
@@ -178,3 +177,14 @@ function presentInstant(jobId: string, results: readonly Result[]) {
     message: `Verified ${pluralize(total, 'address')}`,
   }
 }
+
+/** One row of a list, as the interface shows it (2.2), with its class. */
+const presentItem = ({ email, verdict, cached }: Result) => ({
+  email,
+  valid: verdict.valid,
+  deliverable: verdict.deliverable,
+  risk_level: verdict.risk,
+  reason: verdict.reason,
+  cached,
+  class: toClass(verdict),
+})

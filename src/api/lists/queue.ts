@@ -1,12 +1,12 @@
 import type { Context } from 'hono'
 import type { Row } from '../../jobs/import/load-job.ts'
-import type { JobOptions } from '../../jobs/job-options.ts'
-import type { Job } from '../../jobs/job-store.ts'
+import { DEFAULT_JOB_OPTIONS, type Job, type JobOptions } from '../../jobs/job-store.ts'
 import { type JobInput, submitJob } from '../../jobs/submit-job.ts'
-import { downloadUrl } from '../../webhooks/event-data.ts'
+import { downloadUrl } from '../../webhooks/event.ts'
 import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { jobServices } from '../jobs/load-job.ts'
-import { answerWith } from '../middleware/commit-response.ts'
+import { answerWith } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { estimatedTime } from '../verify/estimate.ts'
 
@@ -91,3 +91,28 @@ export const linksOf = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
   status_url: `${baseUrl}/v1/jobs/${id}`,
   download_url: downloadUrl(baseUrl, id),
 })
+
+/** What bulk, batch and file alike say of how a list is asked. */
+export type ListOptionFields = {
+  readonly check_smtp?: boolean | null | undefined
+  readonly force_refresh?: boolean | null | undefined
+  readonly webhook_url?: unknown
+}
+
+/** How a list is asked. Throws ApiError for a `webhook_url`: ignored, it would leave its caller waiting. */
+export function readListOptions({
+  check_smtp,
+  force_refresh,
+  webhook_url,
+}: ListOptionFields): JobOptions {
+  if (webhook_url !== undefined && webhook_url !== null && webhook_url !== '') {
+    throw new ApiError(
+      'invalid_request',
+      'webhook_url is not taken with a list. Register the endpoint once with POST /v1/webhooks, for the event batch.completed.',
+    )
+  }
+  return {
+    checkSmtp: check_smtp ?? DEFAULT_JOB_OPTIONS.checkSmtp,
+    forceRefresh: force_refresh ?? DEFAULT_JOB_OPTIONS.forceRefresh,
+  }
+}

@@ -1,6 +1,11 @@
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
-import type { ApiCode } from '../errors/api-error.ts'
-import { findStoredResponse } from '../middleware/idempotency.ts'
+import type { Context, MiddlewareHandler } from 'hono'
+import type { ListDialect } from '../../csv/csv.ts'
+import type { Row } from '../../jobs/import/load-job.ts'
+import { MINUTE, SECOND } from '../../platform/clock.ts'
+import type { Env } from '../context.ts'
+import { type ApiCode, ApiError } from '../errors/api-error.ts'
+import { findStoredResponse, isAnswered } from '../middleware/idempotency.ts'
 import { refuseUnknown } from '../middleware/refuse-unknown.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -18,20 +23,28 @@ import {
   QueuedFile,
 } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
 import {
   LIST_BODY_MAX,
   SINGLE_BODY_MAX,
   unchecked,
   verifyMiddleware,
 } from '../verify/verify-middleware.ts'
-import { verifyBatch } from './batch.ts'
-import { verifyBulk } from './bulk.ts'
+import { readName, verifyBatch } from './batch.ts'
 import { limitConcurrency } from './crowd.ts'
 import { dryRun } from './dry-run.ts'
-import { verifyFile } from './file.ts'
-import { readFlag } from './file-rows.ts'
-import { roomOnDisk } from './room.ts'
-import { FORM_BYTES_MAX, fileForms } from './upload.ts'
+import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
+import { dialectOf, readFlag, readFormOptions, rowsOf } from './file-rows.ts'
+import { answerInstant } from './instant.ts'
+import {
+  type ListOptionFields,
+  linksOf,
+  portions,
+  presentQueued,
+  queueList,
+  readListOptions,
+} from './queue.ts'
+import { FORM_BYTES_MAX, fileForms, type Upload } from './upload.ts'
 
 /** The paths for lists. */
 export function listRoutes(service: Service) {
@@ -218,3 +231,67 @@ const FILE = {
     ...errorResponses(...ALL_LISTS),
   },
 } satisfies RouteConfig
+
+/** `POST /v1/verify/file`: a list as people have it becomes a job; its columns come back with the results. */
+async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Promise<Response> {
+  const { path, fields } = upload
+  const name = readName(fields.get('name'))
+  const deduplicate = readFlag(fields, 'deduplicate') ?? true
+  const options = readFormOptions(fields)
+  const dialect = await dialectOf(upload)
+  const source = { dialect }
+  const rows = storedRows(path, dialect)
+  const listed = { type: 'file' as const, name, deduplicate, source, options, rows }
+  return queueList(c, service, listed, (job, estimated) => ({
+    ...presentQueued(job, estimated, `File queued. Check GET /v1/jobs/${job.id}`),
+    ...linksOf(service, job),
+    column: dialect.columnName,
+    column_number: dialect.column + 1,
+    header: dialect.header !== null,
+    encoding: dialect.encoding,
+    rows: job.total,
+  }))
+}
+
+/** With the cells that go back with the results. */
+async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<readonly Row[]> {
+  for await (const batch of rowsOf(path, dialect)) {
+    yield batch.map(({ text, cells }) => ({ text, cells: JSON.stringify(cells) }))
+  }
+}
+
+/** `POST /v1/verify/bulk`: a short list is answered at once, a longer one becomes a job. */
+function verifyBulk(
+  c: Context<Env>,
+  service: Service,
+  body: ListOptionFields & { readonly emails?: unknown },
+): Promise<Response> {
+  const options = readListOptions(body)
+  const emails = readEmails(body.emails, BULK_MAX)
+  if (emails.length <= INSTANT_MAX) return answerInstant(c, service, emails, options)
+  const rows = portions(emails.map(text => ({ text })))
+  const listed = {
+    ...{ type: 'bulk' as const, name: null, options, deduplicate: true },
+    ...{ rowCount: emails.length, rows },
+  }
+  return queueList(c, service, listed, (job, estimated) =>
+    presentQueued(job, estimated, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
+  )
+}
+
+/**
+ * Refuses lists while the disk is low: what is left is for the results of lists that were taken. An answer that is kept
+ * for an Idempotency-Key is given all the same.
+ */
+function roomOnDisk(service: Service): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    const { isLow } = await service.disk()
+    if (!isLow || (await isAnswered(c, service))) return next()
+    stateOf(service).metrics.refused('disk')
+    throw new ApiError(
+      'insufficient_storage',
+      'The disk of the service is almost full: new lists are refused until there is room. Everything else works.',
+      { retryAfterS: MINUTE / SECOND },
+    )
+  }
+}

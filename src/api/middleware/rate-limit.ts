@@ -15,8 +15,9 @@ import {
   type Counts,
   type KindBucket,
   nameOf,
+  nearestOf,
+  showLimit,
 } from './rate-limit-buckets.ts'
-import { nearestOf, showLimit } from './rate-limit-headers.ts'
 
 /** A request that was let in. */
 export type Admitted = {

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { totalUsage } from '../../accounts/credits/usage-total.ts'
-import { verdictCounters } from '../../accounts/credits/verdict-counters.ts'
+import { verdictCounters } from '../../accounts/credits/ledger-entries.ts'
+import { totalUsage } from '../../accounts/credits/usage.ts'
 import { liveMembers } from '../../cluster/members.ts'
 import type { Database } from '../../db/database.ts'
 import { errorMessage } from '../../platform/error.ts'

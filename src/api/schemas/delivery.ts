@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { DELIVERY_ERRORS } from '../../webhooks/delivery-error.ts'
+import { DELIVERY_ERRORS } from '../../webhooks/endpoint.ts'
 import { SENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
 import { pageFields } from '../cursor.ts'
 

@@ -1,8 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import { SECOND } from '../../platform/clock.ts'
-import { DISABLED_REASONS, type DisabledCode } from '../../webhooks/delivery-error.ts'
 import {
   DESCRIPTION_LENGTH_MAX,
+  DISABLED_REASONS,
+  type DisabledCode,
   SECRET_GRACE_MAX_MS,
   SECRET_GRACE_MS,
 } from '../../webhooks/endpoint.ts'

@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { countWaitingAt, unroutedRows } from '../../jobs/backlog.ts'
-import type { JobOptions } from '../../jobs/job-options.ts'
+import type { JobOptions } from '../../jobs/job-store.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { formatEstimate } from '../../platform/format.ts'
 

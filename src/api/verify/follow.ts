@@ -4,18 +4,17 @@ import { abortable } from '../../engine/deadline.ts'
 import { sandboxSteps } from '../../engine/progress/sandbox-steps.ts'
 import type { Step } from '../../engine/progress/step.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
-import { presentResult } from '../../engine/verdict/present-result.ts'
+import { isoTime, presentResult } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { logError } from '../errors/errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
+import type { StepBody } from '../schemas/step.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import { type Asked, getCached, orGiveBack, originOf } from './ask.ts'
-import { createChannel } from './channel.ts'
 import { reserveOrGetCached } from './credits.ts'
-import { presentStep } from './present-step.ts'
 
 /** Whether the steps are asked for, as events, and not the result alone. */
 export const wantsEvents = (c: Context<Env>) =>
@@ -103,4 +102,61 @@ async function verify(
   const result = sandboxResult(service.clock, email)
   sandboxSteps(result).forEach(onStep)
   return result
+}
+
+/** What is put in at one place and taken out at another, in its order. Whoever puts in keeps to a bound. */
+type Channel<T> = AsyncIterable<T> & {
+  /** What comes after the end is dropped. */
+  put(value: T): void
+  /** What was put in before can still be taken out. */
+  end(): void
+}
+
+/** For one who takes out. */
+function createChannel<T>(): Channel<T> {
+  const values: T[] = []
+  let isDone = false
+  let wake = () => {}
+  return {
+    put(value) {
+      if (!isDone) values.push(value)
+      wake()
+    },
+    end() {
+      isDone = true
+      wake()
+    },
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        yield* values.splice(0)
+        if (values.length > 0) continue
+        if (isDone) return
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
+      }
+    },
+  }
+}
+
+/** A step as the API tells it; this file alone knows the names of its fields. */
+function presentStep(step: Step): StepBody {
+  switch (step.kind) {
+    case 'syntax': {
+      const { ok, address, suggestion, text } = step
+      return { step: 'syntax', ok, address, did_you_mean: suggestion, text }
+    }
+    case 'domain': {
+      const { ok, route, hosts, operator, text } = step
+      return { step: 'domain', ok, kind: route, hosts: [...hosts], operator, text }
+    }
+    case 'server': {
+      const { host, ip, ok, text } = step
+      return { step: 'server', host, ip, ok, text }
+    }
+    case 'line':
+      return { step: 'line', text: step.text }
+    case 'cached':
+      return { step: 'cached', checked_at: isoTime(step.checkedAt), text: step.text }
+  }
 }

@@ -1,8 +1,14 @@
-import { createRoute } from '@hono/zod-openapi'
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import type { DeliveryTarget } from '../../webhooks/deliveries.ts'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
-import { createWebhook, type WebhookWithSecret } from '../../webhooks/endpoints.ts'
-import { answerWith } from '../middleware/commit-response.ts'
-import { idempotent } from '../middleware/idempotency.ts'
+import {
+  createWebhook,
+  type WebhookTarget,
+  type WebhookWithSecret,
+} from '../../webhooks/endpoints.ts'
+import type { Env } from '../context.ts'
+import { answerWith, idempotent } from '../middleware/idempotency.ts'
 import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -84,3 +90,27 @@ const CREATION_FAULTS = [
 
 /** The longest URL, a description and all events, with room. */
 export const WEBHOOK_BODY_MAX = 16 * 1024
+
+/** What the path of an endpoint names. */
+export const webhookParams = z.object({
+  id: z.string().max(100).openapi({ example: 'wh_8f3a2c1d' }),
+})
+
+/** What the path of a delivery names. */
+export const deliveryParams = webhookParams.extend({
+  delivery_id: z.string().max(100).openapi({ example: 'dlv_01' }),
+})
+
+/** The endpoint of a path, which must be one of the caller's account. */
+export const webhookTarget = (
+  c: Context<Env>,
+  { id }: z.output<typeof webhookParams>,
+): WebhookTarget => ({ webhookId: id, accountId: c.get('caller').account.id })
+
+export const deliveryTarget = (
+  c: Context<Env>,
+  { id, delivery_id }: z.output<typeof deliveryParams>,
+): DeliveryTarget => ({
+  ...{ deliveryId: delivery_id, webhookId: id },
+  accountId: c.get('caller').account.id,
+})

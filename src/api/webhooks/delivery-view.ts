@@ -1,6 +1,6 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { SECOND } from '../../platform/clock.ts'
-import type { LoggedDelivery } from '../../webhooks/delivery-log.ts'
+import type { LoggedDelivery } from '../../webhooks/delivery-store.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { type SentKind, TEST_KIND } from '../../webhooks/event.ts'
 import type { TestOutcome } from '../../webhooks/send-test-event.ts'

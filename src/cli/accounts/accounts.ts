@@ -3,13 +3,13 @@ import { createAccount, parseAccountInput } from '../../accounts/accounts.ts'
 import { listKeys } from '../../accounts/key-store.ts'
 import { mergePlans } from '../../accounts/plan.ts'
 import { openDatabase } from '../../db/database.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
 import { pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
 import { databaseName, databaseUrl, openKept } from '../database.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings.ts'
 import { table } from '../table.ts'
-import { accountObject, print } from './print.ts'
 
 export type AccountFlags = {
   readonly json?: boolean
@@ -88,3 +88,12 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   pluralize(keys, 'key'),
   timeText(account.created_at),
 ]
+
+/** An account as JSON. */
+export const accountObject = ({ id, name, plan, email, operator, created_at }: Account) => ({
+  ...{ id, name, plan, email, admin: operator === 1 },
+  created_at: isoTime(created_at),
+})
+
+export const print = (context: CliContext, value: unknown) =>
+  context.stdout.write(`${JSON.stringify(value, null, 2)}\n`)

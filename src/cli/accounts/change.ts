@@ -2,12 +2,12 @@ import type { Account } from '../../accounts/account-store.ts'
 import { parsePlan, setAdmin, setEmail, setPlan } from '../../accounts/accounts.ts'
 import { parseEmail } from '../../accounts/email.ts'
 import { mergePlans } from '../../accounts/plan.ts'
+import { EvError } from '../../platform/error.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
-import type { AccountFlags } from './accounts.ts'
+import { type AccountFlags, accountObject, print } from './accounts.ts'
 import { chosenAccount, withAccounts } from './lookup.ts'
-import { onOrOff } from './on-or-off.ts'
-import { accountObject, print } from './print.ts'
 
 /** `ev accounts set-plan`: gives the code to exit with. */
 export function setPlanCommand(
@@ -75,3 +75,9 @@ const whatIsSeen = ({ id, name, operator }: Account) =>
   operator === 1
     ? `Whoever signs in to the dashboard with a key of the account ${id} “${name}” sees how the whole service is now, on the page Health.`
     : `Whoever signs in to the dashboard with a key of the account ${id} “${name}” sees this account alone now.`
+
+/** What people say of something that is there or not. */
+function onOrOff(given: string): boolean {
+  if (given === 'on' || given === 'off') return given === 'on'
+  throw new EvError('usage', `Write on or off after the account, not “${sanitizeText(given)}”.`)
+}

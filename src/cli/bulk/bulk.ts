@@ -8,6 +8,7 @@ import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../../jobs/delete-job.ts'
 import { type Job, markWritten, readJob } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
+import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
@@ -16,17 +17,14 @@ import { stderrLog } from '../log.ts'
 import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
-import { interruption } from './interruption.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { keyOf, stoppedJob, takeJob } from './list-job.ts'
 import { flagsOf, readSource, type SourceFlags } from './list-source.ts'
 import { type WrittenFile, writeOutput } from './output.ts'
-import { checkOutput } from './output-check.ts'
-import { type OutputFile, planOutput } from './output-plan.ts'
+import { checkOutput, type OutputFile, planOutput } from './output-plan.ts'
 import { placeOf, truePath } from './output-sink.ts'
 import { rowText } from './row-text.ts'
-import { summary, summaryObject } from './summary.ts'
-import { work } from './work.ts'
+import { interruption, work } from './work.ts'
 
 export type BulkFlags = SourceFlags &
   ResumeFlags & {
@@ -220,5 +218,51 @@ async function writeResults(
     return await writeOutput(context, files, list, { database, jobId: job.id }, options)
   } finally {
     stop?.dispose()
+  }
+}
+
+/** How a job ended, for people. */
+function summary(job: Job, doneNow: number, tookMs: number, files: readonly WrittenFile[]): string {
+  const share = (count: number) =>
+    `${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total)}`
+  const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
+  return [
+    '',
+    `  deliverable   ${share(job.deliverable)}`,
+    `  risky         ${share(job.risky)}`,
+    `  undeliverable ${share(job.undeliverable)}`,
+    `  unknown       ${share(job.unknown)}`,
+    '',
+    `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)} (${rate}/s)${whereTo(job, files)}`,
+  ].join('\n')
+}
+
+/** The end of the sentence: `, written to out.csv.` */
+function whereTo(job: Job, files: readonly WrittenFile[]): string {
+  const [first] = files
+  if (first === undefined) return '.'
+  if (files.length > 1) {
+    return `, written to\n${files.map(({ path, rows }) => `${formatNumber(rows).padStart(9)}  ${path}`).join('\n')}`
+  }
+  const place = first.path === '-' ? '' : ` to ${first.path}`
+  if (rowsOf(files) === job.total) return place === '' ? '.' : `, written${place}.`
+  return `, ${formatNumber(first.rows)} of them written${place}.`
+}
+
+const rowsOf = (files: readonly WrittenFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)
+
+/** The same, for programs. */
+function summaryObject(job: Job, output: string, files: readonly WrittenFile[]) {
+  return {
+    job_id: job.id,
+    output,
+    files,
+    total: job.total,
+    duplicates: job.duplicates,
+    deliverable: job.deliverable,
+    risky: job.risky,
+    undeliverable: job.undeliverable,
+    unknown: job.unknown,
+    written: rowsOf(files),
   }
 }

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { detectDialect, type ListDialect } from '../../csv/csv.ts'
-import { readHead } from '../../jobs/list-head.ts'
+import { readHead } from '../../jobs/import/submission.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
 

@@ -2,12 +2,14 @@ import { composeEngine } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import type { ListLoader } from '../../engine/lists.ts'
+import { refuseCancelled } from '../../jobs/job-state.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { startWorker } from '../../jobs/worker/start-worker.ts'
-import type { Log } from '../../platform/log.ts'
+import { SECOND } from '../../platform/clock.ts'
+import { type Log, silentLog } from '../../platform/log.ts'
+import { startLoop } from '../../platform/loop.ts'
 import { type CliContext, externalDepsFrom } from '../context.ts'
-import { watchCancellation } from './cancellation.ts'
-import { interruption } from './interruption.ts'
+import { EXIT_CODES } from '../exit.ts'
 import { noProgress, type Progress, stderrProgress } from './progress.ts'
 
 export type WorkOptions = {
@@ -90,3 +92,43 @@ const aborted = (signal: AbortSignal) =>
     if (signal.aborted) return resolve()
     signal.addEventListener('abort', () => resolve(), { once: true })
   })
+
+/** A job that waits for greylisting commits nothing for minutes; so it is looked at beside that. */
+const POLL_INTERVAL_MS = 2 * SECOND
+
+/** Calls `onCancelled` when another process has cancelled the job. Gives the function that ends the watch. */
+export function watchCancellation(
+  database: Database,
+  jobId: string,
+  onCancelled: (error: unknown) => void,
+): () => void {
+  const end = () => void loop.stop()
+  const loop = startLoop({
+    ...{ name: 'the poll for a cancellation', clock: database.clock, log: silentLog },
+    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
+    run: async () => refuseCancelled(await readJob(database, jobId)),
+    onFailure(error) {
+      end()
+      onCancelled(error)
+    },
+  })
+  return end
+}
+
+/** Ctrl-C lets what is under way come to its end; a second one does not. */
+export function interruption(context: CliContext): { signal: AbortSignal; dispose: () => void } {
+  const stopping = new AbortController()
+  const stop = () => {
+    if (stopping.signal.aborted) context.exit(EXIT_CODES.interrupted)
+    stopping.abort()
+  }
+  context.signals.on('SIGINT', stop)
+  context.signals.on('SIGTERM', stop)
+  return {
+    signal: stopping.signal,
+    dispose() {
+      context.signals.off('SIGINT', stop)
+      context.signals.off('SIGTERM', stop)
+    },
+  }
+}

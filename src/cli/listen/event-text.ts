@@ -1,7 +1,6 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Arrival } from './server.ts'
-import type { Signatures } from './signatures.ts'
+import type { Arrival, Signatures } from './server.ts'
 
 /** What came in, and how it was taken. */
 export type Taken = {

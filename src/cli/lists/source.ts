@@ -1,6 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
-import { type CustomListName, readEntry } from '../../engine/address/custom-list-entry.ts'
-import { entriesIn, SIZE_MAX } from '../../engine/address/custom-list-file.ts'
+import {
+  type CustomListName,
+  entriesIn,
+  readEntry,
+  SIZE_MAX,
+} from '../../engine/address/custom-list-file.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatMebibytes } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'

@@ -1,14 +1,29 @@
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { composeResolver } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
-import { type CustomListName, ENTRY_FORMAT_HINT } from '../../engine/address/custom-list-entry.ts'
-import { ENTRIES_MAX } from '../../engine/address/custom-list-file.ts'
+import {
+  type CustomListName,
+  ENTRIES_MAX,
+  ENTRY_FORMAT_HINT,
+  keysInFile,
+} from '../../engine/address/custom-list-file.ts'
 import { createIpPolicy } from '../../engine/smtp/dial-policy.ts'
-import { EvError } from '../../platform/error.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
 import { pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { readSource, type SourceEntries } from './source.ts'
-import { readWritten, writeList } from './written-list.ts'
 
 export type UpdateFlags = {
   readonly dryRun?: boolean
@@ -113,4 +128,46 @@ function textOf({ file, written, entries, added, removed, sources }: Report): st
   const verb = written ? 'has' : 'would have'
   const change = `${added} added, ${removed} removed`
   return `${lines.join('')}${file} ${verb} ${pluralize(entries, 'entry')}: ${change}.\n`
+}
+
+/** The first line of a file that ev wrote, and may replace. */
+const MARK = '# Written by ev lists update. Changes are lost with the next update.'
+
+/** The entries of the list that was written last. Throws EvError where the file is not of ev. */
+function readWritten(list: CustomListName, file: string): ReadonlySet<string> {
+  if (!existsSync(file)) return new Set()
+  if (statSync(file).isFile() && readFileSync(file, 'utf8').startsWith(MARK)) {
+    return new Set(keysInFile(list, file))
+  }
+  throw new EvError(
+    'cannot_write',
+    `${file} was not written by ev lists update, so it stays. Rename it, and name it as a source.`,
+  )
+}
+
+/** Replaces the file atomically: a reader sees the old list or the new one, even after a crash. */
+function writeList(
+  named: string,
+  keys: readonly string[],
+  sources: readonly Pick<SourceEntries, 'source'>[],
+  now: Date,
+): void {
+  // Replace the target of a symbolic link, not the link.
+  const file = existsSync(named) ? realpathSync(named) : named
+  const partial = `${file}.${process.pid}.partial`
+  const comments = [MARK, `# ${now.toISOString()}`, ...sources.map(({ source }) => `# ${source}`)]
+  try {
+    const descriptor = openSync(partial, 'w')
+    try {
+      writeFileSync(descriptor, `${[...comments, ...keys].join('\n')}\n`)
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+    renameSync(partial, file)
+  } catch (cause) {
+    rmSync(partial, { force: true })
+    const why = errorMessage(cause)
+    throw new EvError('cannot_write', `${named} cannot be written: ${why}.`, { cause })
+  }
 }

@@ -1,5 +1,5 @@
-import { DEFAULT_CLUSTER_TIMINGS } from '../../cluster/cluster-timings.ts'
 import { liveMembers, type Member } from '../../cluster/members.ts'
+import { DEFAULT_CLUSTER_TIMINGS } from '../../cluster/membership.ts'
 import type { MemberRole } from '../../cluster/tables.ts'
 import type { Database } from '../../db/database.ts'
 import { isLocked, SERVE_LOCK } from '../../db/file-lock.ts'

@@ -1,31 +1,43 @@
 import { mkdirSync } from 'node:fs'
+import { listAccounts } from '../../accounts/account-store.ts'
 import { createFirstAccount } from '../../accounts/first-account.ts'
-import { type Certificate, readCertificate } from '../../api/server/certificate.ts'
-import { type Renewal, watchCertificate } from '../../api/server/renewal.ts'
+import {
+  type Certificate,
+  type Renewal,
+  readCertificate,
+  watchCertificate,
+} from '../../api/server/certificate.ts'
 import { type HttpServer, startServer } from '../../api/server/server.ts'
+import type { Service } from '../../api/service.ts'
 import { listFiles } from '../../compose/engine.ts'
 import { composeService, type HttpService } from '../../compose/service.ts'
 import type { Config } from '../../config/settings.ts'
 import { openDatabase } from '../../db/database.ts'
+import { canDecrypt } from '../../db/encrypted-values.ts'
 import { acquireLock, type Lock, SERVE_LOCK } from '../../db/file-lock.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { throttledLog } from '../../platform/log.ts'
+import { type Log, throttledLog } from '../../platform/log.ts'
+import { logNotify, type Notify } from '../../webhooks/alerts/mail-transport.ts'
+import { smtpNotify } from '../../webhooks/alerts/smtp-transport.ts'
 import type { CliContext } from '../context.ts'
 import { databaseUrl, isShared } from '../database.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
 import { version } from '../version.ts'
-import { printBanner } from './banner.ts'
 import { agreeOnBaseUrl } from './base-url.ts'
 import { baseUrlOf, type ListenAddress, listenAddress, placeOf } from './listen-address.ts'
 import { type ServeLog, serveLog } from './log.ts'
-import { type MailTransport, mailTransport, notifyBy } from './mail.ts'
 import { agreeOnSecret } from './shared-secret.ts'
-import { catchPrints, exitAfter, exitOnFault, untilSignal } from './shutdown.ts'
-import { logStartupWarnings } from './startup-warnings.ts'
-import { serverDeps, startWatchServer } from './watch-server.ts'
+import {
+  catchPrints,
+  exitAfter,
+  exitOnFault,
+  serverDeps,
+  startWatchServer,
+  untilSignal,
+} from './watch-server.ts'
 
 export type ServeFlags = { readonly [setting: string]: unknown }
 
@@ -187,3 +199,97 @@ function lockOrThrow(config: Config): Lock {
     : 'Stop that one first, or name another place with --data-dir.'
   throw new EvError('io', `Another ev serve is at work in ${dataDir}. ${remedy}`)
 }
+
+/** How notices leave: by a mail server, in our name; null: they are lines of the log. */
+type MailTransport = { readonly url: string; readonly from: string } | null
+
+/** Reads it from the settings. Throws EvError('bad_config') where half of it is missing. */
+export function mailTransport({ notifySmtp, notifyFrom, notifyTo }: Config): MailTransport {
+  if (notifySmtp !== null && notifyFrom !== null) return { url: notifySmtp, from: notifyFrom }
+  if (notifySmtp !== null) {
+    throw halfOf('--notify-smtp', '--notify-from', 'the address that notices come from')
+  }
+  const given = notifyFrom !== null ? '--notify-from' : notifyTo !== null ? '--notify-to' : null
+  if (given === null) return null
+  throw halfOf(given, '--notify-smtp', 'the mail server that takes them')
+}
+
+/** The door that they leave by. */
+const notifyBy = (way: MailTransport, log: Log): Notify =>
+  way === null ? logNotify(log) : smtpNotify(way)
+
+const halfOf = (given: string, missing: string, what: string) =>
+  new EvError(
+    'bad_config',
+    `Notices by mail need a server and a sender: ${given} is there, ${missing} is not. Give ${what} with ${missing}, or leave both out: notices are lines of the log then.`,
+  )
+
+type StartupState = Pick<Service, 'database' | 'log' | 'secretBox'> & {
+  readonly settings: Pick<Service['settings'], 'plans'>
+}
+
+/** Warns at the start of what works otherwise than its operator will think: after a restore, or with another config file. */
+export async function logStartupWarnings({
+  database,
+  log,
+  secretBox,
+  settings,
+}: StartupState): Promise<void> {
+  const accounts = await listAccounts(database)
+  const orphans = accounts.filter(({ plan }) => !settings.plans.has(plan))
+  for (const { id, plan } of orphans.slice(0, NAMED_MAX)) {
+    log.warn(
+      `there is no plan “${plan}” any more: the account is held to the plan free. Add it to "plans" in the config file, or give the account another with “ev accounts set-plan”`,
+      { accountId: id },
+    )
+  }
+  if (await canDecrypt(database, secretBox)) return
+  log.warn(
+    'the secret is not the one that was there before: secrets of webhooks cannot be read with it, nor answers to Idempotency-Keys. Put back the file “secret” of the data directory, or what EV_SECRET or EV_SECRET_FILE was',
+  )
+}
+
+/** More say nothing new. */
+const NAMED_MAX = 10
+
+type Banner = {
+  /** Where it listens, as a URL. */
+  readonly place: string
+  /** Where clients find it. */
+  readonly baseUrl: string
+  readonly isPlain: boolean
+  /** The text of the first key, at the first start. */
+  readonly key: string | null
+  /** The path of the page that shows the key once; null: there is none. */
+  readonly path: string | null
+  /** A note about our own name, where that is needed. */
+  readonly hint: string | null
+}
+
+/** Says where the service listens and what to do first; the key goes to stdout alone, and only now. */
+function printBanner(
+  context: CliContext,
+  log: ServeLog,
+  { place, baseUrl, isPlain, key, path, hint }: Banner,
+): void {
+  const say = (text: string) =>
+    log.isPretty ? void context.stderr.write(`${text}\n`) : log.info(text)
+  if (hint !== null) say(hint)
+  log.info(`listening on ${place}`, { baseUrl, tls: !isPlain })
+  if (isPlain)
+    say('This is plain HTTP: for trying out, and for proxies that speak TLS with clients.')
+  if (key !== null) {
+    context.stdout.write(`${key}\n`)
+    say(
+      'The first key is printed on stdout, this once. It may do everything: export EV_KEY=ev_live_…',
+    )
+  }
+  if (path === null) say(`Dashboard: ${baseUrl}/`)
+  else say(`Dashboard: ${baseUrl}${path} shows the key and signs you in, once, within an hour.`)
+  say(curl(baseUrl))
+  say(`All paths: ${baseUrl}/docs`)
+}
+
+const curl = (baseUrl: string) =>
+  `One address: curl -s ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_KEY" ` +
+  `-H 'Content-Type: application/json' -d '{"email": "user@example.com"}'`

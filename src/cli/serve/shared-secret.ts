@@ -5,7 +5,7 @@ import {
   replaceSetting,
   setIfAbsent,
 } from '../../cluster/cluster-settings.ts'
-import { serverNow } from '../../cluster/server-time.ts'
+import { serverNow } from '../../cluster/members.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { fingerprint, needsSecret, readSecret } from '../../db/service-secret.ts'

@@ -14,8 +14,13 @@ import { version } from '../version.ts'
 import { baseUrlOfService } from './base-url.ts'
 import { type ServeLog, serveLog } from './log.ts'
 import { compareSecret } from './shared-secret.ts'
-import { catchPrints, exitAfter, exitOnFault, untilSignal } from './shutdown.ts'
-import { startWatchServer } from './watch-server.ts'
+import {
+  catchPrints,
+  exitAfter,
+  exitOnFault,
+  startWatchServer,
+  untilSignal,
+} from './watch-server.ts'
 
 export type WorkerFlags = { readonly [setting: string]: unknown }
 

@@ -1,12 +1,15 @@
 import type { Config } from '../../config/settings.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { printBanner } from '../listen/banner.ts'
 import { eventLine, eventText } from '../listen/event-text.ts'
 import { register, unregister } from '../listen/registration.ts'
-import { type Arrival, startReceiver } from '../listen/server.ts'
-import { checkSignatures } from '../listen/signatures.ts'
-import { type ListenFlags, type ListenOptions, toListenOptions } from '../listen/webhook-input.ts'
+import { type Arrival, checkSignatures, startReceiver } from '../listen/server.ts'
+import {
+  type ListenFlags,
+  type ListenOptions,
+  printBanner,
+  toListenOptions,
+} from '../listen/webhook-input.ts'
 import { readConfig } from '../settings.ts'
 
 /** `ev webhooks listen`: gives the code to exit with. */

@@ -8,16 +8,19 @@ import type {
   RateStateHandle,
   SharedRateState,
 } from '../../engine/rate-control/shared-state.ts'
-import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
+import { type Clock, SECOND, yieldToEventLoop } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
-import { SharedBlocks, textOf } from './blocks.ts'
-import { DatabaseClock } from './database-clock.ts'
 import { checkRateTimings, DEFAULT_RATE_TIMINGS, type RateTimings } from './rate-timings.ts'
 import { deleteRates, type RateRead, type RateRecord, readRates, writeRates } from './rows.ts'
 import type { PendingWrite, SharedRateEntry } from './shared-rate-entry.ts'
-import { type SharedRateDeps, SharedRateHandle } from './shared-rate-handle.ts'
+import {
+  SharedBlocks,
+  type SharedRateDeps,
+  SharedRateHandle,
+  textOf,
+} from './shared-rate-handle.ts'
 
 export type SharedRatesDeps = {
   readonly database: Database
@@ -276,5 +279,33 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   #back() {
     if (this.#isOffline) this.#deps.log.info('paces are shared again')
     this.#isOffline = false
+  }
+}
+
+/** What was heard longer ago may be of a clock that was set since. */
+const TRUSTED_MS = 10 * SECOND
+
+/** The database's clock, as far as it is known here: behind it by the way of its answers, and never ahead. */
+class DatabaseClock {
+  readonly #clock: Clock
+  #offset: number
+  #heardAt = Number.NEGATIVE_INFINITY
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#offset = clock.now() - clock.monotonicNow()
+  }
+
+  /** An answer of the database has just come, with its time, epoch ms. */
+  heard(now: number): void {
+    const ticks = this.#clock.monotonicNow()
+    const offset = now - ticks
+    if (offset <= this.#offset && ticks - this.#heardAt < TRUSTED_MS) return
+    this.#offset = offset
+    this.#heardAt = ticks
+  }
+
+  now(): number {
+    return this.#clock.monotonicNow() + this.#offset
   }
 }

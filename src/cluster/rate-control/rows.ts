@@ -3,7 +3,7 @@ import type { Database } from '../../db/database.ts'
 import { jsonRows } from '../../db/sql-dialect.ts'
 import type { RateKey } from '../../engine/rate-control/shared-state.ts'
 import { HOUR } from '../../platform/clock.ts'
-import { serverTime } from '../server-time.ts'
+import { serverTime } from '../members.ts'
 import type { StoredRate } from './stored-state.ts'
 
 /** A pace at a version, which grows with each change; 0: there is no row. */

@@ -1,20 +1,32 @@
 import { stat } from 'node:fs/promises'
+import { html } from 'hono/html'
 import { liveMembers } from '../../cluster/members.ts'
+import { readRates } from '../../cluster/rate-control/rows.ts'
 import type { Database } from '../../db/database.ts'
-import { type DoctorDeps, runChecks } from '../../doctor/doctor.ts'
-import type { ReadDisk } from '../../jobs/upload/disk.ts'
-import type { JobWorker } from '../../jobs/worker/worker.ts'
+import { type Check, type DoctorDeps, runChecks } from '../../doctor/doctor.ts'
+import { isDomainKey } from '../../engine/probe/domain-blocks.ts'
+import type { ReadDisk } from '../../jobs/upload/store-upload.ts'
+import type { JobWorker } from '../../jobs/worker/start-worker.ts'
 import { bytesOnServer } from '../../maintenance/size.ts'
-import type { Clock } from '../../platform/clock.ts'
+import { type Clock, MINUTE, SECOND } from '../../platform/clock.ts'
+import { errorMessage } from '../../platform/error.ts'
+import { formatNumber } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
 import { countNotices } from '../../webhooks/alerts/alert-store.ts'
-import type { Deliveries } from '../../webhooks/delivery/deliveries.ts'
+import type { Deliveries } from '../../webhooks/delivery/start-deliveries.ts'
 import { countOpenDeliveries } from '../../webhooks/delivery-store.ts'
-import { createAlerts } from './alerts.ts'
-import { createDoctorCache } from './doctor-cache.ts'
-import { type OperatorsDeps, operatorsStatus } from './operators.ts'
-import { blocksElsewhere } from './peers.ts'
-import type { HealthSource, ProcessStatus } from './source.ts'
+import type { Html } from '../page/html.ts'
+import { time } from '../page/text.ts'
+import { isBlocked, type OperatorsDeps, operatorsStatus } from './operators.ts'
+import type {
+  EgressStatus,
+  Examination,
+  HealthSource,
+  OperatorStatus,
+  OperatorsStatus,
+  PeerBlock,
+  ProcessStatus,
+} from './source.ts'
 
 export type HealthDeps = OperatorsDeps & {
   readonly clock: Clock
@@ -89,4 +101,119 @@ async function databaseBytes(file: string): Promise<number | null> {
     )
   const [whole, journal] = await Promise.all([sizeOf(file), sizeOf(`${file}-wal`)])
   return whole === null ? null : whole + (journal ?? 0)
+}
+
+/** Every page of the operator asks; a sentence that comes so much late is early enough. */
+const REPORT_TTL_MS = 5 * SECOND
+/** Fewer addresses turned away are no reason to tell it on every page: it is a connection's worth. */
+const TURNED_AWAY_MIN = 20
+
+/** What stands on every page of the operator: that nobody can be reached, or that many addresses are not asked for; null: nothing. */
+export function createAlerts(operators: () => OperatorsStatus, clock: Clock): () => Html | null {
+  let reported: Html | null = null
+  let reportedAt = Number.NEGATIVE_INFINITY
+  return () => {
+    if (clock.monotonicNow() - reportedAt < REPORT_TTL_MS) return reported
+    reportedAt = clock.monotonicNow()
+    reported = alertsFrom(operators(), clock.now())
+    return reported
+  }
+}
+
+function alertsFrom({ egresses, shown }: OperatorsStatus, now: number): Html | null {
+  const closed = egresses.find(({ closedSince }) => closedSince !== null)
+  if (closed !== undefined) return closedSentence(closed, egresses.length > 1)
+  const refusing = shown.find(
+    one => isBlocked(one, now) && (one.refusal?.skipped ?? 0) >= TURNED_AWAY_MIN,
+  )
+  return refusing === undefined ? null : refusedSentence(refusing)
+}
+
+function closedSentence({ name, closedSince, port }: EgressStatus, isOneOfMany: boolean): Html {
+  const whence = isOneOfMany ? `from the egress “${name}”` : 'from here'
+  return html`No mail server can be reached on port ${port} ${whence} since ${time(closedSince)}. ${MORE}`
+}
+
+const refusedSentence = ({ title, refusal }: OperatorStatus): Html =>
+  html`${title} refuses us since ${time(refusal?.since ?? null)}: ${formatNumber(refusal?.skipped ?? 0)} addresses ended as unknown since then. ${MORE}`
+
+const MORE = html`<a href="/doctor">Health</a> says why, and what to do.`
+
+type DoctorCacheDeps = {
+  readonly clock: Clock
+  readonly log: Log
+  /** The doctor at work; an abort ends it soon. */
+  readonly examine: (signal: AbortSignal) => AsyncIterable<Check>
+}
+
+/** Has the doctor come when somebody looks. */
+interface DoctorCache {
+  look(): Examination
+  again(): void
+  /** Ends what is under way; nothing begins any more. */
+  close(): Promise<void>
+}
+
+/** What was found longer ago is looked for anew. */
+const OLD_MS = 10 * MINUTE
+/** Mail servers and block lists are asked each time, and should not be asked for a click. */
+const BEGIN_EVERY_MS = MINUTE
+
+/** One run at a time, behind whoever looks. */
+export function createDoctorCache({ clock, log, examine }: DoctorCacheDeps): DoctorCache {
+  const closing = new AbortController()
+  let known: Examination = { checks: [], at: null, isRunning: false, fault: null }
+  let startedAt = Number.NEGATIVE_INFINITY
+  let endedAt = Number.NEGATIVE_INFINITY
+  let running: Promise<void> = Promise.resolve()
+
+  const run = async () => {
+    const checks: Check[] = []
+    const isFirst = known.at === null
+    try {
+      for await (const check of examine(closing.signal)) {
+        checks.push(check)
+        if (isFirst) known = { ...known, checks: [...checks] }
+      }
+      endedAt = clock.monotonicNow()
+      known = { checks, at: clock.now(), isRunning: false, fault: null }
+    } catch (error) {
+      log.error('the examination of this machine failed', { why: errorMessage(error) })
+      known = { ...known, isRunning: false, fault: errorMessage(error) }
+    }
+  }
+  const again = () => {
+    const isSoon = clock.monotonicNow() - startedAt < BEGIN_EVERY_MS
+    if (known.isRunning || isSoon || closing.signal.aborted) return
+    startedAt = clock.monotonicNow()
+    known = { ...known, isRunning: true }
+    running = run()
+  }
+  return {
+    again,
+    look() {
+      if (clock.monotonicNow() - endedAt > OLD_MS) again()
+      return known
+    },
+    close() {
+      closing.abort()
+      return running
+    },
+  }
+}
+
+/** Operators that refuse egresses by which this process does not ask; those of other processes, which have no page. */
+export async function blocksElsewhere(
+  database: Database,
+  { egressPool, titleOf }: Pick<OperatorsDeps, 'egressPool' | 'titleOf'>,
+): Promise<readonly PeerBlock[]> {
+  if (database.dialect === 'sqlite') return []
+  const { now, records } = await readRates(database, { known: [], refusedSince: 0 })
+  return records.flatMap(({ operator, egress, stored }) => {
+    const { refusal } = stored.state
+    if (refusal === null || refusal.until <= now || egressPool.names.includes(egress)) return []
+    if (isDomainKey(operator)) return []
+    const { at: since, until, answer } = refusal
+    return [{ title: titleOf(operator), egress, since, until, answer }]
+  })
 }

@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
 import type { Check, CheckName } from '../../doctor/doctor.ts'
+import type { Finding } from '../../doctor/finding.ts'
 import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
 import type { Examination } from './source.ts'
-import { type State, statusIcon } from './status-icon.ts'
 
 /** What the doctor found; the part asks for itself anew while he is at it. */
 export function findings({ checks, at, isRunning, fault }: Examination): Html {
@@ -71,4 +71,24 @@ const NAMES: Readonly<Record<CheckName, string>> = {
   'open-files': 'Open files',
   database: 'Database',
   'data-directory': 'Data directory',
+}
+
+export type State = Finding['state']
+
+/** How well something is, told by its sign and a word as well as by its colour. */
+export function statusIcon(state: State, word = WORDS[state]): Html {
+  const { sign, kind } = LOOKS[state]
+  return html`<span class="badge is-${kind}"><span aria-hidden="true">${sign}</span> ${word}</span>`
+}
+
+const WORDS: Readonly<Record<State, string>> = {
+  ok: 'well',
+  warn: 'could be better',
+  fail: 'to mend',
+}
+
+const LOOKS: Readonly<Record<State, { readonly sign: string; readonly kind: string }>> = {
+  ok: { sign: '✓', kind: 'ok' },
+  warn: { sign: '!', kind: 'warn' },
+  fail: { sign: '✕', kind: 'bad' },
 }

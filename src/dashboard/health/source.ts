@@ -1,6 +1,6 @@
 import type { Member } from '../../cluster/members.ts'
 import type { Check } from '../../doctor/doctor.ts'
-import type { RateStatus } from '../../engine/rate-control/status.ts'
+import type { RateStatus } from '../../engine/rate-control/controller.ts'
 import type { RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
 import type { Html } from '../page/html.ts'
 

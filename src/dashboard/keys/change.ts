@@ -1,17 +1,21 @@
-import type { Context } from 'hono'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Key, KeyAnswer, KeyList, RotatedKey } from '../../client/types.ts'
 import { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { confirmed, form, select } from '../page/form.ts'
-import { problemWith, sentForm } from '../page/form-data.ts'
-import { nonceField, readNonce } from '../page/form-nonce.ts'
+import {
+  confirmed,
+  form,
+  nonceField,
+  problemWith,
+  readNonce,
+  select,
+  sentForm,
+} from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
-import { notice } from '../page/notice.ts'
-import { Refusal } from '../page/refusal.ts'
+import { notice, Refusal } from '../page/notice.ts'
 import { time } from '../page/text.ts'
 import { dropToken, leaveNote } from '../session/cookie.ts'
 import { bodyOf, fields, readTyped, sentenceOf, type Typed, typedOf } from './key-form.ts'

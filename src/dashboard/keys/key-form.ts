@@ -1,14 +1,12 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { SCOPES } from '../../accounts/scope.ts'
+import { SCOPES, type Scope } from '../../accounts/scope.ts'
 import type { Key } from '../../client/types.ts'
 import type { ApiProblem } from '../api.ts'
 import type { Env } from '../deps.ts'
-import { boxes, field } from '../page/form.ts'
-import type { SubmittedForm } from '../page/form-data.ts'
+import { boxes, field, type SubmittedForm } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
 import { may } from '../session/signed-in.ts'
-import { SCOPE_TEXTS } from './scope-text.ts'
 
 /** What stands in the form of a key, as it was typed. */
 export type Typed = {
@@ -120,3 +118,17 @@ export const sentenceOf = ({ message }: ApiProblem): string =>
   message.replace(/^"(\w+)(?:\[\d+\])?"/, (whole, name) =>
     name in LABELS ? `“${LABELS[name as keyof typeof LABELS]}”` : whole,
   )
+
+/** What each scope lets a key do, for people. */
+const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
+  'verify:single': 'Verifies one address at a time.',
+  'verify:bulk': 'Submits lists of addresses, and files.',
+  'jobs:read': 'Sees how lists stand, and downloads their results.',
+  'jobs:write': 'Cancels lists, goes on with them, and deletes them.',
+  'webhooks:read': 'Sees webhooks and what was sent to them.',
+  'webhooks:write': 'Makes, changes and tests webhooks, and sends events again.',
+  'account:read': 'Sees credits, use, limits and the history.',
+  'keys:write': 'Makes, changes and revokes keys that may do no more than itself.',
+  dashboard: 'Signs in to these pages, which show and do what its other scopes allow.',
+  '*': 'Everything, also what is added later.',
+}

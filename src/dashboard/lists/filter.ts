@@ -2,9 +2,9 @@ import { html } from 'hono/html'
 import { REASONS } from '../../engine/verdict/reason.ts'
 import { boxes, field, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { reasonWord } from '../page/reason.ts'
+import { reasonWord } from '../page/notice.ts'
+import { CLASSES } from './charts.ts'
 import { pathTo, type RowFilter } from './filters.ts'
-import { CLASSES } from './labels.ts'
 
 /** Only the rows are made anew; what the form says stays. `show`: where to look then. */
 const intoRows = (path: string, show = ''): Html =>

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../deps.ts'
-import { CLASSES } from './labels.ts'
+import { CLASSES } from './charts.ts'
 
 /** Which rows of a list are looked at. */
 export type RowFilter = {

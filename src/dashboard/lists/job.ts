@@ -1,23 +1,20 @@
-import type { Context } from 'hono'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Job } from '../../client/types.ts'
-import type { ApiProblem } from '../api.ts'
+import { formatNumber } from '../../platform/format.ts'
+import { type ApiProblem, proxy, queryOf } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { confirmed, form } from '../page/form.ts'
-import { nonceField } from '../page/form-nonce.ts'
+import { boxes, confirmed, form, nonceField, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { time } from '../page/text.ts'
+import { badge, time } from '../page/text.ts'
+import { whileSignedIn } from '../session/sessions.ts'
 import { may } from '../session/signed-in.ts'
-import { chartsOf } from './charts.ts'
-import { downloadForm } from './download.ts'
+import { CLASSES, chartsOf, isUnderWay, stateBadge, stateSentence, titleOf } from './charts.ts'
 import { filter } from './filter.ts'
 import { readFilter } from './filters.ts'
-import { isUnderWay, stateBadge, stateSentence, titleOf } from './labels.ts'
-import { progress } from './progress.ts'
 import { newRows, rows, rowsText } from './rows.ts'
 
 type Parts = Pick<DashboardDeps, 'clock' | 'random'>
@@ -70,3 +67,71 @@ function actions(c: Context<Env>, { random }: Parts, job: Job): Html {
         'The list goes with its addresses and results, from the history too. What was charged stays charged. This cannot be undone.',
     })}`
 }
+
+/** Results as a file, passed on as it is made. */
+export const downloadRoutes = () =>
+  new Hono<Env>().get('/lists/:id/download', async c => {
+    const id = encodeURIComponent(c.req.param('id'))
+    const query = queryOf({
+      format: c.req.query('format') || 'csv',
+      filter: c.req.queries('class')?.join(',') || null,
+      // A list that ended early, or is under way, gives what it has.
+      partial: true,
+    })
+    return proxy(c, await c.get('api').fetch(`/v1/jobs/${id}/download${query}`))
+  })
+
+/** Without a tick a file has all rows. */
+const downloadForm = ({ job_id }: Job): Html => html`
+  <form method="get" action="/lists/${job_id}/download" class="card" aria-labelledby="download-title">
+    <h2 id="download-title">Download</h2>
+    <div class="row">
+      ${select({
+        ...{ label: 'Format', name: 'format' },
+        choices: [
+          { value: 'csv', label: 'CSV' },
+          { value: 'json', label: 'JSON' },
+          { value: 'ndjson', label: 'NDJSON, one row a line' },
+        ],
+      })}
+      ${boxes(
+        'Only these classes; without a tick all',
+        'class',
+        CLASSES.map(kind => ({ value: kind, label: kind })),
+      )}
+      <button>Download</button>
+    </div>
+    <p><small>CSV has the columns of your list, and what was found out beside each row.</small></p>
+  </form>`
+
+/** How a list stands, told as it happens. */
+export const progressRoutes = (deps: DashboardDeps) =>
+  new Hono<Env>().get('/lists/:id/events', async c => {
+    const path = `/v1/jobs/${encodeURIComponent(c.req.param('id'))}/events`
+    const answer = await c.get('api').fetch(path)
+    if (!answer.ok || answer.body === null) return proxy(c, answer)
+    return proxy(c, new Response(whileSignedIn(c, deps, answer.body), answer))
+  })
+
+/**
+ * A list that is under way: how it stood when the page was made; a script goes on from there. Heights stay as they are.
+ * At its end the script has htmx put what came out in its place.
+ */
+const progress = (job: Job): Html => html`
+  <section class="card live" id="live" data-events="/lists/${job.job_id}/events" aria-labelledby="live-title"
+    hx-get="/lists/${job.job_id}" hx-trigger="ended" hx-target="#job" hx-select="#job" hx-select-oob="#rows"
+    hx-swap="outerHTML settle:0s">
+    <h2 id="live-title">Progress</h2>
+    <progress max="${job.total_emails}" value="${job.processed_emails}" aria-labelledby="live-title"></progress>
+    <dl class="figures">
+      <div><dt>Done</dt><dd><span data-live="done">${formatNumber(job.processed_emails)}</span> of ${formatNumber(job.total_emails)} rows</dd></div>
+      <div><dt>Pace</dt><dd data-live="rate">–</dd></div>
+      <div><dt>Left</dt><dd data-live="left">${job.estimated_time ?? '–'}</dd></div>
+    </dl>
+    <dl class="figures">${CLASSES.map(
+      kind =>
+        html`<div><dt>${badge(kind)}</dt><dd data-live="${kind}">${formatNumber(job.data.classes[kind])}</dd></div>`,
+    )}</dl>
+    <p class="unseen" data-live="said" role="status"></p>
+    <noscript><p>Load the page again to see how it goes on.</p></noscript>
+  </section>`

@@ -3,11 +3,9 @@ import type { FileDryRun } from '../../client/types.ts'
 import type { Upload } from '../../jobs/upload/uploads.ts'
 import { formatBytes, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
-import { select } from '../page/form.ts'
-import { nonceField, nonceTarget } from '../page/form-nonce.ts'
+import { nonceField, nonceTarget, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
-import { preview } from './preview.ts'
 
 /** What is found in a list: a part of the form that holds it, with the button that starts it. */
 export const previewPart = (random: Random, upload: Upload, seen: FileDryRun): Html => html`
@@ -78,3 +76,33 @@ function start(seen: FileDryRun): Html {
 
 const tooFew = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>
   `This list needs ${pluralize(credits_needed ?? 0, 'credit')}, and ${formatNumber(credits_balance ?? 0)} are left today: ${formatNumber(lacking)} too few, so it cannot be started. Wait for tomorrow’s credits (00:00 UTC), send a shorter list, or ask whoever runs the service for a larger plan.`
+
+/** More would make a page of megabytes. */
+const COLUMNS_MAX = 20
+/** So many stand before that of the addresses, which is then seen at once. */
+const COLUMNS_BEFORE = 2
+
+/** The first rows of a list as they were read, the column of the addresses being marked. */
+function preview(seen: FileDryRun): Html {
+  const { columns, column_number: chosen, preview: rows } = seen
+  const most = Math.max(0, columns.length - COLUMNS_MAX)
+  const begin = Math.min(most, Math.max(0, (chosen ?? 1) - 1 - COLUMNS_BEFORE))
+  const shown = columns.slice(begin, begin + COLUMNS_MAX)
+  const left = columns.length - shown.length
+  return html`
+    <div class="scroll"><table class="preview">
+      <caption>The first ${pluralize(rows.length, 'row')}</caption>
+      <thead><tr>${shown.map(
+        ({ number, name }) =>
+          html`<th scope="col" ${mark(number, chosen)}>${name ?? `Column ${number}`}${number === chosen ? html` <small>addresses</small>` : NOTHING}</th>`,
+      )}</tr></thead>
+      <tbody>${rows.map(
+        cells =>
+          html`<tr>${shown.map(({ number }) => html`<td ${mark(number, chosen)}>${cells[number - 1] ?? ''}</td>`)}</tr>`,
+      )}</tbody>
+    </table></div>
+    ${left > 0 ? html`<p><small>${pluralize(left, 'more column is', 'more columns are')} not shown; they come back with the results.</small></p>` : NOTHING}`
+}
+
+const mark = (number: number, chosen: number | null): Html =>
+  number === chosen ? html`class="is-chosen"` : NOTHING

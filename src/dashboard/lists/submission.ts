@@ -4,7 +4,7 @@ import type { FileDryRun, QueuedFile } from '../../client/types.ts'
 import type { Upload } from '../../jobs/upload/uploads.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Api, problemOf } from '../api.ts'
-import { readNonce } from '../page/form-nonce.ts'
+import { readNonce } from '../page/form.ts'
 
 /** Asks what would come of a list. Throws ApiProblem. */
 export const previewList = (api: Api, upload: Upload): Promise<FileDryRun> =>

@@ -1,8 +1,8 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import type { ReadDisk } from '../../jobs/upload/disk.ts'
+import type { ReadDisk } from '../../jobs/upload/store-upload.ts'
 import { formatBytes } from '../../platform/format.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { webhookAlerts } from '../webhooks/banner.ts'
+import { webhookAlerts } from '../webhooks/actions.ts'
 import type { Html } from './html.ts'
 import { notice } from './notice.ts'
 

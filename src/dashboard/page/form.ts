@@ -1,5 +1,8 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
+import type { ErrorBody } from '../../client/types.ts'
+import type { Random } from '../../platform/random.ts'
+import { ApiProblem } from '../api.ts'
 import type { Env } from '../deps.ts'
 import { csrfField } from '../session/csrf.ts'
 import { type Html, NOTHING } from './html.ts'
@@ -95,3 +98,64 @@ export const confirmed = (
       ${form(c, o.action, html`<button class="is-danger">${o.yes}</button>`)}
     </div>
   </details>`
+
+/** The fields of a form that was sent. */
+export type SubmittedForm = {
+  /** What was written into a field; empty where it is not there. */
+  readonly text: (name: string) => string
+  /** What was chosen of several, such as boxes. */
+  readonly all: (name: string) => readonly string[]
+}
+
+/** Reads a form. */
+export async function sentForm(c: Context<Env>): Promise<SubmittedForm> {
+  const fields = await c.req.parseBody({ all: true })
+  const all = (name: string) =>
+    [fields[name] ?? []].flat().filter(value => typeof value === 'string')
+  return { all, text: name => all(name)[0]?.trim() ?? '' }
+}
+
+/** What the API has against a form, which is shown again with it; any other fault is thrown on. */
+export function problemWith(error: unknown): ApiProblem {
+  if (!(error instanceof ApiProblem) || error.status >= 500) throw error
+  const { status, code } = error
+  const sentence = OF_FORMS[code]
+  return sentence === undefined ? error : new ApiProblem(status, { error: sentence, code })
+}
+
+/** Where the API speaks of fields that forms do not show. */
+const OF_FORMS: Partial<Record<ErrorBody['code'], string>> = {
+  last_key: 'This is the last key of the account. Revoke it again, below, if you mean it.',
+  idempotency_in_progress:
+    'This form was sent a moment ago and is being answered. Send it again to see what came of it.',
+  idempotency_mismatch:
+    'This form made something already, with what it said before. Send it again to make another one.',
+}
+
+const FIELD = '_once'
+
+/** What a form was numbered with; handed to `ask` as `once`. Undefined: somebody took the field out. */
+export const readNonce = ({ text }: Pick<SubmittedForm, 'text'>): string | undefined =>
+  text(FIELD) || undefined
+
+/**
+ * The field that numbers a form that makes something, so that a double click makes one thing. A form that was refused
+ * gets another number with its other content; one that is still being answered keeps it, and is told its answer then.
+ */
+export function nonceField(
+  random: Random,
+  before: { readonly once?: string | undefined; readonly problem?: Error | undefined } = {},
+): Html {
+  const isInProgress =
+    before.problem instanceof ApiProblem && before.problem.code === 'idempotency_in_progress'
+  const number = (isInProgress && before.once) || `form_${random.token(LENGTH)}`
+  return html`<input type="hidden" name="${FIELD}" value="${number}" />`
+}
+
+/** The place of that field in a form that stays as it is when htmx sends it, and what gives it another number there. */
+export const nonceTarget = (once: Html): Html => html`<div id="once">${once}</div>`
+export const renewNonce = (once: Html): Html =>
+  html`<div hx-swap-oob="innerHTML:#once">${once}</div>`
+
+/** Forms of one key, of one day, are to be told apart. */
+const LENGTH = 20

@@ -3,7 +3,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { html } from 'hono/html'
 import type { Env } from '../deps.ts'
-import { Refusal } from '../page/refusal.ts'
+import { Refusal } from '../page/notice.ts'
 
 /** What a form, or the header of a script, must bring along. */
 export const CSRF_FIELD = '_csrf'

@@ -1,15 +1,16 @@
-import type { Context } from 'hono'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import { endSession, type ListedSession, listSessions } from '../../accounts/session-store.ts'
 import { write } from '../../db/database.ts'
+import { SECOND } from '../../platform/clock.ts'
+import { startLoop } from '../../platform/loop.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { form } from '../page/form.ts'
 import { page } from '../page/layout.ts'
-import { Refusal } from '../page/refusal.ts'
+import { Refusal } from '../page/notice.ts'
 import { time } from '../page/text.ts'
 import { leaveNote } from './cookie.ts'
-import { may } from './signed-in.ts'
+import { may, userOf } from './signed-in.ts'
 
 /** Who is signed in to an account, and ending that. */
 export function sessionRoutes({ database, clock }: DashboardDeps): Hono<Env> {
@@ -81,3 +82,26 @@ const SYSTEMS: readonly (readonly [name: string, found: RegExp])[] = [
   ['macOS', /Mac OS X/],
   ['Linux', /Linux/],
 ]
+
+/** Somebody who was signed out elsewhere sees no more after so long. */
+const POLL_INTERVAL_MS = 15 * SECOND
+
+/** Passes on what comes, for as long as the session lasts: what goes on for hours would else outlive it. */
+export function whileSignedIn(
+  c: Context<Env>,
+  deps: DashboardDeps,
+  body: ReadableStream<Uint8Array>,
+): ReadableStream<Uint8Array> {
+  const over = new AbortController()
+  const end = () => void watch.stop()
+  const watch = startLoop({
+    ...{ name: 'the check of a dashboard session', clock: deps.clock, log: deps.log },
+    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
+    async run() {
+      if ((await userOf(c, deps)) !== null) return
+      end()
+      over.abort(new Error('the session is over'))
+    },
+  })
+  return body.pipeThrough(new TransformStream({ flush: end, cancel: end }), { signal: over.signal })
+}

@@ -1,5 +1,4 @@
-import type { Context } from 'hono'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import { hashSecret, isWellFormed } from '../../accounts/key.ts'
 import { domainAllowed, ipAllowed } from '../../accounts/key-restrictions.ts'

@@ -7,11 +7,9 @@ import { toClass } from '../../engine/verdict/verdict.ts'
 import { DAY } from '../../platform/clock.ts'
 import { queryOf } from '../api.ts'
 import type { Env } from '../deps.ts'
-import { field, select } from '../page/form.ts'
-import { problemWith } from '../page/form-data.ts'
+import { field, problemWith, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { notice } from '../page/notice.ts'
-import { meanings, reasonCell, reasonWord } from '../page/reason.ts'
+import { meanings, notice, reasonCell, reasonWord } from '../page/notice.ts'
 import { badge, time } from '../page/text.ts'
 
 type Shown = { readonly body: Html; readonly status: ContentfulStatusCode }

@@ -3,7 +3,7 @@ import { html } from 'hono/html'
 import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { csrfField } from '../session/csrf.ts'
-import type { VerifyForm } from './verify-options.ts'
+import type { VerifyForm } from './verify-events.ts'
 
 /** The form of the page: an address, and how to ask about it. */
 export const optionsForm = (c: Context<Env>, { email, sandbox, again }: VerifyForm): Html => html`

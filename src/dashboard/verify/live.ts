@@ -5,8 +5,7 @@ import type { Env } from '../deps.ts'
 import { after, isDone, type Progress, started } from './progress.ts'
 import { rows } from './rows.ts'
 import { spokenVerdict } from './verdict.ts'
-import { verifyWithEvents } from './verify-events.ts'
-import type { VerifyForm } from './verify-options.ts'
+import { type VerifyForm, verifyWithEvents } from './verify-events.ts'
 
 /** What is to be changed in the page. */
 export type Change =

@@ -1,6 +1,5 @@
 import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
-import type { DomainStep, ServerStep, VerifyEvents } from './verify-events.ts'
-import type { VerifyForm } from './verify-options.ts'
+import type { DomainStep, ServerStep, VerifyEvents, VerifyForm } from './verify-events.ts'
 
 /** How far a verification is, by what was told of it. */
 export type Progress = {

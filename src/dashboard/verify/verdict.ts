@@ -9,8 +9,7 @@ import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { badge, time } from '../page/text.ts'
 import { verifyForm } from './ask-form.ts'
-import { type Evidence, evidenceOf } from './evidence.ts'
-import type { VerifyForm } from './verify-options.ts'
+import type { VerifyForm } from './verify-events.ts'
 
 type Judged = { readonly form: VerifyForm; readonly result: SingleResult; readonly kind: Class }
 
@@ -94,4 +93,22 @@ function flags({ flags }: SingleResult): Html {
   const names = Object.keys(FLAG_TEXTS) as (keyof typeof FLAG_TEXTS)[]
   const held = names.filter(name => flags?.[name] === true).map(name => FLAG_TEXTS[name])
   return held.length === 0 ? NOTHING : html`<p><small>${held.join(' ')}</small></p>`
+}
+
+/** The parts of the evidence that a page shows. */
+type Evidence = {
+  readonly operator: string | null
+  readonly syntax: { readonly message: string; readonly rule: string } | null
+  readonly answer: {
+    readonly why: string
+    readonly code: number | null
+    readonly enhanced_code: string | null
+    readonly text: string
+    readonly meaning: string
+  } | null
+}
+
+/** The evidence of a result. Its fields may change, so it has no schema: what is not there is null. */
+function evidenceOf({ evidence }: SingleResult): Evidence {
+  return { operator: null, syntax: null, answer: null, ...evidence }
 }

@@ -1,7 +1,9 @@
+import type { Context } from 'hono'
 import { eventsOf } from '../../client/stream.ts'
 import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
 import type { Api } from '../api.ts'
-import type { VerifyForm } from './verify-options.ts'
+import type { Env } from '../deps.ts'
+import { sentForm } from '../page/form.ts'
 
 /** What the API tells of one verification; the last one is a result or an error. */
 export type VerifyEvents =
@@ -60,4 +62,22 @@ async function refusalOf(answer: Response, { sandbox }: VerifyForm): Promise<Err
 const BROKEN_OFF: ErrorBody = {
   ...{ success: false, code: 'service_unavailable', request_id: '' },
   error: 'The service broke off before there was a verdict. Verify the address again.',
+}
+
+/** What somebody wants to know of which address. */
+export type VerifyForm = {
+  readonly email: string
+  /** True: the answer is simulated. */
+  readonly sandbox: boolean
+  /** True: ask even if the answer is known. */
+  readonly again: boolean
+}
+
+export const EMPTY_FORM: VerifyForm = { email: '', sandbox: false, again: false }
+
+/** What the form of the page says. */
+export async function readVerifyForm(c: Context<Env>): Promise<VerifyForm> {
+  const { text } = await sentForm(c)
+  // A space that is copied along with an address goes; one inside is a fault, and is told as one.
+  return { email: text('email'), sandbox: text('sandbox') !== '', again: text('again') !== '' }
 }

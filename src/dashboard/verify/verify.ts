@@ -1,18 +1,21 @@
-import type { Context } from 'hono'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { HistoryPage } from '../../client/types.ts'
+import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
+import { toClass } from '../../engine/verdict/verdict.ts'
+import { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
+import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
-import { notice } from '../page/notice.ts'
+import { notice, reasonCell } from '../page/notice.ts'
+import { badge, time } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
-import { optionsForm } from './ask-form.ts'
+import { optionsForm, verifyForm } from './ask-form.ts'
 import { changesBody, liveChanges } from './live.ts'
 import { after, IDLE, type Progress, started } from './progress.ts'
-import { recent } from './recent.ts'
 import { steps } from './rows.ts'
-import { verifyWithEvents } from './verify-events.ts'
-import { EMPTY_FORM, readVerifyForm } from './verify-options.ts'
+import { EMPTY_FORM, readVerifyForm, verifyWithEvents } from './verify-events.ts'
 
 /** One address, answered step by step as it happens; without scripts the whole answer as a page. */
 export function verifyRoutes(_parts: DashboardDeps): Hono<Env> {
@@ -61,3 +64,52 @@ const notAllowed = (c: Context<Env>) =>
     'info',
     `The key “${c.get('user').keyName}” lacks the scope verify:single, so nothing can be verified with it here. Sign in with a key that has it, or give it to this one under Keys.`,
   )
+
+const SHOWN = 10
+/** By then the books, which write in groups, have what was verified. */
+const WRITTEN_MS = 400
+
+/** What was verified one by one of late, to be verified again by one click. A script has it brought up to date. */
+async function recent(c: Context<Env>): Promise<Html> {
+  if (!may(c.get('user'), 'account:read')) return NOTHING
+  return html`
+    <section id="recent" hx-get="/verify/recent" hx-trigger="verified from:body delay:${WRITTEN_MS}ms" hx-swap="outerHTML">
+      <h2>Verified one by one of late</h2>
+      ${await table(c)}
+    </section>`
+}
+
+async function table(c: Context<Env>): Promise<Html> {
+  const found = await latest(c)
+  if (found instanceof ApiProblem) return notice('warn', found.message)
+  if (found.length === 0) {
+    return html`<p>Nothing yet: what you verify here, or by the API, is listed here afterwards.</p>`
+  }
+  return html`
+    <div class="scroll"><table>
+      <thead><tr>
+        <th scope="col">Address</th><th scope="col">Class</th><th scope="col">Reason</th><th scope="col">When</th>
+        <th scope="col"><span class="unseen">Again</span></th>
+      </tr></thead>
+      <tbody>${found.map(one => line(c, one))}</tbody>
+    </table></div>`
+}
+
+type Item = HistoryPage['data']['items'][number]
+
+/** The page is there without it, so that a limit does not take it away. */
+async function latest(c: Context<Env>): Promise<readonly Item[] | ApiProblem> {
+  try {
+    const query = { source: 'single', limit: SHOWN }
+    return (await c.get('api').ask<HistoryPage>('/v1/history', { query })).data.items
+  } catch (error) {
+    if (error instanceof ApiProblem) return error
+    throw error
+  }
+}
+
+const line = (c: Context<Env>, { email, reason, created_at: at }: Item) => html`
+  <tr>
+    <td class="long">${email}</td><td>${badge(toClass(VERDICT_BY_REASON[reason]))}</td><td>${reasonCell(reason)}</td><td>${time(at)}</td>
+    <td>${verifyForm(c, { email, sandbox: false, again: false }, html`Again<span class="unseen"> for ${email}</span>`)}</td>
+  </tr>`

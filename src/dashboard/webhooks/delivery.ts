@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Context } from 'hono'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type {
   DeliveryAttempt,

@@ -2,8 +2,7 @@ import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { EventList } from '../../client/types.ts'
 import type { Env } from '../deps.ts'
-import { boxes, field } from '../page/form.ts'
-import type { SubmittedForm } from '../page/form-data.ts'
+import { boxes, field, type SubmittedForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 
 /** An endpoint as a form has it. */

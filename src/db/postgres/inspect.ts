@@ -1,8 +1,7 @@
 import pg from 'pg'
-import type { Clock } from '../../platform/clock.ts'
-import { SECOND } from '../../platform/clock.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import { migrationSource } from '../migrations.ts'
+import { migrationSource } from '../migrate.ts'
 import { TABLES } from '../schema.ts'
 
 /** What there is at the place of a database on a server. */

@@ -3,11 +3,10 @@ import pg from 'pg'
 import type { Clock } from '../../platform/clock.ts'
 import { codeOf } from '../error-code.ts'
 import type { Schema } from '../schema.ts'
-import { cutOff, namingClient } from './client.ts'
+import { cutOff, decodeText, encodeText, namingClient } from './client.ts'
 import { ConnectBackoff, isRefusal } from './connect-backoff.ts'
 import { isOutage } from './errors.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './pool-timings.ts'
-import { decodeText, encodeText } from './text-codec.ts'
 
 export type PoolOptions = {
   /** Connections at the same time. */

@@ -1,7 +1,7 @@
 import type { Resolver } from '../../engine/dns/resolver.ts'
 import { addressesOf } from '../../engine/dns/route.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
-import { isSameIp } from './ip.ts'
+import { isSameIp } from './reverse-name.ts'
 
 /** Whether the name that we give ourselves is one that servers accept: a full host name that leads to us. */
 export async function heloName(

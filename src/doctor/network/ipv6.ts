@@ -1,5 +1,5 @@
 import { type Finding, ok, warn } from '../finding.ts'
-import { isIpv6 } from '../identity/ip.ts'
+import { isIpv6 } from '../identity/reverse-name.ts'
 import type { HandshakeResult } from './smtp-handshake.ts'
 
 /** Whether IPv6 serves too; null where none could be tried. It is no fault to have none, but one to have half of it. */

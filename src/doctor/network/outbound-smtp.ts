@@ -1,7 +1,7 @@
 import type { Reply } from '../../engine/smtp/reply.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
-import { parseIp } from '../identity/ip.ts'
+import { parseIp } from '../identity/reverse-name.ts'
 import type { HandshakeResult, Outcome } from './smtp-handshake.ts'
 
 /** Whether mail servers can be reached, and if not, where the way is closed. */

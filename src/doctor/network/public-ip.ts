@@ -1,5 +1,5 @@
 import { type Finding, ok, warn } from '../finding.ts'
-import { isIpv6, isSameIp, parseIp } from '../identity/ip.ts'
+import { isIpv6, isSameIp, parseIp } from '../identity/reverse-name.ts'
 import type { HandshakeResult } from './smtp-handshake.ts'
 
 /** The addresses that servers see us come from: one of each family at most. */

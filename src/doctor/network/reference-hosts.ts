@@ -1,7 +1,7 @@
 import type { Resolver } from '../../engine/dns/resolver.ts'
 import { addressesOf } from '../../engine/dns/route.ts'
-import { REFERENCE_MX_HOSTS } from '../../engine/probe/port-probe.ts'
-import { isIpv6, parseIp } from '../identity/ip.ts'
+import { REFERENCE_MX_HOSTS } from '../../engine/probe/outbound-reachability.ts'
+import { isIpv6, parseIp } from '../identity/reverse-name.ts'
 import {
   type HandshakeDeps,
   type HandshakeResult,

@@ -6,15 +6,90 @@ import { canonicalAddress } from './canonical.ts'
 import {
   type CustomListName,
   ENTRY_FORMAT_HINT,
+  keysInFile,
   mailboxKey,
   readEntry,
-} from './custom-list-entry.ts'
-import { keysInFile } from './custom-list-file.ts'
-import { isDisposable, isDisposableHost, isRelay } from './disposable.ts'
-import { isLowQualityLocalPart } from './local-part-quality.ts'
+} from './custom-list-file.ts'
 import { isListed, withParents } from './name-list.ts'
-import { isRole } from './role.ts'
+import { REAL_PROVIDERS, RELAYS } from './provider.ts'
 import { listedTypo } from './typo.ts'
+
+/** Mailboxes that firms number: `info2`, `sales1`. Only these, because names are numbered too. */
+const NUMBERED =
+  /^(info|sales|support|admin|contact|office|marketing|billing|help|helpdesk|service|webmaster|team|reception|booking|orders)\d{1,2}$/
+/** Machines that send under many names: `alerts-noreply`, `no-reply-jobs`, `bounces`; RFC 2142 §8 `staff-request`. */
+const MACHINE =
+  /(?:^|[._-])(?:no[._-]?reply|do[._-]?not[._-]?reply|mailer-daemon)(?:[._-]|$)|.-request$|^owner-./
+/** Below this a name without its dots says too little: `al.la` is a person. */
+const SQUEEZED_LENGTH_MIN = 8
+
+/** Whether a mailbox belongs to a task, not to a person; whole words only, case and `+tag` aside. */
+function isRole(local: string, more: ReadonlySet<string>): boolean {
+  const name = local.toLowerCase().split('+', 1)[0] ?? ''
+  const knows = (word: string) => more.has(word) || isListed('role', word)
+  if (knows(name) || MACHINE.test(name) || NUMBERED.test(name)) return true
+  const end = name.search(/[._-]/)
+  if (end < 0) return false
+  const squeezed = name.replace(/[._-]/g, '')
+  if (squeezed.length >= SQUEEZED_LENGTH_MIN && knows(squeezed)) return true
+  if (knows(name.replace(/[._]/g, '-'))) return true
+  return knows(name.slice(0, end)) && name.split(/[._-]/).every(knows)
+}
+
+/**
+ * Whether nobody would choose this local part in earnest: words that fill a form, one character held down, a finger
+ * drawn along the keyboard, a long random string. When in doubt it is no junk.
+ */
+function isLowQualityLocalPart(local: string): boolean {
+  const bare = local.toLowerCase().split('+', 1)[0] ?? ''
+  const name = bare.replace(/[._-]/g, '')
+  // With separators between them, equal letters may be initials.
+  return FILLER.test(name) || /^(.)\1{3,}$/u.test(bare) || isKeyboardWalk(name) || isRandom(name)
+}
+
+const FILLER =
+  /^(?:(?:(?:my)?tests?(?:ing|er|test|user|mail|email|account|address)?|fake(?:mail|email|name|user)?|foobar|blabla(?:bla)?|abcd?|dummy|dummy(?:mail|email|user))\d{0,6}|no(?:t?)(?:mail|email|one|name|thanks|way|spam)|none|null|nil|undefined|nothing|nada|invalid|unknown|anonym(?:ous)?|idonthave(?:one|it|email|anemail)?|donthave(?:one|email)?|example|sample|whatever|n\/?a)$/
+
+const ROWS = ['qwertyuiop', 'asdfghjkl', 'zxcvbnm', 'qwertzuiop', 'azertyuiop']
+const DIGITS = '1234567890'
+/** A walk this long in one go is no name, whatever key it starts from; `wert` and `rew` are. */
+const WALK_LENGTH_MIN = 6
+/** From the left edge of a row, as `asdf` and `qwer`, four keys are plain. */
+const EDGE_WALK_LENGTH_MIN = 4
+
+const backwards = (row: string) => [...row].reverse().join('')
+/** Three letters that begin a walk in either direction; hardly any name begins so. */
+const STEPS: ReadonlySet<string> = new Set(
+  ROWS.flatMap(row => [row, backwards(row)]).flatMap(row =>
+    Array.from({ length: row.length - 2 }, (_, at) => row.slice(at, at + 3)),
+  ),
+)
+
+/** Letters along a row, perhaps again and again, perhaps with digits after: `asdf`, `qwertyuiop`, `asdasd`, `qwe123`. */
+function isKeyboardWalk(name: string): boolean {
+  if (!STEPS.has(name.slice(0, 3))) return false
+  const [, letters = '', digits = ''] = /^([a-z]+)(\d*)$/.exec(name) ?? []
+  if (letters === '' || (digits !== '' && !DIGITS.startsWith(digits.slice(0, 10)))) return false
+  const unit = /^(.{3,}?)\1+$/.exec(letters)?.[1] ?? letters
+  const fromEdge = ROWS.some(row => row.startsWith(unit))
+  if (fromEdge && unit.length >= EDGE_WALK_LENGTH_MIN) return true
+  if (fromEdge && unit.length === 3) return letters.length > 3 || digits.length >= 3
+  return unit.length >= WALK_LENGTH_MIN && ROWS.some(row => isAlong(row, unit))
+}
+
+const isAlong = (row: string, unit: string) => row.includes(unit) || backwards(row).includes(unit)
+
+/** Shorter strings may be initials, a phone number, a name with a birthday. */
+const RANDOM_LENGTH_MIN = 20
+
+/** Letters and digits thrown together, or letters that no tongue can speak. */
+function isRandom(name: string): boolean {
+  if (name.length < RANDOM_LENGTH_MIN || !/^[a-z0-9]+$/.test(name)) return false
+  const changes = name.match(/[a-z](?=\d)|\d(?=[a-z])/g)?.length ?? 0
+  const vowels = name.match(/[aeiouy]/g)?.length ?? 0
+  const letters = name.replace(/\d/g, '').length
+  return changes >= 6 || (letters >= RANDOM_LENGTH_MIN && vowels / letters < 0.15)
+}
 
 /** What an address tells of itself, before anyone asks a server. */
 export type AddressFlags = {
@@ -143,3 +218,45 @@ const holds = (list: ReadonlySet<string>, address: Address) =>
 
 const isUnder = (list: ReadonlySet<string>, name: string) =>
   list.size > 0 && withParents(name.toLowerCase()).some(parent => list.has(parent))
+
+/**
+ * Domains under which services of throw-away mail run their own mail exchangers, for any number of
+ * rotating domains: the services that fakefilter names, and the exchangers that in public surveys of
+ * 2026 stood behind hundreds of disposable domains and next to nothing else. Never a host that honest
+ * domains share (Google, Cloudflare, a registrar, a forwarder).
+ */
+const HOST_DOMAINS: ReadonlySet<string> = new Set(
+  `mailinator.com guerrillamail.com guerrillamail.org sharklasers.com yopmail.com yopmail.net
+  temp-mail.org temp-mail.io tempmail.plus mailto.plus 10minutemail.com 10minutemail.net minuteinbox.com
+  maildrop.cc mailsac.com mailnesia.com mailcatch.com dispostable.com getnada.com inboxes.com
+  trashmail.com trashmail.de trash-mail.com discard.email spambog.com mohmal.com moakt.com
+  emailondeck.com emailfake.com email-fake.com generator.email mail.tm mail.gw 1secmail.com dropmail.me
+  10mail.org burnermail.io mytemp.email tempr.email harakirimail.com mintemail.com throwawaymail.com
+  tempmailo.com tempmail.ninja tempmailin.com fakemail.net fakeinbox.com spamgourmet.com spam4.me
+  grr.la mail7.io inboxkitten.com mailpoof.com muellmail.com wegwerfmail.de byom.de einrot.com
+  fakemailgenerator.com armyspy.com smailpro.com etempmail.com internxt-temp.com luxusmail.org
+  tmail.link tempinbox.com mytrashmail.com mailexpire.com jetable.org incognitomail.org
+  wabblywabble.com wallywatts.com unstablemail.com beavis99.com beavis99.net emlhub.com emlpro.com
+  emltmp.com freeml.net yomail.info spymail.one cleantempmail.com gravityengine.cc tinyhost.shop
+  email.chatgpt.org.uk papierkorb.me fex.plus tempm.com mail-temp.com edumail.icu kuku.lu
+  cryptogmail.com fakermail.com linshiyouxiang.net throwaway.io mail1.io kopeechka.store
+  temporary-mail.net wegwerfemailadresse.com temporarymail.com disposablemail.com anonymmail.net
+  emailnator.com tmail.gg onetimemail.org nukemail.app`.split(/\s+/),
+)
+
+/** Whether a domain, or one that it lies under, hands out throw-away mailboxes; what is allowed wins. */
+function isDisposable(
+  domain: string,
+  more: ReadonlySet<string>,
+  allow: ReadonlySet<string>,
+): boolean {
+  const names = withParents(domain)
+  if (names.some(name => allow.has(name) || REAL_PROVIDERS.has(name))) return false
+  return !isRelay(domain) && names.some(name => more.has(name) || isListed('disposable', name))
+}
+
+const isRelay = (domain: string): boolean => withParents(domain).some(name => RELAYS.has(name))
+
+/** Whether a mail exchanger serves throw-away domains and nothing else. */
+const isDisposableHost = (mxHost: string): boolean =>
+  withParents(mxHost.toLowerCase().replace(/\.$/, '')).some(name => HOST_DOMAINS.has(name))

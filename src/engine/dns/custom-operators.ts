@@ -1,6 +1,5 @@
 import { EvError } from '../../platform/error.ts'
-import type { MxOperator } from './operator.ts'
-import { type MxOperatorTable, operatorBySuffix, TABLE } from './operator-table.ts'
+import { type MxOperator, type MxOperatorTable, operatorBySuffix, TABLE } from './operator-table.ts'
 
 /** What you say of an operator; null: as it is without. */
 export type CustomOperator = {

@@ -1,6 +1,6 @@
+import { startInOrder } from '../rate-control/connection-limit.ts'
 import type { AcquireResult, RateController } from '../rate-control/controller.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
-import { startInOrder } from '../rate-control/permits.ts'
 import type { ProbeDeps } from './egress.ts'
 
 export type ConnectionPermitsOptions = {

@@ -1,6 +1,6 @@
 import { HOUR } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import type { MxOperator } from '../dns/operator.ts'
+import type { MxOperator } from '../dns/operator-table.ts'
 import { RateController, type RateLimits } from '../rate-control/controller.ts'
 import type { SharedRateState } from '../rate-control/shared-state.ts'
 import { CatchAllCache } from './catch-all.ts'

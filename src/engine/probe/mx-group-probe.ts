@@ -2,7 +2,6 @@ import type { ConnectionPermit, RateController } from '../rate-control/controlle
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { CatchAllCache } from './catch-all.ts'
 import { ConnectionPermits } from './connection-permits.ts'
-import { Dialogue } from './dialogue.ts'
 import type { DomainBlocks } from './domain-blocks.ts'
 import type { ProbeDeps } from './egress.ts'
 import type { HostHealth } from './host-health.ts'
@@ -17,7 +16,7 @@ import {
   WITHOUT_TLS,
   withheld,
 } from './probe-outcome.ts'
-import { SmtpProbe } from './smtp-probe.ts'
+import { Dialogue, SmtpProbe } from './smtp-probe.ts'
 import { type WithheldOutcome, WithheldOutcomes } from './withheld-outcomes.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */

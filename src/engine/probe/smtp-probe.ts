@@ -1,4 +1,5 @@
 import { wireAddress } from '../address/address.ts'
+import type { RateController } from '../rate-control/controller.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
@@ -7,6 +8,7 @@ import { CatchAllProbe, type CatchAllTest, type PipelinedReply } from './catch-a
 import type { MxGroupProbe } from './mx-group-probe.ts'
 import { catchAllKey, needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
+import type { ProbeListener, ServerCall } from './probe-listener.ts'
 import {
   type Cut,
   cutShort,
@@ -15,7 +17,6 @@ import {
   noResponse,
   outcomeFor,
 } from './probe-outcome.ts'
-import { BlockLimit } from './refusal-limit.ts'
 
 /** After so much of its time a conversation takes no new transaction. */
 const SESSION_SHARE = 0.5
@@ -467,4 +468,85 @@ const NO_TRANSACTION: ConnectionFailure = {
   broken: 'closed',
   stage: 'mail',
   detail: 'no transaction',
+}
+
+/** Lines that are kept. */
+const LINES_MAX = 200
+
+/**
+ * The lines of one connection, kept where they are asked for, and handed to the listener as they
+ * come.
+ */
+export class Dialogue implements ProbeListener {
+  readonly #lines: string[] | null
+  readonly #listener: ProbeListener | null
+
+  constructor(isKept: boolean, listener: ProbeListener | null) {
+    this.#lines = isKept ? [] : null
+    this.#listener = listener
+  }
+
+  /** Null where nobody wants to know. */
+  get asListener(): ProbeListener | null {
+    return this.#lines === null && this.#listener === null ? null : this
+  }
+
+  /** A copy of the lines so far; null where they are not kept. */
+  get lines(): readonly string[] | null {
+    return this.#lines && [...this.#lines]
+  }
+
+  /** Keeps a remark of ours, which was not said to the server. */
+  note(text: string): void {
+    this.#keep(`* ${text}`)
+  }
+
+  onCall(call: ServerCall): void {
+    if (call.answer === null) this.note(`connected to ${call.host} [${call.ip}]`)
+    this.#listener?.onCall(call)
+  }
+
+  onLine(line: string): void {
+    this.#keep(line)
+    this.#listener?.onLine(line)
+  }
+
+  #keep(line: string) {
+    if (this.#lines !== null && this.#lines.length < LINES_MAX) this.#lines.push(line)
+  }
+}
+
+/**
+ * Refusals after which a connection of a list is left. From eleven on Postfix takes a second over
+ * each (smtpd_soft_error_limit); a refused MAIL and an unguessable recipient are two more.
+ */
+const REFUSALS_MAX = 8
+/** Refusals that one connection can bear: at twenty Postfix hangs up (smtpd_hard_error_limit). */
+const REFUSALS_BORNE = 20
+
+/** Counts the commands refused in one connection, for whatever reason. */
+class BlockLimit {
+  readonly #rateController: RateController
+  #count = 0
+
+  constructor(rateController: RateController) {
+    this.#rateController = rateController
+  }
+
+  add(count: number): void {
+    this.#count += count
+  }
+
+  get isReached(): boolean {
+    return this.#count >= REFUSALS_MAX
+  }
+
+  /**
+   * How many may go out in one write, so that the refusals to be expected among them do not annoy
+   * the server.
+   */
+  get bearable(): number {
+    const expected = (REFUSALS_MAX - this.#count) / this.#rateController.refusedShare
+    return Math.max(1, Math.min(REFUSALS_BORNE - this.#count, Math.floor(expected)))
+  }
 }

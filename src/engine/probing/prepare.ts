@@ -3,7 +3,7 @@ import { EvError } from '../../platform/error.ts'
 import { type Address, isFault, parseAddress } from '../address/address.ts'
 import type { AddressClassifier, AddressFlags } from '../address/classifier.ts'
 import { suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
-import type { MxOperator, MxOperatorReader } from '../dns/operator.ts'
+import type { MxOperator, MxOperatorReader } from '../dns/operator-table.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import { addressesOf, findRoute, type Route } from '../dns/route.ts'
 import type { ListLoader } from '../lists.ts'
@@ -17,8 +17,7 @@ import type { StepObserver } from '../progress/step-observer.ts'
 import type { CachedAnswer } from '../result-cache.ts'
 import { toEvidence, toResult } from '../verdict/result.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
-import type { LikelyHosts } from './likely-hosts.ts'
-import { type MxHosts, mxHostsOf } from './mx-hosts.ts'
+import { type LikelyHosts, type MxHosts, mxHostsOf } from './mx-hosts.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
 export type ProbeTask = ProbeTarget & {

@@ -4,7 +4,7 @@ import type { Log } from '../../platform/log.ts'
 import { addressKey } from '../address/address.ts'
 import type { BatchedCache } from '../batched-cache.ts'
 import { withDeadline } from '../deadline.ts'
-import type { MxOperator } from '../dns/operator.ts'
+import type { MxOperator } from '../dns/operator-table.ts'
 import type { EgressPool } from '../probe/egress-pool.ts'
 import type { EgressProber } from '../probe/egress-prober.ts'
 import type { ProbeOptions, ProbeResult } from '../probe/mx-group-probe.ts'
@@ -14,8 +14,7 @@ import { noResponse } from '../probe/probe-outcome.ts'
 import { type CachedAnswer, toCacheEntry } from '../result-cache.ts'
 import { fromAcceptance, fromCache, fromFailure, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { type EgressOrder, firstEgressOrder, toProbeTarget } from './egress-order.ts'
-import { type HostAttempts, triesNext } from './mx-hosts.ts'
+import { type HostAttempts, mxHostsFor, triesNext } from './mx-hosts.ts'
 import type { ProbeTask } from './prepare.ts'
 import { alternativeEgress } from './retry-policy.ts'
 
@@ -301,4 +300,25 @@ const notifyUnless = (isDone: () => boolean, { onCall, onLine }: ProbeListener):
 function onAbort(signal: AbortSignal, callback: () => void) {
   if (signal.aborted) callback()
   else signal.addEventListener('abort', callback, { once: true })
+}
+
+/** Whom an inquiry is to be asked of now, whom after that, and what was heard before. */
+type EgressOrder = {
+  readonly task: ProbeTask
+  readonly at: HostAttempts
+  readonly left: readonly HostAttempts[]
+  readonly before: ProbeResult | null
+}
+
+/** The first turn of an inquiry. */
+function firstEgressOrder(task: ProbeTask): EgressOrder {
+  const [at, ...left] = mxHostsFor(task.exchangers, task.accepted)
+  return { task, at, left, before: null }
+}
+
+/** The inquiry as these exchangers are asked it. */
+function toProbeTarget({ task, at: { operator, route, catchAll } }: EgressOrder): ProbeTask {
+  if (task.exchangers.length === 1) return task
+  const isBackup = operator.name !== task.operator.name
+  return { ...task, route, catchAll, isBackup, sharesLimits: true }
 }

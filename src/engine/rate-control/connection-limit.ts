@@ -1,6 +1,10 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
-import { type AcquireResult, RateController, type RateLimits } from './controller.ts'
-import { startInOrder } from './permits.ts'
+import {
+  type AcquireResult,
+  type ConnectionPermit,
+  RateController,
+  type RateLimits,
+} from './controller.ts'
 import type { RateStateHandle } from './shared-state.ts'
 
 /** One connection that is wanted, and how it may wait. */
@@ -145,5 +149,34 @@ export class ConnectionLimit {
       },
     }
     return { permit }
+  }
+}
+
+/**
+ * Takes permits one after another, so that nobody waits in a circle. Where one cannot be had, those taken before are
+ * released, and what stands in its way is given.
+ */
+export async function startInOrder<Obstacle extends object>(
+  starts: Iterable<() => Promise<{ readonly permit: ConnectionPermit } | Obstacle>>,
+): Promise<{ readonly permit: ConnectionPermit } | Obstacle> {
+  const permits: ConnectionPermit[] = []
+  const permit = {
+    release: () => {
+      for (const one of permits.toReversed()) one.release()
+    },
+  }
+  try {
+    for (const start of starts) {
+      const started = await start()
+      if (!('permit' in started)) {
+        permit.release()
+        return started
+      }
+      permits.push(started.permit)
+    }
+    return { permit }
+  } catch (error) {
+    permit.release()
+    throw error
   }
 }

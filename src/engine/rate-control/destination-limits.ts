@@ -1,9 +1,13 @@
 import { type Clock, HOUR } from '../../platform/clock.ts'
 import { networkOf } from '../../platform/ip.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import { ConnectionLimit, type LimitRequest, type LimitStart } from './connection-limit.ts'
+import {
+  ConnectionLimit,
+  type LimitRequest,
+  type LimitStart,
+  startInOrder,
+} from './connection-limit.ts'
 import { type ConnectionPermit, RateController, type RateLimits } from './controller.ts'
-import { startInOrder } from './permits.ts'
 import type { SharedRateState } from './shared-state.ts'
 
 /** The right to hold a connection to one address. */

@@ -16,7 +16,6 @@ import {
   type Written,
   writeFailure,
 } from './commit-batch.ts'
-import { contentOf, itemsOf, type Recordable, splitByJob } from './write-batch.ts'
 
 export type { ItemUpdate as Change } from './commit-batch.ts'
 
@@ -166,3 +165,38 @@ export class ResultWriter {
     for (const job of jobs) this.#deps.onProgress(job)
   }
 }
+
+/** What is committed in groups: a change of a job's items, or answers to be remembered. */
+type Recordable =
+  | { readonly jobId: string; readonly change: ItemUpdate }
+  | { readonly answers: ReadonlyMap<string, CachedAnswer> }
+
+/** How many items it changes. */
+function itemsOf(recordable: Recordable): number {
+  if ('answers' in recordable) return 0
+  const { results = [], filed = [], postponed = [] } = recordable.change
+  return results.length + filed.length + postponed.length
+}
+
+function contentOf(group: readonly Recordable[]): Content {
+  const changes = new Map<string, ItemUpdate[]>()
+  const answers = new Map<string, CachedAnswer>()
+  for (const recordable of group) {
+    if ('answers' in recordable) {
+      for (const [key, cached] of recordable.answers) answers.set(key, cached)
+      continue
+    }
+    const { jobId, change } = recordable
+    const own = changes.get(jobId)
+    if (own === undefined) changes.set(jobId, [change])
+    else own.push(change)
+  }
+  return { changes, answers }
+}
+
+/** What a group holds of each job by itself; the answers go with the first. */
+const splitByJob = ({ changes, answers }: Content): Content[] =>
+  [...changes].map(([jobId, own], index) => ({
+    changes: new Map([[jobId, own]]),
+    answers: index === 0 ? answers : new Map(),
+  }))

@@ -1,8 +1,11 @@
+import { type Database, isStorageError } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Clock } from '../../platform/clock.ts'
+import { errorMessage } from '../../platform/error.ts'
+import type { Log } from '../../platform/log.ts'
+import { retry } from '../../platform/retry.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import { type JobOptions, parseJobOptions } from '../job-options.ts'
-import type { Job } from '../job-store.ts'
+import { type Job, type JobOptions, parseJobOptions } from '../job-store.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 
 /** A list that the worker has. */
@@ -89,5 +92,103 @@ export class ActiveJobs {
   drop(jobId: string): void {
     this.#lists.get(jobId)?.end.abort()
     this.#lists.delete(jobId)
+  }
+}
+
+/** Who waits for the next change of something, by its key. */
+export class JobWaiters<T> {
+  readonly #waiting = new Map<string, Set<(value: T | null) => void>>()
+
+  /** Resolves with what `tell` is told next, or with null when `signal` aborts or nothing more is told. */
+  next(key: string, signal: AbortSignal): Promise<T | null> {
+    if (signal.aborted) return Promise.resolve(null)
+    return new Promise(resolve => {
+      const waiting = this.#waiting.get(key) ?? new Set()
+      this.#waiting.set(key, waiting)
+      const over = (value: T | null) => {
+        signal.removeEventListener('abort', onAbort)
+        waiting.delete(over)
+        if (waiting.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key)
+        resolve(value)
+      }
+      const onAbort = () => over(null)
+      waiting.add(over)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  /** What somebody waits for. */
+  get keys(): readonly string[] {
+    return [...this.#waiting.keys()]
+  }
+
+  notify(key: string, value: T | null): void {
+    for (const over of [...(this.#waiting.get(key) ?? [])]) over(value)
+  }
+
+  /** Nothing more is told. */
+  end(): void {
+    for (const key of [...this.#waiting.keys()]) this.notify(key, null)
+  }
+}
+
+type JobStarterDeps = {
+  readonly database: Database
+  readonly log: Log
+  /** False: what cannot be stored now is not tried again. */
+  readonly keepsTrying: boolean
+  /** Takes a job up; `isOver` tells when that is not wanted any more. */
+  readonly begin: (jobId: string, isDone: () => boolean) => Promise<void>
+  readonly onFailure: (jobId: string, error: unknown) => void
+  readonly stopping: AbortSignal
+  /** Wait after a job could not be taken up because of the disk. */
+  readonly retryMs: number
+}
+
+/** Jobs that are being taken up, each once at a time. */
+export class JobStarter {
+  readonly #deps: JobStarterDeps
+  readonly #runs = new Map<string, { run: Promise<void>; dropped: boolean }>()
+
+  constructor(deps: JobStarterDeps) {
+    this.#deps = deps
+  }
+
+  get size(): number {
+    return this.#runs.size
+  }
+
+  take(jobId: string): void {
+    const { stopping, begin, onFailure } = this.#deps
+    if (stopping.aborted || this.#runs.has(jobId)) return
+    const taking = { run: Promise.resolve(), dropped: false }
+    this.#runs.set(jobId, taking)
+    const isDone = () => taking.dropped || stopping.aborted
+    taking.run = begin(jobId, isDone)
+      .catch(error => onFailure(jobId, error))
+      .finally(() => this.#runs.delete(jobId))
+  }
+
+  drop(jobId: string): void {
+    const taking = this.#runs.get(jobId)
+    if (taking !== undefined) taking.dropped = true
+  }
+
+  /** Runs one step of it, again and again while that cannot be stored. */
+  retryWhileBusy<T>(run: () => Promise<T>, isDone: () => boolean): Promise<T> {
+    const { keepsTrying, database, log, stopping, retryMs } = this.#deps
+    return retry(run, {
+      ...{ clock: database.clock, signal: stopping, delayMs: retryMs },
+      isRetryable: error => keepsTrying && !isDone() && isStorageError(error),
+      onRetry: error =>
+        log.error('a job cannot be taken up now; that is tried again', {
+          error: errorMessage(error),
+        }),
+    })
+  }
+
+  /** Resolves when none is being taken up. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#runs.values()].map(({ run }) => run))
   }
 }

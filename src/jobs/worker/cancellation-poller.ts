@@ -1,8 +1,8 @@
 import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
-import { openJobs } from '../account-jobs.ts'
-import type { JobWorker } from './worker.ts'
+import { openJobs } from '../job-list.ts'
+import type { JobWorker } from './start-worker.ts'
 import { DEFAULT_WORKER_TIMINGS } from './worker-timings.ts'
 
 /**

@@ -1,23 +1,21 @@
-import { isStorageError } from '../../db/database.ts'
+import { type Database, isStorageError } from '../../db/database.ts'
 import type { CachedAnswer } from '../../engine/result-cache.ts'
-import { sleep } from '../../platform/clock.ts'
+import { sleep, yieldToEventLoop } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import { type Loop, type LoopOptions, startLoop } from '../../platform/loop.ts'
 import { memoryQueue } from '../../queue/memory-queue.ts'
 import type { Lease, Queue, Reschedule, Worker } from '../../queue/queue.ts'
+import { pinnedItems, unpinItems, type Waiting, waitingPage } from '../item-claims.ts'
 import { refuseCancelled, startJob } from '../job-state.ts'
-import { findJob, type Job } from '../job-store.ts'
+import { beginJob, findJob, type Job, jobsAmong, openJobsAmong } from '../job-store.ts'
 import { Claims } from '../probing/claims.ts'
 import { ProbeScheduler } from '../probing/probe-scheduler.ts'
 import { directTasks, gatheredTasks, operatorOf, probeKind } from '../probing/probe-tasks.ts'
 import { routeItems } from '../probing/route-items.ts'
 import { ResultWriter } from '../results/result-writer.ts'
-import { beginJob, openJobsAmong } from '../shared-jobs.ts'
-import { type ActiveJob, ActiveJobs } from './active-jobs.ts'
-import { ChangePoller } from './change-poller.ts'
-import { JobStarter } from './job-starter.ts'
-import { JobWaiters } from './job-waiters.ts'
+import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from './active-jobs.ts'
 import { OrphanedClaims } from './orphaned-claims.ts'
 import { ProbeExecutor } from './probe-executor.ts'
-import { Resumption } from './resumption.ts'
 import type { WorkerDeps, WorkerMembership } from './start-worker.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 
@@ -232,5 +230,133 @@ export class JobWorker {
     this.#executor.end()
     await this.#taking.idle()
     await this.#recorder.stop()
+  }
+}
+
+type ChangePollerDeps = {
+  readonly database: Database
+  readonly log: Log
+  readonly lists: ActiveJobs
+  readonly waiters: JobWaiters<Job>
+  /** Called for a job that is not worked on any more. */
+  readonly onEnded: (jobId: string) => void
+  readonly stopping: AbortSignal
+  readonly timings: Pick<WorkerTimings, 'awaitedMs' | 'endedMs'>
+}
+
+/** Looks for what other members wrote: jobs that ended, and changes that somebody waits for. */
+class ChangePoller {
+  readonly #deps: ChangePollerDeps
+  /** How awaited jobs stood when they were last looked at. */
+  readonly #stands = new Map<string, string>()
+  /** Runs while somebody waits. */
+  #following: Loop | null = null
+
+  constructor(deps: ChangePollerDeps) {
+    this.#deps = deps
+    const { endedMs: everyMs } = deps.timings
+    this.#start({ name: 'the poll for ended jobs', everyMs, run: () => this.#pollEndedJobs() })
+  }
+
+  /** Somebody waits for the next change of a job that stands so. */
+  follow(job: Job): void {
+    if (!this.#stands.has(job.id)) this.#stands.set(job.id, stateOf(job))
+    const { awaitedMs: everyMs } = this.#deps.timings
+    this.#following ??= this.#start({
+      ...{ name: 'the poll for awaited jobs', everyMs, startAfterMs: everyMs },
+      run: () => this.#pollAwaitedJobs(),
+    })
+  }
+
+  #start(o: Pick<LoopOptions, 'name' | 'everyMs' | 'startAfterMs' | 'run'>): Loop {
+    const { database, log, stopping: signal } = this.#deps
+    return startLoop({ ...o, clock: database.clock, log, signal })
+  }
+
+  #endFollowing() {
+    this.#stands.clear()
+    void this.#following?.stop()
+    this.#following = null
+  }
+
+  async #pollAwaitedJobs(): Promise<void> {
+    const { database, waiters } = this.#deps
+    const ids = waiters.keys
+    if (ids.length === 0) return this.#endFollowing()
+    const jobs = new Map((await jobsAmong(database, ids)).map(job => [job.id, job]))
+    for (const id of ids) {
+      const job = jobs.get(id) ?? null
+      const stand = job === null ? '' : stateOf(job)
+      if (stand === this.#stands.get(id)) continue
+      this.#stands.set(id, stand)
+      waiters.notify(id, job)
+    }
+    const awaited = new Set(waiters.keys)
+    for (const id of this.#stands.keys()) if (!awaited.has(id)) this.#stands.delete(id)
+  }
+
+  async #pollEndedJobs(): Promise<void> {
+    const { database, lists, onEnded } = this.#deps
+    const ids = lists.ids
+    if (ids.length === 0) return
+    const open = new Set((await openJobsAmong(database, ids)).map(({ id }) => id))
+    for (const id of ids) if (!open.has(id)) onEnded(id)
+  }
+}
+
+/** What changes with each commit that touches a job. */
+const stateOf = ({ state, done, started_at, finished_at }: Job) =>
+  [state, done, started_at, finished_at].join(' ')
+
+/** Pairs of operator and list that are read together. */
+const PAGE_MAX = 1_000
+
+/** Puts the operators of lists to work that were worked on before: the queue is rebuilt from the store. */
+class Resumption {
+  readonly #database: Database
+  readonly #slots: ProbeScheduler
+  readonly #waiting = new Map<string, ActiveJob>()
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(database: Database, slots: ProbeScheduler) {
+    this.#database = database
+    this.#slots = slots
+  }
+
+  /** Lists that are taken together, as at a start, are looked through together: all are in one index. */
+  take(list: ActiveJob): Promise<void> {
+    this.#waiting.set(list.id, list)
+    const run = this.#running.then(() => this.#resume())
+    this.#running = run.catch(() => {})
+    return run
+  }
+
+  async #resume(): Promise<void> {
+    const lists = new Map(this.#waiting)
+    this.#waiting.clear()
+    if (lists.size === 0) return
+    for (const list of lists.values()) await this.#putBound(list)
+    let after: Waiting = { operator: '', jobId: '' }
+    for (;;) {
+      const page = await waitingPage(this.#database, { after, max: PAGE_MAX })
+      for (const { operator, jobId } of page) {
+        const engine = lists.get(jobId)?.engine
+        if (engine === undefined) continue
+        await this.#slots.put({ operator, egress: engine.egressPool.primaryFor(operator) })
+      }
+      const last = page.at(-1)
+      if (last === undefined) return
+      after = last
+      await yieldToEventLoop()
+    }
+  }
+
+  /** Items whose egress the settings no longer have, or no longer for their operator, may be asked by any. */
+  async #putBound({ id, engine }: ActiveJob): Promise<void> {
+    for (const slot of await pinnedItems(this.#database, id)) {
+      const { operator, egress } = slot
+      if (engine.egressPool.ranked(operator).includes(egress)) await this.#slots.put(slot)
+      else await unpinItems(this.#database, { jobId: id, operator, egress })
+    }
   }
 }

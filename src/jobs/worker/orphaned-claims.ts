@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
-import { type HeldItem, itemsOf, releaseItems } from '../claimed-items.ts'
+import { type HeldItem, itemsOf, releaseItems } from '../item-claims.ts'
 import type { WorkerMembership } from './start-worker.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 

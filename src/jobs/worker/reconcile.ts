@@ -1,5 +1,5 @@
-import { type ClusterTimings, DEFAULT_CLUSTER_TIMINGS } from '../../cluster/cluster-timings.ts'
 import { EgressAbsence } from '../../cluster/egress-absence.ts'
+import { type ClusterTimings, DEFAULT_CLUSTER_TIMINGS } from '../../cluster/membership.ts'
 import type { Database } from '../../db/database.ts'
 import type { EgressPool } from '../../engine/probe/egress-pool.ts'
 import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'

@@ -10,7 +10,6 @@ import type { Queue } from '../../queue/queue.ts'
 import { getCachedAnswers } from '../cached-answers.ts'
 import type { Job } from '../job-store.ts'
 import { JobWorker as RunningWorker } from './job-worker.ts'
-import type { JobWorker } from './worker.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 
 export type WorkerDeps = {
@@ -67,4 +66,18 @@ export function startWorker(deps: WorkerDeps): JobWorkerWithCache {
       set: async entries => jobWorker.cacheResult(entries),
     },
   }
+}
+
+/** Works on jobs, however many, until it is stopped. */
+export interface JobWorker {
+  /** Takes a queued job up; one that it has already stays as it is. */
+  take(jobId: string): void
+  /** A job was cancelled or deleted: nothing more is asked for it. */
+  drop(jobId: string): void
+  /** Resolves with the job as it stands after its next commit, or with null when `signal` aborts. */
+  changed(jobId: string, signal: AbortSignal): Promise<Job | null>
+  /** Jobs that it has, and entries that wait or run. */
+  status(): { readonly jobs: number; readonly waiting: number; readonly running: number }
+  /** Lets conversations come to their end, writes what they brought, and resolves when nothing runs. May be called twice. */
+  stop(): Promise<void>
 }

@@ -1,11 +1,24 @@
+import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { DAY } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { isLoopback } from '../loopback/loopback-network.ts'
 import { BEHAVIORS, type Behavior } from '../smtp-host/behaviors.ts'
-import type { Rule } from '../smtp-host/rule.ts'
-import type { HostPlan, Scenario } from './scenario.ts'
-import { SCENARIO } from './scenario-shape.ts'
-import { Mismatch } from './shape.ts'
+import { type Rule, VERBS } from '../smtp-host/rule.ts'
+import type { DnsTrouble, DomainPlan, HostPlan, Scenario } from './scenario.ts'
+import {
+  flag,
+  list,
+  Mismatch,
+  number,
+  object,
+  oneOf,
+  oneOrMore,
+  only,
+  record,
+  text,
+  whole,
+} from './shape.ts'
 
 /** Finds the mistakes that a person makes in writing a scenario; throws `bad_input` with the place and what it takes. */
 export function checkScenario(given: unknown): Scenario {
@@ -56,4 +69,129 @@ function checkAddresses(hosts: Readonly<Record<string, HostPlan>>): void {
       owners.set(ip, { name, door })
     }
   }
+}
+
+/** A pause longer than that is a mistake, and more than a timer holds. */
+const pauseMs = number(0, DAY)
+const nth = whole(1, 1_000_000_000)
+const port = whole(0, 65_535)
+const NAME = /^[^\s@]{1,253}$/
+const hostName = text('a name such as mx.example.test', given => NAME.test(given))
+const pattern = text('an address or a local part, * for any run of characters')
+const patterns = list(pattern, 'a list such as ["ann", "bob.*"]')
+const client = text('IP addresses such as 127.0.0.2 or 127.0.0.*', given =>
+  /^[\da-f.:*]+$/i.test(given),
+)
+const ips = (what: string, holds: (given: string) => boolean) =>
+  list(text(what, holds), `a list such as ["${what.split(' ').at(-1)}"]`)
+const texts = list(text(), 'a list of texts')
+const keywords = list(
+  text('an EHLO keyword such as SIZE 1000', given => /^[!-~]+( [!-~]+)*$/.test(given)),
+  'a list such as ["PIPELINING", "SIZE 1000"]',
+)
+/** RFC 5321 §4.2: three digits, of which the first is 2 to 5. What is none of that goes into `raw`. */
+const reply = text(
+  'a reply such as "550 5.1.1 No such user", "\\n" between its lines (for other bytes there is "raw")',
+  given => given.split('\n').every(line => /^[2-5]\d\d(?:[ -][^\r]*)?$/.test(line)),
+)
+
+const RULE = object<Rule>(
+  {
+    comment: text(),
+    on: oneOf(VERBS),
+    to: oneOrMore(pattern),
+    from: oneOrMore(pattern),
+    client: oneOrMore(client),
+    timesMax: nth,
+    withinMs: pauseMs,
+    recipientFrom: nth,
+    askedAbove: whole(0, 1_000_000_000),
+    connectionFrom: nth,
+    connectionMax: nth,
+    sessionsAbove: whole(0, 1_000_000_000),
+    secure: flag,
+    reply,
+    raw: text('characters up to \\u00ff, one for each byte', given => /^[\0-\xff]*$/.test(given)),
+    endless: text('one line', given => !/[\r\n]/.test(given)),
+    afterMs: pauseMs,
+    end: oneOf(['close', 'reset', 'hang', 'tls-alert']),
+  },
+  ['on'],
+)
+
+const HOST = object<HostPlan>(
+  {
+    comment: text(),
+    behavior: oneOf(Object.keys(BEHAVIORS)),
+    ip: oneOrMore(text('an IP address such as 127.0.0.25', given => isIP(given) !== 0)),
+    mailboxes: patterns,
+    rules: list(rule, 'a list of rules: [{"on": …}]'),
+    extensions: keywords,
+    starttls: flag,
+    seconds: number(0, DAY / 1_000),
+    ms: pauseMs,
+    max: whole(0, 1_000_000_000),
+    engine: oneOf(['smtp-server']),
+  },
+  ['behavior'],
+)
+
+const TROUBLES: Readonly<Record<DnsTrouble, true>> = {
+  nxdomain: true,
+  servfail: true,
+  refused: true,
+  silent: true,
+  garbage: true,
+  truncated: true,
+}
+
+const DOMAIN = object<DomainPlan>({
+  comment: text(),
+  mx: exchangers,
+  a: ips('IPv4 addresses such as 192.0.2.1', isIPv4),
+  aaaa: ips('IPv6 addresses such as 2001:db8::1', isIPv6),
+  txt: texts,
+  ptr: hostName,
+  fault: oneOf(Object.keys(TROUBLES)),
+})
+
+/** What a scenario may hold. */
+const SCENARIO = object<Scenario>(
+  {
+    comment: text(),
+    domains: record(NAME, 'names of domains such as example.test', DOMAIN),
+    hosts: record(NAME, 'names of mail servers such as mx.example.test', HOST),
+    mailboxes: patterns,
+    smtpPort: port,
+    dnsPort: port,
+    roundTripMs: number(0, 60_000),
+    dnsAdditional: flag,
+  },
+  ['domains', 'hosts'],
+)
+
+/** A rule that says and does nothing is most likely one that lacks its point. */
+function rule(value: unknown, place: string): void {
+  RULE(value, place)
+  const { reply, raw, endless, end } = value as Rule
+  if ([reply, raw, endless, end].every(effect => effect === undefined)) {
+    throw new Mismatch(
+      `${place} does nothing; it takes reply, raw, endless or end ("end": "hang" says nothing any more).`,
+    )
+  }
+}
+
+function exchangers(value: unknown, place: string): void {
+  if (value === 'null' || value === 'none') return
+  const expected = '"null", "none" or a list such as [[10, "mx.example.test"]]'
+  const pair = only(
+    'a preference from 0 to 65535 and a name, such as [10, "mx.example.test"]',
+    one => Array.isArray(one) && one.length === 2,
+  )
+  list((one, at) => {
+    pair(one, at)
+    const [preference, host] = one as unknown[]
+    whole(0, 65_535)(preference, `${at}[0]`)
+    hostName(host, `${at}[1]`)
+  }, expected)(value, place)
 }

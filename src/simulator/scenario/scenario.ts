@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { BehaviorName } from '../smtp-host/behaviors.ts'
@@ -90,3 +91,6 @@ function parse(file: string, text: string): unknown {
     throw new EvError('bad_input', sentence, { cause })
   }
 }
+
+/** A scenario that shows what there is, for people to start from. */
+export const EXAMPLE_FILE = fileURLToPath(new URL('./example.json', import.meta.url))

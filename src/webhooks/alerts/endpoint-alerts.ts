@@ -1,9 +1,10 @@
 import { type Database, isStorageError, write } from '../../db/database.ts'
-import type { Clock } from '../../platform/clock.ts'
+import { type Clock, MINUTE, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import { retry } from '../../platform/retry.ts'
+import { RETENTION_MS } from '../delivery-state.ts'
 import { alertEmail } from './alert-email.ts'
 import {
   type DueNotice,
@@ -12,9 +13,7 @@ import {
   noticeSent,
   postponeNotice,
 } from './alert-store.ts'
-import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from './alert-timings.ts'
-import { logNotify } from './log-transport.ts'
-import type { Notify } from './mail-transport.ts'
+import { logNotify, type Notify } from './mail-transport.ts'
 
 export type EndpointAlertsDeps = {
   readonly database: Database
@@ -108,4 +107,23 @@ function canRetry({ clock, log, failingSince, timings }: Desk, notice: DueNotice
     ...{ webhookId, accountId, why: errorMessage(error) },
   })
   return mayTry
+}
+
+/** Intervals of the notices about webhooks, in ms. */
+export type AlertTimings = {
+  /** How often due notices are looked for; a notice is not urgent. */
+  readonly pollMs: number
+  /** Wait before a mail server that did not take a notice is asked again. */
+  readonly retryMs: number
+  /** After this a notice is not tried again: the events that it tells of are deleted by then. */
+  readonly giveUpMs: number
+  /** Wait before it is tried again to write that a notice went out. */
+  readonly noteRetryMs: number
+}
+
+export const DEFAULT_ALERT_TIMINGS: AlertTimings = {
+  pollMs: 10 * SECOND,
+  retryMs: 5 * MINUTE,
+  giveUpMs: RETENTION_MS,
+  noteRetryMs: SECOND,
 }

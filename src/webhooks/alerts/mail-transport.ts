@@ -1,4 +1,4 @@
-import type { LogFields } from '../../platform/log.ts'
+import type { Log, LogFields } from '../../platform/log.ts'
 
 /** Mail to people, as a door to the world. */
 export interface Notify {
@@ -15,3 +15,11 @@ export type Mail = {
   /** What a log needs of it beside the subject. */
   readonly brief: LogFields
 }
+
+/** Where no mail server is set, and where nobody is named: a notice is a line of the log. */
+export const logNotify = (log: Log): Notify => ({
+  async send({ subject, brief }) {
+    log.warn(subject, brief)
+  },
+  close() {},
+})

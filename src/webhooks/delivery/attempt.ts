@@ -3,9 +3,10 @@ import type { SecretBox } from '../../platform/secret-box.ts'
 import type { TriedDelivery } from '../attempt-store.ts'
 import { type DeliveryTransition, isDelivered, nextState, retryAfterMs } from '../delivery-state.ts'
 import type { DueDelivery } from '../delivery-store.ts'
+import type { Webhook } from '../endpoint-store.ts'
 import { isSandboxBody } from '../event.ts'
-import type { TransportResult, WebhookTransport } from '../transport/transport.ts'
-import { buildRequest } from './signed-request.ts'
+import { signedHeaders } from '../signature.ts'
+import type { TransportResult, WebhookRequest, WebhookTransport } from '../transport/transport.ts'
 
 export type AttemptDeps = {
   readonly transport: WebhookTransport
@@ -62,4 +63,48 @@ function errorOf({
   }
   const error = `It answered ${status}: only an answer from 200 to 299 says that an event has arrived.`
   return { error, errorCode: 'http_status' }
+}
+
+type EventToSend = {
+  readonly webhook: Pick<Webhook, 'url' | 'secret' | 'previousSecret'>
+  readonly eventId: string
+  /** The JSON of the event, sent as it is. */
+  readonly body: string
+}
+
+type SigningContext = {
+  readonly secretBox: SecretBox
+  /** When it is sent, epoch ms. */
+  readonly at: number
+  /** Of ev, for receivers to see. */
+  readonly version: string
+}
+
+/** A request for an event as it goes out now, signed with the secrets that hold now; or why it cannot be signed. */
+function buildRequest(
+  { webhook, eventId, body }: EventToSend,
+  { secretBox, at, version }: SigningContext,
+): WebhookRequest | Pick<TransportResult, 'fault' | 'faultCode'> {
+  const secret = opened(secretBox, webhook.secret)
+  if (secret === null) return { fault: LOST_SECRET, faultCode: 'secret_unreadable' }
+  const before = webhook.previousSecret
+  const previous = before !== null && before.until > at ? opened(secretBox, before.secret) : null
+  const secrets = previous === null ? ([secret] as const) : ([secret, previous] as const)
+  const headers = {
+    'Content-Type': 'application/json',
+    'User-Agent': `ev/${version}`,
+    ...signedHeaders(body, { eventId, at, secrets }),
+  }
+  return { url: webhook.url, headers, body }
+}
+
+const LOST_SECRET =
+  'The signing secret cannot be read: it was sealed with another EV_SECRET. Put that one back, or rotate the secret of this webhook.'
+
+function opened(secretBox: SecretBox, encrypted: string): string | null {
+  try {
+    return secretBox.decrypt(encrypted)
+  } catch {
+    return null
+  }
 }

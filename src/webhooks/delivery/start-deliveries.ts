@@ -1,3 +1,4 @@
+import pLimit from 'p-limit'
 import type { Database } from '../../db/database.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
@@ -7,13 +8,10 @@ import type { Lease, Queue } from '../../queue/queue.ts'
 import { shiftAfterClockSkew } from '../clock-skew.ts'
 import { dueWebhooks } from '../delivery-store.ts'
 import type { WebhookTransport } from '../transport/transport.ts'
-import { attemptLog } from './attempt-log.ts'
-import { attemptRecorder } from './attempt-writer.ts'
-import type { Deliveries } from './deliveries.ts'
-import { createDeliveryConcurrency } from './delivery-concurrency.ts'
+import { attemptLog, attemptRecorder } from './attempt-writer.ts'
 import { DeliveryRun } from './delivery-run.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
-import { createEndpointBackoff } from './endpoint-backoff.ts'
+import { createEndpointBackoff, type EndpointBackoff } from './endpoint-backoff.ts'
 
 export type DeliveryDeps = {
   readonly database: Database
@@ -118,3 +116,46 @@ function followWallClock({ database, clock }: Pick<DeliveryDeps, 'database' | 'c
 
 /** What is less is done with before somebody notices. */
 const SET_BACK_MIN_MS = SECOND
+
+/** Turns at the same time. With CONNECTIONS_MAX for each and those of the slow there are 1,024 connections at most. */
+export const TURNS_MAX = 192
+/** Of these, those of endpoints that were slow when they were asked last: else a few hundred of them would hold up everybody. */
+export const SLOW_TURNS_MAX = 64
+
+type DeliveryConcurrency = {
+  /** Does something as soon as there is a place for a turn of this webhook. `isCrowded` tells whether others wait for its place. */
+  run<T>(webhookId: string, act: (isBusy: () => boolean) => Promise<T>): Promise<T>
+}
+
+/** Places for turns, first come first served: the slow wait for one another only. */
+export function createDeliveryConcurrency(
+  endpoints: Pick<EndpointBackoff, 'isSlow'>,
+): DeliveryConcurrency {
+  const quick = pLimit(TURNS_MAX)
+  const slow = pLimit(SLOW_TURNS_MAX)
+  return {
+    run(webhookId, act) {
+      const slots = endpoints.isSlow(webhookId) ? slow : quick
+      return slots(() => act(() => slots.pendingCount > 0))
+    },
+  }
+}
+
+/** Carries events to the webhooks that subscribed to them, as their deliveries fall due. */
+export interface Deliveries {
+  /** Looks at once for what is due: something was just made due. Otherwise it is found within half a second. */
+  wake(): void
+  status(): DeliveryStatus
+  /** Begins nothing more; resolves when what is under way has come to its end or has been given up. */
+  stop(): Promise<void>
+}
+
+/** Since the start. */
+type DeliveryStatus = {
+  /** Requests under way now. */
+  readonly underWay: number
+  /** Attempts by what came of them. */
+  readonly delivered: number
+  readonly retried: number
+  readonly failed: number
+}

@@ -1,12 +1,11 @@
-import type { Agent } from 'undici'
+import type { Readable } from 'node:stream'
+import type { Agent, Dispatcher } from 'undici'
 import type { Resolver } from '../../engine/dns/resolver.ts'
 import { type Clock, SECOND, yieldToEventLoop } from '../../platform/clock.ts'
 import { formatDuration } from '../../platform/format.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { parseDestination } from '../webhook-url.ts'
-import { limitBodyRead } from './body-limit.ts'
-import { deadlines } from './deadlines.ts'
 import { type Dial, policyCheckedDial } from './policy-dial.ts'
-import { BODY_READ_MAX, readAnswer } from './response.ts'
 import type {
   TransportResult,
   WebhookRequest,
@@ -14,6 +13,82 @@ import type {
   WebhookTransport,
 } from './transport.ts'
 import { TransportFault, toFault } from './transport-error.ts'
+
+/** So much of a body is read, then the connection is dropped: a receiver needs none at all. */
+export const BODY_READ_MAX = 64 * 1_024
+/** So much of it is kept, in characters, for people who look for what went wrong. */
+export const EXCERPT_LENGTH_MAX = 4 * 1_024
+/** So many headers are kept; usual answers have about ten. */
+export const KEPT_HEADERS_MAX = 30
+const HEADER_LENGTH_MAX = 200
+
+/** Reads an answer whose status has come. What its body does then changes nothing of it: it is kept as far as it came. */
+export async function readAnswer(response: Response): Promise<WebhookResponse> {
+  const { statusCode, headers, body } = response
+  const begin = await beginningOf(body)
+  return { status: statusCode, headers: keptHeaders(headers), excerpt: excerptOf(begin, headers) }
+}
+
+type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
+type Headers = Response['headers']
+type Beginning = { readonly bytes: Buffer; readonly isWhole: boolean }
+
+async function beginningOf(body: AsyncIterable<Buffer>): Promise<Beginning> {
+  const chunks: Buffer[] = []
+  let length = 0
+  let isWhole = false
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length >= BODY_READ_MAX) break
+    }
+    isWhole = length < BODY_READ_MAX
+  } catch {
+    // The connection broke, or the time is over.
+  }
+  return { bytes: Buffer.concat(chunks).subarray(0, BODY_READ_MAX), isWhole }
+}
+
+/** It is never unpacked: a few bytes can unpack to gigabytes. */
+function excerptOf({ bytes, isWhole }: Beginning, headers: Headers): string {
+  if (bytes.length === 0) return ''
+  const isPacked = !/^(identity)?$/i.test(String(headers['content-encoding'] ?? '').trim())
+  if (!isPacked && !bytes.includes(0)) {
+    // No character has more than four bytes; to clean more than is kept would cost milliseconds.
+    const begin = bytes.subarray(0, 4 * EXCERPT_LENGTH_MAX)
+    return sanitizeText(begin.toString('utf8'), EXCERPT_LENGTH_MAX)
+  }
+  return `(binary, ${isWhole ? '' : 'more than '}${bytes.length} bytes)`
+}
+
+function keptHeaders(headers: Headers): Record<string, string> {
+  const shown = Object.entries(headers)
+    // Cookies are secrets of the receiver.
+    .filter(([name, value]) => name !== 'set-cookie' && value !== undefined)
+    // That one is obeyed, so it is never among those left out.
+    .toSorted(([a], [b]) => Number(b === 'retry-after') - Number(a === 'retry-after'))
+    .slice(0, KEPT_HEADERS_MAX)
+    .map(([name, value]) => [short(name), short(String(value))])
+  return Object.fromEntries(shown)
+}
+
+const short = (text: string) => sanitizeText(text, HEADER_LENGTH_MAX)
+
+/**
+ * Ends a connection by which more than so many bytes came. Limits of headers and bodies leave gaps that a receiver can
+ * pour into for half a minute, and each byte of it is read: informational answers, extensions of chunks, blank lines.
+ */
+function limitBodyRead(socket: Connection, bytesMax: number): void {
+  socket.on('readable', () => {
+    if (socket.bytesRead > bytesMax)
+      socket.destroy(new TransportFault('invalid_response', TOO_MUCH))
+  })
+}
+
+type Connection = Readable & { readonly bytesRead: number }
+
+const TOO_MUCH = 'The receiver sent far more than an answer.'
 
 export type HttpsPostOptions = {
   readonly clock: Clock
@@ -126,4 +201,35 @@ function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) stop()
   signal.addEventListener('abort', stop, { once: true })
   return Promise.race([promise, aborted])
+}
+
+/** What is under way and has an end. */
+type Deadlines = {
+  /** Does something whose signal aborts when its time is over. `tooLate` is the sentence of the abort's PostFault. */
+  within<T>(ms: number, tooLate: string, act: (signal: AbortSignal) => Promise<T>): Promise<T>
+  /** Aborts all that is under way, and all that begins afterwards. */
+  endAll(why: string): void
+}
+
+function deadlines(clock: Clock): Deadlines {
+  const open = new Set<AbortController>()
+  let ended: TransportFault | null = null
+  return {
+    async within(ms, tooLate, act) {
+      if (ended !== null) throw ended
+      const timer = new AbortController()
+      const cancel = clock.after(ms, () => timer.abort(new TransportFault('timeout', tooLate)))
+      open.add(timer)
+      try {
+        return await act(timer.signal)
+      } finally {
+        cancel()
+        open.delete(timer)
+      }
+    },
+    endAll(why) {
+      ended = new TransportFault('interrupted', why)
+      for (const timer of open) timer.abort(ended)
+    },
+  }
 }

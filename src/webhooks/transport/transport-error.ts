@@ -1,6 +1,6 @@
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { DeliveryError } from '../delivery-error.ts'
+import type { DeliveryError } from '../endpoint.ts'
 
 /** Why a request to a webhook has no answer: a code for programs, and a sentence as its message. */
 export class TransportFault extends EvError {

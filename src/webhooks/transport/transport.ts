@@ -1,4 +1,4 @@
-import type { DeliveryError } from '../delivery-error.ts'
+import type { DeliveryError } from '../endpoint.ts'
 
 /** Requests to webhooks, as a door to the world. */
 export interface WebhookTransport {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { diskReader } from '../../../src/jobs/upload/disk.ts'
+import { diskReader } from '../../../src/jobs/upload/store-upload.ts'
 import { codeOf, limitOf } from '../../support/guarded-route.ts'
 import { fileHouse } from '../../support/list-form.ts'
 import { recordingLog } from '../../support/log.ts'

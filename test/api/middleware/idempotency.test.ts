@@ -3,10 +3,13 @@ import type { Context } from 'hono'
 import { describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
 import type { Env } from '../../../src/api/context.ts'
-import { commitResponse } from '../../../src/api/middleware/commit-response.ts'
-import { findStoredResponse, idempotent } from '../../../src/api/middleware/idempotency.ts'
+import {
+  commitResponse,
+  findStoredResponse,
+  idempotent,
+} from '../../../src/api/middleware/idempotency.ts'
 import { write } from '../../../src/db/database.ts'
-import { deleteReplaysBefore } from '../../../src/maintenance/expired-rows.ts'
+import { deleteReplaysBefore } from '../../../src/maintenance/retention.ts'
 import { DAY } from '../../../src/platform/clock.ts'
 import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'

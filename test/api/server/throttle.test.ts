@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { throttled } from '../../../src/api/server/throttle.ts'
+import { throttled } from '../../../src/api/server/server.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 test('of what comes often the first is told at once, and the others are counted for the next time', async () => {

@@ -6,8 +6,11 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { connect, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Certificate, readCertificate } from '../../../src/api/server/certificate.ts'
-import { watchCertificate } from '../../../src/api/server/renewal.ts'
+import {
+  type Certificate,
+  readCertificate,
+  watchCertificate,
+} from '../../../src/api/server/certificate.ts'
 import { DAY, systemClock } from '../../../src/platform/clock.ts'
 import { EvError } from '../../../src/platform/error.ts'
 import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { EVENT_KINDS } from '../../../src/webhooks/event.ts'
-import { batchCompleted, batchFailed, quotaData } from '../../../src/webhooks/event-data.ts'
+import { batchCompleted, batchFailed, EVENT_KINDS, quotaData } from '../../../src/webhooks/event.ts'
 import { createTestService } from '../../support/service.ts'
 import { endpoint } from '../../support/webhook-endpoint.ts'
 

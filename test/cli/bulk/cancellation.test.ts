@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { watchCancellation } from '../../../src/cli/bulk/cancellation.ts'
+import { watchCancellation } from '../../../src/cli/bulk/work.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { queuedJob } from '../../support/database.ts'
 

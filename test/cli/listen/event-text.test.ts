@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { eventLine, eventText } from '../../../src/cli/listen/event-text.ts'
-import type { Signatures } from '../../../src/cli/listen/signatures.ts'
+import type { Signatures } from '../../../src/cli/listen/server.ts'
 
 const GOOD: Signatures = { own: true, standard: true, fault: null }
 

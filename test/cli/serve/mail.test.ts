@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { mailTransport } from '../../../src/cli/serve/mail.ts'
+import { mailTransport } from '../../../src/cli/serve/serve.ts'
 import { toConfig } from '../../../src/config/config.ts'
 
 const wayBy = (flags: Record<string, string>) =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createAlerts } from '../../../src/dashboard/health/alerts.ts'
+import { createAlerts } from '../../../src/dashboard/health/create-health.ts'
 import type { OperatorsStatus } from '../../../src/dashboard/health/source.ts'
 import type { Html } from '../../../src/dashboard/page/html.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'

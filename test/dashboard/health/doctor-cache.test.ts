@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDoctorCache } from '../../../src/dashboard/health/doctor-cache.ts'
+import { createDoctorCache } from '../../../src/dashboard/health/create-health.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'

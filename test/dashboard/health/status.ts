@@ -1,5 +1,5 @@
 import type { OperatorStatus, OperatorsStatus } from '../../../src/dashboard/health/source.ts'
-import type { Block } from '../../../src/engine/rate-control/status.ts'
+import type { Block } from '../../../src/engine/rate-control/controller.ts'
 
 /** An operator that is asked as usual, but for what is said of it. */
 export const operatorStatus = (o: Partial<OperatorStatus> = {}): OperatorStatus => ({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ApiProblem } from '../../../src/dashboard/api.ts'
-import { nonceField } from '../../../src/dashboard/page/form-nonce.ts'
+import { nonceField } from '../../../src/dashboard/page/form.ts'
 import { countedRandom } from '../../support/random.ts'
 
 const problem = (code: ApiProblem['code']) => new ApiProblem(409, { error: 'No.', code })

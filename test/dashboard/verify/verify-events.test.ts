@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Api } from '../../../src/dashboard/api.ts'
 import { changesBody } from '../../../src/dashboard/verify/live.ts'
-import { type VerifyEvents, verifyWithEvents } from '../../../src/dashboard/verify/verify-events.ts'
-import { EMPTY_FORM } from '../../../src/dashboard/verify/verify-options.ts'
+import {
+  EMPTY_FORM,
+  type VerifyEvents,
+  verifyWithEvents,
+} from '../../../src/dashboard/verify/verify-events.ts'
 
 async function toldBy(answer: () => Promise<Response>): Promise<VerifyEvents[]> {
   const api: Api = { fetch: answer, ask: () => Promise.reject(new Error('is not asked')) }

@@ -17,7 +17,6 @@ import {
   listSessions,
 } from '../../../src/accounts/session-store.ts'
 import { type Database, write } from '../../../src/db/database.ts'
-import { accountJobs, openJobs } from '../../../src/jobs/account-jobs.ts'
 import {
   deleteCachedAnswers,
   getCachedAnswers,
@@ -34,10 +33,10 @@ import {
   waitingPage,
 } from '../../../src/jobs/item-claims.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
-import { restOf } from '../../../src/jobs/job-list.ts'
+import { accountJobs, openJobs, restOf } from '../../../src/jobs/job-list.ts'
 import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { readJob, unfinishedJob } from '../../../src/jobs/job-store.ts'
-import { countUnasked } from '../../../src/jobs/reopen-job.ts'
+import { countUnasked } from '../../../src/jobs/prepare-resume.ts'
 import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'

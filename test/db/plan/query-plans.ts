@@ -1,7 +1,7 @@
 import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
 import pg from 'pg'
 import type { Database } from '../../../src/db/database.ts'
-import { type Encoded, encodeText } from '../../../src/db/postgres/text-codec.ts'
+import { type Encoded, encodeText } from '../../../src/db/postgres/client.ts'
 
 /**
  * The query plans of all that runs on the database meanwhile, line by line. What PostgreSQL says hangs on how many rows

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { NamedStatements } from '../../../src/db/postgres/named-statements.ts'
+import { NamedStatements } from '../../../src/db/postgres/client.ts'
 import { kyselyOn, openPool } from '../../../src/db/postgres/pool.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { type FakeClock, fakeClock } from '../../support/clock.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { BLOCKLISTS } from '../../../src/doctor/identity/blocklist-table.ts'
-import { onBlocklists } from '../../../src/doctor/identity/blocklists.ts'
+import { BLOCKLISTS, onBlocklists } from '../../../src/doctor/identity/blocklists.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const SIGNAL = new AbortController().signal

@@ -5,7 +5,7 @@ import {
   parseIp,
   reversed,
   reverseZoneName,
-} from '../../../src/doctor/identity/ip.ts'
+} from '../../../src/doctor/identity/reverse-name.ts'
 
 describe('an address', () => {
   test.each(['192.0.2.256', '192.0.2', '192.0.2.1.5', '1:2', '::1%lo', '[::1]', 'a.test', '', ':'])(

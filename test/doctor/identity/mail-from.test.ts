@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { mailFrom } from '../../../src/doctor/identity/mail-from.ts'
+import { mailFrom } from '../../../src/doctor/identity/sender-policy.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const SIGNAL = new AbortController().signal

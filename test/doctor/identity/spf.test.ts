@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkSpf } from '../../../src/doctor/identity/spf.ts'
+import { checkSpf } from '../../../src/doctor/identity/sender-policy.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const SIGNAL = new AbortController().signal

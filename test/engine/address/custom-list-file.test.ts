@@ -3,8 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { CustomListName } from '../../../src/engine/address/custom-list-entry.ts'
-import { keysInFile } from '../../../src/engine/address/custom-list-file.ts'
+import { type CustomListName, keysInFile } from '../../../src/engine/address/custom-list-file.ts'
 import { EvError } from '../../../src/platform/error.ts'
 
 let folder = ''

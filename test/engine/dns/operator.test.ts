@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { CustomOperator } from '../../../src/engine/dns/custom-operators.ts'
-import { titleParser } from '../../../src/engine/dns/custom-operators.ts'
-import { createMxOperatorReader } from '../../../src/engine/dns/operator.ts'
+import { type CustomOperator, titleParser } from '../../../src/engine/dns/custom-operators.ts'
+import { createMxOperatorReader } from '../../../src/engine/dns/operator-table.ts'
 import { OPERATOR_ROWS } from '../../../src/engine/dns/operators.ts'
 import { EvError } from '../../../src/platform/error.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ProbeTarget } from '../../../src/engine/probe/mx-groups.ts'
-import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/port-probe.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/outbound-reachability.ts'
 import type { Dial, Target } from '../../../src/engine/smtp/dial.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { type Log, silentLog } from '../../../src/platform/log.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createMxOperatorReader } from '../../../src/engine/dns/operator.ts'
+import { createMxOperatorReader } from '../../../src/engine/dns/operator-table.ts'
 import { hostsOf } from '../../../src/engine/probe/mx-groups.ts'
 import { mxHostsFor, mxHostsOf, triesNext } from '../../../src/engine/probing/mx-hosts.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'

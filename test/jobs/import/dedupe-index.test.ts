@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DedupeIndex } from '../../../src/jobs/import/dedupe-index.ts'
+import { DedupeIndex } from '../../../src/jobs/import/import-counter.ts'
 import { fc, runs } from '../../support/property.ts'
 import { countedRandom } from '../../support/random.ts'
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
 import { write } from '../../../src/db/database.ts'
-import { accountJob } from '../../../src/jobs/account-jobs.ts'
 import { deleteLoadingJobs } from '../../../src/jobs/import/item-import.ts'
 import {
   dropLoading,
@@ -12,6 +11,7 @@ import {
   type Row,
   type Submission,
 } from '../../../src/jobs/import/load-job.ts'
+import { accountJob } from '../../../src/jobs/job-list.ts'
 import { DAY } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/port-probe.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/outbound-reachability.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { type Clock, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { knows, mail } from '../../support/engine.ts'

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/port-probe.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/outbound-reachability.ts'
 import type { DomainPlan } from '../../../src/simulator/scenario/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { rowsIn } from '../../support/csv.ts'

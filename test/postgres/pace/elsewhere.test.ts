@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { blocksElsewhere } from '../../../src/dashboard/health/peers.ts'
+import { blocksElsewhere } from '../../../src/dashboard/health/create-health.ts'
 import type { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { processes, REFUSAL, storedOf } from '../../support/cluster-rate-state.ts'
 import { waitUntil } from '../../support/wait.ts'

@@ -5,8 +5,10 @@ import { write } from '../../../src/db/database.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { type Log, type LogFields, silentLog } from '../../../src/platform/log.ts'
 import { enterDisabled, enterFailure } from '../../../src/webhooks/alerts/alert-store.ts'
-import { DEFAULT_ALERT_TIMINGS } from '../../../src/webhooks/alerts/alert-timings.ts'
-import { startEndpointAlerts } from '../../../src/webhooks/alerts/endpoint-alerts.ts'
+import {
+  DEFAULT_ALERT_TIMINGS,
+  startEndpointAlerts,
+} from '../../../src/webhooks/alerts/endpoint-alerts.ts'
 import { createWebhook, deleteWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { logNotify } from '../../../src/webhooks/alerts/log-transport.ts'
+import { logNotify } from '../../../src/webhooks/alerts/mail-transport.ts'
 import { recordingLog } from '../../support/log.ts'
 
 test('a notice is a line of the log with what matters of its mail, but not to whom it would go', async () => {

@@ -2,8 +2,11 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EvError } from '../../../src/platform/error.ts'
-import { parseMailServer } from '../../../src/webhooks/alerts/smtp-server.ts'
-import { type SmtpDeps, smtpNotify } from '../../../src/webhooks/alerts/smtp-transport.ts'
+import {
+  parseMailServer,
+  type SmtpDeps,
+  smtpNotify,
+} from '../../../src/webhooks/alerts/smtp-transport.ts'
 import { testAuthority } from '../../support/certificate.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 

@@ -4,7 +4,7 @@ import {
   createDeliveryConcurrency,
   SLOW_TURNS_MAX,
   TURNS_MAX,
-} from '../../../src/webhooks/delivery/delivery-concurrency.ts'
+} from '../../../src/webhooks/delivery/start-deliveries.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { TURNS_MAX } from '../../../src/webhooks/delivery/delivery-concurrency.ts'
+import { TURNS_MAX } from '../../../src/webhooks/delivery/start-deliveries.ts'
 import { retryDelivery } from '../../../src/webhooks/delivery-store.ts'
 import type { WebhookRequest } from '../../../src/webhooks/transport/transport.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'

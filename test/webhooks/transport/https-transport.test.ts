@@ -3,9 +3,12 @@ import { createServer, type Server } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { DEADLINE_MS } from '../../../src/webhooks/transport/https-transport.ts'
+import {
+  BODY_READ_MAX,
+  DEADLINE_MS,
+  EXCERPT_LENGTH_MAX,
+} from '../../../src/webhooks/transport/https-transport.ts'
 import { CONNECT_TIMEOUT_MS } from '../../../src/webhooks/transport/policy-dial.ts'
-import { BODY_READ_MAX, EXCERPT_LENGTH_MAX } from '../../../src/webhooks/transport/response.ts'
 import { fakeClock } from '../../support/clock.ts'
 import type { How } from '../../support/http-receiver.ts'
 import { BODY, openPost, openReceiver, sendOne } from '../../support/https-post.ts'

@@ -4,7 +4,7 @@ import {
   EXCERPT_LENGTH_MAX,
   KEPT_HEADERS_MAX,
   readAnswer,
-} from '../../../src/webhooks/transport/response.ts'
+} from '../../../src/webhooks/transport/https-transport.ts'
 
 type Given = Parameters<typeof readAnswer>[0]
 
