@@ -1,8 +1,10 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Hono, Env as PagesEnv } from 'hono'
 import { accountRoutes } from './account/account.ts'
 import type { Env } from './context.ts'
-import { docsRoutes } from './docs.ts'
 import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
 import { PREFLIGHT } from './headers.ts'
@@ -10,12 +12,12 @@ import { jobRoutes } from './jobs/jobs.ts'
 import { keyRoutes } from './keys/keys.ts'
 import { healthRoutes } from './monitoring/health.ts'
 import { metricsRoutes } from './monitoring/monitoring-app.ts'
-import { openapiRoutes } from './openapi.ts'
 import { requestContext, showOpenLimit } from './request-context.ts'
 import { newRouter } from './router.ts'
 import type { Service } from './service.ts'
 import { stateOf } from './state.ts'
 import { verifyRoutes } from './verify/verify.ts'
+import { describeCallbacks } from './webhooks/openapi-callbacks.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
 
 /**
@@ -77,4 +79,117 @@ function methodsOf(app: OpenAPIHono<Env>, path: string): string[] {
   return known.includes('GET')
     ? ['GET', 'HEAD', ...known.slice(1), 'OPTIONS']
     : [...known, 'OPTIONS']
+}
+
+/** The description of all paths, made from the schemas that check them. */
+function openapiRoutes(service: Service, app: OpenAPIHono<Env>) {
+  let text: string | undefined
+  return newRouter().get('/openapi.json', c => {
+    text ??= JSON.stringify(openapiDocument(service, app))
+    return c.body(text, 200, { 'Content-Type': 'application/json' })
+  })
+}
+
+export function openapiDocument({ settings }: Service, app: OpenAPIHono<Env>) {
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key: `ev_live_…`',
+  })
+  describeCallbacks(app)
+  return app.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: {
+      title: 'ev',
+      version: settings.version,
+      description:
+        'Finds out whether email addresses can receive mail. Every answer has `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` and `X-Request-Id`.',
+      license: { name: 'MIT' },
+    },
+    servers: [{ url: settings.baseUrl }],
+    tags: TAGS,
+  })
+}
+
+const TAGS = [
+  { name: 'Verification', description: 'One address, or a list' },
+  { name: 'Jobs', description: 'Lists that are worked on, and their results' },
+  { name: 'Webhooks', description: 'Where events are sent' },
+  { name: 'Account', description: 'Credits, history and numbers' },
+  { name: 'Keys', description: 'Who may ask' },
+  { name: 'Service', description: 'How the service is' },
+]
+
+/** The description of all paths for people: Swagger UI, from here and from nowhere else. */
+function docsRoutes({ settings }: Pick<Service, 'settings'>) {
+  const read = fileReader()
+  const policy = pagePolicy(settings.baseUrl)
+  return newRouter()
+    .get('/docs', c => {
+      c.header('Content-Security-Policy', policy)
+      return c.html(PAGE)
+    })
+    .get('/docs/start.js', c => c.body(START, 200, { 'Content-Type': 'text/javascript' }))
+    .get('/docs/:file', async c => {
+      const type = FILES.get(c.req.param('file'))
+      if (type === undefined) return c.notFound()
+      c.header('Cache-Control', 'public, max-age=3600')
+      return c.body(await read(c.req.param('file')), 200, { 'Content-Type': type })
+    })
+}
+
+/** What the page needs of swagger-ui-dist. */
+const FILES: ReadonlyMap<string, string> = new Map([
+  ['swagger-ui-bundle.js', 'text/javascript'],
+  ['swagger-ui.css', 'text/css'],
+  ['favicon-32x32.png', 'image/png'],
+])
+
+/**
+ * Nothing from elsewhere and no script in the page; Swagger UI sets styles on elements and has pictures in its CSS.
+ * It asks the address that the description names, which need not be the one by which the page was opened.
+ */
+const pagePolicy = (baseUrl: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    `connect-src 'self' ${URL.parse(baseUrl)?.origin ?? ''}`.trim(),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>ev: the API</title>
+<link rel="icon" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="page"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`
+
+const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#page', deepLinking: true, validatorUrl: null })
+`
+
+/** Files are read once. */
+function fileReader(): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
+  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+  const known = new Map<string, Promise<Uint8Array<ArrayBuffer>>>()
+  return name => {
+    const file =
+      known.get(name) ?? readFile(join(folder, name)).then(bytes => new Uint8Array(bytes))
+    known.set(name, file)
+    return file
+  }
 }

@@ -4,8 +4,11 @@ import {
   type ClassifierOptions,
   createClassifier,
 } from './address/classifier.ts'
-import type { CustomOperator } from './dns/custom-operators.ts'
-import { createMxOperatorReader, type MxOperatorReader } from './dns/operator-table.ts'
+import {
+  type CustomOperator,
+  createMxOperatorReader,
+  type MxOperatorReader,
+} from './dns/operator-table.ts'
 
 /** Where lists of one's own stand, and what is said of operators. */
 export type ListFiles = {

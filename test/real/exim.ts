@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { chownSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { selfSigned } from '../../src/simulator/smtp-host/certificate.ts'
+import { selfSigned } from '../../src/simulator/smtp-host/host.ts'
 import {
   ALIASES,
   MANNERS,

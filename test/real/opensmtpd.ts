@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { selfSigned } from '../../src/simulator/smtp-host/certificate.ts'
+import { selfSigned } from '../../src/simulator/smtp-host/host.ts'
 import { rootOf, startInOwnRoot } from './own-root.ts'
 import { type Daemon, missingFiles, type Place, type RealServer, untilListening } from './server.ts'
 

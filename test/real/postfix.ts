@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { selfSigned } from '../../src/simulator/smtp-host/certificate.ts'
+import { selfSigned } from '../../src/simulator/smtp-host/host.ts'
 import {
   GUESTS,
   KINDS,

@@ -8,7 +8,7 @@ import {
   type KeyPair,
   newPair,
   selfSigned,
-} from '../../src/simulator/smtp-host/certificate.ts'
+} from '../../src/simulator/smtp-host/host.ts'
 
 export type AuthorityPlan = {
   /** Its common name. */

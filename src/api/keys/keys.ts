@@ -1,7 +1,36 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import {
+  getKey,
+  KEY_GRACE_MS,
+  type KeyTarget,
+  type RotatedKey as RotatedKeyText,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../../accounts/keys.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
+import { SECOND } from '../../platform/clock.ts'
+import type { Env } from '../context.ts'
+import { answerWith, idempotent } from '../middleware/idempotency.ts'
+import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
+import { json } from '../schemas/answers.ts'
+import { BODY_FAULTS, errorResponses, SECURITY } from '../schemas/error.ts'
+import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
+import {
+  KEY_EXAMPLE,
+  KeyAnswer,
+  KeyDeletionQuery,
+  KeyPatchRequest,
+  ROTATED_KEY_EXAMPLE,
+  RotatedKey,
+  RotateRequest,
+} from '../schemas/key.ts'
 import type { Service } from '../service.ts'
-import { keyChangeRoutes } from './change.ts'
-import { keyCreateRoutes } from './create.ts'
+import { KEY_BODY_MAX, keyCreateRoutes, toKeyPatch } from './create.ts'
+import { ownRights } from './permission.ts'
+import { presentKey } from './present.ts'
 
 /** The keys of an account. */
 export function keyRoutes(service: Service) {
@@ -10,3 +39,119 @@ export function keyRoutes(service: Service) {
   router.route('/', keyChangeRoutes(service))
   return router
 }
+
+/** One key: showing it, changing it, giving it another text, and ending it. */
+function keyChangeRoutes(service: Service) {
+  const middleware = requireKey(service, {
+    scope: 'keys:write',
+    counts: null,
+    bodyMax: KEY_BODY_MAX,
+  })
+  const common = { tags: ['Keys'], security: SECURITY }
+  const get = createRoute({
+    ...{ ...common, method: 'get' as const, path: '/v1/keys/{id}', operationId: 'getKey' },
+    summary: 'Get a key',
+    middleware,
+    request: { params },
+    responses: {
+      200: json(KeyAnswer, 'The key', KEY_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
+  })
+  const change = createRoute({
+    ...{ ...common, method: 'patch' as const, path: '/v1/keys/{id}', operationId: 'updateKey' },
+    summary: 'Change a key',
+    description:
+      'What is left out stays as it is. The change holds from the next request on. A key can only narrow itself.',
+    middleware,
+    request: { params, body: bodyOf(KeyPatchRequest, { example: PATCH_EXAMPLE, required: true }) },
+    responses: {
+      200: json(KeyAnswer, 'The key', KEY_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
+    },
+  })
+  const rotate = createRoute({
+    ...{ ...common, method: 'post' as const, path: '/v1/keys/{id}/rotate' },
+    operationId: 'rotateKey',
+    summary: 'Give a key another text',
+    description:
+      'Both texts work until the end of the grace period: bring the new one everywhere meanwhile. It is shown in this answer and never again. Whoever is signed in to the dashboard with the key is signed out, but for the session that asks for this.',
+    parameters: [IDEMPOTENCY_KEY],
+    middleware: [...middleware, idempotent(service)],
+    request: {
+      params,
+      body: bodyOf(RotateRequest, { example: ROTATION_EXAMPLE, required: false }),
+    },
+    responses: {
+      200: json(RotatedKey, 'The key with its new text', ROTATED_KEY_EXAMPLE),
+      ...errorResponses(
+        'invalid_request',
+        'not_found',
+        ...BODY_FAULTS,
+        'idempotency_in_progress',
+        'idempotency_mismatch',
+      ),
+    },
+  })
+  const remove = createRoute({
+    ...{ ...common, method: 'delete' as const, path: '/v1/keys/{id}', operationId: 'deleteKey' },
+    summary: 'Delete a key',
+    description:
+      'It opens nothing from now on, also where it is the one that asks for this; whoever is signed in to the dashboard with it is signed out. The last key of the account that is neither revoked nor expired is refused with 409 `last_key`, unless `force=true` is given.',
+    middleware,
+    request: { params, query: KeyDeletionQuery },
+    responses: {
+      204: { description: 'It is gone' },
+      ...errorResponses('invalid_request', 'not_found', 'last_key', ...BODY_FAULTS),
+    },
+  })
+  return newRouter()
+    .openapi(get, async c => {
+      const { actor: _, ...target } = keyTarget(c, c.req.valid('param'))
+      const key = await getKey(service, target)
+      return c.json({ success: true as const, data: presentKey(key) }, 200)
+    })
+    .openapi(change, async c => {
+      const target = keyTarget(c, c.req.valid('param'))
+      const key = await updateKey(service, { ...target, patch: toKeyPatch(c.req.valid('json')) })
+      return c.json({ success: true as const, data: presentKey(key) }, 200)
+    })
+    .openapi(rotate, async c => {
+      // Without a body no default of its schema is there.
+      const graceS = c.req.valid('json').grace_period_seconds ?? KEY_GRACE_MS / SECOND
+      const keepSession = c.env?.session?.sessionId ?? null
+      const target = keyTarget(c, c.req.valid('param'))
+      const input = { ...target, graceMs: graceS * SECOND, keepSession }
+      return (await answerWith<RotatedKeyText>(
+        c,
+        service,
+        beforeCommit => rotateKey(service, input, beforeCommit),
+        ({ key, text, previousExpiresAt }) => {
+          const previous_key_expires_at = isoTime(previousExpiresAt)
+          const data = { ...presentKey(key, text), previous_key_expires_at }
+          return { status: 200, body: { success: true, data } }
+        },
+      )) as never
+    })
+    .openapi(remove, async c => {
+      const isForced = c.req.valid('query').force === 'true'
+      await revokeKey(service, { ...keyTarget(c, c.req.valid('param')), isForced })
+      return c.body(null, 204)
+    })
+}
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'key_01' }) })
+
+/** The key of a path, which must be one of the caller's account. */
+function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget {
+  const caller = c.get('caller')
+  return { keyId: id, accountId: caller.account.id, actor: ownRights(caller) }
+}
+
+const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
+const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
+
+const bodyOf = <Schema extends z.ZodType>(
+  schema: Schema,
+  { example, required }: { example: z.input<Schema>; required: boolean },
+) => ({ content: { 'application/json': { schema, example } }, required })

@@ -1,4 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { isFault, parseAddress } from '../../engine/address/address.ts'
+import {
+  type Include,
+  plainResult,
+  presentAddressFlags,
+  presentResult,
+} from '../../engine/verdict/present-result.ts'
+import type { Reason } from '../../engine/verdict/reason.ts'
+import type { Result } from '../../engine/verdict/verdict.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
+import { queueOne } from '../lists/queue.ts'
 import { listRoutes } from '../lists/routes.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -8,9 +22,167 @@ import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts
 import { STEP_EXAMPLE, VerifyStep } from '../schemas/step.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
-import { noKeyForEvents, wantsEvents } from './follow.ts'
-import { followSingle, verifyScored, verifySingle } from './single.ts'
+import { type Asked, answerOne } from './ask.ts'
+import { followOne, noKeyForEvents, wantsEvents } from './follow.ts'
+import { simulatedError } from './sandbox.ts'
 import { SINGLE_BODY, unchecked, verifyMiddleware } from './verify-middleware.ts'
+
+/** What the schema let through; the address may still be anything. */
+type SingleBody = {
+  readonly email?: unknown
+  readonly check_smtp?: boolean | undefined
+  readonly force_refresh?: boolean | undefined
+  readonly async?: boolean | undefined
+}
+
+/** `POST /v1/verify/single`: one address, now, or later by an event. */
+async function verifySingle(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+  include: string | undefined,
+): Promise<Response> {
+  const request = { ...readSingle(body), include: readInclude(include) }
+  const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
+  if (simulated !== null) return simulated
+  if (body.async === true) return queueOne(c, service, readAsync(request))
+  const mark = c.get('sandbox') ? { sandbox: true } : {}
+  return answerOne(c, service, request, result => ({
+    ...presentIncluded(result, request.include),
+    ...mark,
+  }))
+}
+
+/** The same for who watches it: a text that is no address is a result there, as people mistype. */
+async function followSingle(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+): Promise<Response> {
+  const request = readAsked(body)
+  if (body.async === true) {
+    const why = '"async": true is answered at once: there are no steps to be told of it.'
+    throw new ApiError('invalid_request', why)
+  }
+  const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
+  return simulated ?? followOne(c, service, request)
+}
+
+/** `POST /v1/verify`: one address with a status and a score; in the sandbox with what its addresses simulate. */
+async function verifyScored(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+  include: string | undefined,
+): Promise<Response> {
+  const request = { ...readSingle(body), include: readInclude(include) }
+  const sandbox = c.get('sandbox')
+  const simulated = sandbox ? simulatedError(c, request.email) : null
+  if (simulated !== null) return simulated
+  return answerOne(c, service, request, result => scoredBody(result, { ...request, sandbox }))
+}
+
+/** What cannot be an address is refused; whether it is one that takes mail is a result. */
+function readSingle(body: SingleBody): Asked {
+  const asked = readAsked(body)
+  const address = parseAddress(asked.email)
+  if (isFault(address)) throw badFormat(address.message)
+  return asked
+}
+
+function readAsked({ email, check_smtp, force_refresh }: SingleBody): Asked {
+  return {
+    email: readText(email),
+    checkSmtp: check_smtp ?? true,
+    forceRefresh: force_refresh ?? false,
+  }
+}
+
+function readText(email: unknown): string {
+  if (typeof email === 'string') return email
+  const given = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
+  throw badFormat(`"email" is ${given}; it must be a string with one address.`)
+}
+
+const badFormat = (why: string) => new ApiError('invalid_email', `Invalid email format: ${why}`)
+
+const INCLUDES: readonly Include[] = ['flags', 'evidence']
+
+function readInclude(given: string | undefined): readonly Include[] {
+  const names = (given ?? '').split(',').map(name => name.trim())
+  return names
+    .filter(name => name !== '')
+    .map(name => {
+      const known = INCLUDES.find(include => include === name)
+      if (known !== undefined) return known
+      throw new ApiError(
+        'invalid_request',
+        `include=${sanitizeText(name, 40)} is unknown; there are ${INCLUDES.join(' and ')}.`,
+      )
+    })
+}
+
+/** Its result is sent by an event, which has the plain one. */
+function readAsync({ include, ...asked }: Asked & { readonly include: readonly Include[] }): Asked {
+  if (include.length === 0) return asked
+  throw new ApiError('invalid_request', 'With "async": true no include can be given.')
+}
+
+/** The plain result, with what is asked for beside it. */
+const presentIncluded = (result: Result, include: readonly Include[]) =>
+  include.length === 0 ? plainResult(result) : presentResult(result, include)
+
+type ScoredOptions = { readonly include: readonly Include[]; readonly sandbox: boolean }
+
+/** The same fields live and in the sandbox; the sandbox has three statuses (spec 2.6). */
+function scoredBody(result: Result, { include, sandbox }: ScoredOptions) {
+  const { email, ...rest } = presentIncluded(result, include)
+  const { is_disposable, is_role, is_catch_all, is_free } = presentAddressFlags(result.evidence)
+  const status = sandbox && rest.class === 'unknown' ? 'risky' : rest.class
+  return {
+    ...{ email, status, score: SCORES[rest.reason] },
+    ...{ is_disposable, is_role, is_catch_all, is_free },
+    ...rest,
+    sandbox,
+  }
+}
+
+/**
+ * How likely mail is welcome, 0 to 100, by the reason of a result. Fixed by the interface: rejected 0, and the rows
+ * of the sandbox; the others stand between them.
+ */
+export const SCORES: Readonly<Record<Reason, number>> = {
+  accepted_email: 95,
+  role_account: 60,
+  possible_typo: 55,
+  low_quality: 50,
+  low_deliverability: 50,
+  catch_all: 50,
+  disposable_email: 30,
+  // It exists, but mail comes back until somebody tidies up.
+  mailbox_full: 20,
+  // To write there does harm.
+  spam_trap: 5,
+  blocklisted: 5,
+
+  // Nobody knows: less than what was accepted, more than what is known to do harm.
+  greylisted: 40,
+  smtp_skipped: 40,
+  no_connect: 40,
+  timeout: 40,
+  unavailable_smtp: 40,
+  invalid_smtp: 40,
+  probe_blocked: 40,
+  dns_error: 40,
+  unexpected_error: 40,
+
+  mailbox_disabled: 0,
+  rejected_email: 0,
+  invalid_email: 0,
+  invalid_domain: 0,
+  no_mx_record: 0,
+  does_not_accept_mail: 0,
+}
 
 /** Everything that verifies: one address, and lists. */
 export const verifyRoutes = (service: Service) =>

@@ -1,20 +1,191 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { isoTime } from '../../engine/verdict/present-result.ts'
+import { SECOND } from '../../platform/clock.ts'
+import {
+  getDelivery,
+  type Recovered as RecoveredDeliveries,
+  type RetriedDelivery,
+  retryDelivery,
+  retryFailedDeliveries,
+} from '../../webhooks/deliveries.ts'
+import { deliveryPage } from '../../webhooks/delivery-store.ts'
+import { SECRET_GRACE_MS } from '../../webhooks/endpoint.ts'
+import type { Webhook } from '../../webhooks/endpoint-store.ts'
+import {
+  deleteWebhook,
+  getWebhook,
+  type RotatedSecret,
+  rotateWebhookSecret,
+  updateWebhook,
+} from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
-import { commitResponse, idempotent } from '../middleware/idempotency.ts'
+import { pageOf, pageQuery, positionOf } from '../cursor.ts'
+import { answerWith, commitResponse, idempotent } from '../middleware/idempotency.ts'
 import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { WEBHOOK_TEST_EXAMPLE, WebhookTest } from '../schemas/delivery.ts'
+import {
+  DELIVERY_DETAIL_EXAMPLE,
+  DELIVERY_EXAMPLE,
+  DELIVERY_PAGE_EXAMPLE,
+  DeliveryAnswer,
+  DeliveryDetailAnswer,
+  DeliveryPage,
+  deliveryFilters,
+  RECOVERED_EXAMPLE,
+  RECOVERY_EXAMPLE,
+  Recovered,
+  RecoveryRequest,
+  WEBHOOK_TEST_EXAMPLE,
+  WebhookTest,
+} from '../schemas/delivery.ts'
 import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schemas/error.ts'
 import { EVENTS } from '../schemas/event.ts'
 import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
-import { EventList } from '../schemas/webhook.ts'
+import {
+  EventList,
+  NEW_WEBHOOK_EXAMPLE,
+  NewWebhookRequest,
+  ROTATED_WEBHOOK_EXAMPLE,
+  RotatedWebhook,
+  SECRET_ROTATION_EXAMPLE,
+  SecretRotation,
+  WEBHOOK_EXAMPLE,
+  WebhookAnswer,
+  WebhookPatchRequest,
+} from '../schemas/webhook.ts'
 import type { Service } from '../service.ts'
-import { webhookChangeRoutes, webhookSecretRoutes } from './change.ts'
-import { WEBHOOK_BODY_MAX, webhookCreateRoutes, webhookParams, webhookTarget } from './create.ts'
-import { presentTest } from './delivery-view.ts'
-import { deliveryLogRoutes, redeliveryRoutes } from './redelivery.ts'
+import {
+  deliveryParams,
+  deliveryTarget,
+  webhookParams as params,
+  WEBHOOK_BODY_MAX,
+  webhookCreateRoutes,
+  webhookParams,
+  webhookTarget,
+} from './create.ts'
+import { presentDelivery, presentDetail, presentTest } from './delivery-view.ts'
+import { presentWebhook, presentWithSecret } from './present.ts'
+
+/** One endpoint: looking at it, changing it, and removing it. */
+function webhookChangeRoutes(service: Service) {
+  const bodyMax = WEBHOOK_BODY_MAX
+  const writing = requireKey(service, { scope: 'webhooks:write', counts: null, bodyMax })
+  const common = { path: '/v1/webhooks/{id}', tags: ['Webhooks'], security: SECURITY }
+  const answers = { 200: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE) }
+  const read = createRoute({
+    ...{ ...common, method: 'get' as const, operationId: 'getWebhook' },
+    summary: 'One webhook endpoint',
+    middleware: requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax }),
+    request: { params },
+    responses: { ...answers, ...errorResponses('invalid_request', 'not_found') },
+  })
+  const change = createRoute({
+    ...{ ...common, method: 'patch' as const, operationId: 'updateWebhook' },
+    summary: 'Change a webhook endpoint',
+    description: 'What is left out stays as it is.',
+    middleware: writing,
+    request: { params, body: bodyOf(WebhookPatchRequest, { active: false }) },
+    responses: {
+      ...answers,
+      ...errorResponses(...CHANGE_FAULTS),
+    },
+  })
+  const replace = createRoute({
+    ...{ ...common, method: 'put' as const, operationId: 'replaceWebhook' },
+    summary: 'Write a webhook endpoint anew',
+    description: 'What is left out gets its default. Its secret stays.',
+    middleware: writing,
+    request: { params, body: bodyOf(NewWebhookRequest, NEW_WEBHOOK_EXAMPLE) },
+    responses: {
+      ...answers,
+      ...errorResponses(...CHANGE_FAULTS),
+    },
+  })
+  const remove = createRoute({
+    ...{ ...common, method: 'delete' as const, operationId: 'deleteWebhook' },
+    summary: 'Remove a webhook endpoint',
+    description: 'Nothing is sent to it any more, also not what was to be sent again.',
+    middleware: writing,
+    request: { params },
+    responses: {
+      204: { description: 'It is gone' },
+      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
+    },
+  })
+  return newRouter()
+    .openapi(read, async c =>
+      c.json(answer(await getWebhook(service, webhookTarget(c, c.req.valid('param')))), 200),
+    )
+    .openapi(change, async c => {
+      const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
+      return c.json(answer(await updateWebhook(service, input)), 200)
+    })
+    .openapi(replace, async c => {
+      const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
+      return c.json(answer(await updateWebhook(service, input)), 200)
+    })
+    .openapi(remove, async c => {
+      await deleteWebhook(service, webhookTarget(c, c.req.valid('param')))
+      return c.body(null, 204)
+    })
+}
+
+const CHANGE_FAULTS = [
+  ...(['invalid_request', 'not_found', 'invalid_webhook_url', 'invalid_event'] as const),
+  ...BODY_FAULTS,
+]
+
+const bodyOf = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schema>) => ({
+  content: { 'application/json': { schema, example } },
+  required: true as const,
+})
+
+const answer = (webhook: Webhook) => ({ success: true as const, data: presentWebhook(webhook) })
+
+/** Giving an endpoint another secret. */
+function webhookSecretRoutes(service: Service) {
+  const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
+  const rotate = createRoute({
+    ...{ method: 'post', path: '/v1/webhooks/{id}/secret', operationId: 'rotateWebhookSecret' },
+    summary: 'Give a webhook endpoint another secret',
+    description:
+      'It is shown in this answer and never again. `X-EV-Signature` is made with it from now on; until the end of the grace period `webhook-signature` holds by the secret before, too.',
+    tags: ['Webhooks'],
+    security: SECURITY,
+    parameters: [IDEMPOTENCY_KEY],
+    middleware: [...requireKey(service, rule), idempotent(service)],
+    request: {
+      params: webhookParams,
+      body: {
+        content: {
+          'application/json': { schema: SecretRotation, example: SECRET_ROTATION_EXAMPLE },
+        },
+        required: false,
+      },
+    },
+    responses: {
+      200: json(RotatedWebhook, 'The endpoint with its new secret', ROTATED_WEBHOOK_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS),
+    },
+  } as const)
+  return newRouter().openapi(rotate, async c => {
+    // Without a body no default of its schema is there.
+    const graceS = c.req.valid('json').grace_period_seconds ?? SECRET_GRACE_MS / SECOND
+    const input = { ...webhookTarget(c, c.req.valid('param')), graceMs: graceS * SECOND }
+    return (await answerWith<RotatedSecret>(
+      c,
+      service,
+      beforeCommit => rotateWebhookSecret(service, input, beforeCommit),
+      ({ webhook, secret, previousExpiresAt }) => {
+        const previous_secret_expires_at = isoTime(previousExpiresAt)
+        const data = { ...presentWithSecret(webhook, secret), previous_secret_expires_at }
+        return { status: 200, body: { success: true, data } }
+      },
+    )) as never
+  })
+}
 
 /** Where an account wants to be told of events, and what was sent there. */
 export function webhookRoutes(service: Service) {
@@ -88,4 +259,113 @@ function webhookTestRoutes(service: Service) {
     const body = { success: true, data: presentTest(outcome) }
     return (await commitResponse(c, service, async () => ({ status: 200, body }))) as never
   })
+}
+
+/** Sending once more what was sent, or was given up. */
+function redeliveryRoutes(service: Service) {
+  const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
+  const common = {
+    ...{ tags: ['Webhooks'], security: SECURITY, method: 'post' as const },
+    parameters: [IDEMPOTENCY_KEY],
+  }
+  const middleware = [...requireKey(service, rule), idempotent(service)]
+  const errors = errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS)
+  const retry = createRoute({
+    ...{ ...common, path: '/v1/webhooks/{id}/deliveries/{delivery_id}/retry' },
+    operationId: 'retryDelivery',
+    summary: 'Send an event once more',
+    description:
+      'The same event, at once, and again after the usual waits should it fail. Also one that was delivered already. Nothing is sent to an endpoint that is switched off: that is refused.',
+    middleware,
+    request: { params: deliveryParams },
+    responses: { 200: json(DeliveryAnswer, 'The delivery', DELIVERY_EXAMPLE), ...errors },
+  })
+  const recover = createRoute({
+    ...{ ...common, path: '/v1/webhooks/{id}/recover', operationId: 'recoverDeliveries' },
+    summary: 'Send all once more that was given up',
+    description:
+      'All events since a time whose deliveries failed: for after a long breakdown of the receiver.',
+    middleware,
+    request: {
+      params: webhookParams,
+      body: {
+        content: { 'application/json': { schema: RecoveryRequest, example: RECOVERY_EXAMPLE } },
+        required: true,
+      },
+    },
+    responses: { 200: json(Recovered, 'How many', RECOVERED_EXAMPLE), ...errors },
+  })
+  return newRouter()
+    .openapi(retry, async c => {
+      const target = deliveryTarget(c, c.req.valid('param'))
+      return (await answerWith<RetriedDelivery>(
+        c,
+        service,
+        beforeCommit => retryDelivery(service, target, beforeCommit),
+        ({ webhook, delivery }) => ({
+          status: 200,
+          body: { success: true, data: presentDelivery(delivery, webhook) },
+        }),
+      )) as never
+    })
+    .openapi(recover, async c => {
+      const { since } = c.req.valid('json')
+      const input = { ...webhookTarget(c, c.req.valid('param')), since }
+      return (await answerWith<RecoveredDeliveries>(
+        c,
+        service,
+        beforeCommit => retryFailedDeliveries(service, input, beforeCommit),
+        ({ recovered }) => ({ status: 200, body: { success: true, data: { recovered } } }),
+      )) as never
+    })
+}
+
+/** What was sent to an endpoint, and what came of it. */
+function deliveryLogRoutes(service: Service) {
+  const common = { tags: ['Webhooks'], security: SECURITY }
+  const middleware = requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 })
+  const list = createRoute({
+    ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries' },
+    operationId: 'listDeliveries',
+    summary: 'What was sent to a webhook endpoint, the newest first',
+    description:
+      'One row for each event, with what came of its last attempt. What is over is kept for seven days.',
+    middleware,
+    request: { params: webhookParams, query: z.object({ ...pageQuery, ...deliveryFilters }) },
+    responses: {
+      200: json(DeliveryPage, 'One page of it', DELIVERY_PAGE_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
+  })
+  const read = createRoute({
+    ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries/{delivery_id}' },
+    operationId: 'getDelivery',
+    summary: 'One delivery, with what was sent and answered',
+    middleware,
+    request: { params: deliveryParams },
+    responses: {
+      200: json(DeliveryDetailAnswer, 'The delivery', DELIVERY_DETAIL_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
+  })
+  return newRouter()
+    .openapi(list, async c => {
+      const { limit, cursor, status, event } = c.req.valid('query')
+      const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
+      const found = await deliveryPage(service.database, {
+        ...{ webhookId: webhook.id, before: positionOf(cursor), max: limit + 1 },
+        ...(status === undefined ? {} : { status }),
+        ...(event === undefined ? {} : { event }),
+      })
+      const { rows, next } = pageOf(found, limit)
+      const items = rows.map(row => presentDelivery(row, webhook))
+      const data = { items, next_cursor: next, has_more: next !== null }
+      return c.json({ success: true as const, data }, 200)
+    })
+    .openapi(read, async c => {
+      const target = deliveryTarget(c, c.req.valid('param'))
+      const { webhook, logged } = await getDelivery(service, target)
+      const data = presentDetail(logged, webhook)
+      return c.json({ success: true as const, data }, 200)
+    })
 }

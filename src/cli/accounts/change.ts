@@ -6,8 +6,7 @@ import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
-import { type AccountFlags, accountObject, print } from './accounts.ts'
-import { chosenAccount, withAccounts } from './lookup.ts'
+import { type AccountFlags, accountObject, chosenAccount, print, withAccounts } from './accounts.ts'
 
 /** `ev accounts set-plan`: gives the code to exit with. */
 export function setPlanCommand(

@@ -5,6 +5,9 @@ import { readRates } from '../../cluster/rate-control/rows.ts'
 import type { Database } from '../../db/database.ts'
 import { type Check, type DoctorDeps, runChecks } from '../../doctor/doctor.ts'
 import { isDomainKey } from '../../engine/probe/domain-blocks.ts'
+import type { EgressPool } from '../../engine/probe/egress-pool.ts'
+import type { EgressProber } from '../../engine/probe/egress-prober.ts'
+import type { RateController } from '../../engine/rate-control/controller.ts'
 import type { ReadDisk } from '../../jobs/upload/store-upload.ts'
 import type { JobWorker } from '../../jobs/worker/start-worker.ts'
 import { bytesOnServer } from '../../maintenance/size.ts'
@@ -17,7 +20,6 @@ import type { Deliveries } from '../../webhooks/delivery/start-deliveries.ts'
 import { countOpenDeliveries } from '../../webhooks/delivery-store.ts'
 import type { Html } from '../page/html.ts'
 import { time } from '../page/text.ts'
-import { isBlocked, type OperatorsDeps, operatorsStatus } from './operators.ts'
 import type {
   EgressStatus,
   Examination,
@@ -217,3 +219,61 @@ export async function blocksElsewhere(
     return [{ title: titleOf(operator), egress, since, until, answer }]
   })
 }
+
+type OperatorsDeps = {
+  readonly egressPool: EgressPool
+  readonly smtpPort: number
+  /** What people call an operator. */
+  readonly titleOf: (operator: string) => string
+}
+
+/** As many as somebody reads; a service that verifies much has asked thousands. */
+export const OPERATORS_SHOWN = 50
+
+/** The operators that were asked lately: those in trouble first, then the busiest. */
+export function operatorsStatus({ egressPool, smtpPort, titleOf }: OperatorsDeps): OperatorsStatus {
+  const probers = egressPool.names.map(name => egressPool.prober(name))
+  const { first, left } = firstOf(probers)
+  return {
+    egresses: probers.map(({ egressName: name, closedSince }) => {
+      return { name, closedSince, port: smtpPort }
+    }),
+    shown: first.map(({ operator, rate, egress }) => ({
+      ...rate.status(operator),
+      ...{ egress, title: titleOf(operator) },
+      othersAsk: egressPool.availableFor(operator).some(name => name !== egress),
+    })),
+    left,
+  }
+}
+
+type Ranked = {
+  readonly urgency: number
+  readonly operator: string
+  readonly rate: RateController
+  readonly egress: string
+}
+
+/** There may be 20,000 of each egress, which are gone through in passing: no list of all is made or sorted. */
+function firstOf(probers: readonly EgressProber[]): { first: readonly Ranked[]; left: number } {
+  const first: Ranked[] = []
+  let left = 0
+  for (const prober of probers) {
+    for (const [operator, rate] of prober.rateControllers()) {
+      const { urgency } = rate
+      if (first.length === OPERATORS_SHOWN && urgency <= (first.at(-1)?.urgency ?? 0)) {
+        left++
+        continue
+      }
+      const at = first.findIndex(one => one.urgency < urgency)
+      const ranked = { urgency, operator, rate, egress: prober.egressName }
+      first.splice(at === -1 ? first.length : at, 0, ranked)
+      if (first.length > OPERATORS_SHOWN) left += first.splice(OPERATORS_SHOWN).length
+    }
+  }
+  return { first, left }
+}
+
+/** A refusal that still holds, and that nobody else asks around. */
+const isBlocked = ({ refusal, othersAsk }: OperatorStatus, now: number): boolean =>
+  refusal !== null && refusal.until > now && !othersAsk

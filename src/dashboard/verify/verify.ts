@@ -12,10 +12,10 @@ import { notice, reasonCell } from '../page/notice.ts'
 import { badge, time } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
 import { optionsForm, verifyForm } from './ask-form.ts'
-import { changesBody, liveChanges } from './live.ts'
-import { after, IDLE, type Progress, started } from './progress.ts'
-import { steps } from './rows.ts'
-import { EMPTY_FORM, readVerifyForm, verifyWithEvents } from './verify-events.ts'
+import { after, IDLE, isDone, type Progress, started } from './progress.ts'
+import { rows, steps } from './rows.ts'
+import { spokenVerdict } from './verdict.ts'
+import { EMPTY_FORM, readVerifyForm, type VerifyForm, verifyWithEvents } from './verify-events.ts'
 
 /** One address, answered step by step as it happens; without scripts the whole answer as a page. */
 export function verifyRoutes(_parts: DashboardDeps): Hono<Env> {
@@ -113,3 +113,65 @@ const line = (c: Context<Env>, { email, reason, created_at: at }: Item) => html`
     <td class="long">${email}</td><td>${badge(toClass(VERDICT_BY_REASON[reason]))}</td><td>${reasonCell(reason)}</td><td>${time(at)}</td>
     <td>${verifyForm(c, { email, sandbox: false, again: false }, html`Again<span class="unseen"> for ${email}</span>`)}</td>
   </tr>`
+
+/** What is to be changed in the page. */
+type Change =
+  /** A row, in the place of the one with its id. */
+  | { readonly html: string }
+  /** A line more in the dialogue. */
+  | { readonly line: string }
+  /** It is over, and this is to be read out. */
+  | { readonly over: string }
+
+/** Asks about an address; gives the changes of the page as they come, so that its markup is written in one place. */
+async function* liveChanges(
+  c: Context<Env>,
+  form: VerifyForm,
+  gone: AbortSignal,
+): AsyncGenerator<Change> {
+  let progress = started(form)
+  let shown = await rendered(c, progress)
+  yield* shown.map(one => ({ html: one }))
+  for await (const events of verifyWithEvents(c.get('api'), form, gone)) {
+    progress = after(progress, events)
+    const isLine = events.event === 'step' && events.data.step === 'line'
+    if (isLine) yield { line: events.data.text }
+    const now = await rendered(c, progress)
+    // A dialogue has many lines: it is not sent anew for each.
+    yield* now
+      .filter((one, n) => one !== shown[n] && !(isLine && one.includes(DIALOGUE)))
+      .map(one => ({ html: one }))
+    shown = now
+    if (isDone(progress)) yield { over: spoken(progress) }
+  }
+}
+
+const DIALOGUE = 'id="step-dialogue"'
+
+const rendered = (c: Context<Env>, progress: Progress): Promise<string[]> =>
+  Promise.all(rows(c, progress).map(async row => String(await row)))
+
+function spoken({ result, error }: Progress): string {
+  if (result === null) return error?.error ?? ''
+  return spokenVerdict(result, toClass(VERDICT_BY_REASON[result.reason]))
+}
+
+/** One JSON on each line. The signal that `changes` is given aborts as soon as nobody reads any more. */
+export function changesBody(
+  changes: (gone: AbortSignal) => AsyncIterator<Change>,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  const gone = new AbortController()
+  const iterator = changes(gone.signal)
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { value, done } = await iterator.next()
+        if (done) controller.close()
+        else controller.enqueue(encoder.encode(`${JSON.stringify(value)}\n`))
+      },
+      cancel: () => gone.abort(),
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createApp } from '../../../src/api/app.ts'
-import { openapiDocument } from '../../../src/api/openapi.ts'
+import { createApp, openapiDocument } from '../../../src/api/app.ts'
 import type { Service } from '../../../src/api/service.ts'
 
 export type Schema = { readonly [keyword: string]: unknown }

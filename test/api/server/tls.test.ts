@@ -13,7 +13,7 @@ import {
 } from '../../../src/api/server/certificate.ts'
 import { DAY, systemClock } from '../../../src/platform/clock.ts'
 import { EvError } from '../../../src/platform/error.ts'
-import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/host.ts'
 import { serverCertificate } from '../../support/certificate.ts'
 import { fakeClock } from '../../support/clock.ts'
 import {

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { progressLine, stderrProgress } from '../../../src/cli/bulk/progress.ts'
+import { progressLine, stderrProgress } from '../../../src/cli/bulk/work.ts'
 import type { Job } from '../../../src/jobs/job-store.ts'
 import { fakeClock } from '../../support/clock.ts'
 

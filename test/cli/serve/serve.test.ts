@@ -7,7 +7,7 @@ import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isWellFormed } from '../../../src/accounts/key.ts'
 import { type Clock, systemClock } from '../../../src/platform/clock.ts'
-import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/host.ts'
 import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
 
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']

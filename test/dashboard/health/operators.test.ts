@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { OPERATORS_SHOWN, operatorsStatus } from '../../../src/dashboard/health/operators.ts'
+import { OPERATORS_SHOWN, operatorsStatus } from '../../../src/dashboard/health/create-health.ts'
 import { CatchAllCache } from '../../../src/engine/probe/catch-all.ts'
 import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { EgressProber } from '../../../src/engine/probe/egress-prober.ts'

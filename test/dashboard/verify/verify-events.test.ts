@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Api } from '../../../src/dashboard/api.ts'
-import { changesBody } from '../../../src/dashboard/verify/live.ts'
+import { changesBody } from '../../../src/dashboard/verify/verify.ts'
 import {
   EMPTY_FORM,
   type VerifyEvents,

@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type CustomOperator, titleParser } from '../../../src/engine/dns/custom-operators.ts'
-import { createMxOperatorReader } from '../../../src/engine/dns/operator-table.ts'
+import {
+  type CustomOperator,
+  createMxOperatorReader,
+  titleParser,
+} from '../../../src/engine/dns/operator-table.ts'
 import { OPERATOR_ROWS } from '../../../src/engine/dns/operators.ts'
 import { EvError } from '../../../src/platform/error.ts'
 

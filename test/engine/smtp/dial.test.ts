@@ -4,7 +4,7 @@ import { duplexPair } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type DialOptions, mayDialIpv6, tcpDial } from '../../../src/engine/smtp/dial.ts'
-import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/host.ts'
 
 const DIRECT: DialOptions = { sourceAddress: null, proxy: null }
 const never = new AbortController().signal

@@ -4,7 +4,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { type ClientOptions, EvClient } from '../../../src/client/client.ts'
 import { type Scenario, type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
-import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/host.ts'
 import { emptyFolder, towards } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 

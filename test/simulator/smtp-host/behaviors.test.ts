@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { BEHAVIORS } from '../../../src/simulator/smtp-host/behaviors.ts'
-import { selfSigned } from '../../../src/simulator/smtp-host/certificate.ts'
+import { selfSigned } from '../../../src/simulator/smtp-host/host.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { Talk } from '../talk.ts'
 

@@ -3,7 +3,7 @@ import { createSecureContext } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 import { DAY } from '../../../src/platform/clock.ts'
 import { systemRandom as random } from '../../../src/platform/random.ts'
-import { issue } from '../../../src/simulator/smtp-host/certificate.ts'
+import { issue } from '../../../src/simulator/smtp-host/host.ts'
 import { certify, makeAuthority } from '../../support/certificate.ts'
 import { countedRandom } from '../../support/random.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { alertEmail } from '../../../src/webhooks/alerts/alert-email.ts'
 import type { DueNotice } from '../../../src/webhooks/alerts/alert-store.ts'
+import { alertEmail } from '../../../src/webhooks/alerts/endpoint-alerts.ts'
 
 const NOTICE: DueNotice = {
   ...{ webhookId: 'wh_a', url: 'https://app.example:8443/hook?token=s3cret#part' },
