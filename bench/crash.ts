@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import type { Scenario } from '../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../src/simulator/scenario.ts'
 import { type SimulatorProcess, startScenarioProcess } from '../src/simulator/simulator-process.ts'
 
 const [rows = 20_000, kills = 10, seed = 1] = process.argv.slice(2).map(Number)

@@ -1,6 +1,6 @@
 // What the service costs, beside a bare handler in the same run: node bench/http.ts [--speed] [--load] [--lists [--seconds 60]] [--download] [--flood] [--root DIR]
 import { parseArgs } from 'node:util'
-import type { Scenario } from '../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../src/simulator/scenario.ts'
 import { machine } from './engine/figures.ts'
 import { compareDownload } from './http/download.ts'
 import { compareFlood } from './http/flood.ts'

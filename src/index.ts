@@ -19,12 +19,12 @@ export type { Address, SyntaxFault } from './engine/address/address.ts'
 export type { AddressFlags as Traits } from './engine/address/classifier.ts'
 export type { Route } from './engine/dns/route.ts'
 export type { Engine, VerifyOptions } from './engine/engine.ts'
-export type { Step } from './engine/progress/step.ts'
 export type {
   CachedAnswer as Remembered,
   ResultCache as ResultMemory,
 } from './engine/result-cache.ts'
 export type { RecipientOutcome as Answer } from './engine/smtp/classify-reply.ts'
+export type { Step } from './engine/step.ts'
 export type { ManyOptions } from './engine/stream.ts'
 export { type Include, presentResult } from './engine/verdict/present-result.ts'
 export type { Reason } from './engine/verdict/reason.ts'

@@ -24,10 +24,7 @@ const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', 
   stdio: 'inherit',
 })
 if (compiled.status !== 0) process.exit(compiled.status ?? 1)
-cpSync(
-  join(root, 'src/simulator/scenario/example.json'),
-  join(made, 'simulator/scenario/example.json'),
-)
+cpSync(join(root, 'src/simulator/example.json'), join(made, 'simulator/example.json'))
 cpSync(join(root, 'src/dashboard/browser'), join(made, 'dashboard/browser'), {
   recursive: true,
   filter: name => !name.endsWith('.json'),

@@ -1,4 +1,4 @@
-import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 
 /** One shape of list, and how hard both ways may press on it. */
 export type Shape = {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 import { startScenarioProcess } from '../../src/simulator/simulator-process.ts'
 
 /** A service in a process of its own, beside the mail world that it asks. */

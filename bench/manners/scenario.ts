@@ -1,4 +1,4 @@
-import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 
 /** One list, the mail servers that it is about, and what is true of each address. */
 export type List = {

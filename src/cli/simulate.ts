@@ -8,7 +8,7 @@ import {
   EXAMPLE_FILE,
   readScenario,
   type Scenario,
-} from '../simulator/scenario/scenario.ts'
+} from '../simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { type CliContext, type CliInput, inCwd } from './context.ts'
 import { table } from './table.ts'

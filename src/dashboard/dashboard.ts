@@ -20,7 +20,7 @@ import { sessionRoutes } from './session/sessions.ts'
 import { signInRoutes } from './session/sign-in.ts'
 import { signedIn } from './session/signed-in.ts'
 import { themeRoutes } from './session/theme.ts'
-import { usageRoutes } from './usage/usage.ts'
+import { usageRoutes } from './usage.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
 

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { EvError } from '../platform/error.ts'
 import { countersFromJson, type SimulatorCounters } from './counters.ts'
-import type { Scenario } from './scenario/scenario.ts'
+import type { Scenario } from './scenario.ts'
 
 /** A mail world in a process of its own, so that its work is not counted as ours. */
 export type SimulatorProcess = {

@@ -2,16 +2,16 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dg
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import packet, { type Answer, type Packet, type Question } from 'dns-packet'
+import { checkScenario } from './check.ts'
 import { addUp, type DnsCounters, type SimulatorCounters } from './counters.ts'
 import { allotAddresses, cannotListen, openLoopbackNetwork } from './loopback/loopback-network.ts'
-import { checkScenario } from './scenario/check.ts'
-import type { Scenario } from './scenario/scenario.ts'
+import type { Scenario } from './scenario.ts'
 import { SessionLog } from './session-log.ts'
 import { MailHost } from './smtp-host/host.ts'
 import { createZone, type Zone, type ZoneAnswer, type ZoneRecord } from './zone.ts'
 
 export type { SimulatorCounters as WorldCounters } from './counters.ts'
-export type { DomainPlan, HostPlan, Scenario } from './scenario/scenario.ts'
+export type { DomainPlan, HostPlan, Scenario } from './scenario.ts'
 
 /** A running mail world: everything listens on loopback addresses only. */
 export type Simulator = {

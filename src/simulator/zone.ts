@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { CHECK_NAMES } from '../platform/check-names.ts'
-import type { DnsTrouble, DomainPlan } from './scenario/scenario.ts'
+import type { DnsTrouble, DomainPlan } from './scenario.ts'
 
 export type ZoneRecord =
   | { readonly type: 'MX'; readonly preference: number; readonly exchange: string }

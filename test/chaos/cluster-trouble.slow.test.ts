@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 import { handIn, type Ledger, ledgerOf, untilFinished } from '../support/chaos.ts'
 import { cutProxy } from '../support/cut-proxy.ts'
 import { tempPostgres } from '../support/database.ts'

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 import { wholeAnswer } from '../support/service-process.ts'
 
 /** What clients were told with 200. A promise of the service is anything in here. */

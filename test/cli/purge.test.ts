@@ -8,7 +8,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { purgeText } from '../../src/cli/maintenance/purge.ts'
+import { purgeText } from '../../src/cli/purge.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'

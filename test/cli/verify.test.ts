@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type CliOptions, emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
-import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
 const IP = '127.31.0.1'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/platform/clock.ts'
-import { readScenario, type Scenario } from '../../src/simulator/scenario/scenario.ts'
+import { readScenario, type Scenario } from '../../src/simulator/scenario.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { Talk } from './talk.ts'
 

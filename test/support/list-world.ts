@@ -1,4 +1,4 @@
-import type { Scenario } from '../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 
 /** A list whose right results are known, and the mail world that it is about. */
 export type List = {

@@ -39,7 +39,7 @@ function addList(accounts: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', '\nExamples:\n  ev accounts list\n  ev accounts --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, accounts)
-      const { listCommand } = await import('../accounts/accounts.ts')
+      const { listCommand } = await import('../accounts.ts')
       end(await listCommand(context, flags))
     })
   addSettings(list, context, DATA_SETTINGS)
@@ -54,7 +54,7 @@ function addCreate(accounts: Command, context: CliContext, end: EndWith): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts create --name Shop --plan starter')
     .action(async flags => {
-      const { createCommand } = await import('../accounts/accounts.ts')
+      const { createCommand } = await import('../accounts.ts')
       end(await createCommand(context, flags))
     })
   addSettings(create, context, ['plan', ...DATA_SETTINGS])
@@ -69,7 +69,7 @@ function addSetPlan(accounts: Command, context: CliContext, end: EndWith): void 
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-plan Shop professional')
     .action(async (account: string, plan: string, flags) => {
-      const { setPlanCommand } = await import('../accounts/change.ts')
+      const { setPlanCommand } = await import('../accounts-change.ts')
       end(await setPlanCommand(context, account, plan, flags))
     })
   addSettings(setPlan, context, DATA_SETTINGS)
@@ -87,7 +87,7 @@ function addSetEmail(accounts: Command, context: CliContext, end: EndWith): void
       '\nExamples:\n  ev accounts set-email Shop owner@shop.example\n  ev accounts set-email Shop none',
     )
     .action(async (account: string, address: string, flags) => {
-      const { setEmailCommand } = await import('../accounts/change.ts')
+      const { setEmailCommand } = await import('../accounts-change.ts')
       end(await setEmailCommand(context, account, address, flags))
     })
   addSettings(setEmail, context, DATA_SETTINGS)
@@ -104,7 +104,7 @@ function addSetAdmin(accounts: Command, context: CliContext, end: EndWith): void
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
     .action(async (account: string, word: string, flags) => {
-      const { setAdminCommand: setOperatorCommand } = await import('../accounts/change.ts')
+      const { setAdminCommand: setOperatorCommand } = await import('../accounts-change.ts')
       end(await setOperatorCommand(context, account, word, flags))
     })
   addSettings(setOperator, context, DATA_SETTINGS)

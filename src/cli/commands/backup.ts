@@ -20,7 +20,7 @@ export function addBackup(ev: Command, context: CliContext, end: EndWith): void 
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags) => {
-      const { backupCommand } = await import('../maintenance/backup.ts')
+      const { backupCommand } = await import('../backup.ts')
       end(backupCommand(context, file, flags))
     })
   addSettings(backup, context, [...DATA_SETTINGS, 'secretFile'])

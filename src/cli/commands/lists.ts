@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander'
 import type { CliContext, EndWith } from '../context.ts'
-import type { ListChoice } from '../lists/update.ts'
+import type { ListChoice } from '../lists-update.ts'
 import { addSettings } from '../settings.ts'
 
 const LIST_CHOICES: readonly ListChoice[] = ['disposable', 'allow', 'blocked', 'spam-trap', 'role']
@@ -29,7 +29,7 @@ export function addLists(ev: Command, context: CliContext, end: EndWith): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async (list: ListChoice, sources: string[], flags) => {
-      const { updateCommand } = await import('../lists/update.ts')
+      const { updateCommand } = await import('../lists-update.ts')
       end(await updateCommand(context, list, sources, flags))
     })
   addSettings(update, context, [

@@ -22,7 +22,7 @@ export function addMigrate(ev: Command, context: CliContext, end: EndWith): void
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
-      const { migrateCommand } = await import('../maintenance/migrate.ts')
+      const { migrateCommand } = await import('../migrate.ts')
       end(await migrateCommand(context, flags))
     })
   addSettings(migrate, context, ['secret', 'secretFile'])

@@ -30,7 +30,7 @@ export function addPurge(ev: Command, context: CliContext, end: EndWith): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
-      const { purgeCommand } = await import('../maintenance/purge.ts')
+      const { purgeCommand } = await import('../purge.ts')
       end(await purgeCommand(context, flags))
     })
   addSettings(purge, context, ['keepResultsMs', 'keepHistoryMs', ...DATA_SETTINGS])

@@ -1,7 +1,7 @@
 import { listKeys } from '../../accounts/key-store.ts'
 import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, revokeKey, rotateKey } from '../../accounts/keys.ts'
 import { HOUR } from '../../platform/clock.ts'
-import { chosenAccount, withAccounts } from '../accounts/accounts.ts'
+import { chosenAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings.ts'

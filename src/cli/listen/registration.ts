@@ -5,7 +5,7 @@ import { isRefusal } from '../../platform/operation-error.ts'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import { createUncheckedWebhook, deleteWebhook } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
-import { chosenAccount, withAccounts } from '../accounts/accounts.ts'
+import { chosenAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { serviceSecretBox } from '../webhooks/service-secret-box.ts'
 

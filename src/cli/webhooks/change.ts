@@ -1,7 +1,7 @@
 import { DAY } from '../../platform/clock.ts'
 import { SECRET_GRACE_MAX_MS, SECRET_GRACE_MS } from '../../webhooks/endpoint.ts'
 import { deleteWebhook, rotateWebhookSecret, setWebhookActive } from '../../webhooks/endpoints.ts'
-import { withAccounts } from '../accounts/accounts.ts'
+import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { graceOf } from '../keys/times.ts'

@@ -1,5 +1,5 @@
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
-import { chosenAccount, withAccounts } from '../accounts/accounts.ts'
+import { chosenAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { withWebhook } from './lookup.ts'

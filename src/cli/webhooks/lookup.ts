@@ -2,7 +2,7 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { getWebhook } from '../../webhooks/endpoints.ts'
-import { withAccounts } from '../accounts/accounts.ts'
+import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 
 /** Runs `work` on the database and the webhook of that ID, whosever it is. */

@@ -13,8 +13,8 @@ import {
   type ProbeTarget,
   type RouteWithHost,
 } from '../probe/mx-groups.ts'
-import type { StepObserver } from '../progress/step-observer.ts'
 import type { CachedAnswer } from '../result-cache.ts'
+import type { StepObserver } from '../step-observer.ts'
 import { toEvidence, toResult } from '../verdict/result.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
 import { type LikelyHosts, type MxHosts, mxHostsOf } from './mx-hosts.ts'

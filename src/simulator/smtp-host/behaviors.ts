@@ -1,4 +1,4 @@
-import type { HostPlan } from '../scenario/scenario.ts'
+import type { HostPlan } from '../scenario.ts'
 import type { Rule } from './rule.ts'
 
 /** What a mail server is like: all that sets it apart from a plain one that takes everything. */

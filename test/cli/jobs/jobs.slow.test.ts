@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, type Ran, runEv, startEv, towards } from '../../support/ev-process.ts'
 

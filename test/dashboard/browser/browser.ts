@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect } from 'vitest'
-import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../../src/simulator/scenario.ts'
 import {
   type SimulatorProcess,
   startScenarioProcess,

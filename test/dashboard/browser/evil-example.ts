@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../../src/simulator/scenario.ts'
 
 /** Does something wherever it is taken for markup. */
 export const EVIL = '<img src=x onerror=alert(1)>'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient, EvConnectionError, type JobProgress } from '../../../src/client/client.ts'
-import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, towards } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'

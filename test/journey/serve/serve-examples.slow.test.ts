@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../../src/simulator/scenario.ts'
 import {
   type SimulatorProcess,
   startScenarioProcess,

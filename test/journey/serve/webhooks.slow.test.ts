@@ -12,7 +12,7 @@ import {
   verifyWebhook,
   type WebhookEvent,
 } from '../../../src/client/client.ts'
-import type { Scenario } from '../../../src/simulator/scenario/scenario.ts'
+import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, runEv, towards } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'

@@ -2,7 +2,7 @@ import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BLOCKLISTS } from '../../../src/doctor/identity/blocklists.ts'
-import type { DomainPlan } from '../../../src/simulator/scenario/scenario.ts'
+import type { DomainPlan } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
 

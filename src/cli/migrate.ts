@@ -1,24 +1,24 @@
 import ora from 'ora'
-import { shown } from '../../config/fields.ts'
-import { withoutPassword } from '../../config/password.ts'
-import type { Config } from '../../config/settings.ts'
-import { databaseUrl as checkUrl, Expected } from '../../config/values.ts'
-import { isPostgresUrl } from '../../db/database.ts'
-import { needsSecret } from '../../db/service-secret.ts'
+import { shown } from '../config/fields.ts'
+import { withoutPassword } from '../config/password.ts'
+import type { Config } from '../config/settings.ts'
+import { databaseUrl as checkUrl, Expected } from '../config/values.ts'
+import { isPostgresUrl } from '../db/database.ts'
+import { needsSecret } from '../db/service-secret.ts'
 import {
   COPIED,
   type Copied,
   type CopiedTable,
   type CopyProgress,
-} from '../../maintenance/copy-data.ts'
-import { migrate } from '../../maintenance/migrate.ts'
-import { SECOND } from '../../platform/clock.ts'
-import { EvError } from '../../platform/error.ts'
-import { pluralize } from '../../platform/format.ts'
-import { type CliContext, inCwd } from '../context.ts'
-import { fileOf, listsUrl } from '../database.ts'
-import { readConfig } from '../settings.ts'
-import { table } from '../table.ts'
+} from '../maintenance/copy-data.ts'
+import { migrate } from '../maintenance/migrate.ts'
+import { SECOND } from '../platform/clock.ts'
+import { EvError } from '../platform/error.ts'
+import { pluralize } from '../platform/format.ts'
+import { type CliContext, inCwd } from './context.ts'
+import { fileOf, listsUrl } from './database.ts'
+import { readConfig } from './settings.ts'
+import { table } from './table.ts'
 
 export type MigrateFlags = {
   readonly from?: string

@@ -10,8 +10,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { composeResolver } from '../../compose/engine.ts'
-import type { Config } from '../../config/settings.ts'
+import { composeResolver } from '../compose/engine.ts'
+import type { Config } from '../config/settings.ts'
 import {
   type CustomListName,
   ENTRIES_MAX,
@@ -20,14 +20,14 @@ import {
   keysInFile,
   readEntry,
   SIZE_MAX,
-} from '../../engine/address/custom-list-file.ts'
-import { createIpPolicy } from '../../engine/smtp/dial-policy.ts'
-import { EvError, errorMessage } from '../../platform/error.ts'
-import { formatMebibytes, pluralize } from '../../platform/format.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import { type CliContext, inCwd } from '../context.ts'
-import { readConfig } from '../settings.ts'
-import { type DownloadDeps, download, isHttp, shown } from './download.ts'
+} from '../engine/address/custom-list-file.ts'
+import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { formatMebibytes, pluralize } from '../platform/format.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { type CliContext, inCwd } from './context.ts'
+import { type DownloadDeps, download, isHttp, shown } from './lists-download.ts'
+import { readConfig } from './settings.ts'
 
 export type UpdateFlags = {
   readonly dryRun?: boolean

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { Step } from '../../../src/engine/progress/step.ts'
-import { createTestEngine } from '../../support/engine.ts'
-import { refused, silentFrom } from '../../support/mx.ts'
-import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
-import { drainEventLoop } from '../../support/wait.ts'
+import type { Step } from '../../src/engine/step.ts'
+import { createTestEngine } from '../support/engine.ts'
+import { refused, silentFrom } from '../support/mx.ts'
+import { BLOCKS_US, mxByEgress } from '../support/mx-by-egress.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 function services(options: Parameters<typeof createTestEngine>[0] = {}) {
   const home = createTestEngine(options)

@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import type { Config } from '../../config/settings.ts'
-import type { Database } from '../../db/database.ts'
-import { unfinishedJobs } from '../../jobs/job-list.ts'
-import { type Purged as PurgedRows, purge } from '../../maintenance/purge.ts'
-import { formatBytes, pluralize } from '../../platform/format.ts'
-import type { CliContext } from '../context.ts'
-import { closeAll, fileOf, isShared, listsUrl, openAll } from '../database.ts'
-import { leftoverCopies } from '../jobs/stdin-copy.ts'
-import { readConfig } from '../settings.ts'
+import type { Config } from '../config/settings.ts'
+import type { Database } from '../db/database.ts'
+import { unfinishedJobs } from '../jobs/job-list.ts'
+import { type Purged as PurgedRows, purge } from '../maintenance/purge.ts'
+import { formatBytes, pluralize } from '../platform/format.ts'
+import type { CliContext } from './context.ts'
+import { closeAll, fileOf, isShared, listsUrl, openAll } from './database.ts'
+import { leftoverCopies } from './jobs/stdin-copy.ts'
+import { readConfig } from './settings.ts'
 
 export type PurgeFlags = {
   readonly all?: boolean

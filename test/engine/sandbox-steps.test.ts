@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { sandboxSteps } from '../../../src/engine/progress/sandbox-steps.ts'
-import { sandboxResult } from '../../../src/engine/sandbox.ts'
-import { fakeClock } from '../../support/clock.ts'
-import { createTestEngine } from '../../support/engine.ts'
+import { sandboxResult } from '../../src/engine/sandbox.ts'
+import { sandboxSteps } from '../../src/engine/sandbox-steps.ts'
+import { fakeClock } from '../support/clock.ts'
+import { createTestEngine } from '../support/engine.ts'
 
 const stepsOf = (text: string) => sandboxSteps(sandboxResult(fakeClock(), text))
 const saidTo = (text: string) => stepsOf(text).at(-1)?.text

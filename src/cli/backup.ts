@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Config } from '../../config/settings.ts'
-import { type Backup, backup } from '../../maintenance/backup.ts'
-import { EvError } from '../../platform/error.ts'
-import { formatBytes, pluralize } from '../../platform/format.ts'
-import { type CliContext, inCwd } from '../context.ts'
-import { databaseUrl, isShared } from '../database.ts'
-import { readConfig } from '../settings.ts'
+import type { Config } from '../config/settings.ts'
+import { type Backup, backup } from '../maintenance/backup.ts'
+import { EvError } from '../platform/error.ts'
+import { formatBytes, pluralize } from '../platform/format.ts'
+import { type CliContext, inCwd } from './context.ts'
+import { databaseUrl, isShared } from './database.ts'
+import { readConfig } from './settings.ts'
 
 export type BackupFlags = {
   readonly force?: boolean

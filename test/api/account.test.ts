@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { reserveCredits, settleCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { addHistory, type Verification } from '../../../src/accounts/credits/history.ts'
-import { countUsage } from '../../../src/accounts/credits/usage.ts'
-import { periodStart } from '../../../src/accounts/plan.ts'
-import { SCANNED_MAX } from '../../../src/db/chunked-scan.ts'
-import { type Database, write } from '../../../src/db/database.ts'
-import { DAY, HOUR } from '../../../src/platform/clock.ts'
-import { createTestService } from '../../support/service.ts'
+import { reserveCredits, settleCredits } from '../../src/accounts/credits/credit-store.ts'
+import { addHistory, type Verification } from '../../src/accounts/credits/history.ts'
+import { countUsage } from '../../src/accounts/credits/usage.ts'
+import { periodStart } from '../../src/accounts/plan.ts'
+import { SCANNED_MAX } from '../../src/db/chunked-scan.ts'
+import { type Database, write } from '../../src/db/database.ts'
+import { DAY, HOUR } from '../../src/platform/clock.ts'
+import { createTestService } from '../support/service.ts'
 
 describe('the history', () => {
   test('has a row for each address, as it was answered', async () => {

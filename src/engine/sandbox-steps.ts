@@ -1,10 +1,10 @@
-import { type Address, isFault } from '../address/address.ts'
-import { suggestForSyntaxError } from '../address/suggestion.ts'
-import type { Route } from '../dns/route.ts'
-import type { Reason } from '../verdict/reason.ts'
-import type { Result } from '../verdict/verdict.ts'
+import { type Address, isFault } from './address/address.ts'
+import { suggestForSyntaxError } from './address/suggestion.ts'
+import type { Route } from './dns/route.ts'
 import type { Step } from './step.ts'
 import { domainStep, syntaxStep } from './step-observer.ts'
+import type { Reason } from './verdict/reason.ts'
+import type { Result } from './verdict/verdict.ts'
 
 /** The steps that a simulated result would have had. */
 export function sandboxSteps({ email, evidence, verdict }: Result): Step[] {

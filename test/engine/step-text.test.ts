@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import type { Domain } from '../../../src/engine/address/domain.ts'
-import type { MxOperator } from '../../../src/engine/dns/operator-table.ts'
-import type { Route } from '../../../src/engine/dns/route.ts'
-import type { ServerCall } from '../../../src/engine/probe/probe-listener.ts'
-import { noResponse } from '../../../src/engine/probe/probe-outcome.ts'
-import { cachedText, callText, routeText } from '../../../src/engine/progress/step-observer.ts'
-import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import type { Domain } from '../../src/engine/address/domain.ts'
+import type { MxOperator } from '../../src/engine/dns/operator-table.ts'
+import type { Route } from '../../src/engine/dns/route.ts'
+import type { ServerCall } from '../../src/engine/probe/probe-listener.ts'
+import { noResponse } from '../../src/engine/probe/probe-outcome.ts'
+import { cachedText, callText, routeText } from '../../src/engine/step-observer.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/platform/clock.ts'
 
 const domain: Domain = { ascii: 'a.test', unicode: 'a.test', kind: 'name' }
 const google: MxOperator = { name: 'google', title: 'Google', truth: 'tells' }

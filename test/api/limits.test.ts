@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { IP_LIMITS } from '../../../src/accounts/plan.ts'
-import { MINUTE } from '../../../src/platform/clock.ts'
-import { createTestService } from '../../support/service.ts'
+import { IP_LIMITS } from '../../src/accounts/plan.ts'
+import { MINUTE } from '../../src/platform/clock.ts'
+import { createTestService } from '../support/service.ts'
 
 type Told = {
   readonly name: string

@@ -9,19 +9,19 @@ import type {
   Limits,
   Stats,
   Verification,
-} from '../../client/types.ts'
-import { REASONS, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
-import { type Class, toClass } from '../../engine/verdict/verdict.ts'
-import { DAY, SECOND } from '../../platform/clock.ts'
-import { formatDuration, formatNumber, formatPercent } from '../../platform/format.ts'
-import { queryOf } from '../api.ts'
-import type { DashboardDeps, Env } from '../deps.ts'
-import { bars } from '../page/chart.ts'
-import { field, problemWith, select } from '../page/form.ts'
-import { type Html, NOTHING } from '../page/html.ts'
-import { page, part } from '../page/layout.ts'
-import { empty, meanings, notice, reasonCell, reasonWord } from '../page/notice.ts'
-import { badge, time } from '../page/text.ts'
+} from '../client/types.ts'
+import { REASONS, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
+import { type Class, toClass } from '../engine/verdict/verdict.ts'
+import { DAY, SECOND } from '../platform/clock.ts'
+import { formatDuration, formatNumber, formatPercent } from '../platform/format.ts'
+import { queryOf } from './api.ts'
+import type { DashboardDeps, Env } from './deps.ts'
+import { bars } from './page/chart.ts'
+import { field, problemWith, select } from './page/form.ts'
+import { type Html, NOTHING } from './page/html.ts'
+import { page, part } from './page/layout.ts'
+import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
+import { badge, time } from './page/text.ts'
 
 /** What an account verified, what that cost, and how much is left. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {

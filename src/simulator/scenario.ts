@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { EvError, errorMessage } from '../../platform/error.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import type { BehaviorName } from '../smtp-host/behaviors.ts'
-import type { Rule } from '../smtp-host/rule.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
 import { checkScenario } from './check.ts'
+import type { BehaviorName } from './smtp-host/behaviors.ts'
+import type { Rule } from './smtp-host/rule.ts'
 
 /** A small world of mail: its domains, its mail servers, and how far away it is. Plain data, so it may stand in a JSON file. */
 export type Scenario = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { emptyFolder, runEv } from '../../support/cli.ts'
+import { emptyFolder, runEv } from '../support/cli.ts'
 
 const ev = (home: string, ...args: string[]) =>
   runEv(['accounts', ...args, '--data-dir', 'data'], { home, offline: true })

@@ -1,22 +1,22 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { readCredit } from '../../accounts/credits/credit-store.ts'
-import type { Verification } from '../../accounts/credits/history.ts'
-import { historyPage } from '../../accounts/credits/history-page.ts'
-import { type Usage, usageOf } from '../../accounts/credits/usage.ts'
-import { listKeys } from '../../accounts/key-store.ts'
-import { periodEnd, periodStart } from '../../accounts/plan.ts'
-import type { BucketState } from '../../accounts/rate-limits/types.ts'
-import { isoTime } from '../../engine/verdict/present-result.ts'
-import type { Reason, Risk } from '../../engine/verdict/reason.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
-import { DAY, SECOND } from '../../platform/clock.ts'
-import type { Env } from '../context.ts'
-import { cursorAt, pageQuery, positionOf } from '../cursor.ts'
-import { askingOf, creditState } from '../middleware/rate-limit.ts'
-import { allBuckets, subjectOf } from '../middleware/rate-limit-buckets.ts'
-import { requireKey } from '../middleware/require-key.ts'
-import { newRouter } from '../router.ts'
+import { readCredit } from '../accounts/credits/credit-store.ts'
+import type { Verification } from '../accounts/credits/history.ts'
+import { historyPage } from '../accounts/credits/history-page.ts'
+import { type Usage, usageOf } from '../accounts/credits/usage.ts'
+import { listKeys } from '../accounts/key-store.ts'
+import { periodEnd, periodStart } from '../accounts/plan.ts'
+import type { BucketState } from '../accounts/rate-limits/types.ts'
+import { isoTime } from '../engine/verdict/present-result.ts'
+import type { Reason, Risk } from '../engine/verdict/reason.ts'
+import type { Class } from '../engine/verdict/verdict.ts'
+import { DAY, SECOND } from '../platform/clock.ts'
+import type { Env } from './context.ts'
+import { cursorAt, pageQuery, positionOf } from './cursor.ts'
+import { askingOf, creditState } from './middleware/rate-limit.ts'
+import { allBuckets, subjectOf } from './middleware/rate-limit-buckets.ts'
+import { requireKey } from './middleware/require-key.ts'
+import { newRouter } from './router.ts'
 import {
   CREDITS_EXAMPLE,
   Credits,
@@ -30,10 +30,10 @@ import {
   type SOURCES,
   STATS_EXAMPLE,
   Stats,
-} from '../schemas/account.ts'
-import { json } from '../schemas/answers.ts'
-import { errorResponses, SECURITY } from '../schemas/error.ts'
-import type { Service } from '../service.ts'
+} from './schemas/account.ts'
+import { json } from './schemas/answers.ts'
+import { errorResponses, SECURITY } from './schemas/error.ts'
+import type { Service } from './service.ts'
 
 /** What an account asked, used and has left. */
 export function accountRoutes(service: Service) {

@@ -1,11 +1,11 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
-import { DAY } from '../../platform/clock.ts'
-import { EvError } from '../../platform/error.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import { isLoopback } from '../loopback/loopback-network.ts'
-import { BEHAVIORS, type Behavior } from '../smtp-host/behaviors.ts'
-import { type Rule, VERBS } from '../smtp-host/rule.ts'
+import { DAY } from '../platform/clock.ts'
+import { EvError } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { isLoopback } from './loopback/loopback-network.ts'
 import type { DnsTrouble, DomainPlan, HostPlan, Scenario } from './scenario.ts'
+import { BEHAVIORS, type Behavior } from './smtp-host/behaviors.ts'
+import { type Rule, VERBS } from './smtp-host/rule.ts'
 
 /** Says where plain data that a person wrote is not as it must be; `place` is its path from the top. */
 type Shape = (value: unknown, place: string) => void

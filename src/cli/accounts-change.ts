@@ -1,12 +1,12 @@
-import type { Account } from '../../accounts/account-store.ts'
-import { parsePlan, setAdmin, setEmail, setPlan } from '../../accounts/accounts.ts'
-import { parseEmail } from '../../accounts/email.ts'
-import { mergePlans } from '../../accounts/plan.ts'
-import { EvError } from '../../platform/error.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import type { CliContext } from '../context.ts'
-import { readConfig } from '../settings.ts'
+import type { Account } from '../accounts/account-store.ts'
+import { parsePlan, setAdmin, setEmail, setPlan } from '../accounts/accounts.ts'
+import { parseEmail } from '../accounts/email.ts'
+import { mergePlans } from '../accounts/plan.ts'
+import { EvError } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
 import { type AccountFlags, accountObject, chosenAccount, print, withAccounts } from './accounts.ts'
+import type { CliContext } from './context.ts'
+import { readConfig } from './settings.ts'
 
 /** `ev accounts set-plan`: gives the code to exit with. */
 export function setPlanCommand(

@@ -1,5 +1,5 @@
-import type { MxRecord } from '../dns/resolver.ts'
-import type { Route } from '../dns/route.ts'
+import type { MxRecord } from './dns/resolver.ts'
+import type { Route } from './dns/route.ts'
 
 /** What has just happened in a verification; `text` says it to people. Plain data, and clean. */
 export type Step = SyntaxStep | DomainStep | ServerStep | LineStep | CachedStep

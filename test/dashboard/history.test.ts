@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { addHistory, type Verification } from '../../../src/accounts/credits/history.ts'
-import { SCANNED_MAX } from '../../../src/db/chunked-scan.ts'
-import { write } from '../../../src/db/database.ts'
-import { DAY, HOUR } from '../../../src/platform/clock.ts'
-import { createTestDashboard } from '../../support/dashboard.ts'
+import { addHistory, type Verification } from '../../src/accounts/credits/history.ts'
+import { SCANNED_MAX } from '../../src/db/chunked-scan.ts'
+import { write } from '../../src/db/database.ts'
+import { DAY, HOUR } from '../../src/platform/clock.ts'
+import { createTestDashboard } from '../support/dashboard.ts'
 
 /** A house whose account verified these addresses, the last one now. */
 async function verified(rows: readonly Partial<Verification>[]) {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { reserveCredits, settleCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { countUsage } from '../../../src/accounts/credits/usage.ts'
-import { periodStart } from '../../../src/accounts/plan.ts'
-import { write } from '../../../src/db/database.ts'
-import { DAY } from '../../../src/platform/clock.ts'
-import { createTestDashboard } from '../../support/dashboard.ts'
+import { reserveCredits, settleCredits } from '../../src/accounts/credits/credit-store.ts'
+import { countUsage } from '../../src/accounts/credits/usage.ts'
+import { periodStart } from '../../src/accounts/plan.ts'
+import { write } from '../../src/db/database.ts'
+import { DAY } from '../../src/platform/clock.ts'
+import { createTestDashboard } from '../support/dashboard.ts'
 
 type Options = Parameters<typeof createTestDashboard>[0]
 
