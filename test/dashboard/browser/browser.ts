@@ -93,7 +93,7 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   }
 }
 
-const EXAMPLE = join(import.meta.dirname, '../../../src/simulator/scenario/example.json')
+const EXAMPLE = join(import.meta.dirname, '../../../src/simulator/example.json')
 const SCREENSHOTS = join(import.meta.dirname, '../../../docs/screenshots')
 /** Generous: other tests may have the processors. */
 const TIMEOUT_MS = 120_000

@@ -6,7 +6,7 @@ import type { Scenario } from '../../../src/simulator/scenario.ts'
 export const EVIL = '<img src=x onerror=alert(1)>'
 
 const EXAMPLE: Scenario = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../../../src/simulator/scenario/example.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, '../../../src/simulator/example.json'), 'utf8'),
 )
 
 /** The example of `ev simulate`, and a server of `evil.test` whose replies have markup in them. */
