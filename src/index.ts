@@ -18,7 +18,8 @@ export type { EgressConfig } from './config/egresses.ts'
 export type { Address, SyntaxFault } from './engine/address/address.ts'
 export type { AddressFlags as Traits } from './engine/address/classifier.ts'
 export type { Route } from './engine/dns/route.ts'
-export type { Engine, VerifyOptions } from './engine/engine.ts'
+export type { Engine } from './engine/engine.ts'
+export type { VerifyOptions } from './engine/verify-options.ts'
 export type {
   CachedAnswer as Remembered,
   ResultCache as ResultMemory,

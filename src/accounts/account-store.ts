@@ -11,7 +11,7 @@ export type NewAccount = {
   readonly name: string
   readonly plan: string
   readonly email?: string | null
-  /** Whether it is that of whoever runs the service. */
+  /** Whether the account may see the Health page. */
   readonly operator?: boolean
   readonly now: number
 }
@@ -30,14 +30,14 @@ export async function findAccount({ db }: Database, id: string): Promise<Account
   return accountIn(db, id)
 }
 
-/** All of them, the oldest first. */
+/** Lists all accounts, oldest first. */
 export function listAccounts({ db }: Database): Promise<Account[]> {
   return db.selectFrom('account').selectAll().orderBy('created_at').orderBy('id').execute()
 }
 
 export type AccountPatch = Partial<Pick<Account, 'plan' | 'email' | 'operator'>>
 
-/** Changes what is given; null when there is no such account. */
+/** Updates the fields in `patch`. Returns null if there is no such account. */
 export async function updateAccount(
   trx: Transaction<Schema>,
   id: string,
@@ -55,7 +55,7 @@ export async function findAccountByName(
   return (await query.executeTakeFirst()) ?? null
 }
 
-/** For use inside a transaction too, as `{ db: trx }`. */
+/** Counts all accounts. Inside a transaction, pass `{ db: trx }`. */
 export async function countAccounts({ db }: Pick<Database, 'db'>): Promise<number> {
   const { count } = await db
     .selectFrom('account')
@@ -64,7 +64,7 @@ export async function countAccounts({ db }: Pick<Database, 'db'>): Promise<numbe
   return Number(count)
 }
 
-/** For use inside a transaction too. */
+/** Finds an account through `db`, which may be a transaction. */
 export async function accountIn(db: Kysely<Schema>, id: string): Promise<Account | null> {
   return (
     (await db.selectFrom('account').selectAll().where('id', '=', id).executeTakeFirst()) ?? null

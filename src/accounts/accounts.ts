@@ -22,13 +22,16 @@ export type AccountServices = {
 export type AccountInput = {
   readonly name: string
   readonly plan: string
-  /** Where alerts about its webhooks go; null: nowhere of its own. */
+  /** Recipient of webhook failure alerts; null if the account has none of its own. */
   readonly email: string | null
 }
 
 type Plans = ReadonlyMap<string, Plan>
 
-/** Checks what needs no database. Throws `name_invalid`, `plan_unknown` and `email_invalid`. */
+/**
+ * Validates the fields that need no database. Throws `name_invalid`, `plan_unknown` and
+ * `email_invalid`.
+ */
 export function parseAccountInput({ name, plan, email }: AccountInput, plans: Plans): AccountInput {
   return {
     name: parseName(name, 'account'),
@@ -37,13 +40,16 @@ export function parseAccountInput({ name, plan, email }: AccountInput, plans: Pl
   }
 }
 
-/** Throws `plan_unknown`. */
+/** Returns `plan` if it is the name of a plan. Throws `plan_unknown`. */
 export function parsePlan(plan: string, plans: Plans): string {
   if (plans.has(plan)) return plan
   throw new OperationError('plan_unknown', { plan, plans: [...plans.keys()] })
 }
 
-/** Creates an account without keys. Throws as `parseAccountInput` does, and `account_exists`. */
+/**
+ * Creates an account without API keys. Throws what `parseAccountInput` throws, and
+ * `account_exists`.
+ */
 export function createAccount(
   { database, clock, random, plans }: AccountServices & { readonly plans: Plans },
   input: AccountInput,
@@ -51,9 +57,9 @@ export function createAccount(
   const fields = parseAccountInput(input, plans)
   const id = newAccountId(random)
   return write(database, async trx => {
-    const namesake = await findAccountByName(trx, fields.name)
-    if (namesake !== null) {
-      throw new OperationError('account_exists', { id: namesake.id, name: namesake.name })
+    const existing = await findAccountByName(trx, fields.name)
+    if (existing !== null) {
+      throw new OperationError('account_exists', { id: existing.id, name: existing.name })
     }
     return insertRow(trx, { ...fields, id, now: clock.now() })
   })
@@ -63,7 +69,7 @@ export const newAccountId = (random: Random) => `acc_${random.token(ID_LENGTH)}`
 
 const ID_LENGTH = 16
 
-/** Throws `plan_unknown` and `account_not_found`. */
+/** Changes the plan of an account. Throws `plan_unknown` and `account_not_found`. */
 export async function setPlan(
   { database, plans }: { readonly database: Database; readonly plans: Plans },
   { accountId, plan }: { readonly accountId: string; readonly plan: string },
@@ -71,7 +77,7 @@ export async function setPlan(
   return change(database, accountId, { plan: parsePlan(plan, plans) })
 }
 
-/** Sets where alerts about an account's webhooks go. Throws `email_invalid` and `account_not_found`. */
+/** Sets the address for webhook failure alerts. Throws `email_invalid` and `account_not_found`. */
 export async function setEmail(
   { database }: { readonly database: Database },
   { accountId, email }: { readonly accountId: string; readonly email: string | null },
@@ -79,7 +85,7 @@ export async function setEmail(
   return change(database, accountId, { email: email === null ? null : parseEmail(email) })
 }
 
-/** Grants or revokes access to the page Health. Throws `account_not_found`. */
+/** Grants or revokes access to the Health page. Throws `account_not_found`. */
 export async function setAdmin(
   { database }: { readonly database: Database },
   { accountId, isAdmin }: { readonly accountId: string; readonly isAdmin: boolean },

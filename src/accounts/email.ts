@@ -2,8 +2,8 @@ import { isFault, parseAddress, wireAddress } from '../engine/address/address.ts
 import { OperationError } from '../platform/operation-error.ts'
 
 /**
- * An address that alerts are sent to: it goes into the head of a mail, so nothing in it may need quoting or encoding.
- * Throws `email_invalid`.
+ * Parses an address for alert emails. It is written into the header of an email, so an address that
+ * needs quoting or encoding is rejected. Throws `email_invalid`.
  */
 export function parseEmail(email: string): string {
   const address = parseAddress(email.trim())

@@ -8,8 +8,9 @@ import { newKeyId } from './keys.ts'
 import type { Plan } from './plan.ts'
 
 /**
- * Creates the first account, which is the admin's, with a key that may do everything, and returns the key's text; null:
- * there are accounts. Of several services that start at once one does.
+ * Creates the first account, which is the admin's, with a key that has all scopes, and returns the
+ * secret of the key. Returns null if there are accounts already. If several services start at once,
+ * one of them creates it.
  */
 export async function createFirstAccount(
   { database, clock, random }: AccountServices,
@@ -21,7 +22,7 @@ export async function createFirstAccount(
   const accountId = newAccountId(random)
   const now = clock.now()
   return write(database, async trx => {
-    // Another service may have started on the same database just now.
+    // Another service may have created it on the same database since the check above.
     if ((await countAccounts({ db: trx })) > 0) return null
     await createAccount(trx, { id: accountId, name: 'default', plan, operator: true, now })
     await createKey(trx, {
@@ -36,5 +37,5 @@ export async function createFirstAccount(
 const noSuchPlan = (plan: string, plans: ReadonlyMap<string, Plan>) =>
   new EvError(
     'bad_config',
-    `There is no plan “${plan}” for the first account; there are ${[...plans.keys()].join(', ')}. Name one with --plan, or add it to "plans" in the config file.`,
+    `Unknown plan "${plan}" for the first account. Available plans: ${[...plans.keys()].join(', ')}. Choose one with --plan, or add it to "plans" in the config file.`,
   )

@@ -2,12 +2,15 @@ import type { Database, Trx } from '../db/database.ts'
 import { DAY } from '../platform/clock.ts'
 import type { ReplayTable } from './tables.ts'
 
-/** How long an answer can be had again. */
+/** How long a response is replayed for a request with the same idempotency key. */
 export const REPLAY_MS = DAY
 
 export type StoredResponse = ReplayTable
 
-/** What a request with this key was answered with, since a time. */
+/**
+ * Returns the stored response to a request with this idempotency key, if it was stored after
+ * `since`.
+ */
 export async function findResponse(
   { reader }: Database,
   { keyId, key, since }: { keyId: string; key: string; since: number },
@@ -22,7 +25,10 @@ export async function findResponse(
   return row ?? null
 }
 
-/** Keeps an answer, in the transaction of what it tells of; one from before `since` makes room. False: there is one already. */
+/**
+ * Stores a response in the transaction of the request it answers. A response from before `since` is
+ * replaced. Returns false if there is a later one already.
+ */
 export async function saveResponse(trx: Trx, row: ReplayTable, since: number): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await trx
     .insertInto('replay')

@@ -2,7 +2,7 @@ import { isFault } from '../engine/address/address.ts'
 import { parseDomain } from '../engine/address/domain.ts'
 import { inRanges, isIpRange, plainIp } from '../platform/ip.ts'
 
-/** Entries that a restriction may have: enough for every office and every site of a company. */
+/** Maximum entries of a restriction: enough for all offices and all sites of a company. */
 export const RESTRICTIONS_MAX = 100
 
 /** Whether a key may be used from this address. */
@@ -16,9 +16,10 @@ export function ipAllowed(
 }
 
 /**
- * Whether a key may be used by this web site: `origin` is what a browser says of itself in Origin, or else in
- * Referer. Who says nothing is no browser on an allowed site. It keeps honest browsers apart and stops nobody
- * who writes the header by hand; that is what allowed addresses are for.
+ * Whether a key may be used by this website. `origin` is the Origin header of the request, or else
+ * its Referer; a request with neither does not come from a browser on an allowed site. The check
+ * keeps other sites from using a key in browsers. It does not stop a client that sets the header
+ * itself; allowed IP addresses do.
  */
 export function domainAllowed(
   { allowedDomains }: { readonly allowedDomains: readonly string[] },
@@ -33,13 +34,19 @@ export function domainAllowed(
 export const domainWithin = (outer: string, name: string) =>
   name === outer || name.endsWith(`.${outer}`)
 
-/** An entry of allowed addresses as it is kept; null: it is neither an IP address nor a CIDR. */
+/**
+ * Parses an entry of `allowedIps` into the form that is stored. Returns null if it is neither an IP
+ * address nor a CIDR.
+ */
 export function readAllowedIp(text: string): string | null {
   const trimmed = text.trim()
   return isIpRange(trimmed) ? trimmed.toLowerCase() : null
 }
 
-/** An entry of allowed web sites as it is kept, in A-labels; null: it is no domain. */
+/**
+ * Parses an entry of `allowedDomains` into the form that is stored, in A-labels. Returns null if it
+ * is not a domain.
+ */
 export function readAllowedDomain(text: string): string | null {
   const name = text.trim().toLowerCase()
   if (name === 'localhost') return name

@@ -2,20 +2,20 @@ import { containsRange } from '../platform/ip.ts'
 import { domainWithin } from './key-restrictions.ts'
 import { permits, type Scope } from './scope.ts'
 
-/** What a key may do, and the restrictions that narrow it. */
+/** The scopes of a key and the restrictions that narrow them. */
 export type KeyRights = {
   readonly scopes: readonly Scope[]
   /** Addresses and CIDRs; empty: any. */
   readonly allowedIps: readonly string[]
   /** Domains, each with its subdomains; empty: any. */
   readonly allowedDomains: readonly string[]
-  /** Null: no limit of its own. */
+  /** Null if only the limit of the plan applies. */
   readonly rateLimitPerMinute: number | null
-  /** Epoch ms; null: never. */
+  /** Epoch ms; null if it does not expire. */
   readonly expiresAt: number | null
 }
 
-/** The rights of `key` that go beyond those of `limit`. Empty: `key` may do no more than `limit`. */
+/** Returns the rights of `key` that exceed those of `limit`; empty if there are none. */
 export function exceedingRights(key: KeyRights, limit: KeyRights): (keyof KeyRights)[] {
   const isWithin: Record<keyof KeyRights, boolean> = {
     scopes: key.scopes.every(scope => permits(limit.scopes, scope)),

@@ -7,7 +7,7 @@ import { permits, type Scope } from './scope.ts'
 import { endSessionsOfKey, endSessionsWithGrace } from './session-end.ts'
 import type { ApiKeyTable, KeySecretTable } from './tables.ts'
 
-/** A key of the API, with what may be shown of its newest text. */
+/** An API key, with the visible parts of its newest secret. */
 export type ApiKey = {
   /** `key_…` */
   readonly id: string
@@ -18,7 +18,7 @@ export type ApiKey = {
   readonly scopes: readonly Scope[]
   /** Addresses and CIDRs; empty: any. */
   readonly allowedIps: readonly string[]
-  /** Web sites, with what lies below them; empty: any. */
+  /** Domains, each with its subdomains; empty: any. */
   readonly allowedDomains: readonly string[]
   readonly rateLimitPerMinute: number | null
   /** This and all times below: epoch ms. */
@@ -34,7 +34,7 @@ export type NewKey = Pick<ApiKey, 'id' | 'accountId'> &
     readonly now: number
   }
 
-/** What of a key may be changed later on. */
+/** The fields of a key that can be changed. */
 export type KeyPatch = Partial<
   Pick<
     ApiKey,
@@ -46,30 +46,33 @@ export async function createKey(trx: Transaction<Schema>, key: NewKey): Promise<
   const row = {
     ...{ id: key.id, account_id: key.accountId },
     ...{ created_at: key.now, last_used_at: null, revoked_at: null },
-    ...columnsOf(key),
+    ...toColumns(key),
   }
   await trx.insertInto('api_key').values(row).execute()
   await addSecret(trx, key.id, key.secret, key.now)
   return toKey({ ...row, ...key.secret })
 }
 
-/** A key that a text opens. */
+/** A key found by one of its secrets. */
 export type FoundKey = {
   readonly key: ApiKey
   readonly account: Account
-  /** The end of its grace, epoch ms, when another text has taken its place. */
+  /** End of the grace period, epoch ms, if the secret was rotated; null for the newest secret. */
   readonly secretExpiresAt: number | null
 }
 
-/** Whose key it is whose text has this hash; null for one that is unknown or revoked. Whether it has expired the caller tells. */
+/**
+ * Finds the key whose secret has this hash. Returns null if there is none or it is revoked. The
+ * caller checks whether it has expired.
+ */
 export async function findKeyByHash({ reader }: Database, hash: string): Promise<FoundKey | null> {
   const row = await reader
-    .selectFrom('key_secret as given')
-    .innerJoin('api_key', 'api_key.id', 'given.key_id')
+    .selectFrom('key_secret as used')
+    .innerJoin('api_key', 'api_key.id', 'used.key_id')
     .innerJoin('key_secret as newest', 'newest.key_id', 'api_key.id')
     .selectAll('api_key')
-    .select(['newest.prefix', 'newest.hint', 'given.hash', 'given.expires_at as graceEnd'])
-    .where('given.hash', '=', hash)
+    .select(['newest.prefix', 'newest.hint', 'used.hash', 'used.expires_at as graceEnd'])
+    .where('used.hash', '=', hash)
     .where('newest.expires_at', 'is', null)
     .where('api_key.revoked_at', 'is', null)
     .executeTakeFirst()
@@ -78,7 +81,7 @@ export async function findKeyByHash({ reader }: Database, hash: string): Promise
   return account && { key: toKey(row), account, secretExpiresAt: row.graceEnd }
 }
 
-/** Whether a text that opens nothing was the text of a revoked key; false also for one that never was a key. */
+/** Whether this is the hash of a secret of a revoked key. False for an unknown hash. */
 export async function isRevoked({ reader }: Database, hash: string): Promise<boolean> {
   const row = await reader
     .selectFrom('key_secret')
@@ -90,7 +93,10 @@ export async function isRevoked({ reader }: Database, hash: string): Promise<boo
   return row !== undefined
 }
 
-/** The key of that id, whoever's it is, as for a session that was opened with it; null for one that is unknown or revoked. */
+/**
+ * Finds a key of any account by its ID, for a dashboard session that was opened with it. Returns
+ * null if there is none or it is revoked.
+ */
 export async function findKeyById({ reader }: Database, id: string): Promise<FoundKey | null> {
   const row = await openKeys(reader).where('api_key.id', '=', id).executeTakeFirst()
   const account = row === undefined ? null : await accountIn(reader, row.account_id)
@@ -99,7 +105,7 @@ export async function findKeyById({ reader }: Database, id: string): Promise<Fou
     : { key: toKey(row), account, secretExpiresAt: null }
 }
 
-/** The keys of an account that are not revoked, the oldest first. */
+/** Lists the keys of an account that are not revoked, oldest first. */
 export async function listKeys({ db }: Database, accountId: string): Promise<ApiKey[]> {
   const rows = await openKeys(db)
     .where('api_key.account_id', '=', accountId)
@@ -109,7 +115,7 @@ export async function listKeys({ db }: Database, accountId: string): Promise<Api
   return rows.map(toKey)
 }
 
-/** How many they are. */
+/** Counts the keys of an account that are not revoked. */
 export async function countKeys(db: Kysely<Schema>, accountId: string): Promise<number> {
   const { count } = await db
     .selectFrom('api_key')
@@ -120,7 +126,10 @@ export async function countKeys(db: Kysely<Schema>, accountId: string): Promise<
   return Number(count)
 }
 
-/** Null for another account's, and for a revoked one; `accountId` null: of any account. */
+/**
+ * Finds a key of an account that is not revoked; `accountId` null finds it in any account. Returns
+ * null if there is none.
+ */
 export async function findKey(
   db: Kysely<Schema>,
   accountId: string | null,
@@ -133,7 +142,10 @@ export async function findKey(
   return row === undefined ? null : toKey(row)
 }
 
-/** Changes what is given; who came with a key that may no longer sign in is signed out. Null where there is no such key. */
+/**
+ * Updates the fields in `patch`. Ends the dashboard sessions of a key that loses the scope
+ * `dashboard`. Returns null if there is no such key.
+ */
 export async function updateKey(
   trx: Transaction<Schema>,
   accountId: string,
@@ -142,14 +154,14 @@ export async function updateKey(
 ): Promise<ApiKey | null> {
   const key = await findKey(trx, accountId, id)
   if (key === null) return null
-  noteChange()
+  countChange()
   const changed = { ...key, ...patch }
-  await trx.updateTable('api_key').set(columnsOf(changed)).where('id', '=', id).execute()
+  await trx.updateTable('api_key').set(toColumns(changed)).where('id', '=', id).execute()
   if (!permits(changed.scopes, 'dashboard')) await endSessionsOfKey(trx, id, null)
   return changed
 }
 
-/** Whether no other key of the account is in use: all others are revoked or expired. False for an expired key itself. */
+/** Whether this is the only key of the account that is neither revoked nor expired. */
 export async function isLastKey(
   db: Kysely<Schema>,
   accountId: string,
@@ -167,14 +179,14 @@ export async function isLastKey(
   return inUse.length === 1 && inUse[0]?.id === id
 }
 
-/** From now on none of its texts opens anything, and who came with it is signed out; false when there is no such key. */
+/** Revokes a key and ends its dashboard sessions. Returns false if there is no such key. */
 export async function revokeKey(
   trx: Transaction<Schema>,
   accountId: string,
   id: string,
   now: number,
 ): Promise<boolean> {
-  noteChange()
+  countChange()
   const { numUpdatedRows } = await trx
     .updateTable('api_key')
     .set({ revoked_at: now })
@@ -183,7 +195,7 @@ export async function revokeKey(
     .where('revoked_at', 'is', null)
     .executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) return false
-  // The texts stay, as digests: who still uses one is told that it was revoked.
+  // The hashes stay, so that a request with a secret of this key is told that it was revoked.
   await trx
     .updateTable('key_secret')
     .set({ expires_at: now })
@@ -195,9 +207,9 @@ export async function revokeKey(
 }
 
 /**
- * Gives the key another text; those that it has go on for `graceMs`. Who came with it is signed out at once, but for
- * the session that asks for this: a text that others may know has perhaps been signed in with. Null where there is no
- * such key.
+ * Issues a new secret. The previous ones stay valid for `graceMs`. All dashboard sessions of the
+ * key end at once except `keepSession`, because a secret that leaked may have been used to sign in.
+ * Returns null if there is no such key.
  */
 export async function rotateKey(
   trx: Transaction<Schema>,
@@ -207,9 +219,9 @@ export async function rotateKey(
 ): Promise<ApiKey | null> {
   const key = await findKey(trx, accountId, id)
   if (key === null) return null
-  noteChange()
+  countChange()
   const end = now + graceMs
-  // One that is in its grace already keeps to the end that it was given.
+  // A secret that is in its grace period already keeps the end of that period.
   await trx
     .updateTable('key_secret')
     .set({ expires_at: end })
@@ -231,11 +243,11 @@ export type Rotation = {
   readonly secret: Omit<Secret, 'text'>
   readonly graceMs: number
   readonly now: number
-  /** The session that asks for it. */
+  /** The dashboard session of the request, which is not ended. */
   readonly keepSession?: string | null
 }
 
-/** Notes when keys were last used, epoch ms by key. */
+/** Saves when keys were last used, epoch ms by key ID. */
 export async function touchKeys(
   { db }: Pick<Database, 'db'>,
   times: ReadonlyMap<string, number>,
@@ -250,11 +262,11 @@ export async function touchKeys(
   }
 }
 
-/** How often this process changed keys: whoever keeps one in memory looks again when it moved. */
+/** Counts the changes to keys by this process. A cache of keys is stale once the number changes. */
 export const keyChanges = () => changes
 
 let changes = 0
-const noteChange = () => void changes++
+const countChange = () => void changes++
 
 type KeyRow = ApiKeyTable & Pick<KeySecretTable, 'prefix' | 'hint'>
 
@@ -274,7 +286,7 @@ const toKey = (row: KeyRow): ApiKey => ({
   revokedAt: row.revoked_at,
 })
 
-const columnsOf = (key: Required<KeyPatch>) => ({
+const toColumns = (key: Required<KeyPatch>) => ({
   name: key.name,
   scopes: JSON.stringify(key.scopes),
   allowed_ips: JSON.stringify(key.allowedIps),
@@ -293,7 +305,7 @@ function addSecret(
   return trx.insertInto('key_secret').values(row).execute()
 }
 
-/** Each with its newest text, the one that is not in its grace. */
+/** Keys that are not revoked, each with its newest secret. */
 const openKeys = (db: Kysely<Schema>) =>
   db
     .selectFrom('api_key')

@@ -2,17 +2,17 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Random } from '../platform/random.ts'
 
-/** A key as it is made: `text` is shown once, the rest is kept. */
+/** A new API key. `text` is shown once; the other fields are stored. */
 export type Secret = {
   readonly text: string
   readonly hash: string
-  /** Its first characters, by which people tell keys apart. */
+  /** Its first characters, by which users tell keys apart. */
   readonly prefix: string
   /** Its last characters. */
   readonly hint: string
 }
 
-/** Makes a key: `ev_live_`, 32 characters of chance (190 bits), and 6 that check them. */
+/** Creates a key: `ev_live_`, 32 random characters (190 bits of entropy) and a checksum of 6. */
 export function newSecret(random: Random, kind: Kind): Secret {
   const entropy = Array.from({ length: ENTROPY_LENGTH }, () => BASE62[random.below(BASE62.length)])
   const body = `ev_${kind}_${entropy.join('')}`
@@ -27,17 +27,23 @@ export function newSecret(random: Random, kind: Kind): Secret {
 
 type Kind = 'live'
 
-/** Whether a text may be a key at all: what is mistyped or cut off is told without asking the database. */
+/**
+ * Whether a text has the form and the checksum of a key. Rejects a mistyped or truncated key
+ * without a query.
+ */
 export function isWellFormed(text: string): boolean {
   if (!WELL_FORMED.test(text)) return false
   const body = text.slice(0, -CHECKSUM_LENGTH)
   return text.slice(-CHECKSUM_LENGTH) === checksum(body)
 }
 
-/** What is kept of a key: SHA-256, hexadecimal. A key has chance enough that nothing slower is needed. */
+/**
+ * SHA-256 of a key, hexadecimal; only this is stored. A key has enough entropy that a slow password
+ * hash is not needed.
+ */
 export const hashSecret = (text: string): string => hash('sha256', text)
 
-/** Compares in a time that does not tell how much of them is alike. */
+/** Compares two hashes in constant time. */
 export function hashEquals(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]
   return a.length === b.length && timingSafeEqual(a, b)

@@ -19,11 +19,11 @@ import {
 import { parseName } from './name.ts'
 import { permits } from './scope.ts'
 
-/** Keys of an account: one for each thing that asks; more are made by a loop that went wrong. */
+/** Maximum keys of an account: enough for one per application; more come from a faulty script. */
 export const KEYS_MAX = 500
-/** Requests a minute that a key's own limit may allow: more than any plan does. */
+/** Maximum of a key's own limit, in requests per minute: more than any plan allows. */
 export const KEY_RATE_MAX = 100_000
-/** A week is enough to bring a new text everywhere. */
+/** A week is enough to deploy a new secret everywhere. */
 export const KEY_GRACE_MAX_MS = 7 * DAY
 export const KEY_GRACE_MS = DAY
 
@@ -33,12 +33,15 @@ export type KeyServices = {
   readonly random: Random
 }
 
-/** The rights of the key that asks, beyond which it creates and changes none. Null: the admin, who has all. */
+/**
+ * The rights of the key that makes the request; it can neither create nor change a key that exceeds
+ * them. Null for the admin, who is not restricted.
+ */
 export type Actor = KeyRights | null
 
 export type KeyTarget = {
   readonly keyId: string
-  /** Null: of any account, as for the admin. */
+  /** Null for a key of any account, as the admin may address. */
   readonly accountId: string | null
   readonly actor: Actor
 }
@@ -46,13 +49,13 @@ export type KeyTarget = {
 export type KeyInput = Pick<ApiKey, 'accountId' | 'name' | 'scopes'> &
   Omit<KeyPatch, 'name' | 'scopes'> & { readonly actor: Actor }
 
-export type KeyWithText = {
+export type KeyWithSecret = {
   readonly key: ApiKey
-  /** Only the caller has it: the database has its hash. */
+  /** The secret. Only the caller gets it: the database stores its hash. */
   readonly text: string
 }
 
-/** Throws `key_not_found`, also for a key of another account or a revoked one. */
+/** Returns a key. Throws `key_not_found`, also for a revoked key and one of another account. */
 export async function getKey(
   { database }: Pick<KeyServices, 'database'>,
   target: Pick<KeyTarget, 'keyId' | 'accountId'>,
@@ -61,20 +64,20 @@ export async function getKey(
 }
 
 /**
- * Creates a key. A restriction that is left out is that of the actor. Throws `name_invalid`, `expiry_past`,
- * `rights_exceeded` and `key_limit_reached`.
+ * Creates a key. A restriction that is not set is inherited from the actor. Throws `name_invalid`,
+ * `expiry_past`, `rights_exceeded` and `key_limit_reached`.
  */
 export async function createKey(
   { database, clock, random }: KeyServices,
-  { accountId, actor, name, ...given }: KeyInput,
-  beforeCommit?: BeforeCommit<KeyWithText>,
-): Promise<KeyWithText> {
+  { accountId, actor, name, ...restrictions }: KeyInput,
+  beforeCommit?: BeforeCommit<KeyWithSecret>,
+): Promise<KeyWithSecret> {
   const now = clock.now()
-  requireFuture(given.expiresAt, now)
-  const rights = { ...(actor ?? UNRESTRICTED), ...given }
+  requireFuture(restrictions.expiresAt, now)
+  const rights = { ...(actor ?? UNRESTRICTED), ...restrictions }
   requireWithin(actor, rights)
   const { text, ...secret } = newSecret(random, 'live')
-  const fields = { name: parseName(name, 'key'), ...rightsOf(rights) }
+  const fields = { name: parseName(name, 'key'), ...pickRights(rights) }
   const row = { ...fields, id: newKeyId(random), accountId, secret, now }
   const insert = async (trx: Trx) => {
     const count = await countKeys(trx, accountId)
@@ -88,14 +91,17 @@ export const newKeyId = (random: Random) => `key_${random.token(ID_LENGTH)}`
 
 const ID_LENGTH = 16
 
-/** Changes the fields that `patch` has. Throws `key_not_found`, `name_invalid`, `expiry_past` and `rights_exceeded`. */
+/**
+ * Updates the fields in `patch`. Throws `key_not_found`, `name_invalid`, `expiry_past` and
+ * `rights_exceeded`.
+ */
 export async function updateKey(
   { database, clock }: Pick<KeyServices, 'database' | 'clock'>,
-  { patch: given, ...target }: KeyTarget & { readonly patch: KeyPatch },
+  { patch: changes, ...target }: KeyTarget & { readonly patch: KeyPatch },
 ): Promise<ApiKey> {
-  requireFuture(given.expiresAt, clock.now())
-  const { name } = given
-  const patch = { ...given, ...(name === undefined ? {} : { name: parseName(name, 'key') }) }
+  requireFuture(changes.expiresAt, clock.now())
+  const { name } = changes
+  const patch = { ...changes, ...(name === undefined ? {} : { name: parseName(name, 'key') }) }
   return write(database, async trx => {
     const key = await manageableKey(trx, target)
     requireWithin(target.actor, { ...key, ...patch })
@@ -103,19 +109,22 @@ export async function updateKey(
   })
 }
 
-export type RotatedKey = KeyWithText & {
-  /** Until then the text before works too, epoch ms. */
+export type RotatedKey = KeyWithSecret & {
+  /** When the previous secret stops working, epoch ms. */
   readonly previousExpiresAt: number
 }
 
 export type Rotation = {
   /** At most `KEY_GRACE_MAX_MS`. */
   readonly graceMs: number
-  /** The dashboard session that asks; all others of the key are signed out. */
+  /** The dashboard session of the request; all others of the key end. */
   readonly keepSession?: string | null
 }
 
-/** Replaces the text of a key; the one before works for `graceMs`. Throws `key_not_found` and `rights_exceeded`. */
+/**
+ * Issues a new secret; the previous one stays valid for `graceMs`. Throws `key_not_found` and
+ * `rights_exceeded`.
+ */
 export async function rotateKey(
   { database, clock, random }: KeyServices,
   { graceMs, keepSession = null, ...target }: KeyTarget & Rotation,
@@ -132,8 +141,8 @@ export async function rotateKey(
 }
 
 /**
- * Revokes a key and returns it as it was. Throws `key_not_found`, `rights_exceeded` and, unless `isForced`, `last_key`
- * for the last key of its account that is in use.
+ * Revokes a key and returns its state before. Throws `key_not_found`, `rights_exceeded` and, unless
+ * `isForced`, `last_key` if no other key of the account is in use.
  */
 export async function revokeKey(
   { database, clock }: Pick<KeyServices, 'database' | 'clock'>,
@@ -159,8 +168,8 @@ async function manageableKey(trx: Trx, target: KeyTarget): Promise<ApiKey> {
 }
 
 /**
- * A key creates, changes, rotates and revokes only keys that have no right beyond its own, itself included: else it
- * could give itself more than it has.
+ * A key can create, change, rotate and revoke only keys whose rights do not exceed its own, itself
+ * included. Otherwise it could raise its own rights.
  */
 function requireWithin(actor: Actor, key: KeyRights): void {
   if (actor === null) return
@@ -183,8 +192,8 @@ const UNRESTRICTED: Omit<KeyRights, 'scopes'> = {
   ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
 }
 
-/** An actor may be a whole key. */
-const rightsOf = (given: KeyRights): KeyRights => ({
-  ...{ scopes: given.scopes, allowedIps: given.allowedIps, allowedDomains: given.allowedDomains },
-  ...{ rateLimitPerMinute: given.rateLimitPerMinute, expiresAt: given.expiresAt },
+/** Drops the fields that are not rights: an actor may be a complete `ApiKey`. */
+const pickRights = (key: KeyRights): KeyRights => ({
+  ...{ scopes: key.scopes, allowedIps: key.allowedIps, allowedDomains: key.allowedDomains },
+  ...{ rateLimitPerMinute: key.rateLimitPerMinute, expiresAt: key.expiresAt },
 })

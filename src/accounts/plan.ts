@@ -1,24 +1,28 @@
 import { DAY, MINUTE, SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 
-/** What an account may do: how often it asks, and how much. */
+/** The limits of an account. */
 export type Plan = {
   readonly name: string
-  /** Requests that a key may make in `perMs`. */
+  /** Requests that a key may send in `perMs`. */
   readonly requests: number
   readonly perMs: number
-  /** Verifications a day, counted in credits; null: any number. */
+  /** Credits per day; null: unlimited. */
   readonly creditsPerDay: number | null
-  /** Lists that may be queued or processing at the same time, live and sandbox together; null: any number. */
+  /**
+   * Lists that may be queued or processing at the same time, live and sandbox together; null:
+   * unlimited.
+   */
   readonly concurrentJobs: number | null
-  /** Rows of all jobs that may be stored, live and sandbox together; null: any number. */
+  /** Stored rows of all jobs, live and sandbox together; null: unlimited. */
   readonly storedRows: number | null
 }
 
 /**
- * The plans of the service, as it states them; the config file may change them and add others. Each lets the ten
- * lists that one IP address may submit in an hour be open at once. A stored row takes about 2 KB with its result and
- * its history: free has room for the two largest batches (200 MB), starter for the two largest files (4 GB).
+ * The built-in plans; the config file can change them and add others. Each allows the ten lists
+ * that one IP address may submit in an hour to be open at once. A stored row takes about 2 KB with
+ * its result and its history: `free` has room for the two largest batches (200 MB), `starter` for
+ * the two largest files (4 GB).
  */
 export const PLANS: readonly Plan[] = [
   {
@@ -39,22 +43,25 @@ export const PLANS: readonly Plan[] = [
   },
 ]
 
-/** What the config file says of a plan. */
+/** A plan in the config file. */
 export type CustomPlan = Partial<Omit<Plan, 'name'>>
 
 /**
- * The plans by name, with what the config file says of them: of a plan of the service it changes what it names, a
- * plan of another name it adds. `perMs` is a minute and everything else is without limit where a new one does not say.
+ * Returns the plans by name. A plan of the config file overrides the fields of the built-in plan
+ * with the same name, or adds a new plan. In a new plan `perMs` defaults to a minute and all other
+ * limits to unlimited.
  */
-export function mergePlans(own: Readonly<Record<string, CustomPlan>>): ReadonlyMap<string, Plan> {
+export function mergePlans(
+  custom: Readonly<Record<string, CustomPlan>>,
+): ReadonlyMap<string, Plan> {
   const plans = new Map(PLANS.map(plan => [plan.name, plan]))
-  for (const [name, said] of Object.entries(own)) {
-    const usual = plans.get(name) ?? { name, ...UNLIMITED }
-    const plan = { ...usual, ...said }
+  for (const [name, overrides] of Object.entries(custom)) {
+    const defaults = plans.get(name) ?? { name, ...UNLIMITED }
+    const plan = { ...defaults, ...overrides }
     if (plan.requests === undefined) {
       throw new EvError(
         'bad_config',
-        `The plan “${name}” does not say how many requests it allows: give it "requests", such as {"requests": 100, "per": "minute"}.`,
+        `The plan "${name}" has no request limit. Set "requests", for example {"requests": 100, "per": "minute"}.`,
       )
     }
     plans.set(name, { ...plan, requests: plan.requests })
@@ -64,7 +71,7 @@ export function mergePlans(own: Readonly<Record<string, CustomPlan>>): ReadonlyM
 
 const UNLIMITED = { perMs: MINUTE, creditsPerDay: null, concurrentJobs: null, storedRows: null }
 
-/** The plan of that name. An account whose plan was taken out of the config file has the least one until it is given another. */
+/** Returns the plan with this name, or the smallest plan if the config file no longer has it. */
 export const findPlan = (plans: ReadonlyMap<string, Plan>, name: string): Plan =>
   plans.get(name) ?? plans.get(LEAST.name) ?? LEAST
 
@@ -78,8 +85,8 @@ export type IpLimits = {
 
 export const IP_LIMITS: IpLimits = { singlePerMinute: 100, bulkPerHour: 10 }
 
-/** The day that a time lies in, UTC, epoch ms: credits are counted by it. */
+/** Start of the credit period of a time: midnight UTC, epoch ms. */
 export const periodStart = (now: number) => now - (now % DAY)
 
-/** When these credits are given anew. */
+/** End of the credit period of a time, epoch ms, when the credits reset. */
 export const periodEnd = (now: number) => periodStart(now) + DAY

@@ -1,4 +1,4 @@
-/** What a key may do, as `resource:verb`; `*` is all of it. */
+/** The permissions of a key, as `resource:verb`; `*` grants all. */
 export const SCOPES = [
   'verify:single',
   'verify:bulk',
@@ -16,6 +16,6 @@ export type Scope = (typeof SCOPES)[number]
 
 export const isScope = (text: string): text is Scope => (SCOPES as readonly string[]).includes(text)
 
-/** Whether a key with these scopes may do what needs that one. */
+/** Whether a key with the scopes `held` has the permission `needed`. */
 export const permits = (held: readonly Scope[], needed: Scope): boolean =>
   held.includes('*') || held.includes(needed)

@@ -1,7 +1,10 @@
 import type { Transaction } from 'kysely'
 import type { Schema } from '../db/schema.ts'
 
-/** Ends sessions that were opened with a replaced text of a key no later than that text, epoch ms. */
+/**
+ * Limits the sessions that were opened with a rotated secret of a key to the end of its grace
+ * period, epoch ms.
+ */
 export async function endSessionsWithGrace(
   trx: Transaction<Schema>,
   keyId: string,
@@ -15,7 +18,7 @@ export async function endSessionsWithGrace(
     .execute()
 }
 
-/** Signs everybody out who came with a key, but for one session; gives how many it were. */
+/** Ends all sessions of a key except one. Returns how many ended. */
 export async function endSessionsOfKey(
   trx: Transaction<Schema>,
   keyId: string,

@@ -9,7 +9,7 @@ import type { SessionTable } from './tables.ts'
 
 export { endSessionsOfKey } from './session-end.ts'
 
-/** Somebody who is signed in to the dashboard, with a key. */
+/** A dashboard session, opened with an API key. */
 export type Session = {
   /** `ses_…` */
   readonly id: string
@@ -19,42 +19,42 @@ export type Session = {
   readonly createdAt: number
   readonly lastSeenAt: number
   readonly expiresAt: number
-  /** The end of the grace period of the key's text with which it was opened; null: that text was not replaced. */
+  /** End of the grace period of the secret that opened it; null if that secret was not rotated. */
   readonly secretExpiresAt: number | null
-  /** From where somebody signed in, and with what, as their browser says; foreign text. */
+  /** Client address and User-Agent at sign-in, not trusted. */
   readonly ip: string
   readonly agent: string
 }
 
 export type NewSession = Pick<Session, 'id' | 'keyId' | 'accountId' | 'ip' | 'agent'> & {
-  /** Of its token. */
+  /** Hash of the session token. */
   readonly hash: string
   readonly now: number
-  /** The end of its grace, where somebody signs in with a text of the key that another has taken the place of. */
+  /** End of the grace period, if the session is opened with a rotated secret. */
   readonly secretExpiresAt?: number | null
 }
 
 /**
- * Signs somebody in, for no longer than the text lasts that they came with. Of a key that has too many sessions those
- * go that were seen longest ago.
+ * Creates a session, which ends with the secret it was opened with at the latest. If the key has
+ * too many sessions, those seen longest ago end.
  */
 export async function createSession(
   trx: Transaction<Schema>,
-  { hash, now, secretExpiresAt = null, ...session }: NewSession,
+  { hash, now, secretExpiresAt = null, ...fields }: NewSession,
 ): Promise<Session> {
-  await makeRoom(trx, session.keyId)
+  await evictOldest(trx, fields.keyId)
   const expiresAt = Math.min(now + SESSION_MAX_MS, secretExpiresAt ?? Number.POSITIVE_INFINITY)
-  const made = { ...session, createdAt: now, lastSeenAt: now, expiresAt, secretExpiresAt }
+  const session = { ...fields, createdAt: now, lastSeenAt: now, expiresAt, secretExpiresAt }
   await trx
     .insertInto('session')
     .values({
-      ...{ id: made.id, hash, key_id: made.keyId, account_id: made.accountId },
-      ...{ created_at: now, last_seen_at: now, expires_at: made.expiresAt },
+      ...{ id: session.id, hash, key_id: session.keyId, account_id: session.accountId },
+      ...{ created_at: now, last_seen_at: now, expires_at: session.expiresAt },
       secret_expires_at: secretExpiresAt,
-      ...{ ip: made.ip, agent: made.agent },
+      ...{ ip: session.ip, agent: session.agent },
     })
     .execute()
-  return made
+  return session
 }
 
 export type FoundSession = {
@@ -64,8 +64,8 @@ export type FoundSession = {
 }
 
 /**
- * Whose session it is whose token has this hash; null for one that is unknown or over, and for one whose key was
- * revoked or has expired. Whether the key may still sign in the caller tells.
+ * Finds the session whose token has this hash. Returns null if there is none or it has ended, and
+ * if its key is revoked or expired. The caller checks whether the key may still sign in.
  */
 export async function findSession(
   database: Database,
@@ -81,10 +81,10 @@ export async function findSession(
   return { session: toSession(row), key, account }
 }
 
-/** A session as others of its account see it. */
+/** A session in the list of its account. */
 export type ListedSession = Session & { readonly keyName: string }
 
-/** Who is signed in to an account, whoever was seen last first. */
+/** Lists the sessions of an account, last seen first. */
 export async function listSessions(
   { reader }: Database,
   accountId: string,
@@ -102,7 +102,7 @@ export async function listSessions(
   return rows.map(({ keyName, ...row }) => ({ ...toSession(row), keyName }))
 }
 
-/** Signs one out; false when the account has no such session. */
+/** Ends a session. Returns false if the account has no such session. */
 export async function endSession(
   trx: Transaction<Schema>,
   accountId: string,
@@ -116,7 +116,7 @@ export async function endSession(
   return numDeletedRows === 1n
 }
 
-/** Notes that it was seen; how often that is worth a write the caller tells. */
+/** Saves when a session was last seen. The caller decides how often that is worth a write. */
 export async function touchSession(
   trx: Transaction<Schema>,
   id: string,
@@ -126,13 +126,13 @@ export async function touchSession(
     .updateTable('session')
     .set({ last_seen_at: now })
     .where('id', '=', id)
-    // What came later may have been written first.
+    // A later request may have been written first.
     .where('last_seen_at', '<', now)
     .execute()
 }
 
-/** Leaves room for one more session of a key. */
-async function makeRoom(trx: Transaction<Schema>, keyId: string): Promise<void> {
+/** Deletes the sessions of a key that were seen longest ago, to leave room for one more. */
+async function evictOldest(trx: Transaction<Schema>, keyId: string): Promise<void> {
   await trx
     .deleteFrom('session')
     .where('id', 'in', query =>
@@ -141,14 +141,14 @@ async function makeRoom(trx: Transaction<Schema>, keyId: string): Promise<void> 
         .select('id')
         .where('key_id', '=', keyId)
         .orderBy('last_seen_at', 'desc')
-        // PostgreSQL takes no negative number for “all”, and SQLite no offset without a limit.
+        // PostgreSQL rejects a negative limit, and SQLite an offset without a limit.
         .limit(Number.MAX_SAFE_INTEGER)
         .offset(SESSIONS_MAX - 1),
     )
     .execute()
 }
 
-/** Those that neither lasted too long nor were left alone too long. */
+/** Sessions that have reached neither their maximum age nor the idle timeout. */
 const liveSessions = (db: Kysely<Schema>, now: number) =>
   db
     .selectFrom('session')

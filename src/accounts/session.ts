@@ -2,16 +2,22 @@ import { DAY, HOUR } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import { hashSecret } from './key.ts'
 
-/** A week: who works with the dashboard signs in once in it, and a cookie that was stolen is of no use for longer. */
+/** A week: users sign in once a week, and a stolen cookie is useless after it. */
 export const SESSION_MAX_MS = 7 * DAY
 
-/** A night: what was left open on a machine that others use is closed the next morning. */
+/** Overnight: a session left open on a shared machine has ended the next morning. */
 export const SESSION_IDLE_MS = 12 * HOUR
 
-/** Sessions of one key at a time: enough for a team that shares one; whoever signs in in a loop ends their own. */
+/**
+ * Maximum sessions of a key: enough for a team that shares one. The oldest end first, so a client
+ * that signs in in a loop ends its own.
+ */
 export const SESSIONS_MAX = 50
 
-/** What a browser keeps of its session, and what is kept here: whoever reads the database cannot be anybody. */
+/**
+ * A token for the browser's cookie and the hash that is stored. The token cannot be derived from
+ * the database.
+ */
 export type SessionToken = { readonly token: string; readonly hash: string }
 
 export function newSessionToken(random: Random): SessionToken {
@@ -19,14 +25,16 @@ export function newSessionToken(random: Random): SessionToken {
   return { token, hash: hashToken(token) }
 }
 
-/** What is kept of a token: it has chance enough that nothing slower is needed, as with keys. */
+/**
+ * The stored hash of a token. A token has enough entropy that a slow password hash is not needed.
+ */
 export const hashToken = (token: string): string => hashSecret(token)
 
 /**
- * What our own pages send along with what changes something, and the page of somebody else cannot know. It follows from
- * the token, so that it is kept nowhere; the token does not follow from it.
+ * The CSRF token that the dashboard's own forms send, which another site cannot know. It is derived
+ * from the session token, so it is not stored; the session token cannot be derived from it.
  */
 export const csrfToken = (token: string): string => hashSecret(`csrf ${token}`)
 
-/** 206 bits of chance. */
+/** 206 bits of entropy. */
 const TOKEN_LENGTH = 40

@@ -13,21 +13,21 @@ declare module '../db/schema.ts' {
   }
 }
 
-/** A tenant: what it owns nobody else sees. */
+/** A tenant. Its data is visible to no other account. */
 export type AccountTable = {
   id: string
   name: string
   plan: string
-  /** Who is written to when something is wrong; null: whoever runs the service. */
+  /** Recipient of webhook failure alerts; null: the admin. */
   email: string | null
   created_at: number
-  /** 1: that of whoever runs the service, which is shown how the service itself is. */
+  /** 1 if the account may see the Health page. */
   operator: number
-  /** Rows of its jobs, so that nobody need sum them up. */
+  /** Rows of all its jobs, kept here so that they need not be summed. */
   stored_rows: number
 }
 
-/** A key of the API; its texts stand in `key_secret`, of which it has two while it is being rotated. */
+/** An API key. Its secrets are in `key_secret`; it has two during a rotation's grace period. */
 export type ApiKeyTable = {
   id: string
   account_id: string
@@ -36,7 +36,7 @@ export type ApiKeyTable = {
   scopes: string
   /** JSON: addresses and CIDRs; empty: any. */
   allowed_ips: string
-  /** JSON: names of web sites; empty: any. */
+  /** JSON: domains; empty: any. */
   allowed_domains: string
   rate_limit_per_minute: number | null
   created_at: number
@@ -46,45 +46,45 @@ export type ApiKeyTable = {
 }
 
 export type KeySecretTable = {
-  /** SHA-256 of the key's text, hexadecimal. */
+  /** SHA-256 of the secret, hexadecimal. */
   hash: string
   key_id: string
-  /** Its first and its last characters, to be shown. */
+  /** The visible parts: its first and its last characters. */
   prefix: string
   hint: string
   created_at: number
-  /** The end of its grace, once another has taken its place. */
+  /** End of the grace period, once a newer secret exists. */
   expires_at: number | null
 }
 
-/** Somebody who is signed in to the dashboard. */
+/** A dashboard session. */
 export type SessionTable = {
   id: string
   /** SHA-256 of its token, hexadecimal. */
   hash: string
-  /** What they signed in with, and may do. */
+  /** The key that it was opened with, which has its scopes. */
   key_id: string
   account_id: string
   created_at: number
   last_seen_at: number
-  /** When it is over, however often it is used. */
+  /** Maximum age, however often it is used. */
   expires_at: number
-  /** The end of the grace period of the key's text with which it was opened; null: that text was not replaced. */
+  /** End of the grace period of the secret that opened it; null if that secret was not rotated. */
   secret_expires_at: number | null
-  /** From where somebody signed in, and with what, as their browser says. */
+  /** Client address and User-Agent at sign-in. */
   ip: string
   agent: string
 }
 
-/** What an account used of its plan in one period. */
+/** Credits of an account in one period. */
 export type CreditTable = {
   account_id: string
   /** Epoch ms. */
   period_start: number
   used: number
-  /** Set aside for what is under way. */
+  /** Reserved for verifications in flight. */
   held: number
-  /** The last threshold that was told of, in per cent; 0: none. */
+  /** The last threshold that an event was sent for, in percent; 0 before the first. */
   warned: number
 }
 
@@ -100,10 +100,10 @@ export type UsageTable = {
   credits: number
 }
 
-/** How an address was verified; `list`: by a list of the command line. */
+/** The origin of a verification; `list`: `ev verify` with a list. */
 export type VerificationSource = 'list' | 'single' | 'bulk' | 'batch' | 'file'
 
-/** The history: one row for each address that was verified. */
+/** The verification history, one row per verified address. */
 export type VerificationTable = {
   id: string
   account_id: string
@@ -121,19 +121,22 @@ export type VerificationTable = {
   created_at: number
 }
 
-/** What a request with an Idempotency-Key was answered with. */
+/** The stored response to a request with an Idempotency-Key. */
 export type ReplayTable = {
   key_id: string
   idempotency_key: string
   /** SHA-256 of method, path and body, hexadecimal. */
   fingerprint: string
   status: number
-  /** JSON, sealed: it may hold a secret that is shown once. */
+  /** Encrypted JSON: it may contain a secret that is shown once. */
   answer: string
   created_at: number
 }
 
-/** Credits that a member has set aside for single verifications, which end with it. */
+/**
+ * Credits that a cluster member has reserved for single verifications. They are released when the
+ * member expires.
+ */
 export type HoldTable = {
   member_id: string
   account_id: string
@@ -141,7 +144,7 @@ export type HoldTable = {
   amount: number
 }
 
-/** Requests of one kind by one asker. */
+/** A rate limit window: requests of one kind by one client. */
 export type BucketTable = {
   key: string
   used: number

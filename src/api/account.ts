@@ -117,7 +117,7 @@ async function requestLimits(c: Context<Env>, service: Service) {
   const { limits, settings } = service
   if (!settings.limits) return []
   const buckets = allBuckets(c.get('caller'), askingOf(c, service))
-  const states = await limits.look(buckets)
+  const states = await limits.read(buckets)
   return buckets.map(({ kind, perMs }, n) =>
     presentLimit({ name: kind, text: subjectOf(kind), perMs }, states[n] as BucketState),
   )

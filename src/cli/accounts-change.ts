@@ -8,7 +8,7 @@ import { type AccountFlags, accountObject, chosenAccount, print, withAccounts } 
 import type { CliContext } from './context.ts'
 import { readConfig } from './settings.ts'
 
-/** `ev accounts set-plan`: gives the code to exit with. */
+/** Runs `ev accounts set-plan` and returns the exit code. */
 export function setPlanCommand(
   context: CliContext,
   given: string,
@@ -24,14 +24,14 @@ export function setPlanCommand(
     if (flags.json) print(context, accountObject(changed))
     else {
       context.stdout.write(
-        `The account ${account.id} “${account.name}” has the plan ${plan} now; it had ${account.plan}. A running “ev serve” goes by it within a second.\n`,
+        `Changed the plan of account ${account.id} "${account.name}" from ${account.plan} to ${plan}. A running "ev serve" applies it within a second.\n`,
       )
     }
     return 0
   })
 }
 
-/** `ev accounts set-email`: gives the code to exit with. */
+/** Runs `ev accounts set-email` and returns the exit code. */
 export function setEmailCommand(
   context: CliContext,
   given: string,
@@ -50,33 +50,32 @@ export function setEmailCommand(
 
 const alertAddressText = ({ id, name, email }: Account) =>
   email === null
-    ? `The account ${id} “${name}” has no address now: notices about it go to whoever --notify-to names for “ev serve”, else to its log.`
-    : `Notices about the account ${id} “${name}” go to ${email} now, by the mail server that --notify-smtp names for “ev serve”.`
+    ? `Removed the address of account ${id} "${name}". Its alerts go to --notify-to of "ev serve", or to its log.`
+    : `Alerts for account ${id} "${name}" now go to ${email}, through the mail server in --notify-smtp of "ev serve".`
 
-/** `ev accounts set-admin`: gives the code to exit with. */
+/** Runs `ev accounts set-admin` and returns the exit code. */
 export function setAdminCommand(
   context: CliContext,
   given: string,
   word: string,
   flags: AccountFlags,
 ): Promise<number> {
-  const isAdmin = onOrOff(word)
+  const isAdmin = parseOnOff(word)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const { id: accountId } = chosenAccount(accounts, given)
     const account = await setAdmin({ database }, { accountId, isAdmin })
     if (flags.json) print(context, accountObject(account))
-    else context.stdout.write(`${whatIsSeen(account)}\n`)
+    else context.stdout.write(`${accessText(account)}\n`)
     return 0
   })
 }
 
-const whatIsSeen = ({ id, name, operator }: Account) =>
+const accessText = ({ id, name, operator }: Account) =>
   operator === 1
-    ? `Whoever signs in to the dashboard with a key of the account ${id} “${name}” sees how the whole service is now, on the page Health.`
-    : `Whoever signs in to the dashboard with a key of the account ${id} “${name}” sees this account alone now.`
+    ? `Account ${id} "${name}" can now open the Health page of the dashboard.`
+    : `Account ${id} "${name}" can no longer open the Health page of the dashboard.`
 
-/** What people say of something that is there or not. */
-function onOrOff(given: string): boolean {
+function parseOnOff(given: string): boolean {
   if (given === 'on' || given === 'off') return given === 'on'
-  throw new EvError('usage', `Write on or off after the account, not “${sanitizeText(given)}”.`)
+  throw new EvError('usage', `The second argument is "${sanitizeText(given)}"; it takes on or off.`)
 }

@@ -22,7 +22,7 @@ export type AccountFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev accounts list`: gives the code to exit with. */
+/** Runs `ev accounts list` and returns the exit code. */
 export async function listCommand(context: CliContext, flags: AccountFlags): Promise<number> {
   const config = readConfig(context, flags)
   const database = await openKept(context, config)
@@ -40,7 +40,9 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
         all.map(({ account, keys }) => ({ ...accountObject(account), keys })),
       )
     else if (all.length === 0)
-      context.stdout.write(`No accounts in ${databaseName(config)}. “ev serve” makes the first.\n`)
+      context.stdout.write(
+        `No accounts in ${databaseName(config)}. "ev serve" creates the first one.\n`,
+      )
     else context.stdout.write(table(COLUMNS, all.map(rowOf)))
     return 0
   } finally {
@@ -48,12 +50,12 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
   }
 }
 
-/** `ev accounts create`: gives the code to exit with. */
+/** Runs `ev accounts create` and returns the exit code. */
 export async function createCommand(context: CliContext, flags: AccountFlags): Promise<number> {
   const config = readConfig(context, flags)
   const plans = mergePlans(config.plans)
   const given = { name: flags.name ?? '', plan: flags.plan ?? config.plan }
-  // Before a database is made for it.
+  // Validate before the next line creates a database.
   const input = parseAccountInput({ ...given, email: flags.email ?? null }, plans)
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
@@ -63,7 +65,7 @@ export async function createCommand(context: CliContext, flags: AccountFlags): P
     else {
       const { id, name, plan } = account
       context.stdout.write(
-        `Made the account ${id} “${name}” with the plan ${plan}. “ev keys create --name NAME --account ${id}” makes a key for it.\n`,
+        `Created account ${id} "${name}" with the plan ${plan}. To create a key for it, run "ev keys create --name NAME --account ${id}".\n`,
       )
     }
     return 0
@@ -77,7 +79,7 @@ const COLUMNS = [
   { title: 'NAME' },
   { title: 'PLAN' },
   { title: 'EMAIL' },
-  { title: 'OPERATOR' },
+  { title: 'ADMIN' },
   { title: 'KEYS' },
   { title: 'CREATED' },
 ]
@@ -92,7 +94,7 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   timeText(account.created_at),
 ]
 
-/** An account as JSON. */
+/** Returns the JSON form of an account. */
 export const accountObject = ({ id, name, plan, email, operator, created_at }: Account) => ({
   ...{ id, name, plan, email, admin: operator === 1 },
   created_at: isoTime(created_at),
@@ -101,7 +103,7 @@ export const accountObject = ({ id, name, plan, email, operator, created_at }: A
 export const print = (context: CliContext, value: unknown) =>
   context.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
 
-/** Runs `work` on the database and all accounts; where there is none it says how one is made. */
+/** Calls `work` with the database and its accounts. Throws EvError('no_input') if there are none. */
 export async function withAccounts<T>(
   context: CliContext,
   config: Config,
@@ -118,7 +120,7 @@ export async function withAccounts<T>(
   }
 }
 
-/** The account of that ID or name; the only one where none is named. */
+/** Returns the account with that ID or name, or the only account if none is named. */
 export function chosenAccount(accounts: readonly Account[], given: string | undefined): Account {
   const [first, second] =
     given === undefined
@@ -127,20 +129,22 @@ export function chosenAccount(accounts: readonly Account[], given: string | unde
   if (first === undefined) {
     throw new EvError(
       'no_input',
-      `There is no account ${sanitizeText(given ?? '')}. “ev accounts” lists those there are.`,
+      `There is no account ${sanitizeText(given ?? '')}. To list accounts, run "ev accounts".`,
     )
   }
   if (second === undefined) return first
   const which =
-    given === undefined ? 'several accounts' : `several accounts “${sanitizeText(given)}”`
+    given === undefined
+      ? 'There are several accounts'
+      : `Several accounts are named "${sanitizeText(given)}"`
   throw new EvError(
     'usage',
-    `There are ${which}: say which is meant by its ID, such as ${first.id} or ${second.id} (see “ev accounts”).`,
+    `${which}. Give the ID of one, such as ${first.id} or ${second.id}. To list accounts, run "ev accounts".`,
   )
 }
 
 const noAccount = (config: Config) =>
   new EvError(
     'no_input',
-    `There is no account in ${databaseName(config)} yet. Start “ev serve”, which makes the first one, or make one with “ev accounts create --name NAME”. If it is elsewhere, name the place with --data-dir or --database.`,
+    `There is no account in ${databaseName(config)} yet. Start "ev serve", which creates the first one, or run "ev accounts create --name NAME". If the data is elsewhere, set --data-dir or --database.`,
   )

@@ -14,7 +14,7 @@ export type BackupFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev backup`: gives the code to exit with. */
+/** Runs `ev backup` and returns the exit code. */
 export function backupCommand(context: CliContext, target: string, flags: BackupFlags): number {
   const config = readConfig(context, flags)
   if (isShared(config)) throw pgDumpHint(target, config)
@@ -30,32 +30,30 @@ export function backupCommand(context: CliContext, target: string, flags: Backup
   return 0
 }
 
-/** A copy that was made. */
-type ShownBackup = Backup & {
-  /** Without which secrets in it cannot be read; null: there is none, or it was given elsewhere. */
+type BackupReport = Backup & {
+  /** File with the key that decrypts secrets in the copy; null if there is none or it is not a file. */
   readonly secretFile: string | null
 }
 
-/** What is in a copy and what to do with it, for people. */
-function backupText({ file, bytes, contents, database, secretFile }: ShownBackup): string {
+/** Formats the contents of a copy and how to restore it. */
+function backupText({ file, bytes, contents, database, secretFile }: BackupReport): string {
   const { accounts, keys, webhooks, lists, rows, verifications, answers } = contents
-  return `Copied the database to ${file}: ${formatBytes(bytes)}, read once more and whole.
+  return `Backed up the database to ${file}: ${formatBytes(bytes)}, verified.
   ${pluralize(accounts, 'account')} with ${pluralize(keys, 'key')} and ${pluralize(webhooks, 'webhook')}
   ${pluralize(lists, 'list')} of ${pluralize(rows, 'row')}
-  ${pluralize(verifications, 'verification')} of the history, ${pluralize(answers, 'remembered answer')}
+  ${pluralize(verifications, 'verification')} in the history, ${pluralize(answers, 'cached answer')}
 
-To restore it: stop every ev, remove ${database}-wal and ${database}-shm, copy this file to
+To restore it: stop every ev process, remove ${database}-wal and ${database}-shm, copy this file to
 ${database}, and start ev.
 ${
   secretFile === null
-    ? 'Keep with it what EV_SECRET or EV_SECRET_FILE holds, if you use webhooks: their secrets cannot be read without.'
-    : `Keep with it ${secretFile}: without that the secrets of webhooks cannot be read.`
+    ? 'If you use webhooks, also back up the value of EV_SECRET or EV_SECRET_FILE: it decrypts their secrets.'
+    : `Also back up ${secretFile}: it decrypts the secrets of webhooks.`
 }
 `
 }
 
-/** The same, for programs. */
-const backupObject = ({ file, bytes, contents, database, secretFile }: ShownBackup) => ({
+const backupObject = ({ file, bytes, contents, database, secretFile }: BackupReport) => ({
   file,
   bytes,
   ...contents,
@@ -63,26 +61,26 @@ const backupObject = ({ file, bytes, contents, database, secretFile }: ShownBack
   secret_file: secretFile,
 })
 
-/** PostgreSQL has a program of its own for copies: says how it is called. */
+/** Returns the error for a PostgreSQL database, which pg_dump backs up. */
 function pgDumpHint(target: string, config: Config): EvError {
-  const file = quoted(target)
-  const url = quoted(asked(databaseUrl(config)))
+  const file = shellQuoted(target)
+  const url = shellQuoted(withoutPasswords(databaseUrl(config)))
   return new EvError(
     'usage',
-    `“ev backup” copies files, and this is a PostgreSQL database. Its own program copies that while it is used; it takes the password from PGPASSWORD or ~/.pgpass:
+    `"ev backup" does not support PostgreSQL. Use pg_dump, which reads the password from PGPASSWORD or ~/.pgpass:
   pg_dump --format=custom --file=${file} --dbname=${url}
-To restore it, stop every ev and give it back to an empty database:
+To restore the copy, stop every ev process and load it into an empty database:
   pg_restore --no-owner --exit-on-error --dbname=${url} ${file}
-Keep with it what EV_SECRET or EV_SECRET_FILE holds, or the file “secret” of the data directory: without that the secrets of webhooks cannot be read.`,
+Also back up the value of EV_SECRET or EV_SECRET_FILE, or the file "secret" in the data directory: it decrypts the secrets of webhooks.`,
   )
 }
 
-/** The URL as a command line may hold it: without a password. */
-function asked(url: string): string {
+/** Removes passwords, because other users can read the command line of a process. */
+function withoutPasswords(url: string): string {
   const bare = new URL(url)
   bare.password = ''
   for (const name of ['password', 'sslpassword']) bare.searchParams.delete(name)
   return bare.href
 }
 
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`

@@ -13,7 +13,7 @@ import { table } from './table.ts'
 
 export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
-/** `ev config`: gives the code to exit with. */
+/** Runs `ev config` and returns the exit code. */
 export function configCommand(context: CliContext, flags: ConfigFlags): number {
   const raw = readSettings(context, flags)
   const config = toConfig(raw)

@@ -17,7 +17,7 @@ export type DoctorFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev doctor`: gives the code to exit with. */
+/** Runs `ev doctor` and returns the exit code. */
 export async function doctorCommand(context: CliContext, flags: DoctorFlags): Promise<number> {
   const config = readConfig(context, flags)
   const exchangers = flags.ask === undefined ? null : hostsOf(flags.ask)

@@ -46,7 +46,7 @@ const LISTS = {
 
 export type ListChoice = keyof typeof LISTS
 
-/** `ev lists update`: gives the code to exit with. */
+/** Runs `ev lists update` and returns the exit code. */
 export async function updateCommand(
   context: CliContext,
   choice: ListChoice,

@@ -27,7 +27,7 @@ export type MigrateFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev migrate`: gives the code to exit with. */
+/** Runs `ev migrate` and returns the exit code. */
 export async function migrateCommand(context: CliContext, flags: MigrateFlags): Promise<number> {
   const set = readConfig(context, flags)
   const to = flags.to ?? set.database

@@ -31,7 +31,7 @@ export type Purged = PurgedRows & {
   readonly bytes: { readonly before: number; readonly after: number }
 }
 
-/** `ev purge`: gives the code to exit with. */
+/** Runs `ev purge` and returns the exit code. */
 export async function purgeCommand(context: CliContext, flags: PurgeFlags): Promise<number> {
   const config = readConfig(context, flags)
   const databases = await openAll(context, config)

@@ -3,12 +3,8 @@ import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { countersToJson, type HostCounters, type SimulatorCounters } from '../simulator/counters.ts'
 import { answerLines } from '../simulator/line-service.ts'
-import {
-  type DomainPlan,
-  EXAMPLE_FILE,
-  readScenario,
-  type Scenario,
-} from '../simulator/scenario.ts'
+import { type DomainPlan, EXAMPLE_FILE, type Scenario } from '../simulator/scenario.ts'
+import { readScenario } from '../simulator/check.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { type CliContext, type CliInput, inCwd } from './context.ts'
 import { table } from './table.ts'

@@ -31,7 +31,7 @@ export type VerifyFlags = {
 /** Addresses asked at the same time; more would only stand in line. */
 const PARALLEL_MAX = 20
 
-/** `ev verify`: gives the code to exit with. */
+/** Runs `ev verify` and returns the exit code. */
 export async function verifyCommand(
   context: CliContext,
   given: readonly string[],

@@ -1,6 +1,8 @@
 import { type NameHint, nameHint } from './header-names.ts'
 
-/** Whether a cell holds an address and nothing else, judged loosely: `a@b`, `Name <a@b>`, `mailto:a@b`. */
+/**
+ * Returns true if a cell holds only an address in a loose form: `a@b`, `Name <a@b>`, `mailto:a@b`.
+ */
 export function looksLikeAddress(cell: string): boolean {
   if (cell.length > CELL_LENGTH_MAX || !/[@＠]/.test(cell)) return false
   const text = cell.trim().replace(/[\s.,;]+$/, '')
@@ -13,12 +15,12 @@ export function looksLikeAddress(cell: string): boolean {
   )
 }
 
-/** An address has at most 254 octets (RFC 5321 §4.5.3.1.3); a display name may stand before it. */
+/** An address has at most 254 octets (RFC 5321 §4.5.3.1.3); a display name may precede it. */
 const CELL_LENGTH_MAX = 1_000
 const APPROXIMATE_ADDRESS =
   /^(?:"[^"]*"|[^\s@＠<>,;:()"[\]\\]+)[@＠](?:\[[^\]\s]+\]|[^\s@＠<>,;:()"'[\]|\\/]+)$/
 
-/** What the rows of a sample show in one column. */
+/** Statistics of one column over the sample rows. */
 export type ColumnFacts = {
   readonly column: number
   readonly name: string
@@ -27,8 +29,8 @@ export type ColumnFacts = {
   readonly filled: number
   readonly addresses: number
   readonly distinct: number
-  /** Cells that can be no address nor an attempt at one: yes, no, dates, numbers. */
-  readonly denials: number
+  /** Cells that are clearly not addresses: yes, no, dates, numbers. */
+  readonly nonAddresses: number
 }
 
 export function columnFacts(
@@ -48,38 +50,38 @@ export function columnFacts(
       filled: cells.length,
       addresses: addresses.length,
       distinct: new Set(addresses).size,
-      denials: cells.filter(cell => cell.length < 40 && DENIAL.test(cell.trim())).length,
+      nonAddresses: cells.filter(cell => cell.length < 40 && NON_ADDRESS.test(cell.trim())).length,
     }
   })
 }
 
 /**
- * The column of addresses, or null. Content decides whether a column can be it, name and content
- * together decide between several. Without any address a plain name ("Email") is enough, as long as
- * the content does not speak against it.
+ * Returns the address column, or null. The content decides whether a column qualifies; name and
+ * content together rank the columns that qualify. If no cell holds an address, a plain name
+ * ("Email") is enough unless the content contradicts it.
  */
 export function chooseColumn(facts: readonly ColumnFacts[]): number | null {
-  const held = facts.filter(fact => fact.addresses > 0)
+  const withAddresses = facts.filter(fact => fact.addresses > 0)
   return (
-    best(held.filter(fact => fact.addresses >= fact.filled * leastShare(fact.hint))) ??
-    best(facts.filter(isNamedAndNotDenied)) ??
-    best(held.filter(fact => fact.addresses >= fact.filled / 10))
+    best(withAddresses.filter(fact => fact.addresses >= fact.filled * minShare(fact.hint))) ??
+    best(facts.filter(isNamedAndPlausible)) ??
+    best(withAddresses.filter(fact => fact.addresses >= fact.filled / 10))
   )
 }
 
 function best(candidates: readonly ColumnFacts[]): number | null {
   let chosen: ColumnFacts | null = null
   for (const fact of candidates) {
-    if (!chosen || merit(fact) > merit(chosen)) chosen = fact
+    if (!chosen || score(fact) > score(chosen)) chosen = fact
   }
   return chosen?.column ?? null
 }
 
-/** Where the name says so, half a column of bad addresses is still the column of addresses. */
-const leastShare = (hint: NameHint) => (hint === 'exact' || hint === 'first' ? 0.1 : 0.5)
+/** With an address-like name, a column qualifies even if most of its addresses are malformed. */
+const minShare = (hint: NameHint) => (hint === 'exact' || hint === 'first' ? 0.1 : 0.5)
 
-/** Weight of a name against the share of rows with an address (0 to 1) in the same column. */
-const NAME_MERIT: Record<NameHint, number> = {
+/** Weight of a name, added to the share of rows with an address (0 to 1) in the same column. */
+const NAME_SCORE: Record<NameHint, number> = {
   exact: 1.2,
   first: 1.1,
   part: 0.9,
@@ -89,14 +91,14 @@ const NAME_MERIT: Record<NameHint, number> = {
   about: -0.6,
 }
 
-/** The same address in every row is that of a clerk or of the sender: distinct ones count more. */
-const merit = (fact: ColumnFacts) =>
+/** Distinct addresses count more: one address repeated in every row is probably the sender's. */
+const score = (fact: ColumnFacts) =>
   fact.addresses / Math.max(fact.rows, 1) +
-  NAME_MERIT[fact.hint] +
+  NAME_SCORE[fact.hint] +
   (0.3 * fact.distinct) / Math.max(fact.addresses, 1)
 
-/** Named as the column, and not full of yes and no, dates or numbers. */
-const isNamedAndNotDenied = (fact: ColumnFacts) =>
-  (fact.hint === 'exact' || fact.hint === 'first') && fact.denials * 2 <= fact.filled
+/** Has an address-like name, and yes/no, dates or numbers fill at most half of its cells. */
+const isNamedAndPlausible = (fact: ColumnFacts) =>
+  (fact.hint === 'exact' || fact.hint === 'first') && fact.nonAddresses * 2 <= fact.filled
 
-const DENIAL = /^(?:[\d\s.,:/+()TZ-]+|yes|no|y|n|true|false|ja|nein|oui|non|s[ií]|да|нет)$/i
+const NON_ADDRESS = /^(?:[\d\s.,:/+()TZ-]+|yes|no|y|n|true|false|ja|nein|oui|non|s[ií]|да|нет)$/i

@@ -2,7 +2,7 @@ import type { ListDialect } from './dialect.ts'
 import { ListDecoder } from './encoding.ts'
 import { type ListRecord, RecordReader } from './record.ts'
 
-/** Lists in, lists out: everything that the rest of the house needs to know of CSV. */
+/** Public interface of this folder: reading and writing lists. */
 export {
   type Delimiter,
   type DetectOptions,
@@ -15,19 +15,20 @@ export {
 export { createRowWriter, type RowWriter } from './writer.ts'
 
 /**
- * Writes rows of a list as JSON objects: the cells by the names of their columns, in the order of the
- * columns. A name that comes again gets `_2`, `_3`; a column without a name has its number, from 1.
- * Every row has all columns of the list, and those beyond them that it has itself.
+ * Returns a function that formats rows as JSON objects, with column names as keys in column order.
+ * A repeated name gets `_2`, `_3`; a column without a name gets its number, from 1. Every row has
+ * all columns of the list and any extra cells of its own.
  */
 export function createRowObject(dialect: ListDialect): (cells: readonly string[]) => string {
   const names = columnNames(dialect)
   const taken = new Set(names)
   const keys = names.map(name => `${JSON.stringify(name)}:`)
-  // Written by hand: an object of JavaScript would put number-like names first, and lose `__proto__`.
+  // Built as text, because a JavaScript object would put number-like names first and lose
+  // `__proto__`.
   return cells => {
     let text = '{'
     for (let i = 0; i < Math.max(keys.length, cells.length); i += 1) {
-      const key = keys[i] ?? `"${freeName(String(i + 1), taken)}":`
+      const key = keys[i] ?? `"${uniqueName(String(i + 1), taken)}":`
       text += `${i === 0 ? '' : ','}${key}${JSON.stringify((cells[i] ?? '').toWellFormed())}`
     }
     return `${text}}`
@@ -39,11 +40,11 @@ function columnNames({ header, width }: ListDialect): string[] {
     const name = header?.[i] ?? ''
     return name.trim() === '' ? String(i + 1) : name.toWellFormed()
   })
-  return deduplicated(names)
+  return deduplicateNames(names)
 }
 
-function deduplicated(names: readonly string[]): string[] {
-  // A later column keeps a name that is its own.
+function deduplicateNames(names: readonly string[]): string[] {
+  // A column that is itself named like `name_2` keeps its name.
   const taken = new Set(names)
   const seen = new Set<string>()
   const next = new Map<string, number>()
@@ -52,16 +53,16 @@ function deduplicated(names: readonly string[]): string[] {
       seen.add(name)
       return name
     }
-    const free = freeName(name, taken, next.get(name))
+    const free = uniqueName(name, taken, next.get(name))
     taken.add(free)
-    // Thousands of columns of one name would otherwise cost a square.
+    // Remembers the next number: thousands of columns of one name would take quadratic time.
     next.set(name, Number(free.slice(name.length + 1)) + 1)
     return free
   })
 }
 
-/** The name itself, or with the first number behind it that makes it another than all taken ones. */
-function freeName(name: string, taken: ReadonlySet<string>, from = 2): string {
+/** Returns the name, or the name with the first number that is not taken. */
+function uniqueName(name: string, taken: ReadonlySet<string>, from = 2): string {
   if (!taken.has(name)) return name
   let number = from
   while (taken.has(`${name}_${number}`)) number += 1
@@ -72,43 +73,45 @@ function freeName(name: string, taken: ReadonlySet<string>, from = 2): string {
 export type ListRow = {
   /** Number of the data row, from 1. */
   readonly row: number
-  /** The line of the file on which the row begins, from 1. */
+  /** Line of the file on which the row starts, from 1. */
   readonly line: number
   readonly cells: readonly string[]
-  /** The raw cell of the address column; '' when the row is too short. */
+  /** The raw cell of the address column; '' if the row is too short. */
   readonly text: string
 }
 
-/** Rows in one batch, at most: what one transaction of the store takes well. */
+/** Maximum number of rows per batch, sized for one transaction of the store. */
 const BATCH_ROWS_MAX = 500
-/** Cells in one batch, at most: rows of a hundred thousand cells go one by one. */
+/** Maximum number of cells per batch: rows of a hundred thousand cells are yielded one by one. */
 const BATCH_CELLS_MAX = 100_000
-/** Text in one batch, at most, but for its last row: rows of a megabyte go a few at a time. */
+/**
+ * Maximum text per batch, excluding its last row: rows of a megabyte are yielded a few at a time.
+ */
 const BATCH_LENGTH_MAX = 1024 * 1024
 
 /**
- * Text is read in pieces of this length: the fewer records wait at once, the less of them outlives a
- * collection, and V8 keeps its young generation small (120 MB of memory in place of 175 MB).
+ * Text is parsed in chunks of this length: with fewer records in memory, fewer survive a
+ * collection, and V8 keeps its young generation small (120 MB of memory instead of 175 MB).
  */
-const PIECE_LENGTH = 16 * 1024
+const CHUNK_LENGTH = 16 * 1024
 
 /**
- * Streams the rows after the header in batches of at most 500, in the order of the file. Ragged rows
- * stay as they are; blank lines are no rows. Throws EvError `bad_input` for a row beyond 1 MiB.
+ * Streams the data rows in batches of at most 500, in file order. Ragged rows stay as they are;
+ * blank lines are skipped. Throws EvError `bad_input` for a row beyond 1 MiB.
  */
 export async function* readList(
   source: AsyncIterable<Uint8Array>,
   dialect: ListDialect,
 ): AsyncGenerator<ListRow[]> {
   let row = 0
-  let headerAhead = dialect.header !== null
+  let isHeaderPending = dialect.header !== null
   let batch: ListRow[] = []
   let cells = 0
   let length = 0
   for await (const records of readRecords(source, dialect)) {
     for (const record of records) {
-      if (headerAhead) {
-        headerAhead = false
+      if (isHeaderPending) {
+        isHeaderPending = false
         continue
       }
       row += 1
@@ -151,18 +154,18 @@ async function* readRecords(
   }
   for await (const bytes of source) {
     const text = decoder.push(bytes)
-    for (let i = 0; i < text.length; i += PIECE_LENGTH)
-      yield* read(text.slice(i, i + PIECE_LENGTH), false)
+    for (let i = 0; i < text.length; i += CHUNK_LENGTH)
+      yield* read(text.slice(i, i + CHUNK_LENGTH), false)
   }
   yield* read(decoder.push(new Uint8Array(), true), true)
 }
 
-/** The index behind the first `count` lines; -1 while that cannot be said. */
+/** Returns the index after the first `count` lines; -1 if more text is needed. */
 function afterLines(text: string, count: number, last: boolean): number {
   let seen = 0
   for (const { index, 0: found } of text.matchAll(/\r\n|\r|\n/g)) {
     const end = index + found.length
-    // A lone CR at the end may be half of a CRLF.
+    // A CR at the end may be half of a CRLF.
     if (found === '\r' && end === text.length && !last) return -1
     seen += 1
     if (seen === count) return end

@@ -4,71 +4,74 @@ import { chooseColumn } from './column.ts'
 import { findEncoding, ListDecoder } from './encoding.ts'
 import { type CsvLayout, detectLayout, isNamed } from './layout.ts'
 
-/** How a list is written, and where its addresses stand. */
+/** The format of a list and the position of its address column. */
 export type ListDialect = {
   /** A label of the WHATWG Encoding Standard. */
   readonly encoding: string
   readonly delimiter: Delimiter
-  /** The names of the columns as they stand in the list; null when it has none. */
+  /** The column names as written in the list; null if it has no header. */
   readonly header: readonly string[] | null
   /** Index of the address column, from 0. */
   readonly column: number
-  /** Its name; null when the list has no header. */
+  /** Name of the address column; null if the list has no header. */
   readonly columnName: string | null
   readonly newline: '\n' | '\r\n' | '\r'
   readonly bom: boolean
-  /** Lines before the header or the first row that are none: `sep=;`, comments, a title. */
+  /** Lines to skip before the header or the first row: `sep=;`, comments, a title. */
   readonly skipLines: number
-  /** Columns of the list: those of the header, or more if rows of the sample have more. */
+  /** Number of columns: that of the header, or more if sample rows have more. */
   readonly width: number
 }
 
 export type Delimiter = ',' | ';' | '\t' | '|'
 
-/** How much of a list is looked at. */
+/** Maximum number of bytes of a list that detection reads. */
 export const HEAD_BYTES_MAX = 256 * 1024
 
 export type DetectOptions = {
-  /** Name of the address column in any case, or its number from 1. */
+  /** Name of the address column, case-insensitive, or its number from 1. */
   column?: string | number
-  /** A label of the WHATWG Encoding Standard, such as `windows-1252`; without it, ev looks. */
+  /** A label of the WHATWG Encoding Standard, such as `windows-1252`; detected if left out. */
   encoding?: string
-  /** Whether the list has a header; without it, ev looks. */
+  /** Whether the list has a header; detected if left out. */
   header?: boolean
-  /** Whether `head` is the whole file; without it, a head below 256 KiB is. */
+  /** Whether `head` is the complete file; if left out, true for a head below 256 KiB. */
   complete?: boolean
-  /** How a message names these options; without it, as the command line does. */
+  /** How error messages name these options; as command-line flags if left out. */
   words?: OptionWords
 }
 
-/** Says how to read a list from its first bytes. Throws EvError `bad_input` that says what was seen and what to do. */
+/**
+ * Detects the format of a list from its first bytes. Throws EvError `bad_input` that says what was
+ * found and what to do.
+ */
 export function detectDialect(head: Uint8Array, options: DetectOptions = {}): ListDialect {
-  const sample = sampleOf(head, options)
-  return dialectOf(sample, columnOf(sample.layout, options))
+  const sample = detectSample(head, options)
+  return toDialect(sample, findColumn(sample.layout, options))
 }
 
 /**
- * The same for a list of which somebody may still say where its addresses stand: where that is not found, its first
- * column stands in for theirs.
+ * Detects the format of a list even if its address column is not found, because the caller can
+ * still ask for it. Then `isFound` is false and `column` is 0.
  */
 export function detectColumns(
   head: Uint8Array,
   options: DetectOptions = {},
 ): { readonly dialect: ListDialect; readonly isFound: boolean } {
-  const sample = sampleOf(head, options)
+  const sample = detectSample(head, options)
   const isFound = options.column !== undefined || chooseColumn(sample.layout.facts) !== null
-  const column = isFound ? columnOf(sample.layout, options) : 0
-  return { dialect: dialectOf(sample, column), isFound }
+  const column = isFound ? findColumn(sample.layout, options) : 0
+  return { dialect: toDialect(sample, column), isFound }
 }
 
-/** The first bytes of a list, laid out. */
+/** The first bytes of a list, decoded and split into columns. */
 type Sample = {
   readonly encoding: string
   readonly bom: boolean
   readonly layout: CsvLayout<Delimiter>
 }
 
-function sampleOf(head: Uint8Array, options: DetectOptions): Sample {
+function detectSample(head: Uint8Array, options: DetectOptions): Sample {
   const bytes = head.subarray(0, HEAD_BYTES_MAX)
   const complete =
     (options.complete ?? head.length < HEAD_BYTES_MAX) && bytes.length === head.length
@@ -78,7 +81,7 @@ function sampleOf(head: Uint8Array, options: DetectOptions): Sample {
   return { encoding, bom, layout: bestLayout(text, { ...options, complete }) }
 }
 
-function dialectOf({ encoding, bom, layout }: Sample, column: number): ListDialect {
+function toDialect({ encoding, bom, layout }: Sample, column: number): ListDialect {
   const header = layout.header?.cells ?? null
   return {
     encoding,
@@ -86,7 +89,7 @@ function dialectOf({ encoding, bom, layout }: Sample, column: number): ListDiale
     header,
     column,
     columnName: header?.[column] ?? null,
-    newline: usualEnding(layout),
+    newline: detectNewline(layout),
     bom,
     skipLines: layout.skipLines,
     width: Math.max(layout.width, column + 1),
@@ -95,9 +98,9 @@ function dialectOf({ encoding, bom, layout }: Sample, column: number): ListDiale
 
 export type OptionWords = {
   readonly column: string
-  /** How to say which column it is, by name or by number. */
+  /** How to select the column, by name or by number. */
   readonly columnForms: string
-  /** How to say that there is no header. */
+  /** How to declare that the list has no header. */
   readonly noHeader: string
 }
 
@@ -107,10 +110,10 @@ const FLAGS: OptionWords = {
   noHeader: '--no-header',
 }
 
-/** In the order of preference when nothing decides. */
+/** In order of preference if several fit equally well. */
 const DELIMITERS: readonly Delimiter[] = [',', ';', '\t', '|']
 
-/** Excel's own first line that names the delimiter. */
+/** Excel's optional first line that names the delimiter. */
 const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n|\r|\n|$)/i
 
 function bestLayout(
@@ -130,34 +133,40 @@ function bestLayout(
       name: options.header === false ? undefined : name,
       complete: options.complete,
     })
-    if (!best || merit(layout, name) > merit(best, name)) best = layout
+    if (!best || score(layout, name) > score(best, name)) best = layout
   }
   if (!best || (best.rows.length === 0 && !best.header)) throw new EvError('bad_input', EMPTY)
   return best
 }
 
-/** Delimiters that do not occur in the text all give the same layout: the first of them is enough. */
+/**
+ * Delimiters that do not occur in the text all give the same layout, so only the first of them is
+ * tried.
+ */
 function isWorthTrying(text: string): (delimiter: Delimiter) => boolean {
   const absent = DELIMITERS.find(delimiter => !text.includes(delimiter))
   return delimiter => delimiter === absent || text.includes(delimiter)
 }
 
-/** The delimiter that brings out the column asked for is the right one, whatever else speaks for others. */
-const merit = (layout: CsvLayout, name: string | undefined) =>
-  layout.fit + (name !== undefined && columnNamed(layout, name) !== -1 ? 10 : 0)
+/** A delimiter that yields the requested column outweighs all other criteria. */
+const score = (layout: CsvLayout, name: string | undefined) =>
+  layout.fit + (name !== undefined && indexOfColumn(layout, name) !== -1 ? 10 : 0)
 
-function columnOf(layout: CsvLayout, { column, words = FLAGS }: DetectOptions): number {
-  if (column === undefined) return chooseColumn(layout.facts) ?? refuse(layout, NO_COLUMN, words)
-  const named = typeof column === 'string' ? columnNamed(layout, column) : -1
+function findColumn(layout: CsvLayout, { column, words = FLAGS }: DetectOptions): number {
+  if (column === undefined) return chooseColumn(layout.facts) ?? rejectColumn(layout, NO_COLUMN, words)
+  const named = typeof column === 'string' ? indexOfColumn(layout, column) : -1
   if (named !== -1) return named
   const number = typeof column === 'number' || /^\d+$/.test(column) ? Number(column) : Number.NaN
   if (Number.isInteger(number) && number >= 1 && number <= layout.width) return number - 1
-  const given = sanitizeText(JSON.stringify(column), 80)
-  return refuse(layout, `${words.column} ${given} is not among the columns of the list.`, words)
+  const requested = sanitizeText(JSON.stringify(column), 80)
+  return rejectColumn(layout, `${words.column} ${requested} is not a column of the list.`, words)
 }
 
-/** The column of that name; of several the one with the most addresses. -1 if there is none. */
-function columnNamed({ header, facts }: CsvLayout, name: string): number {
+/**
+ * Returns the column of that name, the one with the most addresses if several match; -1 if none
+ * does.
+ */
+function indexOfColumn({ header, facts }: CsvLayout, name: string): number {
   let chosen = -1
   for (const [column, cell] of (header?.cells ?? []).entries()) {
     if (!isNamed(cell, name)) continue
@@ -167,9 +176,9 @@ function columnNamed({ header, facts }: CsvLayout, name: string): number {
   return chosen
 }
 
-const NO_COLUMN = 'No column of addresses was found.'
+const NO_COLUMN = 'No address column found.'
 
-function refuse({ header, rows, width }: CsvLayout, what: string, words: OptionWords): never {
+function rejectColumn({ header, rows, width }: CsvLayout, what: string, words: OptionWords): never {
   const names = (header ?? rows[0])?.cells ?? []
   const shown = names
     .slice(0, NAMES_SHOWN_MAX)
@@ -179,15 +188,15 @@ function refuse({ header, rows, width }: CsvLayout, what: string, words: OptionW
   throw new EvError(
     'bad_input',
     `${what} The list has ${columns}; ${header ? 'header' : 'first row'}: ${shown.join(', ')}. ` +
-      `Say which one holds the addresses with ${words.columnForms}, and ${words.noHeader} if the first row is no header.`,
+      `Select the address column with ${words.columnForms}; add ${words.noHeader} if the first row is not a header.`,
   )
 }
 
-/** Column names in a message, at most. */
+/** Maximum number of column names in a message. */
 const NAMES_SHOWN_MAX = 20
 
-/** The line break that most records end with. */
-function usualEnding({ header, rows }: CsvLayout): ListDialect['newline'] {
+/** Returns the line break that most records end with. */
+function detectNewline({ header, rows }: CsvLayout): ListDialect['newline'] {
   const counts = { '\n': 0, '\r\n': 0, '\r': 0 }
   for (const { ending } of header ? [header, ...rows] : rows) {
     if (ending !== '') counts[ending] += 1
@@ -197,4 +206,4 @@ function usualEnding({ header, rows }: CsvLayout): ListDialect['newline'] {
 }
 
 const EMPTY =
-  'The list is empty. It must hold at least one address: one a line, or CSV with a column of addresses.'
+  'The list is empty. Give at least one address: one per line, or CSV with an address column.'

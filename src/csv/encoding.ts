@@ -6,39 +6,44 @@ import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 
 /**
- * The most plausible encoding (a WHATWG label) of lines that are not UTF-8. Firefox's detector, chardetng, judges by
- * pairs of letters; the two encodings of old Macs, which it does not know, are taken where its choice gives no text.
+ * Returns the most plausible encoding (a WHATWG label) of lines that are not UTF-8. chardetng,
+ * Firefox's detector, judges by pairs of letters. It does not know the two encodings of old Macs;
+ * they are used if its choice does not yield plausible text.
  */
 function legacyEncoding(lines: readonly Uint8Array[]): string {
   const sample = Buffer.concat(lines.slice(0, SAMPLE_LINES)).subarray(0, SAMPLE_BYTES)
-  if (SIGNS_OF_1252.test(new TextDecoder('windows-1252').decode(sample))) return 'windows-1252'
+  if (PUNCTUATION_OF_1252.test(new TextDecoder('windows-1252').decode(sample))) return 'windows-1252'
   const detected = detect(sample).toLowerCase()
-  const guess = WIDER[detected] ?? detected
-  const mismatchesOf = (encoding: string) => mismatches(new TextDecoder(encoding).decode(sample))
-  const count = mismatchesOf(guess) + (guess === 'windows-1252' ? foreignTo1252(sample) : 0)
-  return MAC.find(encoding => mismatchesOf(encoding) * 2 < count) ?? guess
+  const guess = SUPERSETS[detected] ?? detected
+  const mismatchesIn = (encoding: string) => countMismatches(new TextDecoder(encoding).decode(sample))
+  const count = mismatchesIn(guess) + (guess === 'windows-1252' ? countUnusualIn1252(sample) : 0)
+  return MAC_ENCODINGS.find(encoding => mismatchesIn(encoding) * 2 < count) ?? guess
 }
 
-/** A few hundred words settle it. */
+/** A few hundred words are enough to detect an encoding. */
 const SAMPLE_LINES = 200
 const SAMPLE_BYTES = 8 * 1024
 
-/** ASCII beside quotation marks, dashes and signs that stand before no letter: nothing for a detector to judge by. */
-const SIGNS_OF_1252 = /^(?:\p{ASCII}|[‘’‚“”„–—…•«»¿¡ ]|[£€©®°²³](?!\p{L}))*$/u
-
-/** GBK is part of GB 18030. */
-const WIDER: Readonly<Record<string, string>> = { gbk: 'gb18030' }
-const MAC = ['macintosh', 'x-mac-cyrillic']
 /**
- * What text seldom has, but text that was read wrongly often does: control characters, signs and large letters within
- * words, letters of two scripts side by side.
+ * ASCII plus quotation marks, dashes and signs that precede no letter: there are no letters that a
+ * detector could judge by.
  */
-const mismatches = (text: string): number => text.match(MISFIT)?.length ?? 0
+const PUNCTUATION_OF_1252 = /^(?:\p{ASCII}|[‘’‚“”„–—…•«»¿¡ ]|[£€©®°²³](?!\p{L}))*$/u
 
-const MISFIT = new RegExp(
+/** GB 18030 is a superset of GBK. */
+const SUPERSETS: Readonly<Record<string, string>> = { gbk: 'gb18030' }
+const MAC_ENCODINGS = ['macintosh', 'x-mac-cyrillic']
+/**
+ * Counts patterns that are rare in text but frequent in wrongly decoded text: control characters,
+ * signs and capitals within words, adjacent letters of two scripts.
+ */
+const countMismatches = (text: string): number => text.match(MISDECODED)?.length ?? 0
+
+const MISDECODED = new RegExp(
   [
     '[\\u0080-\\u009F\\uFFFD]',
-    // A sign grown into a word: what Macs write for é is Ž elsewhere, ß is §, Ö is …
+    // A sign within a word: the Mac byte of é is Ž in other encodings, that of ß is §, that of Ö is
+    // …
     '(?<=\\p{L})[[\\p{S}§¶]--[+]]',
     '(?<=\\p{L})[¡¿‚„…†‡‰‹›•«»“”](?=\\p{L})',
     '(?<!\\p{L})[†‡‰…§¶](?=\\p{L})',
@@ -51,11 +56,13 @@ const MISFIT = new RegExp(
   'gv',
 )
 
-/** The languages of windows-1252 hardly use š and ž; on Macs their bytes are ö and û. */
-const foreignTo1252 = (sample: Uint8Array): number =>
+/** Languages written in windows-1252 rarely use š and ž, whose bytes are ö and û on Macs. */
+const countUnusualIn1252 = (sample: Uint8Array): number =>
   new TextDecoder('windows-1252').decode(sample).match(/[šž]/g)?.length ?? 0
 
-/** The functions of chardetng-wasm, which is loaded by hand: Node imports no wasm without a flag. */
+/**
+ * Exports of chardetng-wasm, which is instantiated here because Node imports wasm only with a flag.
+ */
 type Chardetng = {
   readonly memory: { readonly buffer: ArrayBuffer }
   readonly __wbindgen_malloc: (length: number) => number
@@ -63,7 +70,7 @@ type Chardetng = {
   readonly detect: (returned: number, bytes: number, length: number) => void
 }
 
-/** What TypeScript's types of Node leave out. */
+/** WebAssembly types that the type definitions of Node leave out. */
 type Wasm = {
   readonly Module: new (code: Uint8Array) => object
   readonly Instance: new (module: object, imports: object) => { readonly exports: object }
@@ -85,7 +92,7 @@ function load(): Chardetng {
 function detect(bytes: Uint8Array): string {
   chardetng ??= load()
   const { memory, ...wasm } = chardetng
-  // Two words on its stack: where the name is, and how long.
+  // Two words on the wasm stack: address and length of the name.
   const returned = wasm.__wbindgen_add_to_stack_pointer(-16)
   const copy = wasm.__wbindgen_malloc(bytes.length)
   new Uint8Array(memory.buffer).set(bytes, copy)
@@ -97,40 +104,41 @@ function detect(bytes: Uint8Array): string {
 }
 
 /**
- * The character encoding of a list (a WHATWG label): the one that is given, else told from its first bytes. Throws
- * `bad_input` for what is no text (a workbook, an archive, UTF-32), and for an encoding that nobody knows.
+ * Returns the character encoding of a list (a WHATWG label): the requested one, or else the one
+ * detected from its first bytes. Throws EvError `bad_input` for formats other than plain text (a
+ * workbook, an archive, UTF-32) and for unknown encodings.
  */
 export function findEncoding(
   head: Uint8Array,
   complete: boolean,
-  given?: string,
+  requested?: string,
 ): { encoding: string; bom: boolean } {
-  refuseForeignFormats(head)
-  if (given !== undefined) return { encoding: encodingNamed(given), bom: hasMark(head) }
+  rejectUnsupportedFormats(head)
+  if (requested !== undefined) return { encoding: parseEncoding(requested), bom: hasByteOrderMark(head) }
   if (startsWith(head, [0xef, 0xbb, 0xbf])) return { encoding: 'utf-8', bom: true }
   if (startsWith(head, [0xff, 0xfe])) return { encoding: 'utf-16le', bom: true }
   if (startsWith(head, [0xfe, 0xff])) return { encoding: 'utf-16be', bom: true }
-  return { encoding: utf16WithoutMark(head) ?? byteEncoding(head, complete), bom: false }
+  return { encoding: detectUtf16(head) ?? detectByteEncoding(head, complete), bom: false }
 }
 
-function encodingNamed(label: string): string {
+function parseEncoding(label: string): string {
   try {
     return new TextDecoder(label).encoding
   } catch (cause) {
     throw new EvError(
       'bad_input',
-      `"${sanitizeText(label, 40)}" is not a known encoding. Examples are utf-8, windows-1252, windows-1251, macintosh and shift_jis.`,
+      `"${sanitizeText(label, 40)}" is not a known encoding. Use a label such as utf-8, windows-1252, windows-1251, macintosh or shift_jis.`,
       { cause },
     )
   }
 }
 
-const hasMark = (head: Uint8Array) =>
+const hasByteOrderMark = (head: Uint8Array) =>
   startsWith(head, [0xef, 0xbb, 0xbf]) ||
   startsWith(head, [0xff, 0xfe]) ||
   startsWith(head, [0xfe, 0xff])
 
-/** Decodes a list piece by piece; the pieces may cut characters anywhere. */
+/** Decodes a list in chunks, which may split characters. */
 export class ListDecoder {
   readonly #decoder: TextDecoder | null
   #rest: Uint8Array = new Uint8Array()
@@ -143,39 +151,45 @@ export class ListDecoder {
   push(bytes: Uint8Array, last = false): string {
     const text = this.#decoder
       ? this.#decoder.decode(bytes, { stream: !last })
-      : this.#wholeLines(bytes, last)
+      : this.#decodeCompleteLines(bytes, last)
     if (this.#started || text === '') return text
     this.#started = true
-    // A file saved twice may carry two marks.
+    // A file saved twice may start with two byte order marks.
     return text.replace(/^\uFEFF+/, '')
   }
 
-  /** UTF-8 is decoded line by line, so that one line in another encoding spoils neither itself nor its neighbours. */
-  #wholeLines(bytes: Uint8Array, last: boolean): string {
+  /**
+   * Decodes UTF-8 line by line, so that a line in another encoding is decoded with the fallback and
+   * does not affect the others.
+   */
+  #decodeCompleteLines(bytes: Uint8Array, last: boolean): string {
     const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
     const end = last || all.length > LINE_BYTES_MAX ? all.length : lastLineBreak(all) + 1
-    // A copy: the caller may use its buffer again.
+    // Copied, because the caller may reuse its buffer.
     this.#rest = all.slice(end)
     return decodeLines(all.subarray(0, end))
   }
 }
 
-/** A line beyond this is decoded in pieces: the record reader refuses it anyway. */
+/** Longer lines are decoded in parts; the record reader rejects them anyway. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024
 const LF = 0x0a
 const CR = 0x0d
 const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true })
-/** What a stray line of a UTF-8 list most likely is: something pasted from an old Windows program. */
-const STRAY = new TextDecoder('windows-1252')
+/** For invalid lines of a UTF-8 list: most likely text pasted from an old Windows program. */
+const FALLBACK = new TextDecoder('windows-1252')
 
 function decodeLines(bytes: Uint8Array): string {
   if (isUtf8(bytes)) return UTF8.decode(bytes)
   return splitLines(bytes)
-    .map(line => (isUtf8(line) ? UTF8 : STRAY).decode(line))
+    .map(line => (isUtf8(line) ? UTF8 : FALLBACK).decode(line))
     .join('')
 }
 
-/** The lines with their breaks; LF and CR mean nothing else in UTF-8 and in the encodings of one byte. */
+/**
+ * Splits bytes into lines including their line breaks. LF and CR bytes have no other meaning in
+ * UTF-8 and in single-byte encodings.
+ */
 function splitLines(bytes: Uint8Array): Uint8Array[] {
   const lines: Uint8Array[] = []
   let start = 0
@@ -190,10 +204,10 @@ function splitLines(bytes: Uint8Array): Uint8Array[] {
 
 const lastLineBreak = (bytes: Uint8Array) => Math.max(bytes.lastIndexOf(LF), bytes.lastIndexOf(CR))
 
-const startsWith = (bytes: Uint8Array, mark: readonly number[]) =>
-  mark.every((byte, index) => bytes[index] === byte)
+const startsWith = (bytes: Uint8Array, prefix: readonly number[]) =>
+  prefix.every((byte, index) => bytes[index] === byte)
 
-const FOREIGN_FORMATS: readonly [mark: readonly number[], name: string][] = [
+const UNSUPPORTED_FORMATS: readonly [prefix: readonly number[], name: string][] = [
   [[0x50, 0x4b, 0x03, 0x04], 'an Excel workbook or a ZIP archive'],
   [[0xd0, 0xcf, 0x11, 0xe0], 'an old Excel workbook'],
   [[0x1f, 0x8b], 'a gzip archive'],
@@ -202,17 +216,20 @@ const FOREIGN_FORMATS: readonly [mark: readonly number[], name: string][] = [
   [[0x00, 0x00, 0xfe, 0xff], 'text in UTF-32'],
 ]
 
-function refuseForeignFormats(head: Uint8Array): void {
-  const found = FOREIGN_FORMATS.find(([mark]) => startsWith(head, mark))
+function rejectUnsupportedFormats(head: Uint8Array): void {
+  const found = UNSUPPORTED_FORMATS.find(([prefix]) => startsWith(head, prefix))
   if (!found) return
   throw new EvError(
     'bad_input',
-    `The list is ${found[1]}, but ev reads plain text: CSV, TSV or one address a line. Save it as "CSV UTF-8" and give that file.`,
+    `The list is ${found[1]}, but ev reads plain text: CSV, TSV or one address per line. Save it as "CSV UTF-8" and use that file.`,
   )
 }
 
-/** In UTF-16 each ASCII character of a list (delimiters, addresses) leaves a NUL on the same side. */
-function utf16WithoutMark(head: Uint8Array): 'utf-16le' | 'utf-16be' | null {
+/**
+ * Detects UTF-16 without a byte order mark: each ASCII character of a list (delimiters, addresses)
+ * has a NUL byte on the same side.
+ */
+function detectUtf16(head: Uint8Array): 'utf-16le' | 'utf-16be' | null {
   const pairs = Math.min(head.length, 4096) >> 1
   let even = 0
   let odd = 0
@@ -225,13 +242,13 @@ function utf16WithoutMark(head: Uint8Array): 'utf-16le' | 'utf-16be' | null {
   return null
 }
 
-/** UTF-8, unless most lines beyond ASCII say otherwise. */
-function byteEncoding(head: Uint8Array, complete: boolean): string {
-  // ISO-2022-JP is all ASCII bytes, told by its escapes (RFC 1468).
+/** Returns UTF-8 unless most lines with bytes beyond ASCII are not valid UTF-8. */
+function detectByteEncoding(head: Uint8Array, complete: boolean): string {
+  // ISO-2022-JP uses ASCII bytes only and is recognized by its escape sequences (RFC 1468).
   if (Buffer.from(head.subarray(0, 4096)).includes('\x1b$B')) return 'iso-2022-jp'
-  const whole = complete ? head : head.subarray(0, lastLineBreak(head) + 1)
-  if (isUtf8(whole)) return 'utf-8'
-  const lines = splitLines(whole).filter(line => line.some(byte => byte >= 0x80))
-  const foreign = lines.filter(line => !isUtf8(line))
-  return foreign.length * 2 <= lines.length ? 'utf-8' : legacyEncoding(foreign)
+  const completeLines = complete ? head : head.subarray(0, lastLineBreak(head) + 1)
+  if (isUtf8(completeLines)) return 'utf-8'
+  const lines = splitLines(completeLines).filter(line => line.some(byte => byte >= 0x80))
+  const invalidLines = lines.filter(line => !isUtf8(line))
+  return invalidLines.length * 2 <= lines.length ? 'utf-8' : legacyEncoding(invalidLines)
 }

@@ -1,16 +1,16 @@
-/** What the name of a column says about its being the column of addresses. */
+/** What the name of a column suggests about its content. */
 export type NameHint =
-  | 'exact' // Nothing but a word for e-mail address.
+  | 'exact' // Only a word for e-mail address: "Email".
   | 'first' // The first of several: "E-mail 1 - Value", "Email (Primary)".
-  | 'part' // Such a word among others: "contact_email".
-  | 'other' // Somebody else's address, or a second one: "Owner email", "E-mail 2 - Value".
-  | 'about' // Something about mail, not an address: "email_opt_in", "Mailing address".
+  | 'part' // A word for e-mail among others: "contact_email".
+  | 'other' // Another person's address, or a second one: "Owner email", "E-mail 2 - Value".
+  | 'about' // Data about e-mail, or a postal address: "email_opt_in", "Mailing address".
   | 'login' // A user name, which may look like an address.
   | 'none'
 
-/** Reads the name of a column, in any of the languages below. */
+/** Classifies a column name in any of the languages below. */
 export function nameHint(name: string): NameHint {
-  const words = wordsOf(name)
+  const words = splitWords(name)
   const joined = words.join('')
   if (EXACT.has(joined)) return 'exact'
   if (words.some(word => LOGIN.has(word))) return 'login'
@@ -21,7 +21,7 @@ export function nameHint(name: string): NameHint {
   ) {
     return 'none'
   }
-  // Made by ev itself on an earlier run.
+  // Columns that ev added on an earlier run.
   if (words[0] === 'ev') return 'other'
   if (words.some(word => ABOUT.has(word)) || ABOUT_PARTS.some(part => joined.includes(part))) {
     return 'about'
@@ -30,8 +30,11 @@ export function nameHint(name: string): NameHint {
   return words.some(word => FIRST.has(word)) ? 'first' : 'part'
 }
 
-/** Words in lower case without accents and signs; `emailAddress` is two words, `e-mail` is one. */
-export function wordsOf(name: string): string[] {
+/**
+ * Splits a name into lowercase words without accents and punctuation; `emailAddress` is two words,
+ * `e-mail` is one.
+ */
+export function splitWords(name: string): string[] {
   return name
     .replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')
     .normalize('NFKD')
@@ -42,11 +45,11 @@ export function wordsOf(name: string): string[] {
     .filter(word => word !== '')
 }
 
-/** Lists are written as people write the words; they are compared in the form of `wordsOf`. */
+/** Normalizes the word lists below with `splitWords`, the form in which names are compared. */
 const joinedWords = (text: string) =>
   text
     .split(',')
-    .map(name => wordsOf(name).join(''))
+    .map(name => splitWords(name).join(''))
     .filter(name => name !== '')
 
 const EXACT: ReadonlySet<string> = new Set(
@@ -80,13 +83,13 @@ const EXACT: ReadonlySet<string> = new Set(
   `),
 )
 
-/** Whole words that speak of e-mail. */
+/** Complete words that mean e-mail. */
 const MAIL_WORDS: ReadonlySet<string> = new Set(
   joinedWords(
     'mail, mails, mél, epost, eposta, correo, meil, mejl, почта, почты, пошта, мейл, pec',
   ),
 )
-/** Such words inside others: languages that write words together. */
+/** Parts of words that mean e-mail, for languages that join words. */
 const MAIL_PARTS = joinedWords(
   `email, courriel, e-mail, correo electr, correio eletr, posta elettronica, e-postad, e-pošt, sähköposti, mailadress,
    mailaddr, электронная почта, электронной почты, електронна пошта, емейл, имейл,
@@ -99,7 +102,7 @@ const LOGIN: ReadonlySet<string> = new Set(
     .flatMap(name => joinedWords(name)),
 )
 
-/** Words that turn a column of addresses into one about them. */
+/** Words that mark a column as data about addresses, such as a status or a date. */
 const ABOUT: ReadonlySet<string> = new Set(
   joinedWords(
     `opt, optin, optout, opted, sent, send, sending, status, state, date, time, at, on, last, count, counts, number, total,
@@ -115,7 +118,7 @@ const ABOUT_PARTS = joinedWords(
   'optin, optout, メール配信, メールマガジン, 送信日, 发送, 状态, 配信, 수신',
 )
 
-/** Words that make the address somebody else's, or the second choice. */
+/** Words that mark an address as another person's or as a secondary one. */
 const OTHER: ReadonlySet<string> = new Set(
   joinedWords(
     `secondary, second, alternate, alternative, alt, other, additional, old, previous, former, backup, recovery, cc, bcc, reply, replyto, owner, manager, supervisor, boss, rep, agent, advisor, assigned, assignee,

@@ -2,32 +2,35 @@ import { type ColumnFacts, columnFacts, looksLikeAddress } from './column.ts'
 import { nameHint } from './header-names.ts'
 import { type ListRecord, RecordReader } from './record.ts'
 
-/** What the sample of a list looks like when it is cut at one delimiter. */
+/** A sample of a list, split at one delimiter. */
 export type CsvLayout<D extends string = string> = {
   readonly delimiter: D
-  /** The record with the names of the columns. */
+  /** The record that names the columns; null if there is none. */
   readonly header: ListRecord | null
   readonly rows: readonly ListRecord[]
   /** Lines before the header, or before the first row. */
   readonly skipLines: number
   readonly width: number
   readonly facts: readonly ColumnFacts[]
-  /** How well the rows come out: 2 for an address in each, 1 for two or more columns in each alike. */
+  /**
+   * How well the delimiter fits: up to 2 for the share of rows with an address, plus up to 1 for
+   * the share of records with the usual number of columns if that is more than one.
+   */
   readonly fit: number
 }
 
 export type LayoutOptions = {
-  /** Lines already taken off the text. */
+  /** Lines already removed from the start of the text. */
   skippedLines: number
-  /** Whether a header is there; undefined to look. */
+  /** Whether the list has a header; undefined to detect it. */
   header: boolean | undefined
-  /** A name that the header must hold, if it can be found. */
+  /** Prefer a header that has a column of this name. */
   name: string | undefined
-  /** Whether the text is the whole list. */
+  /** Whether the text is the complete list. */
   complete: boolean
 }
 
-/** Cuts the sample at `delimiter` and finds out what is title, header and rows. */
+/** Splits the sample at `delimiter` and separates title lines, header and rows. */
 export function detectLayout<D extends string>(
   text: string,
   delimiter: D,
@@ -53,23 +56,26 @@ export function detectLayout<D extends string>(
   }
 }
 
-/** Whether a cell is the name of a column as someone typed it. */
-export const isNamed = (cell: string, name: string) => folded(cell) === folded(name)
-const folded = (text: string) => text.normalize('NFC').trim().toLowerCase()
+/** Compares column names without regard to case, Unicode form and surrounding space. */
+export const isNamed = (cell: string, name: string) => normalizeName(cell) === normalizeName(name)
+const normalizeName = (text: string) => text.normalize('NFC').trim().toLowerCase()
 
-/** Rows that decide; more would not change the answer. */
+/** Maximum number of rows examined; more would not change the result. */
 const SAMPLE_ROWS = 1_000
-/** Columns among which ev looks for addresses by itself. */
+/** Maximum number of columns examined for addresses. */
 const COLUMNS_EXAMINED_MAX = 1_000
-/** Title lines before a header, at most. */
+/** Maximum number of title lines before a header. */
 const TITLE_LINES_MAX = 20
-/** By how much rows wider than the header may widen the list; one broken row must not widen all others without bound. */
+/**
+ * Rows wider than the header widen the list by at most this many columns, so that one broken row
+ * cannot widen all others without bound.
+ */
 const WIDER_MAX = 20
 
 function readSample(text: string, delimiter: string, options: LayoutOptions): ListRecord[] {
   const line = options.skippedLines + 1
   const records = new RecordReader({ delimiter, line }).push(text, options.complete)
-  // A head without a single whole record is better than nothing.
+  // If the sample holds no complete record, use the incomplete one.
   return records.length > 0 ? records : new RecordReader({ delimiter, line }).push(text, true)
 }
 
@@ -95,7 +101,7 @@ function fullWidth(base: number, rows: readonly ListRecord[]): number {
   return Math.min(widest, base + WIDER_MAX)
 }
 
-/** Where the list begins: at a header or at a row. */
+/** Index of the header, or of the first row if there is no header. */
 type Start = { at: number; header: boolean }
 
 function findStart(records: readonly ListRecord[], usual: number, options: LayoutOptions): Start {
@@ -106,32 +112,35 @@ function findStart(records: readonly ListRecord[], usual: number, options: Layou
       .findIndex(({ cells }) => cells.some(cell => isNamed(cell, name)))
     if (at !== -1) return { at, header: true }
   }
-  const begin = records.findIndex(record => !isComment(record))
-  if (begin === -1) return { at: 0, header: options.header ?? false }
-  if (options.header === false) return { at: begin, header: false }
-  const titles = begin + countTitles(records.slice(begin, begin + TITLE_LINES_MAX), usual)
+  const start = records.findIndex(record => !isComment(record))
+  if (start === -1) return { at: 0, header: options.header ?? false }
+  if (options.header === false) return { at: start, header: false }
+  const titles = start + countTitles(records.slice(start, start + TITLE_LINES_MAX), usual)
   const title = records[titles]
-  if (titles > begin && title && isHeader(title, records.slice(titles + 1), usual)) {
+  if (titles > start && title && isHeader(title, records.slice(titles + 1), usual)) {
     return { at: titles, header: true }
   }
-  const first = records[begin]
-  if (options.header || (first && isHeader(first, records.slice(begin + 1), usual))) {
-    return { at: begin, header: true }
+  const first = records[start]
+  if (options.header || (first && isHeader(first, records.slice(start + 1), usual))) {
+    return { at: start, header: true }
   }
-  const above = records[begin - 1]
+  const above = records[start - 1]
   const marked = above && isMarkedHeader(above, usual)
-  return marked ? { at: begin - 1, header: true } : { at: begin, header: false }
+  return marked ? { at: start - 1, header: true } : { at: start, header: false }
 }
 
 const isComment = ({ cells }: ListRecord) =>
   (cells[0] ?? '').startsWith('#') && !cells.some(looksLikeAddress)
 
-/** `#email` or `#,name,email`: a header, not a comment, as rows follow it at once. */
+/** `#email` or `#,name,email` is a header, not a comment, because rows follow it directly. */
 const isMarkedHeader = ({ cells }: ListRecord, usual: number) =>
   cells.length === usual &&
   cells.some(cell => (usual === 1 ? nameHint(cell) === 'exact' : isMailName(cell)))
 
-/** Records at the beginning that are narrower than the list and hold no address: "Customers, March". */
+/**
+ * Counts the title records at the start, such as "Customers, March": they are narrower than the
+ * list and hold no address.
+ */
 function countTitles(records: readonly ListRecord[], usual: number): number {
   const end = records.findIndex(({ cells }) => {
     const filled = cells.filter(cell => cell.trim() !== '')
@@ -141,7 +150,10 @@ function countTitles(records: readonly ListRecord[], usual: number): number {
   return end === -1 ? 0 : end
 }
 
-/** Whether a record names columns. A known name says so; else it must differ from the rows below it. */
+/**
+ * Returns true if a record is a header: it has a known column name, or it differs from the rows
+ * below.
+ */
 function isHeader({ cells }: ListRecord, below: readonly ListRecord[], usual: number): boolean {
   if (cells.some(looksLikeAddress)) return false
   if (cells.some(isMailName)) return true
@@ -149,10 +161,11 @@ function isHeader({ cells }: ListRecord, below: readonly ListRecord[], usual: nu
   const column = addressColumn(rows, Math.max(cells.length, usual))
   const numeric = cells.map(cell => NUMERIC.test(cell) && !YEAR.test(cell))
   const plain = !numeric.includes(true) && !repeats(cells, rows)
-  // No address below: it matters only for the names in a message, or for a column that was asked for.
+  // Without addresses below, the header matters only for messages or for a column requested by
+  // name.
   if (column === null) return usual > 1 && plain
   const label = (cells[column] ?? '').trim()
-  // An address gone wrong, such as `user@`: a row of the list.
+  // A malformed address such as `user@` is a row of the list.
   if (label.includes('@')) return false
   if (label === '') return !numeric.includes(true) && rows.every(row => hasNumberUnder(cells, row))
   if (usual === 1) return !/[\d.]\S/.test(label)
@@ -165,20 +178,20 @@ const isMailName = (cell: string) => {
   return hint !== 'none' && hint !== 'login'
 }
 
-/** A sentence about mail is no name of a column. */
+/** Longer cells are sentences, not column names. */
 const NAME_LENGTH_MAX = 60
-/** Years are names of columns often enough. */
+/** Years are common column names. */
 const YEAR = /^\s*(?:19|20)\d\d\s*$/
 const NUMERIC = /^\s*[+-]?\d[\d\s.,:/-]*$/
 
 const hasNumberUnder = (cells: readonly string[], row: readonly string[]) =>
   cells.some((cell, i) => cell.trim() !== '' && NUMERIC.test(row[i] ?? ''))
 
-/** Whether a value of the first record comes again in its column, as names of columns do not. */
+/** Returns true if a value of the first record recurs in its column, which column names do not. */
 const repeats = (cells: readonly string[], rows: readonly (readonly string[])[]) =>
   cells.some((cell, i) => cell.trim() !== '' && rows.some(row => row[i] === cell))
 
-/** The column with the most addresses. */
+/** Returns the column with the most addresses; null if there are no addresses. */
 function addressColumn(rows: readonly (readonly string[])[], width: number): number | null {
   let most = { column: -1, count: 0 }
   for (let column = 0; column < Math.min(width, COLUMNS_EXAMINED_MAX); column += 1) {

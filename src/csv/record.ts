@@ -1,10 +1,10 @@
 import { parse } from 'csv-parse/sync'
 import { EvError } from '../platform/error.ts'
 
-/** One record of a list as it stands in the file. */
+/** One record of a list as written in the file. */
 export type ListRecord = Pick<RawRecord, 'line' | 'ending'> & { readonly cells: readonly string[] }
 
-/** Text in, records out: rows of any width, with quotes repaired. */
+/** Reads records from text: rows of any width, with repaired quotes. */
 export class RecordReader {
   readonly #splitter: RecordSplitter
   readonly #delimiter: string
@@ -15,25 +15,29 @@ export class RecordReader {
   }
 
   /**
-   * Takes the next piece of text; gives the records that it completes. `last` says that nothing follows.
-   * Throws `bad_input` for a record beyond the limit.
+   * Adds the next chunk of text and returns the records that it completes; `last` marks the final
+   * chunk. Throws EvError `bad_input` for a record beyond the limit.
    */
   push(text: string, last = false): ListRecord[] {
     return [...this.batches(text, last)].flat()
   }
 
-  /** As `push`, but some records at a time: the text behind one stray quote may hold a million. */
+  /**
+   * Like `push`, but yields records in batches: the text after one unclosed quote may hold a
+   * million.
+   */
   *batches(text: string, last = false): Generator<ListRecord[]> {
     for (const records of this.#splitter.push(text, last)) yield this.#parse(records)
   }
 
   /**
-   * Parses records of one width together. For each record that is wider or narrower than the first one,
-   * csv-parse builds an error even where it throws none, which costs twelve times as much as the parsing.
+   * Parses records of equal width together. For each record that is wider or narrower than the
+   * first one, csv-parse builds an error even if it throws none, which costs twelve times as much
+   * as the parsing.
    */
   #parse(records: readonly RawRecord[]): ListRecord[] {
     const cells: (readonly string[])[] = []
-    // Delimiters in quoted cells count too: that makes more groups, and no other result.
+    // Delimiters in quoted cells are counted too, which makes more groups but the same result.
     const groups = Map.groupBy(records.keys(), i => records[i]?.text.split(this.#delimiter).length)
     for (const indexes of groups.values()) {
       const rows = this.#parseText(indexes.map(i => records[i]?.text).join('\n'))
@@ -53,44 +57,51 @@ export class RecordReader {
   }
 }
 
-/** One record of a list, cut out of its text. */
+/** The text of one record of a list. */
 type RawRecord = {
-  /** The line of the file on which it begins, from 1. */
+  /** Line of the file on which the record starts, from 1. */
   readonly line: number
-  /** Well-formed CSV (RFC 4180), whatever its quotes were like; without the line break at its end. */
+  /** Well-formed CSV (RFC 4180) with repaired quotes, without the final line break. */
   readonly text: string
-  /** The line break that ended it; '' for the last record of a file without one. */
+  /** The line break that ends the record; '' for the last record of a file without one. */
   readonly ending: '' | '\n' | '\r\n' | '\r'
 }
 
-/** A record longer than this (in UTF-16 units) is no row of a mailing list; the bound keeps memory flat. */
+/**
+ * Maximum length of a record in UTF-16 units. It bounds memory; rows of mailing lists are far
+ * shorter.
+ */
 export const RECORD_LENGTH_MAX = 1024 * 1024
 
 /**
- * A quoted cell has at most this many line breaks. The bound limits how many rows a stray quote can hide
- * when a later quote happens to match it. Excel allows 253 line feeds in a cell ("Excel specifications
- * and limits"); notes and messages exported by other programs have a few hundred.
+ * Maximum number of line breaks in a quoted cell. It bounds how many rows an unclosed quote can
+ * hide if a later quote happens to match it. Excel allows 253 line feeds in a cell ("Excel
+ * specifications and limits"); notes and messages exported by other programs have a few hundred.
  */
 export const CELL_LINE_BREAKS_MAX = 1_000
 
 /**
- * Cuts text into records and repairs their quotes. It takes the text in pieces of any length, with any of
- * the three line breaks, and leaves out blank lines.
+ * Splits text into records and repairs their quotes. Accepts chunks of any length and all three
+ * line breaks; omits blank lines.
  *
- * A CSV parser reads from a stray opening quote to the next quote, however many rows lie between. Here a
- * cell counts as quoted only if a quote before a delimiter, a line break or the end of the text closes it.
- * `""` is a quote. A bare quote inside is data if the cell still closes on the line where it begins.
- * Otherwise the opening quote itself is data, and the cell ends where an unquoted cell would.
+ * A CSV parser reads from an unmatched opening quote to the next quote, however many rows lie
+ * between. Here a cell counts as quoted only if a quote before a delimiter, a line break or the end
+ * of the text closes it. `""` is a quote. A bare quote inside is data if the cell still closes on
+ * the line where it starts. Otherwise the opening quote itself is data, and the cell ends where an
+ * unquoted cell would.
  */
 class RecordSplitter {
   readonly #delimiter: number
   #text = ''
   #line: number
-  /** Set after a failed attempt: wait until the text is this long, or tiny pieces cost a square. */
+  /**
+   * Set after a failed attempt: the next one waits until the text has this length, because a retry
+   * after every small chunk would take quadratic time.
+   */
   #retryLength = 0
-  /** The end of the line that was looked up last. */
+  /** End of the line found by the last lookup. */
   #lineEnd = -1
-  /** Between the last failed search and this index, no quote closes a cell. */
+  /** No quote before this index closes a cell, as the last failed search found. */
   #noClosingBefore = -1
 
   constructor(options: { delimiter: string; line?: number }) {
@@ -99,8 +110,8 @@ class RecordSplitter {
   }
 
   /**
-   * Takes the next piece of text and gives the records that it completes, some at a time. `last` says that
-   * nothing follows. Throws `bad_input` for a record beyond the limit.
+   * Adds the next chunk of text and yields the records that it completes, in batches; `last` marks
+   * the final chunk. Throws EvError `bad_input` for a record beyond the limit.
    */
   *push(text: string, last = false): Generator<RawRecord[]> {
     this.#text += text
@@ -125,7 +136,7 @@ class RecordSplitter {
     if (records.length > 0) yield records
   }
 
-  /** Reads the record at `start` into `records`. Returns the index behind it, or UNFINISHED. */
+  /** Reads the record at `start` into `records`. Returns the index after it, or UNFINISHED. */
   #readRecord(start: number, last: boolean, records: RawRecord[]): number {
     const text = this.#text
     let repaired = ''
@@ -147,19 +158,22 @@ class RecordSplitter {
       at = this.#quoteOrLineBreak(opensCell ? copied : at + 1)
     }
     if (at - start > RECORD_LENGTH_MAX) throw this.#tooLong()
-    const ending = endingAt(text, at, last)
+    const ending = lineBreakAt(text, at, last)
     if (ending === null) return UNFINISHED
-    const whole = repaired + text.slice(copied, at)
-    if (!this.#isBlank(whole)) records.push({ line: this.#line, text: whole, ending })
+    const record = repaired + text.slice(copied, at)
+    if (!this.#isBlank(record)) records.push({ line: this.#line, text: record, ending })
     this.#line += isQuoted ? countLineBreaks(text, start, at) + 1 : 1
     return at + ending.length
   }
 
-  /** Returns the index of the quote that closes the cell opened at `open`, NONE, or UNFINISHED when more text may tell. */
+  /**
+   * Returns the index of the quote that closes the cell opened at `open`, NONE, or UNFINISHED if
+   * more text is needed.
+   */
   #closingQuote(open: number, start: number, last: boolean): number {
     const text = this.#text
     let from = open + 1
-    // Set by a bare quote: the cell must now close before this line break.
+    // Set by a bare quote: the cell must close before this line break.
     let before = Number.POSITIVE_INFINITY
     for (;;) {
       const quote = text.indexOf('"', from)
@@ -175,7 +189,7 @@ class RecordSplitter {
       const next = this.#skipBlanks(quote + 1)
       if (next >= text.length && !last) return UNFINISHED
       if (this.#endsCell(next)) return this.#isOutOfReach(open, quote) ? NONE : quote
-      // A line of stray quotes is searched once, not from each of them.
+      // A line of bare quotes is searched once, not once per quote.
       if (quote < this.#noClosingBefore) return NONE
       if (before === Number.POSITIVE_INFINITY) before = this.#endOfLine(open)
       from = quote + 1
@@ -198,7 +212,10 @@ class RecordSplitter {
     return at
   }
 
-  /** The index of the first character from `at` on that is neither a space nor a tab (unless tab separates cells). */
+  /**
+   * Returns the index of the first character from `at` on that is the delimiter or neither a space
+   * nor a tab.
+   */
   #skipBlanks(at: number): number {
     for (let i = at; ; i += 1) {
       const code = this.#text.charCodeAt(i)
@@ -206,7 +223,10 @@ class RecordSplitter {
     }
   }
 
-  /** The index of the first line break behind `from`, or the length of the text. `from` never goes back. */
+  /**
+   * Returns the index of the first line break after `from`, or the length of the text. `from` must
+   * not decrease between calls.
+   */
   #endOfLine(from: number): number {
     if (this.#lineEnd < from) this.#lineEnd = search(LINE_BREAK, this.#text, from)
     return this.#lineEnd
@@ -216,7 +236,7 @@ class RecordSplitter {
     return search(QUOTE_OR_LINE_BREAK, this.#text, from)
   }
 
-  /** Whether a line has one cell that is white space only. */
+  /** Returns true if a line is a single cell of white space. */
   #isBlank(line: string): boolean {
     return BLANK.test(line) && !line.includes(String.fromCharCode(this.#delimiter))
   }
@@ -224,14 +244,14 @@ class RecordSplitter {
   #tooLong(): EvError {
     return new EvError(
       'bad_input',
-      `The row on line ${this.#line} is longer than ${RECORD_LENGTH_MAX.toLocaleString('en')} characters, which is the most a row may have. Take it out, or mend its line breaks.`,
+      `The row on line ${this.#line} is longer than ${RECORD_LENGTH_MAX.toLocaleString('en')} characters, the limit for one row. Remove it or fix its line breaks.`,
     )
   }
 }
 
-/** Few enough to die young: V8 puts what survives into memory that it seldom collects. */
+/** Kept small so that batches are collected early: V8 rarely collects memory that has survived. */
 const BATCH_RECORDS_MAX = 500
-/** Text that is parsed in one go, but for its last record: some milliseconds of work. */
+/** Text parsed in one batch, excluding the last record: some milliseconds of work. */
 const BATCH_LENGTH_MAX = 64 * 1024
 
 const QUOTE = 0x22
@@ -243,28 +263,32 @@ const UNFINISHED = -1
 const NONE = -2
 const LINE_BREAK = /[\r\n]/g
 const QUOTE_OR_LINE_BREAK = /["\r\n]/g
-const WHOLE_LINE_BREAK = /\r\n|\r|\n/g
+const LINE_BREAK_SEQUENCE = /\r\n|\r|\n/g
 /** White space only; Ctrl-Z is the end-of-file mark of DOS programs. */
 const BLANK = /^[\s\x1a]*$/
 
-/** The index of the first match from `from` on, or the length of the text. `pattern` matches one character. */
+/**
+ * Returns the index of the first match from `from` on, or the length of the text. `pattern` must
+ * match one character.
+ */
 function search(pattern: RegExp, text: string, from: number): number {
   pattern.lastIndex = from
   return pattern.test(text) ? pattern.lastIndex - 1 : text.length
 }
 
-/** The line break at `at`; '' at the end of the last record; null when more text may tell. */
-function endingAt(text: string, at: number, last: boolean): RawRecord['ending'] | null {
+/**
+ * Returns the line break at `at`; '' at the end of the last record; null if more text is needed.
+ */
+function lineBreakAt(text: string, at: number, last: boolean): RawRecord['ending'] | null {
   if (at >= text.length) return last ? '' : null
   if (text.charCodeAt(at) === LF) return '\n'
   if (at + 1 >= text.length) return last ? '\r' : null
   return text.charCodeAt(at + 1) === LF ? '\r\n' : '\r'
 }
 
-/** Counts up to `max`. */
 function countLineBreaks(text: string, start: number, end: number, max = Number.POSITIVE_INFINITY) {
-  WHOLE_LINE_BREAK.lastIndex = start
+  LINE_BREAK_SEQUENCE.lastIndex = start
   let count = 0
-  while (count < max && WHOLE_LINE_BREAK.test(text) && WHOLE_LINE_BREAK.lastIndex <= end) count += 1
+  while (count < max && LINE_BREAK_SEQUENCE.test(text) && LINE_BREAK_SEQUENCE.lastIndex <= end) count += 1
   return count
 }

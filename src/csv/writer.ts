@@ -1,19 +1,19 @@
 import { type Options, stringify } from 'csv-stringify/sync'
 import type { ListDialect } from './dialect.ts'
 
-/** Makes the lines of the result. */
+/** Formats the lines of the output. */
 export type RowWriter = {
-  /** The line of column names, with the byte order mark before it if the list had one. */
+  /** Returns the header line, preceded by the byte order mark if the list had one. */
   header(): string
-  /** The original cells in order, then the added values. */
+  /** Returns a line with the original cells in order, then the added values. */
   row(cells: readonly string[], values: readonly Value[]): string
 }
 
 /**
- * Writes a list back in its own dialect (as UTF-8) with columns added. Cells keep their text, but for two things: a
- * cell that a spreadsheet would run as a formula gets a leading `'`, unless `raw` is set, and NUL is left out. A list
- * without a header gets one: `email` for the addresses, `column_N` for the others, so that the added columns can be
- * told apart.
+ * Writes rows in the dialect of the list (as UTF-8) with columns added. Cells keep their text with
+ * two exceptions: a cell that a spreadsheet would run as a formula gets a leading `'` unless `raw`
+ * is set, and NUL is removed. A list without a header gets one (`email` for the address column,
+ * `column_N` for the others) so that the added columns can be identified.
  */
 export function createRowWriter(
   dialect: ListDialect,
@@ -21,22 +21,22 @@ export function createRowWriter(
   { raw = false }: { raw?: boolean } = {},
 ): RowWriter {
   const { width } = dialect
-  const guard = raw ? withoutNul : guarded
+  const sanitize = raw ? removeNul : escapeFormula
   const options: Options = {
     delimiter: dialect.delimiter,
     record_delimiter: dialect.newline,
-    // Without it, the two other line breaks would stand in unquoted cells.
+    // Otherwise cells with one of the two other line breaks would be unquoted.
     quote_record_delimiter: true,
-    cast: { string: guard, boolean: String },
+    cast: { string: sanitize, boolean: String },
     quoted_match: BYTE_ORDER_MARK,
   }
   const line = (cells: readonly string[], values: readonly Value[]) => {
     const row: Value[] = cells.slice(0, width)
     while (row.length < width) row.push('')
     row.push(...values)
-    // What a ragged row has beyond all others stands last, or it would push our columns aside.
+    // Extra cells of a ragged row come last, or they would shift the added columns.
     for (let i = width; i < cells.length; i += 1) row.push(cells[i] ?? '')
-    return stringify([row], row.length === 1 ? { ...options, ...LONE_CELL } : options)
+    return stringify([row], row.length === 1 ? { ...options, ...SINGLE_CELL } : options)
   }
   return {
     header: () => (dialect.bom ? '\uFEFF' : '') + line(columnNames(dialect), added),
@@ -49,20 +49,26 @@ type Value = string | number | boolean | null
 const columnNames = ({ header, width, column }: ListDialect) =>
   header ?? Array.from({ length: width }, (_, i) => (i === column ? 'email' : `column_${i + 1}`))
 
-/** A mark at the beginning of a file would be read as none of its text. */
+/**
+ * A cell that starts with this is quoted: at the start of a file it would be read as a byte order
+ * mark.
+ */
 const BYTE_ORDER_MARK = /^\uFEFF/
-/** A lone blank cell is quoted: it would read back as a blank line. */
-const LONE_CELL: Options = { quoted_empty: true, quoted_match: /^\s*$|^\uFEFF/ }
+/** A single blank cell is quoted, or it would be read back as a blank line. */
+const SINGLE_CELL: Options = { quoted_empty: true, quoted_match: /^\s*$|^\uFEFF/ }
 
-/** What spreadsheets take for a formula, or strip to find one (ASVS 1.2.10), full-width forms included. */
+/**
+ * Characters that start a formula in spreadsheets, or that they strip to find one (ASVS 1.2.10),
+ * including full-width forms.
+ */
 const FORMULA_START = /^[=+\-@\t\r\n＝＋－＠]/
-/** A number with its sign, and dashes that stand for nothing: neither is run. */
+/** Signed numbers and placeholder dashes are not formulas. */
 const SIGNED_NUMBER = /^(?:[+-][\d\s.,]*|-+)$/
 
-const withoutNul = (text: string) => (text.includes('\0') ? text.replaceAll('\0', '') : text)
+const removeNul = (text: string) => (text.includes('\0') ? text.replaceAll('\0', '') : text)
 
-function guarded(given: string): string {
-  const text = withoutNul(given)
+function escapeFormula(cell: string): string {
+  const text = removeNul(cell)
   return isFormula(text) ? `'${text}` : text
 }
 

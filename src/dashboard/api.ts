@@ -1,28 +1,8 @@
+import type { Api, AskOptions, AskingSession, DashboardDeps, Env } from './deps.ts'
 import type { Context } from 'hono'
 import type { ErrorBody } from '../client/types.ts'
-import type { AskingSession, DashboardDeps, Env } from './deps.ts'
 
-export type AskOptions = {
-  /** GET when left out, POST where there is a body. */
-  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** What is undefined or null is left out. */
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined | null>>
-  /** Sent as JSON. */
-  readonly body?: object
-  readonly sandbox?: boolean
-  /** Of a form that is sent twice, as by a double click, only one has an effect: both are answered as that one is. */
-  readonly once?: string | undefined
-}
-
-/** Our own HTTP API, asked as the key of a session: its scopes, limits and errors are those of everybody. */
-export interface Api {
-  /** The body of the answer, of a type from `client/types.ts`; throws ApiProblem where the API says no. */
-  ask<T>(path: string, options?: AskOptions): Promise<T>
-  /** The answer as it comes, a refusal too: for files and streams. */
-  fetch(path: string, init?: RequestInit): Promise<Response>
-}
-
-/** The API said no; `message` is its sentence. */
+/** An error response of the API; `message` is its error text. */
 export class ApiProblem extends Error {
   override readonly name = 'ApiProblem'
   readonly status: number
@@ -35,13 +15,16 @@ export class ApiProblem extends Error {
   }
 }
 
-/** The API for one request to the dashboard: what it asks counts for its client's address, and ends with its client. */
+/**
+ * Creates the API for one dashboard request. Its calls count against the limits of the client's IP
+ * address and are aborted when the client disconnects.
+ */
 export function apiFor(
   c: Context<Env>,
   { app, settings }: Pick<DashboardDeps, 'app' | 'settings'>,
   { keyId, sessionId, secretExpiresAt }: AskingSession,
 ): Api {
-  // Of what came in only from where it came: whether it had a body, and how long, says nothing of what is asked here.
+  // Pass on only the peer of the incoming request: its body and length do not apply to this call.
   const session = { keyId, sessionId, secretExpiresAt }
   const bindings = { incoming: { socket: c.env?.incoming?.socket }, session }
   const fetch = async (path: string, init: RequestInit = {}) => {
@@ -60,7 +43,7 @@ export function apiFor(
 }
 
 async function ask<T>(fetch: Api['fetch'], path: string, o: AskOptions): Promise<T> {
-  const answer = await fetch(`${path}${queryOf(o.query)}`, {
+  const response = await fetch(`${path}${queryOf(o.query)}`, {
     method: o.method ?? (o.body === undefined ? 'GET' : 'POST'),
     headers: {
       ...(o.body !== undefined && { 'Content-Type': 'application/json' }),
@@ -69,40 +52,40 @@ async function ask<T>(fetch: Api['fetch'], path: string, o: AskOptions): Promise
     },
     ...(o.body !== undefined && { body: JSON.stringify(o.body) }),
   })
-  if (!answer.ok) throw await problemOf(answer)
-  // A deletion is answered without a body.
-  return (answer.status === 204 ? undefined : await answer.json()) as T
+  if (!response.ok) throw await problemOf(response)
+  // A deletion returns 204 without a body.
+  return (response.status === 204 ? undefined : await response.json()) as T
 }
 
-/** What an answer that is not 2xx says. */
-export async function problemOf(answer: Response): Promise<ApiProblem> {
-  return new ApiProblem(answer.status, (await answer.json()) as ErrorBody)
+/** Reads the error of a response that is not 2xx. */
+export async function problemOf(response: Response): Promise<ApiProblem> {
+  return new ApiProblem(response.status, (await response.json()) as ErrorBody)
 }
 
-/** As it stands behind a path: with its question mark, or empty. */
+/** Formats a query string with its leading question mark; empty if there are no parameters. */
 export function queryOf(query: AskOptions['query'] = {}): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
+  const present = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
   const text = new URLSearchParams(
-    given.map(([name, value]): [string, string] => [name, String(value)]),
+    present.map(([name, value]): [string, string] => [name, String(value)]),
   ).toString()
   return text === '' ? '' : `?${text}`
 }
 
-/** Headers of an answer that say what its body is. */
-const OF_BODY = ['Content-Type', 'Content-Disposition', 'X-Accel-Buffering']
+/** Response headers that describe the body. */
+const BODY_HEADERS = ['Content-Type', 'Content-Disposition', 'X-Accel-Buffering']
 
-/** Passes an answer of the API on as it comes: a file, or events. Throws ApiProblem where the API says no. */
-export async function proxy(c: Context<Env>, answer: Response): Promise<Response> {
-  if (!answer.ok) throw await problemOf(answer)
-  for (const name of OF_BODY) {
-    const value = answer.headers.get(name)
+/** Streams a file or events of the API to the browser; throws ApiProblem on an error status. */
+export async function proxy(c: Context<Env>, response: Response): Promise<Response> {
+  if (!response.ok) throw await problemOf(response)
+  for (const name of BODY_HEADERS) {
+    const value = response.headers.get(name)
     if (value !== null) c.header(name, value)
   }
-  return c.body(answer.body === null ? '' : unchangedHeaders(c, answer.body))
+  return c.body(response.body === null ? '' : destroyOnError(c, response.body))
 }
 
-/** An answer that breaks off ends its connection, or what is cut short would look whole. */
-function unchangedHeaders(
+/** Destroys the connection if the body fails: a truncated file must not look complete. */
+function destroyOnError(
   c: Context<Env>,
   body: ReadableStream<Uint8Array>,
 ): ReadableStream<Uint8Array> {

@@ -7,12 +7,12 @@ import { brotliCompress, constants } from 'node:zlib'
 import { Hono } from 'hono'
 import type { Env } from './deps.ts'
 
-/** Where a page finds a file of `browser/`, or of the libraries; another content has another address. */
+/** Returns the URL path of a file of `browser/` or a library; it changes when any content changes. */
 export function assetPath(name: string): string {
   return `/assets/${FILES.version}/${name}`
 }
 
-/** Files for browsers: from here and from nowhere else. */
+/** Serves scripts, styles and icons; pages load them from no other origin. */
 export function assetRoutes(): Hono<Env> {
   const compressed = new Map<string, Promise<Buffer>>()
   return new Hono<Env>().get('/assets/:version/:name', async c => {
@@ -23,10 +23,10 @@ export function assetRoutes(): Hono<Env> {
     c.header('Content-Type', TYPES[extname(name)])
     c.header('Vary', 'Accept-Encoding')
     if (!/\bbr\b/.test(c.req.header('Accept-Encoding') ?? '')) return c.body(bytes)
-    const small = compressed.get(name) ?? compress(bytes)
-    compressed.set(name, small)
+    const compressing = compressed.get(name) ?? compress(bytes)
+    compressed.set(name, compressing)
     c.header('Content-Encoding', 'br')
-    return c.body(new Uint8Array(await small))
+    return c.body(new Uint8Array(await compressing))
   })
 }
 
@@ -36,8 +36,8 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** Of libraries: what they are called here, and where they are. */
-const BORROWED = {
+/** Files of libraries: served name, package and path in it. */
+const LIBRARY_FILES = {
   'htmx.js': ['htmx.org', 'dist/htmx.min.js'],
   'uplot.js': ['uplot', 'dist/uPlot.iife.min.js'],
   'uplot.css': ['uplot', 'dist/uPlot.min.css'],
@@ -48,18 +48,18 @@ type Files = {
   readonly contents: ReadonlyMap<string, Uint8Array<ArrayBuffer>>
 }
 
-/** Read once: they are two hundred kilobytes. */
+/** Read once at startup: about 200 KB. */
 const FILES = readFiles()
 
 function readFiles(): Files {
-  const own = join(import.meta.dirname, 'browser')
+  const folder = join(import.meta.dirname, 'browser')
   const contents = new Map<string, Uint8Array<ArrayBuffer>>()
-  for (const name of readdirSync(own)
+  for (const name of readdirSync(folder)
     .filter(name => extname(name) in TYPES)
     .toSorted()) {
-    contents.set(name, new Uint8Array(readFileSync(join(own, name))))
+    contents.set(name, new Uint8Array(readFileSync(join(folder, name))))
   }
-  for (const [name, [library, path]] of Object.entries(BORROWED)) {
+  for (const [name, [library, path]] of Object.entries(LIBRARY_FILES)) {
     contents.set(name, new Uint8Array(readFileSync(join(folderOf(library), path))))
   }
   const hash = createHash('sha256')
@@ -67,7 +67,7 @@ function readFiles(): Files {
   return { version: hash.digest('hex').slice(0, 12), contents }
 }
 
-/** Libraries need not export their package.json; where their main file is, is known. */
+/** Resolves the main file: a library need not export its package.json. */
 function folderOf(library: string): string {
   let folder = dirname(createRequire(import.meta.url).resolve(library))
   while (!folder.endsWith(join('node_modules', library))) folder = dirname(folder)
@@ -75,6 +75,6 @@ function folderOf(library: string): string {
 }
 
 const brotli = promisify(brotliCompress)
-/** The best is 11, and takes five times as long for two per cent less. */
+/** Quality 11 takes five times as long for 2 % less. */
 const compress = (bytes: Uint8Array) =>
   brotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })

@@ -24,12 +24,12 @@ import { usageRoutes } from './usage.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
 
-/** The pages of `ev serve`, for people. Each room is a folder; what it asks of the service it asks by the API. */
+/** Creates the dashboard of `ev serve`: a folder for each section, which calls the API for its data. */
 export function createDashboard(deps: DashboardDeps): Hono<Env> {
   const router = new Hono<Env>({ strict: false })
   router.onError((error, c) => answerError(c, deps, error))
-  for (const path of OPEN) router.use(path, pageHeaders(deps))
-  for (const path of CLOSED) {
+  for (const path of PUBLIC) router.use(path, pageHeaders(deps))
+  for (const path of PROTECTED) {
     router.use(path, pageHeaders(deps), signedIn(deps), banners(deps))
     router.use(path, except(isIntake, shortForms(), checkCsrf()))
   }
@@ -47,18 +47,21 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   return router
 }
 
-/** Pages for everybody. */
-const OPEN = ['/', '/sign-in', '/welcome/*']
-/** Pages for who is signed in; `/lists/*` is `/lists` too. */
-const CLOSED = [
+/** Paths that need no session. */
+const PUBLIC = ['/', '/sign-in', '/welcome/*']
+/** Paths that need a session; `/lists/*` matches `/lists` too. */
+const PROTECTED = [
   ...['/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
   ...['/sessions/*', '/sign-out', '/theme'],
 ]
 
-/** Files come there, and are read by whoever takes them, who looks for the token too. */
+/** The upload route streams its body and checks the CSRF token itself. */
 const isIntake = ({ req }: Context) => req.method === 'POST' && req.path === INTAKE
 
-/** Nothing from elsewhere, no script or style in the page, and in no frame: whatever foreign text should get into one. */
+/**
+ * Second line of defense against injected markup: no other origin, no inline script or style, no
+ * frame.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -73,7 +76,7 @@ const POLICY = [
 function pageHeaders({ settings }: DashboardDeps): MiddlewareHandler<Env> {
   const isSecure = settings.baseUrl.startsWith('https:')
   return async (c, next) => {
-    // The API may be asked by any site; pages may not.
+    // CORS is for the API only, not for pages.
     const outgoing = c.env?.outgoing
     for (const name of ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers']) {
       if (outgoing?.headersSent === false) outgoing.removeHeader(name)
@@ -88,61 +91,61 @@ function pageHeaders({ settings }: DashboardDeps): MiddlewareHandler<Env> {
   }
 }
 
-/** Every fault is a sentence: as a page, or where htmx asks, as a part of one. */
+/** Renders an error as a page, or as a fragment for a request of htmx. */
 async function answerError(
   c: Context<Env>,
   { log }: DashboardDeps,
   thrown: Error,
 ): Promise<Response> {
-  const isAway = isStorageError(thrown)
-  const error = isAway ? new Refusal(503, AWAY) : thrown
+  const isUnavailable = isStorageError(thrown)
+  const error = isUnavailable ? new Refusal(503, UNAVAILABLE) : thrown
   const isKnown = error instanceof Refusal || error instanceof ApiProblem
-  if (!isKnown || isAway) {
+  if (!isKnown || isUnavailable) {
     log.error('a page failed', { requestId: c.get('requestId'), why: errorMessage(thrown) })
   }
   const status = (isKnown ? error.status : 500) as ContentfulStatusCode
-  const sentence = isKnown ? remedied(error) : failure(c.get('requestId'))
+  const sentence = isKnown ? withRemedy(error) : internalError(c.get('requestId'))
   const body = notice('bad', sentence)
-  if (c.req.header('HX-Request') === 'true') return aboveAll(c, body, status)
-  const title = TITLES[status] ?? 'That did not work'
+  if (c.req.header('HX-Request') === 'true') return asNotice(c, body, status)
+  const title = TITLES[status] ?? 'Something went wrong'
   if (status === 503) {
     c.header('Retry-After', RETRY_S)
-    // What every page has would fail as well, and take its time.
+    // The frame of a page needs the database too and would wait for it.
     return barePage(c, { title, body: html`${body} ${retryNow(c)}`, status })
   }
-  // What failed may be what every page has.
+  // The frame of the page may be what failed.
   if (!isKnown || c.get('user') === undefined) return barePage(c, { title, body, status })
   return page(c, { title, body: html`${body} ${backLink(c)}`, status })
 }
 
 const TITLES: Readonly<Record<number, string>> = {
-  ...{ 403: 'Not allowed', 404: 'Not found', 503: 'Not now' },
+  ...{ 403: 'Not allowed', 404: 'Not found', 503: 'Temporarily unavailable' },
 }
 
-const AWAY =
-  'ev cannot reach its database now, or store anything in it. Nothing of yours is lost, and you stay signed in: try again in a moment.'
+const UNAVAILABLE =
+  'ev cannot read from or write to its database. Your data is safe and you stay signed in. Try again in a moment.'
 const RETRY_S = '5'
 
-/** What was sent is still in the form of the page before. */
+/** A submitted form keeps its content on the previous page. */
 const retryNow = ({ req }: Context) =>
   req.method === 'GET'
     ? html`<p><a class="button" href="${req.path}">Try again</a></p>`
-    : html`<p>What you sent was not taken: go back and send it again.</p>`
+    : html`<p>Your form was not saved. Go back and send it again.</p>`
 
-/** As a note above the page: what was to be changed stays as it was, and can be tried again. */
-function aboveAll(c: Context<Env>, body: Html, status: ContentfulStatusCode) {
+/** Shows the error above the page: its target stays unchanged and can be retried. */
+function asNotice(c: Context<Env>, body: Html, status: ContentfulStatusCode) {
   c.header('HX-Retarget', '#notes')
   c.header('HX-Reswap', 'innerHTML')
   c.header('HX-Reselect', '.notice')
   return part(c, body, status)
 }
 
-/** Of a key that may not do something its owner should know how to get one that may. */
-function remedied(error: Refusal | ApiProblem): string {
+/** Adds to a missing scope how to get a key that has it. */
+function withRemedy(error: Refusal | ApiProblem): string {
   if (!(error instanceof ApiProblem) || error.code !== 'insufficient_scope') return error.message
-  return `${error.message.replace(/\.$/, '')}, so this cannot be shown or done here. Sign in with a key that has it, or give it to this one under Keys.`
+  return `${error.message.replace(/\.$/, '')}, so this page or action is not available. Sign in with a key that has the scope, or add it to this key under Keys.`
 }
 
-const failure = (requestId: string) =>
-  html`Something inside ev failed. Nothing of yours is lost; try again, and if it stays so, tell whoever runs the
-    service this id: ${requestId}`
+const internalError = (requestId: string) =>
+  html`Internal error. Your data is safe. Try again; if the error persists, send this request ID to the
+    administrator: ${requestId}`

@@ -5,44 +5,45 @@ import type { Log } from '../platform/log.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
 import { type CachedAnswer, isCached, isFresh, type ResultCache, ttlFor } from './result-cache.ts'
 
-/** Keys of one question to the memory. */
+/** Maximum number of keys per cache read. */
 const BATCH_MAX = 500
 
 /**
- * Recalls for many who ask singly: one question at a time, and who comes meanwhile goes with the next.
- * A memory that fails knows nothing, and ends nobody's verification.
+ * Batches single reads of a result cache: one read is in flight at a time, and keys that arrive
+ * meanwhile wait for the next batch. A cache failure is logged and counts as a miss, so it never
+ * fails a verification.
  */
 export class BatchedCache {
   readonly #cache: ResultCache
   readonly #clock: Clock
   readonly #log: Log
-  readonly #recalls: Batcher<string, CachedAnswer | null>
+  readonly #reads: Batcher<string, CachedAnswer | null>
 
   constructor(deps: { cache: ResultCache; clock: Clock; log: Log }) {
     this.#cache = deps.cache
     this.#clock = deps.clock
     this.#log = deps.log
-    this.#recalls = new Batcher({
+    this.#reads = new Batcher({
       ...{ clock: deps.clock, sizeMax: BATCH_MAX, keyOf: key => key },
-      run: keys => this.#known(keys),
+      run: keys => this.#readBatch(keys),
     })
   }
 
-  /** The answer that is kept for this address, fresh or not; else null. Never rejects. */
+  /** Returns the cached answer for an address key, fresh or stale; null if there is none. Never rejects. */
   get(key: string): Promise<CachedAnswer | null> {
-    return this.#recalls.add(key)
+    return this.#reads.add(key)
   }
 
-  /** Never rejects. */
+  /** Writes entries to the cache. Never rejects. */
   async set(entries: ReadonlyMap<string, CachedAnswer>): Promise<void> {
     try {
       if (entries.size > 0) await this.#cache.set(entries)
     } catch (error) {
-      this.#log.warn('answers could not be remembered', { error: errorMessage(error) })
+      this.#log.warn('result cache write failed', { error: errorMessage(error) })
     }
   }
 
-  async #known(keys: readonly string[]): Promise<(CachedAnswer | null)[]> {
+  async #readBatch(keys: readonly string[]): Promise<(CachedAnswer | null)[]> {
     try {
       const now = this.#clock.now()
       const known = await this.#cache.get(keys)
@@ -51,44 +52,44 @@ export class BatchedCache {
         return cached !== undefined && isCached(cached, now) ? cached : null
       })
     } catch (error) {
-      this.#log.warn('answers could not be recalled', { error: errorMessage(error) })
+      this.#log.warn('result cache read failed', { error: errorMessage(error) })
       return keys.map(() => null)
     }
   }
 }
 
-/** About 1 KB each. */
-const ADDRESSES_MAX = 5_000
-/** What others learn of an address meanwhile is known here after this time. */
-const NEAR_MS = MINUTE
+/** An entry takes about 1 KB. */
+const LOCAL_ENTRIES_MAX = 5_000
+/** An answer that another process writes becomes visible here after this time. */
+const LOCAL_TTL_MS = MINUTE
 
 /**
- * A memory that others share, with what was last recalled and remembered here near at hand: whoever sends a form twice
- * is answered without a question to the database, and before the answer is written there.
+ * A shared cache with a local cache in front of it. A second request for the same address needs no
+ * database read, and sees the answer before the database write is finished.
  */
 export function localCache(shared: ResultCache, clock: Clock): ResultCache {
-  const near = new TtlMap<CachedAnswer>({ sizeMax: ADDRESSES_MAX, clock })
+  const local = new TtlMap<CachedAnswer>({ sizeMax: LOCAL_ENTRIES_MAX, clock })
   return {
     async get(keys) {
       const now = clock.now()
       const found = new Map<string, CachedAnswer>()
-      const others: string[] = []
+      const missing: string[] = []
       for (const key of keys) {
-        const cached = near.get(key)
-        // One that is not fresh any more may have been asked again by another.
+        const cached = local.get(key)
+        // Another process may have refreshed a stale entry.
         if (cached !== undefined && isFresh(cached, now)) found.set(key, cached)
-        else others.push(key)
+        else missing.push(key)
       }
-      if (others.length === 0) return found
-      for (const [key, cached] of await shared.get(others)) {
-        near.set(key, cached, NEAR_MS)
+      if (missing.length === 0) return found
+      for (const [key, cached] of await shared.get(missing)) {
+        local.set(key, cached, LOCAL_TTL_MS)
         found.set(key, cached)
       }
       return found
     },
     async set(entries) {
       for (const [key, cached] of entries) {
-        if (ttlFor(cached.probed) !== null) near.set(key, cached, NEAR_MS)
+        if (ttlFor(cached.probed) !== null) local.set(key, cached, LOCAL_TTL_MS)
       }
       await shared.set(entries)
     },

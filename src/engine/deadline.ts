@@ -1,60 +1,61 @@
 import type { Clock } from '../platform/clock.ts'
 
-/** A signal with an end of its own; `done` gives back what it holds, and may be called twice. */
+/** An abort signal with a deadline. `done` releases its timer and listeners; it may be called twice. */
 export type Limit = { readonly signal: AbortSignal; readonly done: () => void }
 
 /**
- * A signal that aborts after `limitMs` (null: never by itself) or as soon as one of `signals` does.
- * AbortSignal.any would hang on long-lived signals until it is collected.
+ * Returns a signal that aborts after `limitMs` (null: no time limit) or as soon as one of `signals`
+ * aborts. AbortSignal.any would stay registered on long-lived signals until garbage collection.
  */
 export function withDeadline(
   clock: Clock,
   limitMs: number | null,
   signals: readonly (AbortSignal | undefined)[],
 ): Limit {
-  const limit = new AbortController()
-  const given = signals.filter(signal => signal !== undefined)
+  const controller = new AbortController()
+  const sources = signals.filter(signal => signal !== undefined)
   let cancels: (() => void)[] = []
   const done = () => {
     for (const cancel of cancels) cancel()
     cancels = []
   }
-  const giveUp = () => {
+  const abort = () => {
     done()
-    limit.abort()
+    controller.abort()
   }
-  if (given.some(signal => signal.aborted) || (limitMs !== null && limitMs <= 0)) giveUp()
+  if (sources.some(signal => signal.aborted) || (limitMs !== null && limitMs <= 0)) abort()
   else {
-    cancels = given.map(signal => onAbort(signal, giveUp))
-    if (limitMs !== null) cancels.push(clock.after(limitMs, giveUp))
+    cancels = sources.map(signal => onAbort(signal, abort))
+    if (limitMs !== null) cancels.push(clock.after(limitMs, abort))
   }
-  return { signal: limit.signal, done }
+  return { signal: controller.signal, done }
 }
 
-/** Whom a signal is passed on to. */
-const listeners = new WeakMap<AbortSignal, Set<() => void>>()
+/** The callbacks of each signal that has a shared listener. */
+const callbacksBySignal = new WeakMap<AbortSignal, Set<() => void>>()
 
 /**
- * Calls back when the signal aborts; the returned function cancels it. An EventTarget looks through all its
- * listeners whenever one is added, and a list has thousands: one listener of ours stands for all.
+ * Calls `callback` when the signal aborts; the returned function unsubscribes. An EventTarget scans
+ * all its listeners whenever one is added, and a list adds thousands to one signal, so all callbacks
+ * of a signal share one listener.
  */
 function onAbort(signal: AbortSignal, callback: () => void): () => void {
-  const all = listeners.get(signal) ?? firstListener(signal)
-  all.add(callback)
-  return () => all.delete(callback)
+  const callbacks = callbacksBySignal.get(signal) ?? addSharedListener(signal)
+  callbacks.add(callback)
+  return () => callbacks.delete(callback)
 }
 
-function firstListener(signal: AbortSignal): Set<() => void> {
-  const all = new Set<() => void>()
-  listeners.set(signal, all)
+function addSharedListener(signal: AbortSignal): Set<() => void> {
+  const callbacks = new Set<() => void>()
+  callbacksBySignal.set(signal, callbacks)
   const notifyAll = () => {
-    for (const callback of [...all]) callback()
+    for (const callback of [...callbacks]) callback()
   }
   signal.addEventListener('abort', notifyAll, { once: true })
-  return all
+  return callbacks
 }
 
-/** The caller stops waiting when its signal aborts; the work itself may serve others and goes on. */
+/** Rejects when the signal aborts. `run` itself goes on, because other callers may share it. */
 export function abortable<T>(run: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason)

@@ -3,12 +3,13 @@ import type { ResolverCheck } from './dns/resolver-check.ts'
 import type { PreparedAddress } from './probing/prepare.ts'
 
 /**
- * How long a list waits for the DNS check to pass, from the first row that waits: enough to restart
- * a resolver, leave a VPN or log in to a captive portal. Then its rows end as `dns_error`.
+ * How long a list waits for the DNS check to pass, counted from the first row that waits: enough to
+ * restart a resolver, leave a VPN or log in to a captive portal. After that its rows end as
+ * `dns_error`.
  */
 export const DNS_RETRY_BUDGET_MS = 10 * MINUTE
 
-/** Holds back the rows of one list while the answers of the DNS server are not believed. */
+/** Holds back the rows of one list while the answers of the DNS server are not trusted. */
 export class DnsPause {
   readonly #check: ResolverCheck | null
   readonly #clock: Clock
@@ -16,14 +17,14 @@ export class DnsPause {
   #startedAt: number | null = null
   #waiting: Promise<boolean> | null = null
 
-  /** `check` is null where the resolver is not checked; an abort of `signal` ends all waits. */
+  /** `check` is null if the resolver is not checked; an abort of `signal` ends all waits. */
   constructor(check: ResolverCheck | null, clock: Clock, signal: AbortSignal) {
     this.#check = check
     this.#clock = clock
     this.#signal = signal
   }
 
-  /** Waits until the check passes; false after the patience or an abort of the signal. */
+  /** Resolves with true when the check passes; with false after the retry budget or an abort. */
   wait(): Promise<boolean> {
     this.#waiting ??= this.#wait().finally(() => {
       this.#waiting = null
@@ -46,14 +47,14 @@ export class DnsPause {
   }
 }
 
-/** A check that is due is made with the next question, and takes a moment. */
+/** A check that is due runs with the next query, which takes a moment. */
 const WAIT_MIN_MS = SECOND
 
-/** How long rows wait for the next check, in ms; null while the answers are believed. */
+/** Returns how long rows wait for the next check, in ms; null while the answers are trusted. */
 export const dnsWaitMs = (check: ResolverCheck | null): number | null =>
   check === null || check.failure === null ? null : Math.max(WAIT_MIN_MS, check.dueInMs)
 
-/** Whether the address has a result only because an answer of the DNS server was not believed. */
+/** Whether an address has a result only because an answer of the DNS server was not trusted. */
 export const isUntrusted = (prepared: PreparedAddress) =>
   'result' in prepared &&
   prepared.result.evidence.route?.kind === 'unknown' &&

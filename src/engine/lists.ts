@@ -10,34 +10,37 @@ import {
   type MxOperatorReader,
 } from './dns/operator-table.ts'
 
-/** Where lists of one's own stand, and what is said of operators. */
+/** The custom list files, and the configured operators. */
 export type ListFiles = {
   readonly files: ClassifierFiles
-  /** Entries beside those of the files. */
+  /** Entries in addition to those of the files. */
   readonly entries: ClassifierOptions
   readonly operators: Readonly<Record<string, CustomOperator>>
 }
 
-/** What is known of domains, mailboxes and operators before anyone is asked; may change while the engine works. */
+/** Classifies addresses and operators offline; a reload replaces both while the engine runs. */
 export type ListLoader = {
   readonly classifier: AddressClassifier
   readonly operators: MxOperatorReader
-  /** Reads all of it again, by another plan if one is given. Throws EvError where something is bad; then all stays as it was. */
-  reload(plan?: ListFiles): void
+  /**
+   * Reloads all lists, from `sources` if given. Throws EvError if an entry is invalid, and then keeps
+   * the current lists.
+   */
+  reload(sources?: ListFiles): void
 }
 
-/** Reads and checks the lists. Throws EvError where something is bad. */
-export function openLists(plan: ListFiles): ListLoader {
-  let known = { plan, ...readLists(plan) }
+/** Reads and validates the lists. Throws EvError if an entry is invalid. */
+export function openLists(sources: ListFiles): ListLoader {
+  let current = { sources, ...readLists(sources) }
   return {
     get classifier() {
-      return known.classifier
+      return current.classifier
     },
     get operators() {
-      return known.operators
+      return current.operators
     },
-    reload(fresh = known.plan) {
-      known = { plan: fresh, ...readLists(fresh) }
+    reload(next = current.sources) {
+      current = { sources: next, ...readLists(next) }
     },
   }
 }

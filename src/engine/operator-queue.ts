@@ -1,115 +1,118 @@
-import type { MxOperator } from './dns/operator-table.ts'
+import type { MxOperator } from './dns/operators.ts'
 import type { ProbeTask } from './probing/prepare.ts'
 import type { AttemptHistory } from './probing/retry-policy.ts'
-import type { RateLimits } from './rate-control/controller.ts'
+import type { RateLimits } from './rate-control/limit-table.ts'
 
-/** An address of a stream that is to be asked, and what it has been through. */
+/** An address of a stream that waits for a probe, with its attempt history. */
 export type PendingAddress = Omit<AttemptHistory, 'waitedMs'> & {
   readonly task: ProbeTask
-  /** When it was ready to be asked for the first time, monotonic ms. */
+  /** When it first became ready for a probe, monotonic ms. */
   readonly since: number
 }
 
-/** What waits for one operator, and how many connections of each egress work on it. */
+/** The pending addresses of one operator, and the number of workers per egress. */
 export class OperatorQueue {
   readonly operator: MxOperator
-  /** How the operator is asked. */
-  readonly row: RateLimits
-  /** Its timer runs: more may come. */
+  /** The rate limits of the operator. */
+  readonly limits: RateLimits
+  /** True while the gather timer runs, because more addresses may arrive. */
   gathering = false
-  /** Nothing more came for a while: what waits is walked even if it fills no connection. */
+  /** True when nothing arrived for a while: a partial batch is probed then, too. */
   ready = false
-  /** When the last one came, monotonic ms. */
+  /** When the last address arrived, monotonic ms. */
   lastAt = 0
-  /** For any egress. */
+  /** Addresses that any egress may probe. */
   #free: PendingAddress[] = []
-  /** For the one that must ask. */
-  readonly #bound = new Map<string, PendingAddress[]>()
+  /** Addresses pinned to one egress. */
+  readonly #pinned = new Map<string, PendingAddress[]>()
   readonly #workers = new Map<string, number>()
 
-  constructor(operator: MxOperator, row: RateLimits) {
+  constructor(operator: MxOperator, limits: RateLimits) {
     this.operator = operator
-    this.row = row
+    this.limits = limits
   }
 
-  add(waiting: PendingAddress) {
-    const { egress } = waiting
-    const line = egress === null ? this.#free : this.#boundTo(egress)
-    line.push(waiting)
-    if (egress !== null) this.#bound.set(egress, line)
+  add(pending: PendingAddress) {
+    const { egress } = pending
+    const target = egress === null ? this.#free : this.#pinnedTo(egress)
+    target.push(pending)
+    if (egress !== null) this.#pinned.set(egress, target)
   }
 
-  /** How many wait for an egress: those that it must ask, and the free ones if it may have them. */
-  waitingFor(egress: string, mayHaveFree: boolean): number {
-    return this.#boundTo(egress).length + (mayHaveFree ? this.#free.length : 0)
+  /** Returns how many addresses an egress can take: those pinned to it, and the free ones if allowed. */
+  pendingFor(egress: string, takesFree: boolean): number {
+    return this.#pinnedTo(egress).length + (takesFree ? this.#free.length : 0)
   }
 
-  /** Whether some wait that only this egress may ask. */
+  /** Whether addresses are pinned to this egress. */
   needs(egress: string): boolean {
-    return this.#boundTo(egress).length > 0
+    return this.#pinnedTo(egress).length > 0
   }
 
   get isEmpty(): boolean {
-    return this.#waiting === 0
+    return this.#size === 0
   }
 
-  /** As many wait as may fill a connection, the random recipient counted. */
+  /** Whether the pending addresses fill a connection, the catch-all probe included. */
   get fillsConnection(): boolean {
-    return this.#waiting >= this.row.recipientsPerSession - 1
+    return this.#size >= this.limits.recipientsPerSession - 1
   }
 
-  get #waiting(): number {
+  get #size(): number {
     let count = this.#free.length
-    for (const bound of this.#bound.values()) count += bound.length
+    for (const pinned of this.#pinned.values()) count += pinned.length
     return count
   }
 
-  /** Whom `take` gives first. */
-  next(egress: string, mayHaveFree: boolean): PendingAddress | undefined {
-    return this.#boundTo(egress)[0] ?? (mayHaveFree ? this.#free[0] : undefined)
+  /** Returns the address that `take` would return first. */
+  next(egress: string, takesFree: boolean): PendingAddress | undefined {
+    return this.#pinnedTo(egress)[0] ?? (takesFree ? this.#free[0] : undefined)
   }
 
-  /** The next recipients for one connection of an egress. */
-  take(egress: string, sizeMax: number, mayHaveFree: boolean): PendingAddress[] {
-    const [bound, boundRest] = cut(this.#boundTo(egress), sizeMax)
-    if (bound.length > 0) this.#bound.set(egress, boundRest)
-    if (!mayHaveFree || bound.length >= sizeMax) return bound
-    const [free, freeRest] = cut(this.#free, sizeMax - bound.length)
+  /** Removes and returns the next recipients for one connection of an egress. */
+  take(egress: string, sizeMax: number, takesFree: boolean): PendingAddress[] {
+    const [pinned, pinnedRest] = splitBatch(this.#pinnedTo(egress), sizeMax)
+    if (pinned.length > 0) this.#pinned.set(egress, pinnedRest)
+    if (!takesFree || pinned.length >= sizeMax) return pinned
+    const [free, freeRest] = splitBatch(this.#free, sizeMax - pinned.length)
     this.#free = freeRest
-    return bound.length === 0 ? free : [...bound, ...free]
+    return pinned.length === 0 ? free : [...pinned, ...free]
   }
 
   workers(egress: string): number {
     return this.#workers.get(egress) ?? 0
   }
 
-  /** A walker comes (1) or goes (-1). */
-  count(egress: string, change: 1 | -1) {
+  /** Records that a worker started (1) or stopped (-1). */
+  countWorker(egress: string, change: 1 | -1) {
     this.#workers.set(egress, this.workers(egress) + change)
   }
 
-  /** Nobody waits, and nobody is at work. */
+  /** Whether no address is pending and no worker runs. */
   get isDone(): boolean {
     return this.isEmpty && [...this.#workers.values()].every(workers => workers === 0)
   }
 
-  #boundTo(egress: string): PendingAddress[] {
-    return this.#bound.get(egress) ?? []
+  #pinnedTo(egress: string): PendingAddress[] {
+    return this.#pinned.get(egress) ?? []
   }
 }
 
-/** At most `sizeMax` of them, and the rest: those of the domain that waits longest, and then of the next. */
-function cut(
-  waiting: PendingAddress[],
+/**
+ * Splits off at most `sizeMax` addresses: first those of the domain that has waited longest, then the
+ * others in order.
+ */
+function splitBatch(
+  pending: PendingAddress[],
   sizeMax: number,
-): [taken: PendingAddress[], rest: PendingAddress[]] {
-  if (waiting.length <= sizeMax) return [waiting, []]
-  const domain = waiting[0]?.task.address.domain.ascii
-  const same = waiting.filter(({ task }) => task.address.domain.ascii === domain)
-  const others = waiting.filter(({ task }) => task.address.domain.ascii !== domain)
-  const room = Math.max(0, sizeMax - same.length)
+): [batch: PendingAddress[], rest: PendingAddress[]] {
+  if (pending.length <= sizeMax) return [pending, []]
+  const domain = pending[0]?.task.address.domain.ascii
+  const same = pending.filter(({ task }) => task.address.domain.ascii === domain)
+  const others = pending.filter(({ task }) => task.address.domain.ascii !== domain)
+  const capacity = Math.max(0, sizeMax - same.length)
   return [
-    [...same.slice(0, sizeMax), ...others.slice(0, room)],
-    [...same.slice(sizeMax), ...others.slice(room)],
+    [...same.slice(0, sizeMax), ...others.slice(0, capacity)],
+    [...same.slice(sizeMax), ...others.slice(capacity)],
   ]
 }

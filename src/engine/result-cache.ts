@@ -1,47 +1,50 @@
 import { type Clock, DAY, HOUR, MINUTE } from '../platform/clock.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
-import type { ProbeResult } from './probe/mx-group-probe.ts'
+import type { ProbeResult } from './probe/probe-outcome.ts'
 
-/** What a mail server said of an address, kept for a while. */
+/** The cached outcome of a probe. */
 export type CachedAnswer = {
   readonly probed: Omit<ProbeResult, 'dialogue' | 'egress'> & Partial<Pick<ProbeResult, 'egress'>>
   /** Wall-clock time of the answer, epoch ms. */
   readonly at: number
 }
 
-/** Where definite answers are remembered: in this process by default, in the database for lists. */
+/** Storage of definite answers: in this process by default, in the database for lists. */
 export interface ResultCache {
   get(keys: readonly string[]): Promise<ReadonlyMap<string, CachedAnswer>>
   set(entries: ReadonlyMap<string, CachedAnswer>): Promise<void>
 }
 
-/** How long an answer counts as fresh, and how long it is kept at all, to stand in when asking again fails. */
+/** How long an answer is fresh, and how long it is kept as a fallback for failed probes. */
 type Ttl = { readonly freshMs: number; readonly keepMs: number }
 
 const ACCEPTED: Ttl = { freshMs: DAY, keepMs: 7 * DAY }
-/** The catch-all test came to nothing, perhaps for the moment: it is worth another question soon. */
+/** The catch-all probe had no result, perhaps temporarily, so the address is probed again soon. */
 const UNDECIDED: Ttl = { freshMs: 10 * MINUTE, keepMs: 7 * DAY }
 const REJECTED: Ttl = { freshMs: 6 * HOUR, keepMs: 6 * HOUR }
 
-/** Null for what must not be remembered: 4xx, silence, garbage and refusals of us say nothing of the address. */
+/**
+ * Returns the TTL of an outcome; null if it must not be cached. Temporary failures (4xx), missing or
+ * invalid replies and blocks of ev say nothing about the address.
+ */
 export function ttlFor(probed: Pick<ProbeResult, 'answer' | 'catchAll'>): Ttl | null {
   if (probed.answer.kind === 'accepted') return probed.catchAll === null ? UNDECIDED : ACCEPTED
   return probed.answer.kind === 'rejected' ? REJECTED : null
 }
 
 export function isFresh({ probed, at }: CachedAnswer, now: number): boolean {
-  const keep = ttlFor(probed)
-  // A clock that was set back makes an entry from the future: better to ask again.
-  return keep !== null && now >= at && now - at < keep.freshMs
+  const ttl = ttlFor(probed)
+  // An entry from the future means that the clock was set back; it counts as stale.
+  return ttl !== null && now >= at && now - at < ttl.freshMs
 }
 
-/** Whether an answer may still stand in when asking again fails, or while it is asked again. */
+/** Whether an answer can still be used while it is refreshed, or after a failed refresh. */
 export function isCached({ probed, at }: CachedAnswer, now: number): boolean {
-  const keep = ttlFor(probed)
-  return keep !== null && now - at < keep.keepMs
+  const ttl = ttlFor(probed)
+  return ttl !== null && now - at < ttl.keepMs
 }
 
-/** What may be kept of an answer: the facts, not the words of one conversation. */
+/** Returns the cache entry of a probe, without the lines of its session; null if not cacheable. */
 export function toCacheEntry(
   { dialogue: _, ...probed }: ProbeResult,
   now: number,
@@ -54,12 +57,12 @@ export const noCache: ResultCache = {
   set: async () => {},
 }
 
-/** About 1 KB each. */
-const ADDRESSES_MAX = 20_000
+/** An entry takes about 1 KB. */
+const ENTRIES_MAX = 20_000
 
-/** Remembers in this process, bounded. */
+/** Creates a bounded cache in this process. */
 export function processCache(clock: Clock): ResultCache {
-  const known = new TtlMap<CachedAnswer>({ sizeMax: ADDRESSES_MAX, clock })
+  const known = new TtlMap<CachedAnswer>({ sizeMax: ENTRIES_MAX, clock })
   return {
     async get(keys) {
       const found = new Map<string, CachedAnswer>()
@@ -71,8 +74,8 @@ export function processCache(clock: Clock): ResultCache {
     },
     async set(entries) {
       for (const [key, cached] of entries) {
-        const keep = ttlFor(cached.probed)
-        if (keep !== null) known.set(key, cached, keep.keepMs)
+        const ttl = ttlFor(cached.probed)
+        if (ttl !== null) known.set(key, cached, ttl.keepMs)
       }
     },
   }

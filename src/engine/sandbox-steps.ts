@@ -6,7 +6,7 @@ import { domainStep, syntaxStep } from './step-observer.ts'
 import type { Reason } from './verdict/reason.ts'
 import type { Result } from './verdict/verdict.ts'
 
-/** The steps that a simulated result would have had. */
+/** Returns the steps that a real verification with this result would have had. */
 export function sandboxSteps({ email, evidence, verdict }: Result): Step[] {
   const { address } = evidence
   if (isFault(address)) return [syntaxStep(address, suggestForSyntaxError(email))]
@@ -17,18 +17,18 @@ export function sandboxSteps({ email, evidence, verdict }: Result): Step[] {
   const route: Route = NO_MAIL.has(reason)
     ? { kind: 'no-mail' }
     : { kind: 'mx', hosts: [{ preference: 10, host }] }
-  const said = SAID[reason]
+  const reply = RCPT_REPLIES[reason]
   return [
     syntax,
     simulated(domainStep(address.domain, route, null)),
-    ...(said === undefined ? [] : conversation(address, host, said)),
+    ...(reply === undefined ? [] : sessionSteps(address, host, reply)),
   ]
 }
 
 const NO_MAIL: ReadonlySet<Reason> = new Set(['no_mx_record'])
 
-/** What the server says to the recipient, of the reasons that come from a server; null: nothing at all. */
-const SAID: Readonly<Partial<Record<Reason, string | null>>> = {
+/** The reply to RCPT for each reason that comes from a server; null: no reply. */
+const RCPT_REPLIES: Readonly<Partial<Record<Reason, string | null>>> = {
   accepted_email: '250 2.1.5 Ok',
   role_account: '250 2.1.5 Ok',
   possible_typo: '250 2.1.5 Ok',
@@ -42,9 +42,9 @@ const SAID: Readonly<Partial<Record<Reason, string | null>>> = {
   timeout: null,
 }
 
-function conversation(address: Address, host: string, said: string | null): Step[] {
-  const reply = said === null ? [] : [`S: ${said}`]
-  const lines = [`C: MAIL FROM:<>`, 'S: 250 2.1.0 Ok', `C: RCPT TO:<${address.text}>`, ...reply]
+function sessionSteps(address: Address, host: string, reply: string | null): Step[] {
+  const replyLines = reply === null ? [] : [`S: ${reply}`]
+  const lines = [`C: MAIL FROM:<>`, 'S: 250 2.1.0 Ok', `C: RCPT TO:<${address.text}>`, ...replyLines]
   return [
     simulated({ kind: 'server', ok: true, host, ip: null, text: `${host} answers.` }),
     ...lines.map((text): Step => ({ kind: 'line', text })),

@@ -6,7 +6,7 @@ import { type Reason, VERDICT_BY_REASON } from './verdict/reason.ts'
 import { toEvidence } from './verdict/result.ts'
 import type { Result } from './verdict/verdict.ts'
 
-/** The first prefix of the local part that fits decides. */
+/** The reason for each prefix of the local part; the first match wins. */
 const BY_PREFIX: readonly [prefix: string, reason: Reason][] = [
   ['error-timeout', 'timeout'],
   ['error-ratelimit', 'unavailable_smtp'],
@@ -25,7 +25,7 @@ const BY_PREFIX: readonly [prefix: string, reason: Reason][] = [
   ['typo', 'possible_typo'],
 ]
 
-/** What any other address may get: mostly good, as a list of customers is. */
+/** The reasons of all other addresses: mostly deliverable, as in a typical customer list. */
 const REALISTIC: readonly Reason[] = [
   'accepted_email',
   'accepted_email',
@@ -41,8 +41,8 @@ const REALISTIC: readonly Reason[] = [
 ]
 
 /**
- * A simulated result, chosen by the prefix of the local part; opens no socket. The same address always
- * gets the same one: what looks random is its SHA-256.
+ * Returns a simulated result, selected by the prefix of the local part; opens no socket. The result of
+ * an address is deterministic: values that look random derive from its SHA-256.
  */
 export function sandboxResult(clock: Clock, text: string): Result {
   const address = parseAddress(text)
@@ -71,7 +71,7 @@ function reasonFor(local: string, text: string): Reason {
   return REALISTIC[(digest(text)[0] as number) % REALISTIC.length] as Reason
 }
 
-/** What a test of the domain would have found, where one is made. */
+/** The catch-all status for reasons that imply one. */
 const CATCH_ALL: Readonly<Partial<Record<Reason, boolean>>> = {
   accepted_email: false,
   role_account: false,

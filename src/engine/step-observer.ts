@@ -6,16 +6,16 @@ import { sanitizeText } from '../platform/text.ts'
 import { type Address, isFault, type SyntaxFault } from './address/address.ts'
 import type { Domain } from './address/domain.ts'
 import { suggestDomain } from './address/suggestion.ts'
-import type { MxOperator } from './dns/operator-table.ts'
+import type { MxOperator } from './dns/operators.ts'
 import { noMailText, type Route } from './dns/route.ts'
 import type { ProbeListener, ServerCall } from './probe/probe-listener.ts'
 import { describeOutcome } from './smtp/outcome-text.ts'
 import type { DomainStep, Step, SyntaxStep } from './step.ts'
 
-/** Tells somebody of one verification while it goes on. */
+/** Emits the steps of one verification as they happen. */
 export type StepObserver = {
   notify(step: Step): void
-  /** The text was read. `meant` is what a text that is no address was perhaps meant to be. */
+  /** The text was parsed; `intended` is the suggestion for a text that is not an address. */
   read(address: Address | SyntaxFault, intended: string | null): void
   routed(domain: Domain, route: Route, operator: MxOperator | null): void
   onCacheHit(checkedAt: number): void
@@ -24,14 +24,14 @@ export type StepObserver = {
 
 type Observer = {
   readonly onStep?: ((step: Step) => void) | undefined
-  /** Who has left is told nothing more. */
+  /** No step is emitted after it aborts. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Lines of a conversation that are told: a server that talks without end fills nobody's memory. */
+/** Maximum number of session lines emitted, so that an endless reply cannot fill memory. */
 const LINES_MAX = 200
 
-/** Null where nobody listens, so that nothing is put into words for nobody. */
+/** Returns null without an `onStep` callback, so that no text is built needlessly. */
 export function observerFor(
   observer: Observer,
   { clock, log }: { clock: Clock; log: Log },
@@ -58,18 +58,18 @@ export function observerFor(
   }
 }
 
-/** A listener that fails ends nobody's verification; it is complained of once, and told nothing more. */
+/** Wraps `onStep`: after its first error, which is logged, it is never called again. */
 function guarded({ onStep, signal }: Observer, log: Log): ((step: Step) => void) | null {
   if (onStep === undefined) return null
-  let isDeaf = false
+  let hasFailed = false
   const fail = (error: unknown) => {
-    if (!isDeaf) log.warn('who listens to a verification failed', { error: errorMessage(error) })
-    isDeaf = true
+    if (!hasFailed) log.warn('onStep callback failed', { error: errorMessage(error) })
+    hasFailed = true
   }
   return step => {
-    if (isDeaf || signal?.aborted) return
+    if (hasFailed || signal?.aborted) return
     try {
-      // A function that is async gives a promise, whatever its type says.
+      // An async callback returns a promise even though its type says void.
       const observed: unknown = onStep({ ...step, text: sanitizeText(step.text, TEXT_LENGTH_MAX) })
       if (observed instanceof Promise) observed.catch(fail)
     } catch (error) {
@@ -78,7 +78,7 @@ function guarded({ onStep, signal }: Observer, log: Log): ((step: Step) => void)
   }
 }
 
-/** As a line of a kept dialogue. */
+/** The same limit as for a line of the stored dialogue. */
 const TEXT_LENGTH_MAX = 512
 
 export function syntaxStep(address: Address | SyntaxFault, intended: string | null): SyntaxStep {
@@ -90,10 +90,10 @@ export function syntaxStep(address: Address | SyntaxFault, intended: string | nu
   }
   const { local, domain } = address
   const correction = suggestDomain(domain)
-  // A guess is refuted by a mail server, of which nothing is known yet.
+  // Only a certain suggestion is shown; a guess may still be refuted by the mail server.
   const suggestion = correction?.sure ? `${local}@${correction.domain}` : null
-  const deps = { local, domain: domain.ascii }
-  return { kind: 'syntax', ok: true, address: deps, suggestion, text: SYNTAX_IS_FINE }
+  const parts = { local, domain: domain.ascii }
+  return { kind: 'syntax', ok: true, address: parts, suggestion, text: SYNTAX_OK }
 }
 
 export function domainStep(domain: Domain, route: Route, operator: MxOperator | null): DomainStep {
@@ -115,17 +115,15 @@ function hostsOf(route: Route): DomainStep['hosts'] {
     : []
 }
 
-// The steps of a verification in sentences for people.
+const SYNTAX_OK = 'The syntax is fine.'
 
-const SYNTAX_IS_FINE = 'The syntax is fine.'
-
-/** Where mail for a domain goes, and who runs it. */
+/** Describes the mail route of a domain and its operator in a sentence. */
 export function routeText({ ascii: domain }: Domain, route: Route, operator: MxOperator | null) {
-  if (route.kind === 'unknown') return `Nothing is known of ${domain}: ${noMailText(route)}.`
+  if (route.kind === 'unknown') return `Nothing is known about ${domain}: ${noMailText(route)}.`
   if (route.kind === 'implicit') {
-    return `${domain} names no mail server, so mail goes to ${domain} itself.`
+    return `${domain} has no MX record, so mail goes to ${domain} itself.`
   }
-  if (route.kind !== 'mx') return `${domain} takes no mail: ${noMailText(route)}.`
+  if (route.kind !== 'mx') return `${domain} accepts no mail: ${noMailText(route)}.`
   const [first, ...others] = route.hosts
   const isOne = others.length === 0
   const runner = operator === null || operator.name === domain ? null : operator.title
@@ -134,29 +132,29 @@ export function routeText({ ascii: domain }: Domain, route: Route, operator: MxO
   return `${domain} has ${servers}${run}.`
 }
 
-/** What came of a call at a mail server. */
+/** Describes the result of connecting to a mail server in a sentence. */
 export function callText({ host, ip, port, dialled, answer }: ServerCall): string {
   const name = host ?? 'The mail server'
   if (answer === null) return `${name} answers on port ${port}, at ${ip}.`
-  if (!dialled) return `${name} was not called. ${describeOutcome(answer)}`
+  if (!dialled) return `${name} was not contacted. ${describeOutcome(answer)}`
   if (answer.kind !== 'no-response')
-    return `${name} will not speak with us. ${describeOutcome(answer)}`
+    return `${name} refused the session. ${describeOutcome(answer)}`
   switch (answer.why) {
     case 'no-address':
-      return `${name} has no address.`
+      return `${name} has no IP address.`
     case 'dns':
       return `The address of ${name} could not be looked up.`
     case 'not-public':
-      return `${name} is at ${ip}, which is not on the public internet, so it was not called.`
+      return `${name} is at ${ip}, which is not on the public internet, so it was not contacted.`
     case 'connect':
       return `${name} does not answer on port ${port}: ${answer.detail}.`
     default:
-      return `There was no conversation with ${name}. ${describeOutcome(answer)}`
+      return `The SMTP session with ${name} failed. ${describeOutcome(answer)}`
   }
 }
 
 export const cachedText = (ageMs: number) =>
-  `The mail server was asked ${agoText(ageMs)}, and its answer still counts.`
+  `The mail server was asked ${agoText(ageMs)}; the cached answer is used.`
 
 const agoText = (ageMs: number) =>
   ageMs < MINUTE ? 'just now' : `${formatDurationInWords(ageMs, Math.floor)} ago`

@@ -1,50 +1,50 @@
 import type { MxRecord } from './dns/resolver.ts'
 import type { Route } from './dns/route.ts'
 
-/** What has just happened in a verification; `text` says it to people. Plain data, and clean. */
+/** A progress event of a verification; `text` is a sanitized sentence for people. Plain data. */
 export type Step = SyntaxStep | DomainStep | ServerStep | LineStep | CachedStep
 
-/** The address was read: always the first step. */
+/** The address was parsed: always the first step. */
 export type SyntaxStep = {
   readonly kind: 'syntax'
   readonly ok: boolean
-  /** Null where it is no address. */
+  /** Null if the text is not an address. */
   readonly address: { readonly local: string; readonly domain: string } | null
-  /** A whole address that was perhaps meant, where that is plain from its writing alone. */
+  /** The address that was probably intended, if the spelling alone shows it. */
   readonly suggestion: string | null
   readonly text: string
 }
 
-/** It was looked up where mail for the domain goes. */
+/** The mail route of the domain was looked up. */
 export type DomainStep = {
   readonly kind: 'domain'
-  /** Null: the DNS could not tell. */
+  /** Null if the DNS lookup failed. */
   readonly ok: boolean | null
   readonly route: Route['kind']
-  /** The mail servers, best first. */
+  /** The mail servers in order of preference. */
   readonly hosts: readonly MxRecord[]
-  /** The name of who runs them. */
+  /** The operator of the mail servers. */
   readonly operator: string | null
   readonly text: string
 }
 
-/** A mail server answers, or does not. Of one server there may be several: the last one counts. */
+/** A connection to a mail server succeeded or failed. The last step for a host is the valid one. */
 export type ServerStep = {
   readonly kind: 'server'
   readonly ok: boolean
-  /** Null: none of them was called. */
+  /** Null if no mail server was contacted. */
   readonly host: string | null
   readonly ip: string | null
   readonly text: string
 }
 
-/** A line of the conversation, ours (`C: …`) or theirs (`S: …`). */
+/** A line of the SMTP session: `C: …` from ev, `S: …` from the server. */
 export type LineStep = { readonly kind: 'line'; readonly text: string }
 
-/** The answer of the mail server is known from before. */
+/** The result comes from the cache. */
 export type CachedStep = {
   readonly kind: 'cached'
-  /** When it was given, epoch ms. */
+  /** When the mail server answered, epoch ms. */
   readonly checkedAt: number
   readonly text: string
 }

@@ -1,9 +1,14 @@
+import type { RouteOptions } from './verify-options.ts'
+import type { ResolverCheck } from './dns/resolver-check.ts'
+import type { MxOperator } from './dns/operators.ts'
+import type { RouteWithHost } from './dns/route.ts'
+import type { EgressPool } from './probe/egress-pool.ts'
+import type { ProbeListOptions } from './probing/probe-runner.ts'
 import { type Clock, sleep } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { addressKey } from './address/address.ts'
 import { withDeadline } from './deadline.ts'
 import { DnsPause, dnsWaitMs } from './dns-pause.ts'
-import type { Engine } from './engine.ts'
 import { OperatorQueue, type PendingAddress } from './operator-queue.ts'
 import { isBackupOnly } from './probing/mx-hosts.ts'
 import type { PreparedAddress, ProbeTask } from './probing/prepare.ts'
@@ -17,9 +22,9 @@ export type ManyOptions = {
   readonly forceRefresh?: boolean
   /** False: a greylisted address ends as `greylisted` at once. */
   readonly wait?: boolean
-  /** True: somebody waits for all of them, so their connections do not wait for those of lists to end. */
+  /** True: a client waits for the results, so their connections take precedence over those of lists. */
   readonly urgent?: boolean
-  /** Addresses that may be under way at the same time, DNS and waiting included. */
+  /** Maximum number of addresses in flight, those in DNS lookups and in waits included. */
   readonly windowMax?: number
 }
 
@@ -31,64 +36,74 @@ type StreamOptions = ManyOptions & {
   readonly closing: AbortSignal
 }
 
-/** Enough for sessions to be filled, little enough to be held in memory (about 1 KB each). */
+/** Large enough to fill sessions, small enough to hold in memory (about 1 KB per address). */
 const WINDOW_MAX = 10_000
-/** Addresses whose routes are looked up at once: enough for the resolver to be busy, few enough that none waits long. */
+/** Concurrent route lookups: enough to keep the resolver busy, few enough that each is quick. */
 const ROUTING_MAX = 1_000
 /**
- * What waits for the end of a refusal, half an hour, may be so much of the window. Were it all of it, the
- * rest of the list would wait too.
+ * Share of the window for addresses that wait until a block expires (half an hour). Without this limit
+ * they could fill the window and stall the rest of the list.
  */
-const REFUSED_SHARE_MAX = 0.5
-/** How long a line that cannot fill a connection waits for more of its kind, since the last one came. */
+const BLOCKED_SHARE_MAX = 0.5
+/** How long a queue that cannot fill a connection waits for more, after its last arrival. */
 const GATHER_MS = 100
 
-/** Results of a stream of addresses, as they ripen. */
+/** The part of the engine that a stream uses. */
+export type StreamEngine = {
+  readonly resolverCheck: ResolverCheck | null
+  readonly egressPool: EgressPool
+  routeOne(text: string, options: RouteOptions): Promise<PreparedAddress>
+  prefetchHost(route: RouteWithHost): void
+  isTested(task: ProbeTask): boolean
+  probe(operator: MxOperator, tasks: readonly ProbeTask[], options: ProbeListOptions): Promise<void>
+}
+
+/** Yields the results of a stream of addresses in order of completion. */
 export async function* streamResults(
-  engine: Engine,
+  engine: StreamEngine,
   texts: AsyncIterable<string> | Iterable<string>,
   options: StreamOptions,
 ): AsyncGenerator<Result> {
   const stream = new Stream(engine, options)
-  const feeding = stream.feed(texts)
-  feeding.catch(() => {})
+  const input = stream.feed(texts)
+  input.catch(() => {})
   try {
     for (;;) {
       const result = await stream.next()
       if (result === null) break
       yield result
     }
-    await feeding
+    await input
   } finally {
     stream.stop()
   }
 }
 
 class Stream {
-  readonly #engine: Engine
+  readonly #engine: StreamEngine
   readonly #options: StreamOptions
   readonly #windowMax: number
-  readonly #lines = new Map<string, OperatorQueue>()
-  /** Lines that could be walked if there were a walker to spare. */
-  readonly #blocked = new Set<OperatorQueue>()
-  /** What is under way, by address, with those who came for it later: nobody is asked twice at a time. */
+  readonly #queues = new Map<string, OperatorQueue>()
+  /** Queues that wait for a free worker. */
+  readonly #waitingQueues = new Set<OperatorQueue>()
+  /** Duplicates of each address in flight, so that an address is never probed twice at the same time. */
   readonly #duplicates = new Map<string, ProbeTask[]>()
   readonly #stopping = new AbortController()
   /** Aborts with the stream, the caller's signal or the engine. */
   readonly #ending: AbortSignal
   readonly #dnsPause: DnsPause
   #ready: Result[] = []
-  /** Taken from the source and not yet given out. */
-  #underWay = 0
+  /** Number of texts read whose result is not yet delivered. */
+  #inFlight = 0
   #routing = 0
-  /** Those that were not asked about, as others were refused, and wait. */
-  #refused = 0
+  /** Number of addresses that wait, unprobed, until a block expires. */
+  #blockedCount = 0
   #workers = 0
   #inputEnded = false
   #wake: () => void = () => {}
-  #waitForCapacity: () => void = () => {}
+  #onCapacity: () => void = () => {}
 
-  constructor(engine: Engine, options: StreamOptions) {
+  constructor(engine: StreamEngine, options: StreamOptions) {
     this.#engine = engine
     this.#options = options
     this.#windowMax = windowFor(options)
@@ -98,21 +113,21 @@ class Stream {
     this.#dnsPause = new DnsPause(engine.resolverCheck, clock, ending.signal)
     this.#ending.addEventListener('abort', () => {
       this.#wake()
-      this.#waitForCapacity()
+      this.#onCapacity()
     })
   }
 
-  /** Takes texts while there is room for them; each goes its own way from here. */
+  /** Reads texts while the window has capacity, and starts routing each of them. */
   async feed(texts: AsyncIterable<string> | Iterable<string>): Promise<void> {
     let source: Source | null = null
     try {
       source = new Source(texts, this.#ending)
       while (!this.#ending.aborted) {
-        const taken = await source.next()
-        if (taken === null) return
-        this.#underWay++
-        void this.#route(taken.text)
-        await this.#untilRoom()
+        const item = await source.next()
+        if (item === null) return
+        this.#inFlight++
+        void this.#route(item.text)
+        await this.#waitForCapacity()
       }
     } finally {
       source?.close()
@@ -122,18 +137,18 @@ class Stream {
     }
   }
 
-  /** The next ripe result; null when all are given out. Throws when the caller's signal or the engine ended it. */
+  /** Returns the next result; null after the last. Throws if the caller's signal or the engine aborted. */
   async next(): Promise<Result | null> {
     for (;;) {
       this.#options.signal?.throwIfAborted()
       if (this.#options.closing.aborted) throw new EvError('interrupted', 'The engine was closed.')
       const result = this.#ready.shift()
       if (result !== undefined) {
-        this.#underWay--
-        this.#waitForCapacity()
+        this.#inFlight--
+        this.#onCapacity()
         return result
       }
-      if (this.#inputEnded && this.#underWay === 0) return null
+      if (this.#inputEnded && this.#inFlight === 0) return null
       await new Promise<void>(resolve => {
         this.#wake = resolve
       })
@@ -144,13 +159,13 @@ class Stream {
     this.#stopping.abort()
   }
 
-  async #untilRoom(): Promise<void> {
+  async #waitForCapacity(): Promise<void> {
     while (
-      (this.#underWay >= this.#windowMax || this.#routing >= ROUTING_MAX) &&
+      (this.#inFlight >= this.#windowMax || this.#routing >= ROUTING_MAX) &&
       !this.#ending.aborted
     ) {
       await new Promise<void>(resolve => {
-        this.#waitForCapacity = resolve
+        this.#onCapacity = resolve
       })
     }
   }
@@ -162,7 +177,7 @@ class Stream {
     const dnsPause = wait ? { dnsPause: this.#dnsPause } : {}
     const prepared = await this.#engine.routeOne(text, { ...options, ...dnsPause })
     this.#routing--
-    this.#waitForCapacity()
+    this.#onCapacity()
     this.#routed(prepared)
     this.#dispatchAll()
   }
@@ -178,31 +193,31 @@ class Stream {
     this.#enqueue({ task, since, tries: 0, egress: null, refusedBy: [] })
   }
 
-  #enqueue(waiting: PendingAddress, isRetry = false) {
-    const { operator, route } = waiting.task
-    let line = this.#lines.get(operator.name)
-    if (line === undefined) {
-      line = new OperatorQueue(operator, this.#engine.egressPool.row(operator.name))
-      this.#lines.set(operator.name, line)
-      this.#engine.lookAhead(route)
+  #enqueue(pending: PendingAddress, isRetry = false) {
+    const { operator, route } = pending.task
+    let queue = this.#queues.get(operator.name)
+    if (queue === undefined) {
+      queue = new OperatorQueue(operator, this.#engine.egressPool.row(operator.name))
+      this.#queues.set(operator.name, queue)
+      this.#engine.prefetchHost(route)
     }
-    line.add(waiting)
-    // What was put off together comes back together: it gathers anew, though nothing else is to come.
-    line.ready = this.#isAllRouted && !isRetry
-    line.lastAt = this.#options.clock.monotonicNow()
-    if (line.ready || line.fillsConnection) this.#dispatch(line)
-    if (!line.isEmpty && !line.ready && !line.gathering) this.#gather(line, GATHER_MS)
+    queue.add(pending)
+    // Retries that were delayed together return together, so they gather even at the end of the input.
+    queue.ready = this.#isAllRouted && !isRetry
+    queue.lastAt = this.#options.clock.monotonicNow()
+    if (queue.ready || queue.fillsConnection) this.#dispatch(queue)
+    if (!queue.isEmpty && !queue.ready && !queue.gathering) this.#gather(queue, GATHER_MS)
   }
 
-  /** A connection costs as much for one recipient as for many, so a line waits while more of it may come. */
-  #gather(line: OperatorQueue, delayMs: number) {
-    line.gathering = true
+  /** One connection costs the same for one recipient as for many, so a queue waits for more of them. */
+  #gather(queue: OperatorQueue, delayMs: number) {
+    queue.gathering = true
     this.#options.clock.after(delayMs, () => {
-      const leftMs = line.lastAt + GATHER_MS - this.#options.clock.monotonicNow()
-      if (leftMs >= 1) return this.#gather(line, leftMs)
-      line.gathering = false
-      line.ready = true
-      this.#dispatch(line)
+      const leftMs = queue.lastAt + GATHER_MS - this.#options.clock.monotonicNow()
+      if (leftMs >= 1) return this.#gather(queue, leftMs)
+      queue.gathering = false
+      queue.ready = true
+      this.#dispatch(queue)
     })
   }
 
@@ -210,121 +225,122 @@ class Stream {
     return this.#inputEnded && this.#routing === 0
   }
 
-  /** Nothing more comes: nothing is waited for. */
+  /** Dispatches partial batches once the input has ended and all routes are known. */
   #dispatchAll() {
     if (!this.#isAllRouted) return
-    for (const line of this.#lines.values()) {
-      line.ready = true
-      this.#dispatch(line)
+    for (const queue of this.#queues.values()) {
+      queue.ready = true
+      this.#dispatch(queue)
     }
   }
 
-  /** Puts as many walkers on a line as the pace of each egress and the whole stream allow. */
-  #dispatch(line: OperatorQueue) {
+  /** Starts as many workers on a queue as the limits of each egress and of the stream allow. */
+  #dispatch(queue: OperatorQueue) {
     const egressPool = this.#engine.egressPool.own
-    const operator = line.operator.name
+    const operator = queue.operator.name
     const first = egressPool.primaryFor(operator)
-    const { sessionsMax } = line.row
+    const { sessionsMax } = queue.limits
     for (const egress of egressPool.ranked(operator)) {
-      // One that is refused only takes what it must, to be told so: then it goes to the others.
-      const mayHaveFree = egressPool.takesAny(egress, operator)
-      // A few are asked by one identity of ours; the others come where they fill a connection.
-      const few = egress === first || line.needs(egress) || !mayHaveFree
-      const isReady = line.ready && few
-      while (line.workers(egress) < sessionsMax) {
-        const max = this.#roomFor(line, line.next(egress, mayHaveFree))
-        if (line.waitingFor(egress, mayHaveFree) < (isReady ? 1 : max)) break
+      // A blocked egress takes only what is pinned to it; that fails and moves to other egresses.
+      const takesFree = egressPool.takesAny(egress, operator)
+      // Only the primary egress takes a partial batch; the others take free addresses when they fill
+      // a connection.
+      const takesPartial = egress === first || queue.needs(egress) || !takesFree
+      const isReady = queue.ready && takesPartial
+      while (queue.workers(egress) < sessionsMax) {
+        const max = this.#capacityFor(queue, queue.next(egress, takesFree))
+        if (queue.pendingFor(egress, takesFree) < (isReady ? 1 : max)) break
         if (this.#ending.aborted) return
-        if (this.#workers >= this.#options.concurrency) return void this.#blocked.add(line)
-        this.#begin(line, egress, line.take(egress, max, mayHaveFree))
+        if (this.#workers >= this.#options.concurrency) return void this.#waitingQueues.add(queue)
+        this.#startWorker(queue, egress, queue.take(egress, max, takesFree))
       }
     }
   }
 
-  /** Recipients that fill a connection: while the domain is not tested, the random one takes the place of one. */
-  #roomFor({ row }: OperatorQueue, next: PendingAddress | undefined): number {
+  /** Recipients per connection; until the catch-all status is known, one goes to the catch-all probe. */
+  #capacityFor({ limits }: OperatorQueue, next: PendingAddress | undefined): number {
     const isTested = next === undefined || this.#engine.isTested(next.task)
-    return Math.max(1, row.recipientsPerSession - (isTested ? 0 : 1))
+    return Math.max(1, limits.recipientsPerSession - (isTested ? 0 : 1))
   }
 
-  #begin(line: OperatorQueue, egress: string, chunk: PendingAddress[]) {
-    line.count(egress, 1)
+  #startWorker(queue: OperatorQueue, egress: string, chunk: PendingAddress[]) {
+    queue.countWorker(egress, 1)
     this.#workers++
-    void this.#dispatchChunk(line, egress, chunk).finally(() => {
-      line.count(egress, -1)
+    void this.#dispatchChunk(queue, egress, chunk).finally(() => {
+      queue.countWorker(egress, -1)
       this.#workers--
-      if (line.isDone) this.#lines.delete(line.operator.name)
-      this.#dispatchNext(line)
+      if (queue.isDone) this.#queues.delete(queue.operator.name)
+      this.#dispatchNext(queue)
     })
   }
 
-  /** A walker is free: the lines that wait for one come first, so that a long line does not starve them. */
-  #dispatchNext(line: OperatorQueue) {
-    for (const blocked of this.#blocked) {
+  /** Gives a free worker to the queues that wait for one first, so that a long queue cannot starve them. */
+  #dispatchNext(queue: OperatorQueue) {
+    for (const waiting of this.#waitingQueues) {
       if (this.#workers >= this.#options.concurrency) break
-      this.#blocked.delete(blocked)
-      this.#dispatch(blocked)
+      this.#waitingQueues.delete(waiting)
+      this.#dispatch(waiting)
     }
-    this.#dispatch(line)
+    this.#dispatch(queue)
   }
 
   async #dispatchChunk(
-    line: OperatorQueue,
+    queue: OperatorQueue,
     egress: string,
     chunk: PendingAddress[],
   ): Promise<void> {
-    const byTask = new Map(chunk.map(waiting => [waiting.task, waiting]))
-    await this.#engine.probe(line.operator, [...byTask.keys()], {
+    const byTask = new Map(chunk.map(pending => [pending.task, pending]))
+    await this.#engine.probe(queue.operator, [...byTask.keys()], {
       egress,
       signal: this.#ending,
       urgent: this.#options.urgent ?? false,
       onResult: (task, result, asked) =>
-        this.#answered(byTask.get(task) as PendingAddress, {
+        this.#handleOutcome(byTask.get(task) as PendingAddress, {
           ...{ result, asked, egress },
           isBackupOnly: isBackupOnly(task.exchangers, result),
         }),
-      onTurnLater: (task, delayMs) =>
+      onRetryLater: (task, delayMs) =>
         void this.#enqueueLater(byTask.get(task) as PendingAddress, delayMs),
     })
   }
 
-  #answered(waiting: PendingAddress, outcome: Outcome) {
-    const { task, since } = waiting
-    if (isDecided(outcome)) return this.#ended(task, outcome.result)
+  #handleOutcome(pending: PendingAddress, outcome: Outcome) {
+    const { task, since } = pending
+    if (isDecided(outcome)) return this.#finish(task, outcome.result)
     const { clock, wait = true, greylistDelayMs } = this.#options
     const egressPool = this.#engine.egressPool.own
     const { name } = task.operator
     const available = () => egressPool.availableFor(name)
     const uncertainForMs = () => egressPool.uncertainForMs(outcome.egress, name)
-    const past = { ...waiting, waitedMs: clock.monotonicNow() - since }
+    const history = { ...pending, waitedMs: clock.monotonicNow() - since }
     const dnsUncertainForMs = () => dnsWaitMs(this.#engine.resolverCheck)
     const domain = task.address.domain.ascii
     const refusedForMs = () => egressPool.refusedForMs(outcome.egress, name, domain)
-    const isRefused = !outcome.asked && outcome.result.evidence.answer?.kind === 'blocked'
-    const isBusy = isRefused && this.#refused >= this.#windowMax * REFUSED_SHARE_MAX
+    const isBlocked = !outcome.asked && outcome.result.evidence.answer?.kind === 'blocked'
+    const isWindowFull = isBlocked && this.#blockedCount >= this.#windowMax * BLOCKED_SHARE_MAX
     const uncertainty = {
       uncertainForMs: uncertainForMs,
       dnsUncertainForMs: dnsUncertainForMs,
       refusedForMs,
     }
-    const terms = { greylistDelayMs, available: available, ...uncertainty, wait: wait && !isBusy }
-    const again = nextRetry(outcome, past, terms)
-    if (again === null) return this.#ended(task, outcome.result)
-    const { delayMs, accepted, ...been } = again
-    if (isRefused) this.#refused++
+    const rules = { greylistDelayMs, available: available, ...uncertainty, wait: wait && !isWindowFull }
+    const retry = nextRetry(outcome, history, rules)
+    if (retry === null) return this.#finish(task, outcome.result)
+    const { delayMs, accepted, ...attempts } = retry
+    if (isBlocked) this.#blockedCount++
     const next = { ...task, accepted }
-    void this.#enqueueLater({ task: next, since, ...been }, delayMs).then(() => {
-      if (isRefused) this.#refused--
+    void this.#enqueueLater({ task: next, since, ...attempts }, delayMs).then(() => {
+      if (isBlocked) this.#blockedCount--
     })
   }
 
-  async #enqueueLater(waiting: PendingAddress, delayMs: number): Promise<void> {
+  async #enqueueLater(pending: PendingAddress, delayMs: number): Promise<void> {
     await sleep(this.#options.clock, delayMs, this.#ending)
-    if (!this.#ending.aborted) this.#enqueue(waiting, true)
+    if (!this.#ending.aborted) this.#enqueue(pending, true)
   }
 
-  /** Those who came for the same address while it was under way get the same result. */
-  #ended({ address }: ProbeTask, result: Result) {
+  /** Delivers a result to an address and to its duplicates that arrived meanwhile. */
+  #finish({ address }: ProbeTask, result: Result) {
     const duplicates = this.#duplicates.get(addressKey(address)) ?? []
     this.#duplicates.delete(addressKey(address))
     this.#emit(result)

@@ -1,40 +1,40 @@
 import { type Clock, yieldBatched } from './clock.ts'
 
 /**
- * What happens to a batch that failed:
- * - `reject`: its callers get the error.
- * - `reject-all`: so do the callers whose items wait; they would wait as long for the same error.
- * - `split`: each item runs again by itself, so that one bad item fails alone.
- * - `retry`: the batch runs again after `retryMs`; what was added later waits behind it.
- * - `retry-unawaited`: the same, but nobody waits for it any longer. All callers get the error now.
+ * How the batcher handles a failed batch:
+ * - `reject`: the batch's callers get the error.
+ * - `reject-all`: callers of queued items get it too; they would wait as long for the same error.
+ * - `split`: each item is retried in a batch of its own, so that one bad item fails alone.
+ * - `retry`: the batch is retried after `retryMs`; items added later stay queued behind it.
+ * - `retry-unawaited`: as `retry`, but all callers, queued ones included, get the error at once.
  */
 export type AfterFailure = 'reject' | 'reject-all' | 'split' | 'retry' | 'retry-unawaited'
 
 export type BatcherOptions<T, R> = {
   readonly clock: Clock
-  /** The largest batch; a function where it changes. */
+  /** Largest batch size; a function if it changes over time. */
   readonly sizeMax: number | (() => number)
-  /** A batch of this size runs at once; `sizeMax` when left out. */
+  /** A batch of this size runs immediately. Default: `sizeMax`. */
   readonly sizeMin?: number | (() => number)
-  /** Time bound of the first item. Left out: a batch runs at the end of the event loop turn. */
+  /** Longest wait of the first item. Default: the batch runs at the end of the event loop turn. */
   readonly waitMs?: number
-  /** A batch waits for as long as each turn of the event loop brings more items. */
+  /** Delays a batch for as long as each turn of the event loop adds items. */
   readonly whileBusy?: boolean
-  /** What an item counts for in `sizeMin`, `sizeMax` and `sizePending`; 1 when left out. */
+  /** Weight of an item in `sizeMin`, `sizeMax` and `sizePending`. Default: 1. */
   readonly sizeOf?: (item: T) => number
-  /** A later item with the same key replaces one that waits, and both callers get its result. */
+  /** A later item with the same key replaces a queued one, and both callers get its result. */
   readonly keyOf?: (item: T) => string
   /** Wait before a retry. */
   readonly retryMs?: number
   /**
-   * Handles a batch: gives the results in the order of the items, an `Error` for an item that failed
-   * by itself, or nothing where callers need no result. `attempt` counts from 1.
+   * Processes a batch. Returns the results in the order of the items, with an `Error` for an item
+   * that failed alone, or nothing if callers need no result. `attempt` counts from 1.
    */
   readonly run: (
     items: readonly T[],
     attempt: number,
   ) => Promise<[R] extends [undefined] ? void : readonly (R | Error)[]>
-  /** Called when `run` rejects; `reject` when left out. */
+  /** Called when `run` rejects. Default: `reject`. */
   readonly onFailure?: (error: unknown, items: readonly T[], attempt: number) => AfterFailure
 }
 
@@ -51,22 +51,22 @@ type Flush = { readonly upTo: number; readonly resolve: () => void }
 
 type Batch<T, R> = { readonly entries: readonly Entry<T, R>[]; attempts: number }
 
-/** Failures in a row after which `close` gives up. */
+/** Consecutive failures after which `close` gives up. */
 const CLOSE_ATTEMPTS = 2
 
 /**
- * Collects items of many callers and handles them in batches, one batch at a time and in order. What
- * is added while a batch runs goes into the next one.
+ * Collects items of many callers and processes them in batches, one batch at a time and in order.
+ * Items added while a batch runs go into the next one.
  */
 export class Batcher<T, R = undefined> {
   readonly #options: BatcherOptions<T, R>
-  #waiting: Entry<T, R>[] = []
-  #waitingSize = 0
+  #queue: Entry<T, R>[] = []
+  #queueSize = 0
   readonly #byKey = new Map<string, Entry<T, R>>()
-  /** Batches that run again, before what waits. */
-  #again: Batch<T, R>[] = []
+  /** Batches to retry before the queued items. */
+  #retries: Batch<T, R>[] = []
   #isRunning = false
-  /** The time bound of the first item has passed. */
+  /** Whether the first item has waited `waitMs`. */
   #isDue = false
   #isTurnPlanned = false
   #cancelTimer: (() => void) | null = null
@@ -74,20 +74,20 @@ export class Batcher<T, R = undefined> {
   #fault: unknown = null
   #isUnawaited = false
   #isClosing = false
-  /** Items added and items done with, ever. Items finish in the order in which they came. */
+  /** Totals over the batcher's lifetime. Items finish in the order in which they were added. */
   #added = 0
   #done = 0
   #sizePending = 0
   #flushes: Flush[] = []
   #closeFailures = 0
-  /** Items that `close` gave up. */
+  /** Items dropped by `close`. */
   #lost = 0
 
   constructor(options: BatcherOptions<T, R>) {
     this.#options = options
   }
 
-  /** Resolves with the result of this item; rejects with its error. It may be left unawaited. */
+  /** Resolves with the item's result or rejects with its error. The promise may be ignored. */
   add(item: T): Promise<R> {
     const key = this.#options.keyOf?.(item)
     const same = key === undefined ? undefined : this.#byKey.get(key)
@@ -103,31 +103,31 @@ export class Batcher<T, R = undefined> {
     return entry.promise
   }
 
-  /** Items that are not done yet. */
+  /** Number of items that are not finished. */
   get pending(): number {
     return this.#added - this.#done
   }
 
-  /** The size of these, by `sizeOf`. */
+  /** Total size of the pending items, by `sizeOf`. */
   get sizePending(): number {
     return this.#sizePending
   }
 
-  /** Why the last batch failed, while it is to be retried; else null. */
+  /** Error of the last batch while its retry is pending; otherwise null. */
   get fault(): unknown {
     return this.#fault
   }
 
-  /** Resolves when all that was added until now is done. Hurries nothing, and never rejects. */
+  /** Resolves when all items added so far are finished. Starts no batch early and never rejects. */
   async flushed(): Promise<void> {
     if (this.pending === 0) return
     await new Promise<void>(resolve => this.#flushes.push({ upTo: this.#added, resolve }))
   }
 
   /**
-   * Runs all that waits without a delay. A batch that is to be retried and fails twice in a row is
-   * given up, with all that waits behind it. Gives how many items were given up. What is added later
-   * still runs, at once.
+   * Runs all queued items without delay. A retried batch that fails twice in a row is dropped
+   * together with the items queued behind it. Returns how many items were dropped. Items added
+   * later still run, without delay.
    */
   async close(): Promise<number> {
     this.#isClosing = true
@@ -139,26 +139,26 @@ export class Batcher<T, R = undefined> {
   }
 
   #push(entry: Entry<T, R>) {
-    this.#waiting.push(entry)
+    this.#queue.push(entry)
     if (entry.key !== undefined) this.#byKey.set(entry.key, entry)
-    this.#waitingSize += entry.size
+    this.#queueSize += entry.size
     this.#sizePending += entry.size
     this.#added++
   }
 
-  /** Sees to it that what waits runs, now or later. */
+  /** Starts the next batch if it is ready, otherwise its timer. */
   #schedule() {
-    if (this.#waiting.length > 0 && !this.#isDue) this.#startTimer()
+    if (this.#queue.length > 0 && !this.#isDue) this.#startTimer()
     if (this.#isRunning || this.#cancelRetry !== null) return
     const { sizeMax, sizeMin = sizeMax } = this.#options
-    const isReady = this.#isDue || this.#isClosing || this.#waitingSize >= current(sizeMin)
-    if (this.#again.length > 0 || (isReady && this.#waiting.length > 0)) void this.#runNext()
+    const isReady = this.#isDue || this.#isClosing || this.#queueSize >= current(sizeMin)
+    if (this.#retries.length > 0 || (isReady && this.#queue.length > 0)) void this.#runNext()
   }
 
   #startTimer() {
     const { clock, waitMs } = this.#options
     if (waitMs === undefined) {
-      // A batch that runs is followed by another turn.
+      // A running batch schedules the next one when it ends.
       if (!this.#isRunning) void this.#awaitTurn()
       return
     }
@@ -170,22 +170,22 @@ export class Batcher<T, R = undefined> {
     this.#isTurnPlanned = true
     let before: number
     do {
-      before = this.#waiting.length
+      before = this.#queue.length
       await yieldBatched()
-    } while (this.#options.whileBusy && this.#waiting.length > before)
+    } while (this.#options.whileBusy && this.#queue.length > before)
     this.#isTurnPlanned = false
     if (!this.#isRunning) this.#onDue()
   }
 
   #onDue() {
     this.#cancelTimer = null
-    this.#isDue = this.#waiting.length > 0
+    this.#isDue = this.#queue.length > 0
     this.#schedule()
   }
 
   async #runNext(): Promise<void> {
     this.#isRunning = true
-    const batch = this.#again.shift() ?? this.#take()
+    const batch = this.#retries.shift() ?? this.#dequeue()
     const items = batch.entries.map(({ item }) => item)
     batch.attempts++
     try {
@@ -198,21 +198,21 @@ export class Batcher<T, R = undefined> {
     this.#schedule()
   }
 
-  /** The first items, up to `sizeMax`, or one that is larger by itself. */
-  #take(): Batch<T, R> {
+  /** Dequeues the first items, up to `sizeMax`, or a single item that is larger. */
+  #dequeue(): Batch<T, R> {
     const sizeMax = current(this.#options.sizeMax)
     let size = 0
     let count = 0
-    for (const entry of this.#waiting) {
+    for (const entry of this.#queue) {
       if (size >= sizeMax) break
       size += entry.size
       count++
       if (entry.key !== undefined) this.#byKey.delete(entry.key)
     }
-    const entries = this.#waiting.splice(0, count)
-    this.#waitingSize -= size
-    // What is left over has waited for as long.
-    this.#isDue = this.#isDue && this.#waiting.length > 0
+    const entries = this.#queue.splice(0, count)
+    this.#queueSize -= size
+    // The remaining items have waited for as long.
+    this.#isDue = this.#isDue && this.#queue.length > 0
     if (!this.#isDue) this.#cancelTimer?.()
     if (!this.#isDue) this.#cancelTimer = null
     return { entries, attempts: 0 }
@@ -238,12 +238,12 @@ export class Batcher<T, R = undefined> {
     const isRetry = next === 'retry' || next === 'retry-unawaited'
     this.#fault = isRetry ? error : null
     this.#isUnawaited = next === 'retry-unawaited'
-    if (isRetry) this.#again.unshift(batch)
+    if (isRetry) this.#retries.unshift(batch)
     else if (next === 'split')
-      this.#again.unshift(...entries.map(one => ({ entries: [one], attempts })))
+      this.#retries.unshift(...entries.map(one => ({ entries: [one], attempts })))
     else this.#drop(entries, error)
-    if (next === 'reject-all') this.#drop(this.#takeAll(), error)
-    if (this.#isUnawaited) for (const entry of [...entries, ...this.#waiting]) reject(entry, error)
+    if (next === 'reject-all') this.#drop(this.#dequeueAll(), error)
+    if (this.#isUnawaited) for (const entry of [...entries, ...this.#queue]) reject(entry, error)
     if (isRetry) this.#retryLater(error)
   }
 
@@ -258,16 +258,16 @@ export class Batcher<T, R = undefined> {
     }
     this.#closeFailures++
     if (this.#closeFailures < CLOSE_ATTEMPTS) return
-    const lost = this.#takeAll()
+    const lost = this.#dequeueAll()
     this.#lost += lost.length
     this.#drop(lost, error)
   }
 
-  #takeAll(): Entry<T, R>[] {
-    const all = [...this.#again.flatMap(({ entries }) => entries), ...this.#waiting]
-    this.#again = []
-    this.#waiting = []
-    this.#waitingSize = 0
+  #dequeueAll(): Entry<T, R>[] {
+    const all = [...this.#retries.flatMap(({ entries }) => entries), ...this.#queue]
+    this.#retries = []
+    this.#queue = []
+    this.#queueSize = 0
     this.#byKey.clear()
     return all
   }
@@ -290,7 +290,7 @@ export class Batcher<T, R = undefined> {
 const current = (size: number | (() => number)): number =>
   typeof size === 'function' ? size() : size
 
-/** A caller need not wait: an error that nobody waits for does not end the process. */
+/** Rejects the promise; one that is not awaited must not end the process. */
 function reject<T, R>(entry: Entry<T, R>, error: unknown) {
   entry.promise.catch(() => {})
   entry.reject(error)

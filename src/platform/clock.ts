@@ -1,8 +1,8 @@
-/** The time, as a door to the world: tests hand in a clock that moves when told. */
+/** Time source. Tests inject a clock that they advance. */
 export interface Clock {
-  /** Wall-clock time, epoch ms. For dates that people see and that outlive the process. */
+  /** Wall-clock time, epoch ms. For timestamps that are shown or stored. */
   now(): number
-  /** Monotonic time in ms from some fixed point. For durations: it never jumps. */
+  /** Monotonic time in ms since an arbitrary point. For durations: it never jumps. */
   monotonicNow(): number
   /** Calls `callback` once after `delayMs`; the returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void
@@ -17,10 +17,10 @@ export const systemClock: Clock = {
   },
 }
 
-/** setTimeout fires at once for anything above 2^31-1 ms, so longer waits are cut to this. */
+/** setTimeout fires immediately for delays above 2^31-1 ms, so longer waits are capped. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Waits `delayMs`, or less if `signal` aborts. Resolves in both cases: the caller looks at the signal. */
+/** Waits `delayMs` or until `signal` aborts. Resolves in both cases: the caller checks `signal`. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal?.aborted) return resolve()
@@ -34,14 +34,17 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   })
 }
 
-/** Lets the event loop turn once: work that never waits for the world would else keep signals and timers out. */
+/**
+ * Yields to the event loop once. Work that never waits for I/O would otherwise block signals and
+ * timers.
+ */
 export const yieldToEventLoop = () => new Promise<void>(resolve => void setImmediate(resolve))
 
 let nextTurn: Promise<void> | null = null
 
 /**
- * The same for all who wait for it in one turn: they go on one right after the other. Answers that are sent so cost
- * the system half as much as answers that each wake their reader.
+ * Yields to the event loop and resumes all callers of one turn together. Responses sent in one
+ * batch cost half as much as responses that each wake their reader.
  */
 export function yieldBatched(): Promise<void> {
   nextTurn ??= yieldToEventLoop().then(() => {

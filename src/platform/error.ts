@@ -1,4 +1,4 @@
-/** What may go wrong through a fault of the caller or of ours; never what DNS or a mail server told us. */
+/** Faults of the caller or of ev. Replies of DNS and mail servers are results, not errors. */
 export type ErrorCode =
   | 'usage'
   | 'bad_address'
@@ -10,7 +10,7 @@ export type ErrorCode =
   | 'interrupted'
   | 'internal'
 
-/** The one error class of ev: a closed `code`, a sentence for people, and below it the `cause`. */
+/** The error class of ev: a closed `code`, a message for people, and the `cause`. */
 export class EvError extends Error {
   override readonly name = 'EvError'
   readonly code: ErrorCode
@@ -22,8 +22,8 @@ export class EvError extends Error {
 }
 
 /**
- * The text of anything thrown. Libraries also hand out plain objects with a message, and errors with a code alone, such
- * as that of several addresses that refuse a connection.
+ * Returns a message for any thrown value. Libraries also throw plain objects with a message, and
+ * errors with only a code, such as the AggregateError of several refused connections.
  */
 export function errorMessage(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return String(thrown)
@@ -33,7 +33,7 @@ export function errorMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
-/** What `run` gives, or `fallback` when the signal aborts first; `run` itself goes on. */
+/** Resolves like `run`, or with `fallback` if the signal aborts first; `run` is not cancelled. */
 export function orOnAbort<T, F>(
   run: Promise<T>,
   signal: AbortSignal | undefined,

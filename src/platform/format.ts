@@ -5,21 +5,21 @@ import { DAY, HOUR, MINUTE, SECOND } from './clock.ts'
 /** `1,234,567` */
 export const formatNumber = (value: number): string => value.toLocaleString('en')
 
-/** `1 row`, `2 deliveries`, `12,345 addresses`; `many` is the plural, where its ending is no rule. */
+/** `1 row`, `2 deliveries`, `12,345 addresses`; `many` is an irregular plural. */
 export const pluralize = (count: number, one: string, many = toPlural(one)): string =>
   `${formatNumber(count)} ${count === 1 ? one : many}`
 
 const toPlural = (noun: string) =>
   `${noun.replace(/([^aeiou])y$/, '$1ie').replace(/(ss|x|ch|sh)$/, '$1e')}s`
 
-/** `12.3 %` of a whole; `0 %` of nothing; `< 0.1 %` for a share that rounds to zero. */
-export function formatPercent(part: number, whole: number): string {
-  const share = whole === 0 ? 0 : (100 * part) / whole
+/** `12.3 %`; `0 %` if the total is 0; `< 0.1 %` for a share that rounds to zero. */
+export function formatPercent(part: number, total: number): string {
+  const share = total === 0 ? 0 : (100 * part) / total
   if (share > 0 && share < 0.05) return '< 0.1 %'
   return `${share.toLocaleString('en', { maximumFractionDigits: 1 })} %`
 }
 
-/** `512 B`, `12 KB`, `1.5 MB`, `2.4 GB`: in powers of 1,000, as disks are sold. */
+/** `512 B`, `12 KB`, `1.5 MB`, `2.4 GB`: powers of 1,000, as disk sizes are given. */
 export function formatBytes(bytes: number): string {
   const unit = Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
   const value = bytes / 1_000 ** unit
@@ -29,7 +29,7 @@ export function formatBytes(bytes: number): string {
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'] as const
 
-/** `100 MiB`: for limits, which are powers of 1,024. */
+/** `100 MiB`: for limits, which are multiples of a MiB. */
 export const formatMebibytes = (bytes: number): string => `${formatNumber(bytes / 1024 ** 2)} MiB`
 
 /** `850 ms`, `12 s`, `3 min 20 s`, `2 h 5 min`, `4 days`. */
@@ -45,8 +45,8 @@ export function formatDuration(ms: number): string {
 }
 
 /**
- * `12 seconds`, `3 minutes`, `2 hours`, `4 days`: one unit, for sentences. `round` is `Math.ceil` for a wait and
- * `Math.floor` for an age.
+ * `12 seconds`, `3 minutes`, `2 hours`, `4 days`: one unit, for sentences. `round` is `Math.ceil`
+ * for a wait and `Math.floor` for an age.
  */
 export function formatDurationInWords(ms: number, round: (value: number) => number): string {
   for (const [unit, unitMs, countMax] of WORDS) {
@@ -62,7 +62,7 @@ const WORDS = [
   ['hour', HOUR, 48],
 ] as const
 
-/** `10 seconds`, `2 minutes`, `2.5 hours`: rounded up as coarsely as an estimate is. */
+/** `10 seconds`, `2 minutes`, `2.5 hours`: rounded up to the precision of an estimate. */
 export function formatEstimate(ms: number): string {
   if (ms <= SECOND) return '1 second'
   if (ms <= 50 * SECOND) return pluralize(Math.ceil(ms / (10 * SECOND)) * 10, 'second')

@@ -1,15 +1,18 @@
 import { BlockList, isIP } from 'node:net'
 
-/** An IP address as it is compared and shown: IPv4 out of its IPv6 mapping, no zone; null: the text is none. */
+/**
+ * Normalizes an IP address for comparison and display: unmaps IPv4-mapped IPv6, drops the zone.
+ * Returns null if the text is not an IP address.
+ */
 export function plainIp(text: string): string | null {
   const ip = MAPPED.exec(text)?.[1] ?? text.replace(/%.*$/, '')
   return isIP(ip) === 0 ? null : ip
 }
 
-/** How Node names an IPv4 client of a socket that takes both. */
+/** IPv4-mapped IPv6, as Node reports IPv4 clients of a dual-stack socket. */
 const MAPPED = /^::ffff:(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})$/i
 
-/** Whether a text is an address or a CIDR, IPv4 or IPv6. */
+/** Whether a text is an IPv4 or IPv6 address or CIDR. */
 export function isIpRange(text: string): boolean {
   const [, ip = '', bits] = RANGE.exec(text) ?? []
   const family = isIP(ip)
@@ -18,9 +21,9 @@ export function isIpRange(text: string): boolean {
 
 const RANGE = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/
 
-/** Tells whether a plain IP lies in one of these ranges; what is no range counts for nothing. */
+/** Returns a test for whether a plain IP is in one of the ranges. Invalid ranges are ignored. */
 export function inRanges(ranges: readonly string[]): (ip: string) => boolean {
-  // One list for each family: a BlockList takes every IPv4 address for one of ::/0.
+  // One list per family: a BlockList matches every IPv4 address against ::/0.
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const range of ranges.filter(isIpRange)) {
     const [ip = ''] = range.split('/')
@@ -33,7 +36,7 @@ export function inRanges(ranges: readonly string[]): (ip: string) => boolean {
   }
 }
 
-/** Whether every address of the range `inner` lies in the range `outer`. Both are ranges by `isIpRange`. */
+/** Whether the range `inner` is a subset of `outer`. Both must pass `isIpRange`. */
 export function containsRange(outer: string, inner: string): boolean {
   const [ip = ''] = inner.split('/')
   return (
@@ -45,15 +48,15 @@ const familyOf = (range: string) => isIP(range.split('/')[0] ?? '')
 const bitsOf = (range: string) => Number(range.split('/')[1] ?? (familyOf(range) === 4 ? 32 : 128))
 
 /**
- * What limits count an address by: an IPv4 address itself; of an IPv6 address its first 64 bits, as whoever has
- * one address has all of those.
+ * Returns the rate limit key of an address: the address itself for IPv4, the /64 for IPv6, as one
+ * client usually controls a whole /64.
  */
-export function countedIp(ip: string): string {
+export function rateLimitIp(ip: string): string {
   if (isIP(ip) !== 6) return ip
   const [head = '', tail] = ip.toLowerCase().split('::')
   const left = head === '' ? [] : head.split(':')
   const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  // Two groups of an address may be written as an IPv4 address, which is in its last 64 bits then.
+  // The last two groups may be written as an IPv4 address (RFC 4291 §2.2).
   const length = left.length + right.length + (ip.includes('.') ? 1 : 0)
   const groups = tail === undefined ? left : [...left, ...Array(8 - length).fill('0'), ...right]
   return `${groups
@@ -62,6 +65,6 @@ export function countedIp(ip: string): string {
     .join(':')}::/64`
 }
 
-/** The network of an address: the first 24 bits of IPv4, the first 64 of IPv6. */
+/** Returns the network of an address: its /24 for IPv4, its /64 for IPv6. */
 export const networkOf = (ip: string): string =>
-  isIP(ip) === 4 ? ip.replace(/\d+$/, '0/24') : countedIp(ip)
+  isIP(ip) === 4 ? ip.replace(/\d+$/, '0/24') : rateLimitIp(ip)

@@ -1,33 +1,33 @@
 import { type Clock, SECOND, sleep } from './clock.ts'
 import { errorMessage } from './error.ts'
-import { type Log, ReminderOptions } from './log.ts'
+import { type Log, LogThrottle } from './log.ts'
 import { backoff } from './retry.ts'
 
 export type LoopOptions = {
-  /** What it runs, as the log names it: `NAME failed`. */
+  /** Name for the log: `NAME failed`. */
   readonly name: string
-  /** One run, over when its promise is settled. `signal` aborts when the loop is stopped. */
+  /** Runs once; the run ends when its promise settles. `signal` aborts when the loop is stopped. */
   readonly run: (signal: AbortSignal) => unknown
-  /** Wait from the end of a run to the start of the next; a function where it differs, as with jitter. */
+  /** Wait between the end of a run and the start of the next; a function if it varies (jitter). */
   readonly everyMs: number | (() => number)
-  /** Wait before the first run, which begins at once when left out. */
+  /** Wait before the first run. Default: none. */
   readonly startAfterMs?: number
-  /** Wait after a failure, doubled with each that follows; `everyMs` when left out. */
+  /** Wait after a failure, doubled with each consecutive one. Default: `everyMs`. */
   readonly retryMs?: number
-  /** Upper bound of that; four times `everyMs`, but 10 seconds at most, when left out. */
+  /** Upper bound of that wait. Default: four times `everyMs`, but at most 10 seconds. */
   readonly retryMaxMs?: number
   readonly clock: Clock
   readonly log: Log
   /** Stops the loop. */
   readonly signal?: AbortSignal
-  /** Called for each failure, instead of the log. */
+  /** Called for each failure instead of logging it. */
   readonly onFailure?: (error: unknown) => void
 }
 
 export interface Loop {
-  /** Ends the wait. During a run, another run follows at once. */
+  /** Ends the wait. During a run, another run follows immediately. */
   wake(): void
-  /** Resolves when the run in progress has ended; no other begins. May be called repeatedly. */
+  /** Starts no further run; resolves when the current one has ended. May be called repeatedly. */
   stop(): Promise<void>
 }
 
@@ -35,14 +35,14 @@ const RETRY_FACTOR_MAX = 4
 const RETRY_MAX_MS = 10 * SECOND
 
 /**
- * Runs `run` again and again, one run at a time. A failure that goes on is logged once, then once a
+ * Calls `run` repeatedly, one run at a time. A continuing failure is logged once, then once a
  * minute.
  */
 export function startLoop(o: LoopOptions): Loop {
   const stopping = new AbortController()
   const signal =
     o.signal === undefined ? stopping.signal : AbortSignal.any([o.signal, stopping.signal])
-  const reminders = new ReminderOptions(o.clock)
+  const throttle = new LogThrottle(o.clock)
   let pause = new AbortController()
   let failures = 0
   signal.addEventListener('abort', () => pause.abort(), { once: true })
@@ -51,7 +51,7 @@ export function startLoop(o: LoopOptions): Loop {
     try {
       await o.run(signal)
       failures = 0
-      reminders.forget(o.name)
+      throttle.forget(o.name)
     } catch (error) {
       failures++
       if (!signal.aborted) report(error)
@@ -59,7 +59,7 @@ export function startLoop(o: LoopOptions): Loop {
   }
   const report = (error: unknown) => {
     if (o.onFailure !== undefined) return o.onFailure(error)
-    const repeated = reminders.due(o.name)
+    const repeated = throttle.due(o.name)
     if (repeated === null) return
     const why = errorMessage(error)
     o.log.error(`${o.name} failed`, repeated === 0 ? { why } : { why, repeated })

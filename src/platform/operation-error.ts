@@ -1,19 +1,19 @@
-/** Why a use case refuses to do something, by code, with the facts that a sentence about it needs. */
+/** Codes with which a use case refuses an operation, and the facts that a message needs. */
 export type RefusalFacts = {
   readonly webhook_not_found: { readonly id: string }
   readonly webhook_disabled: { readonly id: string }
   readonly webhook_limit_reached: { readonly count: number }
   readonly webhook_url_rejected: {
     readonly url: string
-    /** What is wrong with it, in a sentence. */
+    /** What is wrong with the URL, as a sentence. */
     readonly fault: string
-    /** Whether it would be accepted if its address range were allowed. */
+    /** Whether the URL would be accepted if its address range were allowed. */
     readonly isPrivate: boolean
   }
   readonly webhook_test_limit_reached: { readonly count: number }
   readonly delivery_not_found: {
     readonly id: string
-    /** Null: no webhook was named. */
+    /** Null if no webhook was named. */
     readonly webhookId: string | null
   }
   readonly name_invalid: {
@@ -25,9 +25,9 @@ export type RefusalFacts = {
   readonly key_limit_reached: { readonly count: number }
   readonly last_key: { readonly id: string; readonly accountName: string }
   readonly rights_exceeded: {
-    /** The rights that the key asking has not. */
+    /** Rights that the calling key lacks. */
     readonly rights: readonly RightName[]
-    /** The scopes among them. */
+    /** The missing scopes among them. */
     readonly scopes: readonly string[]
   }
   readonly expiry_past: {
@@ -38,7 +38,7 @@ export type RefusalFacts = {
   readonly job_not_cancellable: { readonly id: string; readonly state: string }
   readonly job_not_resumable: {
     readonly id: string
-    /** A job that is cancelled or failed was resumed by others meanwhile. */
+    /** `cancelled` or `failed` if another caller resumed the job first. */
     readonly state: string
   }
   readonly job_in_use: { readonly id: string }
@@ -47,9 +47,9 @@ export type RefusalFacts = {
   readonly credits_exceeded: {
     readonly plan: string
     readonly creditsPerDay: number
-    /** Null: not known, but more than are left. */
+    /** Null if unknown; it is more than `left`. */
     readonly needed: number | null
-    /** Null: not known, but fewer than are needed. */
+    /** Null if unknown; it is less than `needed`. */
     readonly left: number | null
   } & Reset
   readonly concurrent_jobs_exceeded: {
@@ -60,7 +60,7 @@ export type RefusalFacts = {
   readonly stored_rows_exceeded: {
     readonly plan: string
     readonly storedRows: number
-    /** That were to be added; `isMore`: or more. */
+    /** Rows to add; with `isMore` at least that many. */
     readonly rows: number
     readonly isMore: boolean
     readonly max: number
@@ -68,10 +68,10 @@ export type RefusalFacts = {
   readonly address_invalid: { readonly address: string; readonly fault: string }
   readonly address_in_use: {
     readonly address: string
-    /** A list that is not finished and holds it. */
+    /** An unfinished job that contains the address. */
     readonly jobId: string
     readonly isOfAccount: boolean
-    /** How many more there are. */
+    /** Number of other unfinished jobs that contain it. */
     readonly otherJobs: number
   }
   readonly database_absent: { readonly file: string; readonly task: 'backup' | 'migrate' }
@@ -86,12 +86,12 @@ export type RefusalFacts = {
   readonly plan_unknown: { readonly plan: string; readonly plans: readonly string[] }
   readonly email_invalid: {
     readonly email: string
-    /** What is wrong with its syntax; null: it is an address, but many mail servers do not take it. */
+    /** What is wrong with the syntax; null if it is valid, but many mail servers reject it. */
     readonly fault: string | null
   }
 }
 
-/** When there are credits again, and when that was asked: both epoch ms. */
+/** When credits are reset, and the time of the request: both epoch ms. */
 type Reset = { readonly resetAt: number; readonly now: number }
 
 type RightName = 'scopes' | 'allowedIps' | 'allowedDomains' | 'rateLimitPerMinute' | 'expiresAt'
@@ -99,8 +99,8 @@ type RightName = 'scopes' | 'allowedIps' | 'allowedDomains' | 'rateLimitPerMinut
 export type OperationCode = keyof RefusalFacts
 
 /**
- * A use case refused: nothing was changed. The message is for logs. The HTTP API has an answer for each code
- * (`http/error/operation-answer.ts`), and the command line a sentence and an exit code (`cli/operation-sentence.ts`).
+ * A use case refused an operation and changed nothing. The message is for logs. The HTTP API maps
+ * each code to a response, the command line to a message and an exit code.
  */
 export class OperationError<Code extends OperationCode = OperationCode> extends Error {
   override readonly name = 'OperationError'
@@ -108,7 +108,7 @@ export class OperationError<Code extends OperationCode = OperationCode> extends 
   readonly facts: RefusalFacts[Code]
 
   constructor(code: Code, facts: RefusalFacts[Code]) {
-    // It is an answer: where it was thrown tells nothing, and finding that out costs as much as all rate limits.
+    // A refusal is an expected result: its stack is of no use and costs as much as all rate limits.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(`${code}: ${JSON.stringify(facts)}`)
@@ -118,18 +118,18 @@ export class OperationError<Code extends OperationCode = OperationCode> extends 
   }
 }
 
-/** What a front end says of each code. */
-export type OperationTexts<Said> = {
-  readonly [Code in OperationCode]: (facts: RefusalFacts[Code]) => Said
+/** A front end's message for each code. */
+export type OperationTexts<Text> = {
+  readonly [Code in OperationCode]: (facts: RefusalFacts[Code]) => Text
 }
 
-/** Looks up what a front end says of an error. */
-export const describeOperation = <Said>(
-  texts: OperationTexts<Said>,
+/** Returns a front end's message for an error. */
+export const describeOperation = <Text>(
+  texts: OperationTexts<Text>,
   { code, facts }: OperationError,
-): Said => (texts[code] as (facts: RefusalFacts[OperationCode]) => Said)(facts)
+): Text => (texts[code] as (facts: RefusalFacts[OperationCode]) => Text)(facts)
 
-/** Whether something thrown is the refusal of that code. */
+/** Whether a thrown value is an OperationError with this code. */
 export const isRefusal = <Code extends OperationCode>(
   thrown: unknown,
   code: Code,

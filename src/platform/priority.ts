@@ -1,31 +1,31 @@
 import { performance } from 'node:perf_hooks'
 import { type Clock, SECOND, sleep, yieldToEventLoop } from './clock.ts'
 
-/** The kinds of background work, which take turns. */
+/** Kinds of background work. They are started round-robin. */
 export type BackgroundWork = 'import' | 'route' | 'probe'
 
-/** How long the event loop ran callbacks and how long it waited for events, in ms since the process started. */
+/** Time that the event loop ran callbacks and waited for events, ms since the process started. */
 export type LoopTimes = { readonly active: number; readonly idle: number }
 
-/** Between requests, a piece starts once the event loop was idle for this share of the time since the last one. */
+/** With requests, a work unit starts once the loop was idle for this share since the last one. */
 const IDLE_SHARE = 0.5
-/** Without requests, this many probes are in flight in any case. Together they have some 50 ms of work left. */
+/** Without requests, this many probes may be in flight at any load: some 50 ms of work in all. */
 const PROBES_MIN = 8
-/** More probes only make sense as long as the event loop waits for mail servers for this share of the time. */
+/** More probes help only while the event loop waits for mail servers for this share of the time. */
 const IDLE_SHARE_OF_PROBES = 0.05
-/** Under constant load a piece starts this long after the last one all the same: 33 pieces a second go on. */
+/** Longest wait under constant load, so that at least 33 work units start per second. */
 const WAIT_MAX_MS = 30
-/** How often it is looked whether the event loop is idle. A timer of Node cannot be shorter than 1 ms. */
+/** Poll interval of the idle check. A timer of Node cannot be shorter than 1 ms. */
 const POLL_MS = 1
-/** After the last request, more may follow: a client that sends one after another has gaps of this length. */
+/** After the last request more may follow: a sequential client leaves gaps of this length. */
 const QUIET_MS = SECOND
-/** An import stores its next rows sooner than that. */
+/** An import stores its next rows within this time. */
 const IMPORT_QUIET_MS = SECOND / 10
 
 /**
- * Lets background work give way to requests that somebody waits for. One event loop runs both: a request takes some
- * twenty turns of it, and waits in each of them for all other work of that turn. Without requests, and on a loop that is
- * mostly idle, background work is not slowed down.
+ * Gives requests priority over background work. One event loop runs both: a request takes some
+ * twenty turns of it and waits in each turn for all other work. Without requests, or while the loop
+ * is mostly idle, background work is not slowed down.
  */
 export class Priority {
   readonly #clock: Clock
@@ -40,14 +40,14 @@ export class Priority {
   #startedAt = Number.NEGATIVE_INFINITY
   #timesAtStart: LoopTimes
 
-  /** `clock` has the time in which the event loop runs. */
+  /** `clock` must be the real clock of the event loop. */
   constructor(clock: Clock, loopTimes: () => LoopTimes = () => performance.eventLoopUtilization()) {
     this.#clock = clock
     this.#loopTimes = loopTimes
     this.#timesAtStart = loopTimes()
   }
 
-  /** Notes that a request starts that somebody waits for; call the returned function once when it ends. */
+  /** Registers the start of a request; call the returned function once when it ends. */
   startRequest(): () => void {
     this.#requests++
     return () => {
@@ -56,20 +56,20 @@ export class Priority {
     }
   }
 
-  /** Whether requests are in flight, or were a moment ago. */
+  /** Whether requests are in flight, or were within the last second. */
   get hasRequests(): boolean {
     return this.#requests > 0 || this.#clock.monotonicNow() - this.#lastRequestAt < QUIET_MS
   }
 
-  /** Whether somebody waits for a request or an import. */
+  /** Whether a client waits for a request or an import. */
   get #isUrgent(): boolean {
     return this.hasRequests || this.#clock.monotonicNow() - this.#lastImportAt < IMPORT_QUIET_MS
   }
 
   /**
-   * Resolves when the next piece of background work may start, at the earliest in the next turn of the event loop. The
-   * kinds take turns, so that a short list is not held up by the connections of a long one. Somebody waits for an
-   * import, too: the others give way to it.
+   * Resolves when the next unit of background work may start, at the earliest in the next turn of
+   * the event loop. Kinds are started round-robin, so that the probes of a long list do not delay a
+   * short one. A client waits for an import too, so imports go before the other kinds.
    */
   async yieldToRequests(work: Exclude<BackgroundWork, 'probe'>): Promise<void> {
     if (work === 'import') this.#lastImportAt = this.#clock.monotonicNow()
@@ -77,7 +77,7 @@ export class Priority {
     return isFirst ? yieldToEventLoop() : this.#wait(work)
   }
 
-  /** The same for a probe, which stays in flight; call the returned function once when it ends. */
+  /** As `yieldToRequests` for a probe in flight; call the returned function once when it ends. */
   async startProbe(): Promise<() => void> {
     await this.#wait('probe')
     return () => {
@@ -85,20 +85,20 @@ export class Priority {
     }
   }
 
-  /** From now on nothing waits: background work is to end. */
+  /** Starts all waiting work without delay, so that it can end. */
   stop(): void {
     this.#isStopped = true
   }
 
   #wait(work: BackgroundWork): Promise<void> {
-    const line = this.#waiting.get(work) ?? []
-    this.#waiting.set(work, line)
-    const started = new Promise<void>(resolve => line.push(resolve))
+    const queue = this.#waiting.get(work) ?? []
+    this.#waiting.set(work, queue)
+    const started = new Promise<void>(resolve => queue.push(resolve))
     if (!this.#isStarting) void this.#startAll()
     return started
   }
 
-  /** Starts what waits, one piece after another. */
+  /** Starts the queued work units one after another. */
   async #startAll(): Promise<void> {
     this.#isStarting = true
     while (this.#waiting.size > 0) {
@@ -126,15 +126,15 @@ export class Priority {
     return idleMs > 0 && idleMs >= share * (idleMs + active - this.#timesAtStart.active)
   }
 
-  /** The first one of the kind whose turn is longest ago. */
+  /** Starts the first work unit of the kind that was served least recently. */
   #startNext(): void {
     const [first] = this.#waiting
     if (first === undefined) return
-    const [work, line] = first
+    const [work, queue] = first
     this.#waiting.delete(work)
     if (work === 'probe') this.#probes++
-    line.shift()?.()
-    // Behind the others.
-    if (line.length > 0) this.#waiting.set(work, line)
+    queue.shift()?.()
+    // Reinserting moves this kind behind the others.
+    if (queue.length > 0) this.#waiting.set(work, queue)
   }
 }

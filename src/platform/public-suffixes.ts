@@ -4,7 +4,7 @@ type PublicSuffixes = Pick<typeof import('tldts'), 'getDomain' | 'parse'>
 
 let loaded: PublicSuffixes | null = null
 
-/** The public suffix list, loaded when first asked: its tables cost 8 ms, and many a run does without. */
+/** Returns the public suffix list, loaded on first use: loading takes 8 ms. */
 export function publicSuffixes(): PublicSuffixes {
   loaded ??= createRequire(import.meta.url)('tldts') as PublicSuffixes
   return loaded

@@ -2,12 +2,12 @@ import { type Clock, sleep } from './clock.ts'
 
 export type RetryOptions = {
   readonly clock: Clock
-  /** Whether another attempt may succeed. */
+  /** Whether a retry may succeed after this error. */
   readonly isRetryable: (error: unknown) => boolean
-  /** Wait after a failed attempt, which counts from 1. Left out: none. */
+  /** Wait after a failed attempt; `attempt` counts from 1. Default: none. */
   readonly delayMs?: number | ((attempt: number) => number)
   readonly attemptsMax?: number
-  /** No attempt begins later, in ticks of the clock. */
+  /** No attempt starts after this monotonic time, ms. */
   readonly until?: number
   /** Ends the wait; the attempt that follows is the last. */
   readonly signal?: AbortSignal
@@ -15,7 +15,7 @@ export type RetryOptions = {
   readonly onRetry?: (error: unknown, attempt: number) => void
 }
 
-/** Runs `run` until it succeeds; rejects with the last error when no attempt is left. */
+/** Calls `run` until it succeeds; rejects with the last error when no attempt is left. */
 export async function retry<T>(run: () => Promise<T>, o: RetryOptions): Promise<T> {
   const { clock, attemptsMax = Number.POSITIVE_INFINITY, until = Number.POSITIVE_INFINITY } = o
   for (let attempt = 1; ; attempt++) {

@@ -1,16 +1,16 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey } from 'node:crypto'
 import type { Random } from './random.ts'
 
-/** Seals texts that must be read again, such as signing secrets, for the time that they lie in the database. */
+/** Encrypts values that are stored in the database and read back, such as signing secrets. */
 export interface SecretBox {
   encrypt(text: string): string
-  /** Throws where it was sealed with another key, or changed. */
+  /** Throws if the text was encrypted with another key, or altered. */
   decrypt(encrypted: string): string
 }
 
-/** AES-256-GCM with a key made from `secret`, which should have 32 bytes of chance. */
+/** AES-256-GCM with a key derived from `secret`, which should have 256 bits of entropy. */
 export function createSecretBox(secret: string, random: Random): SecretBox {
-  // Handed over as bytes it would be made anew each time, which costs more than the sealing.
+  // Passing raw bytes would create a key object per call, which costs more than the encryption.
   const key = createSecretKey(createHash('sha256').update(`ev seal 1 ${secret}`).digest())
   return {
     encrypt(text) {
@@ -28,5 +28,5 @@ export function createSecretBox(secret: string, random: Random): SecretBox {
   }
 }
 
-/** 129 bits of chance, more than the 96 of an IV. */
+/** 129 bits of entropy, more than the 96 of an IV. */
 const TOKEN_LENGTH = 25

@@ -1,7 +1,7 @@
 /**
- * Makes foreign text safe to show in a terminal, a log line, a CSV cell or JSON: line breaks become
- * one space, other control, format and private characters and lone surrogates become U+FFFD, and what is longer than
- * `lengthMax` UTF-16 units is cut, between characters.
+ * Makes untrusted text safe to show in a terminal, a log line, a CSV cell or JSON. Line breaks
+ * become one space; other control, format and private-use characters and lone surrogates become
+ * U+FFFD. Text longer than `lengthMax` UTF-16 units is truncated between characters.
  */
 export function sanitizeText(text: string, lengthMax = 256): string {
   const clean = text

@@ -1,18 +1,18 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from './clock.ts'
 
-/** A bounded map whose entries expire: the oldest used goes first when it is full. */
+/** A bounded map with expiring entries. When full it evicts the least recently used entry. */
 export class TtlMap<V extends object> {
   readonly #cache: LRUCache<string, V>
 
   constructor(options: { sizeMax: number; clock: Clock }) {
     this.#cache = new LRUCache({
-      // By `max` it would take the memory for all entries at once.
+      // `max` would allocate memory for all entries up front.
       maxSize: options.sizeMax,
       sizeCalculation: () => 1,
       ttl: 1,
       ttlResolution: 0,
-      // What was set at 0 would stay for ever.
+      // An entry set at time 0 would never expire.
       perf: { now: () => options.clock.monotonicNow() + 1 },
     })
   }
@@ -33,7 +33,7 @@ export class TtlMap<V extends object> {
     this.#cache.clear()
   }
 
-  /** What has not expired, the last used first. Looking at it does not count as use. */
+  /** Iterates the unexpired entries, the most recently used first. Does not count as a use. */
   entries(): IterableIterator<[string, V]> {
     return this.#cache.entries()
   }

@@ -1,7 +1,7 @@
 import { type ConstructorOptions, PgBoss, type Queue as QueueOptions } from 'pg-boss'
 import { type Clock, HOUR, SECOND, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import { type Log, type LogFields, ReminderOptions } from '../platform/log.ts'
+import { type Log, type LogFields, LogThrottle } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
 import type { Queue, QueueStatus } from './queue.ts'
 import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
@@ -297,7 +297,7 @@ export class FaultLog {
   readonly #clock: Clock
   readonly #log: Log
   readonly #clearMs: number
-  readonly #reminders: ReminderOptions
+  readonly #reminders: LogThrottle
   /** When the last fault was; null: there was none since the database works. */
   #faultAt: number | null = null
 
@@ -305,7 +305,7 @@ export class FaultLog {
     this.#clock = clock
     this.#log = log
     this.#clearMs = clearMs
-    this.#reminders = new ReminderOptions(clock)
+    this.#reminders = new LogThrottle(clock)
   }
 
   /** A fault of the database. */

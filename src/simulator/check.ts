@@ -1,11 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { errorMessage, EvError } from '../platform/error.ts'
+import { type DnsTrouble, type DomainPlan, type Scenario } from './scenario.ts'
+import { type HostPlan, BEHAVIORS, type Behavior } from './smtp-host/behaviors.ts'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { DAY } from '../platform/clock.ts'
-import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { isLoopback } from './loopback/loopback-network.ts'
-import type { DnsTrouble, DomainPlan, HostPlan, Scenario } from './scenario.ts'
-import { BEHAVIORS, type Behavior } from './smtp-host/behaviors.ts'
 import { type Rule, VERBS } from './smtp-host/rule.ts'
+
+export function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new EvError('no_input', `Cannot read the scenario ${file}: ${errorMessage(cause)}.`, {
+      cause,
+    })
+  }
+}
+
+export function parse(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    const sentence = `The scenario ${file} is no JSON: ${sanitizeText(errorMessage(cause))}.`
+    throw new EvError('bad_input', sentence, { cause })
+  }
+}
+
+
+/** Reads a scenario from a JSON file; throws `no_input` or `bad_input`. */
+export function readScenario(file: string): Scenario {
+  return checkScenario(parse(file, readText(file)))
+}
+
 
 /** Says where plain data that a person wrote is not as it must be; `place` is its path from the top. */
 type Shape = (value: unknown, place: string) => void

@@ -11,7 +11,8 @@ import { MailHost } from './smtp-host/host.ts'
 import { createZone, type Zone, type ZoneAnswer, type ZoneRecord } from './zone.ts'
 
 export type { SimulatorCounters as WorldCounters } from './counters.ts'
-export type { DomainPlan, HostPlan, Scenario } from './scenario.ts'
+export type { DomainPlan, Scenario } from './scenario.ts'
+export type { HostPlan } from './smtp-host/behaviors.ts'
 
 /** A running mail world: everything listens on loopback addresses only. */
 export type Simulator = {

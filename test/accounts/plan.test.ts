@@ -27,7 +27,7 @@ describe('the plans', () => {
 
   test('say which of them lacks its number of requests', () => {
     expect(() => mergePlans({ tiny: { creditsPerDay: 5 } })).toThrow(
-      'The plan “tiny” does not say how many requests it allows: give it "requests"',
+      'The plan "tiny" has no request limit. Set "requests"',
     )
   })
 

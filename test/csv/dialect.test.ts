@@ -103,7 +103,7 @@ describe('the address column', () => {
     ['a list of blank lines', ' \n\t\n\n', {}, /The list is empty/],
     ['a list with a mark only', '\uFEFF\n', {}, /The list is empty/],
     ['a list without addresses', 'name,city\nAnn,Paris\n', {}, /1 name, 2 city.*--column NAME/],
-    ['decoys alone', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No column of addresses/],
+    ['decoys alone', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No address column found/],
     [
       'an unknown name',
       'name,email\nA,a@one.test\n',

@@ -40,7 +40,7 @@ describe('what went wrong', () => {
     await services.signIn()
     const failed = await services.get('/sessions')
     expect(failed.status).toBe(500)
-    expect(failed.text).toContain('<h1>That did not work</h1>')
+    expect(failed.text).toContain('<h1>Something went wrong</h1>')
     expect(failed.text).not.toContain('a secret of the inside')
     const id = /req_\w+/.exec(failed.text)?.[0]
     expect(services.lines).toContainEqual(

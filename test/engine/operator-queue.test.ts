@@ -47,8 +47,8 @@ describe('a line', () => {
 
   test('counts for an egress what it may have', () => {
     const own = line(waiting('1@a.test'), waiting('2@a.test', 'x'))
-    expect([own.waitingFor('x', true), own.waitingFor('x', false)]).toEqual([2, 1])
-    expect([own.waitingFor('y', true), own.waitingFor('y', false)]).toEqual([1, 0])
+    expect([own.pendingFor('x', true), own.pendingFor('x', false)]).toEqual([2, 1])
+    expect([own.pendingFor('y', true), own.pendingFor('y', false)]).toEqual([1, 0])
     expect([own.needs('x'), own.needs('y')]).toEqual([true, false])
     expect(textsOf(own.take('x', 9, false))).toEqual(['2@a.test'])
     expect([own.needs('x'), own.isEmpty]).toEqual([false, false])
@@ -57,12 +57,12 @@ describe('a line', () => {
   test('is over when nobody waits and nobody walks', () => {
     const own = line(waiting('1@a.test', 'x'))
     expect(own.isDone).toBe(false)
-    own.count('x', 1)
+    own.countWorker('x', 1)
     own.take('x', 1, true)
     expect([own.isEmpty, own.isDone, own.workers('x'), own.workers('y')]).toEqual([
       ...[true, false, 1, 0],
     ])
-    own.count('x', -1)
+    own.countWorker('x', -1)
     expect(own.isDone).toBe(true)
   })
 })

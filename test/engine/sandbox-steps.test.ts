@@ -39,7 +39,7 @@ describe('the steps of a simulated result', () => {
     ['error-auth', /^S: 554 /],
     ['timeout', /^C: RCPT /],
     ['disposable', /^Simulated: a\.test has one mail server/],
-    ['no-mx', /^Simulated: a\.test takes no mail/],
+    ['no-mx', /^Simulated: a\.test accepts no mail/],
     ['error-server', /^The syntax is fine/],
   ])('end as %s does', (local, last) => {
     expect(saidTo(`${local}@a.test`)).toMatch(last)

@@ -167,7 +167,7 @@ describe('the steps of a verification', () => {
     })
     for (const local of ['ann', 'bob', 'zoe']) await listen(`${local}@a.test`)
     expect(of('server').at(-1)).toMatchObject({ ok: false, host: null, ip: null })
-    expect(of('server').at(-1)?.text).toMatch(/^The mail server was not called\. /)
+    expect(of('server').at(-1)?.text).toMatch(/^The mail server was not contacted\. /)
   })
 
   test('give what a server says no power over a terminal or a page, and no end of lines', async () => {
@@ -194,7 +194,7 @@ describe('the steps of a verification', () => {
     const { listen, of } = services({ engine: { egresses: mx.egresses, dial: mx.dial } })
     expect((await listen('ann@a.test')).evidence.egress).toBe('b')
     expect(of('server').map(({ ok }) => ok)).toEqual([true, false, true])
-    expect(of('server')[1]?.text).toMatch(/^mx\.a\.test will not speak with us\. /)
+    expect(of('server')[1]?.text).toMatch(/^mx\.a\.test refused the session\. /)
   })
 })
 
@@ -209,7 +209,7 @@ describe('a remembered answer', () => {
     expect(steps.at(-1)).toEqual({
       kind: 'cached',
       checkedAt,
-      text: 'The mail server was asked 3 hours ago, and its answer still counts.',
+      text: 'The mail server was asked 3 hours ago; the cached answer is used.',
     })
     expect(mx.lines()).toHaveLength(lines)
   })
@@ -269,7 +269,7 @@ describe('who listens', () => {
       return fail() as undefined
     }
     expect((await verify('ann@a.test', { onStep })).verdict.reason).toBe('accepted_email')
-    expect(complaints).toEqual(['who listens to a verification failed {"error":"I am deaf"}'])
+    expect(complaints).toEqual(['onStep callback failed {"error":"I am deaf"}'])
     expect(told).toBeLessThan(3)
   })
 

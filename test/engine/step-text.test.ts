@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Domain } from '../../src/engine/address/domain.ts'
-import type { MxOperator } from '../../src/engine/dns/operator-table.ts'
+import type { MxOperator } from '../../src/engine/dns/operators.ts'
 import type { Route } from '../../src/engine/dns/route.ts'
 import type { ServerCall } from '../../src/engine/probe/probe-listener.ts'
 import { noResponse } from '../../src/engine/probe/probe-outcome.ts'
@@ -23,24 +23,24 @@ test.each<[Route, MxOperator | null, string]>([
   [
     { kind: 'implicit', host: 'a.test' },
     own,
-    'a.test names no mail server, so mail goes to a.test itself.',
+    'a.test has no MX record, so mail goes to a.test itself.',
   ],
-  [{ kind: 'no-domain' }, null, 'a.test takes no mail: the DNS says that there is no such name.'],
+  [{ kind: 'no-domain' }, null, 'a.test accepts no mail: the DNS says that there is no such name.'],
   [
     { kind: 'no-mail' },
     null,
-    'a.test takes no mail: the domain has neither MX nor address records.',
+    'a.test accepts no mail: the domain has neither MX nor address records.',
   ],
-  [{ kind: 'null-mx' }, null, 'a.test takes no mail: the domain publishes a null MX (RFC 7505).'],
+  [{ kind: 'null-mx' }, null, 'a.test accepts no mail: the domain publishes a null MX (RFC 7505).'],
   [
     { kind: 'unknown', fault: 'timeout' },
     null,
-    'Nothing is known of a.test: the DNS did not answer.',
+    'Nothing is known about a.test: the DNS did not answer.',
   ],
   [
     { kind: 'unknown', fault: 'server' },
     null,
-    'Nothing is known of a.test: the DNS servers failed.',
+    'Nothing is known about a.test: the DNS servers failed.',
   ],
 ])('a route is a sentence: %j', (route, operator, text) => {
   expect(routeText(domain, route, operator)).toBe(text)
@@ -56,30 +56,30 @@ describe('a call is a sentence', () => {
       { answer: noResponse('connect', 'connect', 'no answer within 10 s') },
       'mx.a.test does not answer on port 25: no answer within 10 s.',
     ],
-    [{ answer: noResponse('no-address', 'connect', '') }, 'mx.a.test has no address.'],
+    [{ answer: noResponse('no-address', 'connect', '') }, 'mx.a.test has no IP address.'],
     [
       { answer: noResponse('dns', 'connect', '') },
       'The address of mx.a.test could not be looked up.',
     ],
     [
       { ip: '10.0.0.1', answer: noResponse('not-public', 'connect', '') },
-      'mx.a.test is at 10.0.0.1, which is not on the public internet, so it was not called.',
+      'mx.a.test is at 10.0.0.1, which is not on the public internet, so it was not contacted.',
     ],
     [
       { answer: noResponse('garbage', 'greeting', '') },
-      'There was no conversation with mx.a.test. The mail server answered something that is no answer. Nothing is known of the mailbox.',
+      'The SMTP session with mx.a.test failed. The mail server answered something that is no answer. Nothing is known of the mailbox.',
     ],
     [
       { answer: { kind: 'blocked', why: 'blocklist', stage: 'greeting', reply } },
-      'mx.a.test will not speak with us. The server refused our address, not yours: it is on the list of Spamhaus or has a poor name. Have it delisted or verify from another address.',
+      'mx.a.test refused the session. The server refused our address, not yours: it is on the list of Spamhaus or has a poor name. Have it delisted or verify from another address.',
     ],
     [
       { dialled: false, answer: noResponse('connect', 'connect', 'not asked') },
-      'mx.a.test was not called. No mail server could be reached. Try again later, and check that port 25 is open here.',
+      'mx.a.test was not contacted. No mail server could be reached. Try again later, and check that port 25 is open here.',
     ],
     [
       { host: null, ip: null, dialled: false, answer: noResponse('timeout', 'connect', '') },
-      'The mail server was not called. The mail server did not answer in time. Try again later.',
+      'The mail server was not contacted. The mail server did not answer in time. Try again later.',
     ],
   ])('%j', (more, text) => {
     expect(callText({ ...call, ...more })).toBe(text)
@@ -96,5 +96,5 @@ test.each([
   [48 * HOUR, '2 days ago'],
   [6 * DAY, '6 days ago'],
 ])('an answer of %i ms is told with its age', (ageMs, ago) => {
-  expect(cachedText(ageMs)).toBe(`The mail server was asked ${ago}, and its answer still counts.`)
+  expect(cachedText(ageMs)).toBe(`The mail server was asked ${ago}; the cached answer is used.`)
 })

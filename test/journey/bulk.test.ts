@@ -183,13 +183,13 @@ describe.concurrent('a list that cannot be worked on', () => {
       'is empty',
       ['bulk', 'empty.csv', '-o', 'out.csv'],
       65,
-      /^ev: The list is empty\. It must hold/,
+      /^ev: The list is empty\. Give at least one address/,
     ],
     [
       'has no addresses',
       ['bulk', 'plain.csv', '-o', 'out.csv'],
       65,
-      /^ev: No column of addresses .*--column/,
+      /^ev: No address column found\. .*--column/,
     ],
     [
       'has no such column',
@@ -310,7 +310,8 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     const rows = rowsIn(out)
     expect(rows.map(row => row.email)).toEqual(list.slice(1))
     expect(rows.map(row => row.ev_class)).toEqual(Array(4).fill('deliverable'))
-    // A local part belongs to its host, which alone may say that case does not matter (RFC 5321 §2.4).
+    // A local part belongs to its host, which alone may say that case does not matter (RFC 5321
+    // §2.4).
     expect(stderr).toContain('2 duplicates are asked once')
     expect([...askedAt(world, 'mx.twins.test').values()]).toEqual([1, 1])
   })
@@ -375,7 +376,9 @@ function listOf(domain: string, rows: number): string {
   return `id,email,note\n${lines.join('\n')}\n`
 }
 
-/** How often each address was asked at a host; the unguessable ones of the catch-all question aside. */
+/**
+ * How often each address was asked at a host; the unguessable ones of the catch-all question aside.
+ */
 function askedAt(world: Simulator, host: string): Map<string, number> {
   const { recipients = new Map<string, number>() } = world.counters().hosts[host] ?? {}
   return new Map([...recipients].filter(([address]) => /^(user|gone)\d/i.test(address)))

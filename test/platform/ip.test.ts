@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { countedIp, inRanges, isIpRange, networkOf, plainIp } from '../../src/platform/ip.ts'
+import { rateLimitIp, inRanges, isIpRange, networkOf, plainIp } from '../../src/platform/ip.ts'
 
 describe('an address', () => {
   test.each([
@@ -31,7 +31,7 @@ describe('what limits count by', () => {
     ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
     ['1:2:3:4:5:6:192.0.2.1', '1:2:3:4::/64'],
   ])('%s is counted as %s', (ip, counted) => {
-    expect(countedIp(ip)).toBe(counted)
+    expect(rateLimitIp(ip)).toBe(counted)
   })
 })
 

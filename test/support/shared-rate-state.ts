@@ -1,4 +1,4 @@
-import type { RateLimits } from '../../src/engine/rate-control/controller.ts'
+import type { RateLimits } from '../../src/engine/rate-control/limit-table.ts'
 import {
   mayStart,
   newState,

@@ -5,29 +5,33 @@ import type { CreditTable } from '../tables.ts'
 
 export type CreditsOf = {
   readonly accountId: string
-  /** Its beginning, epoch ms. */
+  /** Start of the credit period, epoch ms. */
   readonly period: number
 }
 
 /**
- * Sets credits aside for what is about to be done; false when the plan has not so many left, and nothing is
- * set aside then. One statement, so that of two who want the last credit one gets it. Null limit: any number.
+ * Reserves credits for verifications that are about to run. Returns false, and reserves nothing, if
+ * the plan has too few left. It is one statement, so that only one of two concurrent requests gets
+ * the last credit. `limit` null: unlimited.
  */
 export async function reserveCredits(
   db: Kysely<Schema>,
   o: CreditsOf & {
     readonly amount: number
     readonly limit: number | null
-    /** The member of the cluster with which they go back; null or left out: there is none, or a job holds them. */
+    /**
+     * The cluster member that holds the reservation, which is released when the member expires.
+     * Null or omitted outside a cluster and for reservations of a job.
+     */
     readonly member?: string | null
   },
 ): Promise<boolean> {
-  const { rows } = await (o.member ? heldFor(o, o.member) : held(o)).execute(db)
+  const { rows } = await (o.member ? reserveForMemberSql(o, o.member) : reserveSql(o)).execute(db)
   return rows.length === 1
 }
 
-const held = ({ accountId, period, amount, limit }: Parameters<typeof reserveCredits>[1]) => {
-  // Each is named by its type: PostgreSQL takes what stands by itself for a text.
+const reserveSql = ({ accountId, period, amount, limit }: Parameters<typeof reserveCredits>[1]) => {
+  // Each parameter has a cast: PostgreSQL takes an untyped one for text.
   const [id, start] = [sql`cast(${accountId} as text)`, sql`cast(${period} as bigint)`]
   const [n, most] = [
     sql`cast(${amount} as bigint)`,
@@ -41,9 +45,9 @@ const held = ({ accountId, period, amount, limit }: Parameters<typeof reserveCre
     returning held`
 }
 
-/** The credit is locked before the hold, here as everywhere. */
-const heldFor = (o: Parameters<typeof reserveCredits>[1], member: string) => sql`
-  with credited as (${held(o)})
+/** Locks the credit row before the hold row, the lock order used everywhere. */
+const reserveForMemberSql = (o: Parameters<typeof reserveCredits>[1], member: string) => sql`
+  with credited as (${reserveSql(o)})
   insert into hold (member_id, account_id, period_start, amount)
   select cast(${member} as text), cast(${o.accountId} as text), cast(${o.period} as bigint),
     cast(${o.amount} as bigint) from credited
@@ -51,12 +55,13 @@ const heldFor = (o: Parameters<typeof reserveCredits>[1], member: string) => sql
     set amount = hold.amount + excluded.amount
   returning amount`
 
-/** Counts what was used, and gives back what was set aside for it. */
+/** Charges credits that were used, and releases those that were reserved for them. */
 export async function settleCredits(
   trx: Transaction<Schema>,
   { accountId, period, released, used }: CreditsOf & { released: number; used: number },
 ): Promise<CreditTable> {
-  // Nothing below zero: what a crash left held was given back at the start, perhaps before it is settled.
+  // Not below zero: reservations left by a crash are released at startup, perhaps before they are
+  // settled.
   const rest = greatest(trx, sql`0`, sql`credit.held - cast(${released} as bigint)`)
   const { rows } = await sql<CreditTable>`
     insert into credit (account_id, period_start, used, held, warned)
@@ -67,7 +72,7 @@ export async function settleCredits(
   return rows[0] as CreditTable
 }
 
-/** How an account stands; zeros where it used nothing yet. */
+/** Returns the credits of an account in a period; zeros if it has used none yet. */
 export async function readCredit(
   from: Kysely<Schema> | { readonly reader: Kysely<Schema> },
   accountId: string,
@@ -83,7 +88,7 @@ export async function readCredit(
   return credit ?? { account_id: accountId, period_start: period, used: 0, held: 0, warned: 0 }
 }
 
-/** How many credits of a limited plan can still be had. */
+/** Returns how many credits of a limited plan are left. */
 export async function creditsLeft(
   from: Parameters<typeof readCredit>[0],
   { accountId, period, limit }: CreditsOf & { readonly limit: number },
@@ -92,7 +97,7 @@ export async function creditsLeft(
   return Math.max(0, limit - used - held)
 }
 
-/** Notes up to which threshold an account was told. */
+/** Saves the last threshold that an event was sent for. */
 export async function noteWarned(
   trx: Transaction<Schema>,
   { accountId, period }: CreditsOf,

@@ -7,148 +7,160 @@ import type { Class } from '../../engine/verdict/verdict.ts'
 import type { VerificationSource } from '../tables.ts'
 import type { Verification } from './history.ts'
 
-/** A row of the history, by what it is in order of. */
+/** The position of a row in the history: its sort key. */
 export type HistoryPosition = { readonly createdAt: number; readonly id: string }
 
 export type HistoryQuery = {
   readonly accountId: string
   readonly sandbox: boolean
-  /** Behind which place the page begins; null: with the newest. */
+  /** The page starts after this position; null: with the newest row. */
   readonly before: HistoryPosition | null
   readonly max: number
-  /** One address, in any case. */
+  /** An exact address, case-insensitive. */
   readonly email?: string
-  /** A part of the address, in any case. */
+  /** A substring of the address, case-insensitive. */
   readonly search?: string
   readonly reason?: string
   readonly source?: VerificationSource
   readonly classes?: readonly Class[]
-  /** From this time on, and before that one, epoch ms. */
+  /** Epoch ms, `since` inclusive and `until` exclusive. */
   readonly since?: number
   readonly until?: number
-  /** Rows that are looked at, at most. */
+  /** Maximum rows to scan. */
   readonly scannedMax?: number
 }
 
 export type HistoryPage = {
   readonly rows: readonly Verification[]
-  /** The place behind which to look on; null: these are the last. */
+  /** The position to continue after; null on the last page. */
   readonly next: HistoryPosition | null
 }
 
 /**
- * The history of an account, the newest first. Looking for some among many ends after a while, with what was found
- * until then, be it nothing.
+ * Returns a page of the history of an account, newest first. A search with filters stops after
+ * `scannedMax` rows and returns what it has found, which may be nothing.
  */
-export async function historyPage(database: Database, o: HistoryQuery): Promise<HistoryPage> {
-  let before = startOf(o)
-  if (!matchesFilter(o)) {
-    return fullPage(await rowsBetween(database, { ...o, max: o.max + 1 }, { before }), o.max)
+export async function historyPage(database: Database, query: HistoryQuery): Promise<HistoryPage> {
+  let before = startOf(query)
+  if (!matchesFilter(query)) {
+    return fullPage(
+      await rowsBetween(database, { ...query, max: query.max + 1 }, { before }),
+      query.max,
+    )
   }
   const rows: Verification[] = []
-  let left = o.scannedMax ?? SCANNED_MAX
-  // One more than is asked for tells whether there are more.
-  while (left > 0 && rows.length <= o.max) {
-    const part = { ...o, max: o.max + 1 - rows.length }
+  let left = query.scannedMax ?? SCANNED_MAX
+  // One row more than requested shows whether there are more.
+  while (left > 0 && rows.length <= query.max) {
+    const part = { ...query, max: query.max + 1 - rows.length }
     const chunk = { before, size: Math.min(left, nextChunk(database)) }
     const { found, end } = await inChunk(database, () => scan(database, part, chunk))
-    rows.push(...found.filter(row => holds(row, o)))
+    rows.push(...found.filter(row => matches(row, query)))
     left -= chunk.size
     const last = found.length < part.max ? null : found.at(-1)
-    before = last ? placeOf(last) : end
+    before = last ? toPosition(last) : end
     if (before === null) break
   }
-  return rows.length > o.max ? fullPage(rows, o.max) : { rows, next: before }
+  return rows.length > query.max ? fullPage(rows, query.max) : { rows, next: before }
 }
 
 const matchesFilter = ({ email, search, reason, source, classes }: HistoryQuery) =>
   [email, search, reason, source, classes].some(one => one !== undefined)
 
-/** The time is told as a place: of two ends SQLite would go by one, and look for the other row by row. */
+/**
+ * Combines `before` and `until` into one position: with two upper bounds SQLite would use one of
+ * them and test the other row by row.
+ */
 function startOf({ before, until }: HistoryQuery): HistoryPosition | null {
   if (until === undefined || (before !== null && before.createdAt < until)) return before
   return { createdAt: until, id: '' }
 }
 
-/** Of rows that were read with one more than `max`, if there are so many. */
+/** Builds a page from up to `max` + 1 rows. */
 function fullPage(read: readonly Verification[], max: number): HistoryPage {
   const rows = read.slice(0, max)
   const last = rows.at(-1)
-  return { rows, next: read.length > max && last !== undefined ? placeOf(last) : null }
+  return { rows, next: read.length > max && last !== undefined ? toPosition(last) : null }
 }
 
-const placeOf = ({ created_at, id }: Verification): HistoryPosition => ({
+const toPosition = ({ created_at, id }: Verification): HistoryPosition => ({
   createdAt: created_at,
   id,
 })
 
-/** What is chosen of the next `size` rows, and where these end; null: there are no more. */
+/**
+ * Returns the matching rows among the next `size`, and the position where these end; `end` is null
+ * if there are no more.
+ */
 async function scan(
   database: Database,
-  o: HistoryQuery,
+  query: HistoryQuery,
   { before, size }: { before: HistoryPosition | null; size: number },
 ) {
   const { rows } = await sql<HistoryPosition>`
     select created_at as "createdAt", id from verification
-    where ${within(o, { before })} order by created_at desc, id desc limit 1 offset ${size - 1}
+    where ${rangeSql(query, { before })} order by created_at desc, id desc limit 1 offset ${size - 1}
   `.execute(database.reader)
   const end = rows[0] ?? null
-  return { found: await rowsBetween(database, o, { before, end }), end }
+  return { found: await rowsBetween(database, query, { before, end }), end }
 }
 
 type Between = { readonly before: HistoryPosition | null; readonly end?: HistoryPosition | null }
 
 async function rowsBetween(
   { reader }: Database,
-  o: HistoryQuery,
+  query: HistoryQuery,
   between: Between,
 ): Promise<Verification[]> {
   const { rows } = await sql<Verification>`
-    select * from verification where ${within(o, between)} ${chosen(reader, o)}
-    order by created_at desc, id desc limit ${o.max}`.execute(reader)
+    select * from verification where ${rangeSql(query, between)} ${filterSql(reader, query)}
+    order by created_at desc, id desc limit ${query.max}`.execute(reader)
   return rows
 }
 
-function within(o: HistoryQuery, { before, end = null }: Between): RawBuilder<unknown> {
-  const deps = [
-    sql`account_id = ${o.accountId} and sandbox = ${o.sandbox ? 1 : 0}`,
+function rangeSql(query: HistoryQuery, { before, end = null }: Between): RawBuilder<unknown> {
+  const conditions = [
+    sql`account_id = ${query.accountId} and sandbox = ${query.sandbox ? 1 : 0}`,
     ...(before === null ? [] : [sql`(created_at, id) < (${before.createdAt}, ${before.id})`]),
     ...(end === null ? [] : [sql`(created_at, id) >= (${end.createdAt}, ${end.id})`]),
-    // Whatever ends a stretch is no older.
-    ...(o.since === undefined || end !== null ? [] : [sql`created_at >= ${o.since}`]),
+    // The end of a chunk is never older than `since`.
+    ...(query.since === undefined || end !== null ? [] : [sql`created_at >= ${query.since}`]),
   ]
-  return sql.join(deps, sql` and `)
+  return sql.join(conditions, sql` and `)
 }
 
-function chosen(
+function filterSql(
   db: Kysely<Schema>,
   { email, search, reason, source, classes }: HistoryQuery,
 ): RawBuilder<unknown> {
-  const isEmail = (sought: string) => sql`lower(email) = ${sought}`
-  const hasPart = (sought: string) => contains(db, sql`lower(email)`, sql`${sought}`)
-  const deps = [
+  const isEmail = (text: string) => sql`lower(email) = ${text}`
+  const hasPart = (text: string) => contains(db, sql`lower(email)`, sql`${text}`)
+  const conditions = [
     ...(email === undefined ? [] : [textTest(db, email, isEmail)]),
     ...(search === undefined ? [] : [textTest(db, search, hasPart)]),
     ...(reason === undefined ? [] : [sql`reason = ${reason}`]),
     ...(source === undefined ? [] : [sql`source = ${source}`]),
     ...(classes === undefined ? [] : [sql`class in (${sql.join(classes)})`]),
   ]
-  return deps.length === 0 ? sql`` : sql`and ${sql.join(deps, sql` and `)}`
+  return conditions.length === 0 ? sql`` : sql`and ${sql.join(conditions, sql` and `)}`
 }
 
-/** Databases know only the case of ASCII: where others are sought, they give every text that has such, for `holds`. */
+/**
+ * Databases fold the case of ASCII only: for any other text the SQL selects all rows with non-ASCII
+ * addresses, and `matches` filters them.
+ */
 function textTest(
   db: Kysely<Schema>,
   text: string,
-  test: (sought: string) => RawBuilder<unknown>,
+  test: (lowerCase: string) => RawBuilder<unknown>,
 ): RawBuilder<unknown> {
-  const sought = text.toLowerCase()
-  return isAscii(sought) ? test(sought) : hasForeign(db, sql`email`)
+  const lowerCase = text.toLowerCase()
+  return isAscii(lowerCase) ? test(lowerCase) : hasForeign(db, sql`email`)
 }
 
 const isAscii = (text: string) => Buffer.byteLength(text) === text.length
 
-function holds(row: Verification, { email, search = '' }: HistoryQuery): boolean {
+function matches(row: Verification, { email, search = '' }: HistoryQuery): boolean {
   const text = row.email.toLowerCase()
   return (
     (email === undefined || text === email.toLowerCase()) && text.includes(search.toLowerCase())

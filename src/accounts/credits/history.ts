@@ -7,34 +7,40 @@ import type { VerificationTable } from '../tables.ts'
 
 export type Verification = VerificationTable
 
-/** Adds verifications; one that is there already stays, so that what failed midway can be written again. */
+/**
+ * Adds verifications. One that exists already is skipped, so that a write that failed midway can be
+ * repeated.
+ */
 export async function addHistory(
   trx: Transaction<Schema>,
   rows: readonly Verification[],
 ): Promise<void> {
-  if (isPostgres(trx)) return addTogether(trx, rows)
+  if (isPostgres(trx)) return addInOneStatement(trx, rows)
   for (let from = 0; from < rows.length; ) {
     const size = SIZES.find(one => one <= rows.length - from) ?? 1
     const values = rows.slice(from, from + size).flatMap(row => COLUMNS.map(name => row[name]))
-    await trx.executeQuery(CompiledQuery.raw(insertOf(size), values))
+    await trx.executeQuery(CompiledQuery.raw(insertSql(size), values))
     from += size
   }
 }
 
 /**
- * Rows in one statement. Many at once cost a third of what each by itself does, and a fourth of what one parameter of
- * JSON does; with few sizes few statements are kept prepared.
+ * Rows per statement. A statement of many rows costs a third of one statement per row, and a
+ * quarter of one JSON parameter; few sizes keep few prepared statements.
  */
 const SIZES = [50, 10, 1]
 
-function insertOf(size: number): string {
+function insertSql(size: number): string {
   const row = `(${COLUMNS.map(() => '?').join(', ')})`
   const rows = Array.from({ length: size }, () => row).join(', ')
   return `insert into verification (${COLUMNS.join(', ')}) values ${rows} on conflict do nothing`
 }
 
-/** One round trip however many there are, and one text of a statement. */
-async function addTogether(trx: Transaction<Schema>, rows: readonly Verification[]): Promise<void> {
+/** One round trip and one statement text for any number of rows. */
+async function addInOneStatement(
+  trx: Transaction<Schema>,
+  rows: readonly Verification[],
+): Promise<void> {
   if (rows.length === 0) return
   const columns = sql.raw(COLUMNS.join(', '))
   const types = COLUMNS.map(name => `${name} ${TYPES[name] ?? 'text'}`).join(', ')
@@ -44,7 +50,7 @@ async function addTogether(trx: Transaction<Schema>, rows: readonly Verification
     on conflict do nothing`.execute(trx)
 }
 
-/** Of the columns that are no text. */
+/** The types of the columns that are not text. */
 const TYPES: { readonly [Name in keyof Verification]?: string } = {
   valid: 'integer',
   deliverable: 'integer',
@@ -70,7 +76,7 @@ const COLUMNS = [
   'created_at',
 ] as const satisfies readonly (keyof Verification)[]
 
-/** Removes at most `max` of the verifications before a time, epoch ms; gives how many. */
+/** Deletes at most `max` verifications from before a time, epoch ms. Returns how many. */
 export async function deleteHistoryBefore(
   trx: Transaction<Schema>,
   before: number,
@@ -84,8 +90,9 @@ export async function deleteHistoryBefore(
 }
 
 /**
- * Removes at most `max` of the simulated verifications before a time, epoch ms; gives how many. From account to account
- * by the primary key: the index of ages has the live ones of three months in between.
+ * Deletes at most `max` sandbox verifications from before a time, epoch ms. Returns how many. It
+ * goes account by account along the primary key, because the index by age also has three months of
+ * live ones.
  */
 export async function deleteSandboxHistoryBefore(
   trx: Transaction<Schema>,
@@ -101,9 +108,9 @@ export async function deleteSandboxHistoryBefore(
   return Number(numAffectedRows)
 }
 
-/** Verifications looked at in one go: nobody else writes meanwhile. */
-const LOOKED_AT_MAX = 2_000
-/** Results are written down soon after a job has ended, too, and clocks are set. */
+/** Rows scanned at a time; on SQLite this blocks other writers. */
+const SCANNED_MAX = 2_000
+/** Margin for results that are written after the job has finished, and for clock changes. */
 const SLACK_MS = MINUTE
 
 type VerifiedJob = {
@@ -115,8 +122,9 @@ type VerifiedJob = {
 }
 
 /**
- * Removes what the history of an account has of one job, page by page; what it counted stays counted. Jobs have no
- * index there, which each verification would pay for: the time of the job says where to look.
+ * Deletes the history of one job, page by page; usage and credits keep their counts. The history
+ * has no index by job, which every verification would pay for, so the times of the job bound the
+ * scan.
  */
 export async function deleteHistoryOf(database: Database, job: VerifiedJob): Promise<void> {
   const { id, account_id: accountId, sandbox, created_at, finished_at } = job
@@ -133,14 +141,14 @@ export async function deleteHistoryOf(database: Database, job: VerifiedJob): Pro
       .where('created_at', '<=', until)
       .orderBy('created_at')
       .orderBy('id')
-      .limit(LOOKED_AT_MAX)
+      .limit(SCANNED_MAX)
       .execute()
     const ofJob = page.filter(row => row.job_id === id || row.id === id)
     if (ofJob.length > 0) {
       await writeConcurrent(database, trx => deleteRows(trx, { accountId, sandbox, rows: ofJob }))
     }
     const last = page.at(-1)
-    if (last === undefined || page.length < LOOKED_AT_MAX) return
+    if (last === undefined || page.length < SCANNED_MAX) return
     after = last
     await yieldToEventLoop()
   }
@@ -160,7 +168,7 @@ async function deleteRows(
         from ${jsonRows(trx, o.rows)})`.execute(trx)
 }
 
-/** Whether a verification is in the history. */
+/** Whether the history has a verification. */
 export async function hasVerification(
   trx: Transaction<Schema>,
   o: { accountId: string; sandbox: boolean; createdAt: number; id: string },

@@ -13,9 +13,9 @@ import { reachedThresholds } from './quota-thresholds.ts'
 import { consumeReservation, lockCredit } from './reservations.ts'
 import { countUsage, type Usage } from './usage.ts'
 
-/** One address that was verified. */
+/** One verified address. */
 export type VerificationEntry = {
-  /** Its place in the history, where that was told before: `ver_…`. */
+  /** ID in the history, `ver_…`, if the client has it already. */
   readonly id?: string
   readonly result: Result
 }
@@ -27,24 +27,30 @@ export type LedgerBatch = {
   readonly source: VerificationSource
   readonly jobId: string | null
   readonly sandbox: boolean
-  /** Of which period its credits were set aside; null: the one that it is. */
+  /** Credit period of the reservation; null: the current one. */
   readonly period: number | null
-  /** Credits that are set aside for these and no longer needed. */
+  /** Credits that were reserved for these verifications and are released. */
   readonly released: number
-  /** The member of the cluster that holds them; null or left out: there is none, or a job holds them. */
+  /**
+   * The cluster member that holds the reservation. Null or omitted outside a cluster and for
+   * reservations of a job.
+   */
   readonly member?: string | null
   readonly entries: readonly VerificationEntry[]
 }
 
-export type LedgerBatchDeps = {
+export type PostDeps = {
   readonly random: Random
   readonly plans: ReadonlyMap<string, Plan>
 }
 
-/** Writes history, usage, credits and what is to be told of them; what is simulated stands in the history alone. */
+/**
+ * Writes history, usage, credits and quota events. Sandbox verifications are written to the history
+ * only.
+ */
 export async function postEntries(
   trx: Trx,
-  deps: LedgerBatchDeps,
+  deps: PostDeps,
   o: LedgerBatch,
   now: number,
 ): Promise<void> {
@@ -54,39 +60,39 @@ export async function postEntries(
   )
   if (o.sandbox) return
   const used = o.entries.reduce((sum, { result }) => sum + creditsFor(result), 0)
-  // The credits are locked before the usage, wherever both are written.
+  // Lock order, wherever both are written: credits, then usage.
   const credit = await settle(trx, o, used, now)
-  await countUsage(trx, usageOf(o, now))
-  if (credit !== null && used > 0) await warn(trx, deps, credit, now)
+  await countUsage(trx, toUsageRows(o, now))
+  if (credit !== null && used > 0) await emitQuotaEvents(trx, deps, credit, now)
 }
 
 async function settle(
   trx: Trx,
-  { accountId, period: started, member = null, released: amount }: LedgerBatch,
+  { accountId, period: ownPeriod, member = null, released: amount }: LedgerBatch,
   used: number,
   now: number,
 ): Promise<CreditTable | null> {
   if (used === 0 && amount === 0) return null
-  const period = started ?? periodStart(now)
+  const period = ownPeriod ?? periodStart(now)
   const released = await consumeReservation(trx, { accountId, period, member, amount })
   return settleCredits(trx, { accountId, period, released, used })
 }
 
-/** Tells an account that was refused for want of credits that they are used up, once in a period. */
+/** Emits `quota.exceeded` for an account that was rejected for lack of credits, once per period. */
 export async function emitQuotaExceeded(
   trx: Trx,
-  deps: LedgerBatchDeps,
+  deps: PostDeps,
   { accountId, period, limit }: { accountId: string; period: number; limit: number },
   now: number,
 ): Promise<void> {
   await lockCredit(trx, { accountId, period })
   const credit = await readCredit(trx, accountId, period)
-  // What is set aside is as good as used for whoever wants more.
+  // Reserved credits count as used for a new request.
   const used = credit.used + credit.held
-  if (used >= limit) await warn(trx, deps, { ...credit, used }, now)
+  if (used >= limit) await emitQuotaEvents(trx, deps, { ...credit, used }, now)
 }
 
-/** 103 bits of chance, as IDs of events have. */
+/** 103 bits of entropy, as event IDs have. */
 const ID_LENGTH = 20
 
 export const newVerificationId = (random: Random) => `ver_${random.token(ID_LENGTH)}`
@@ -112,7 +118,7 @@ function toVerification(
   }
 }
 
-function usageOf({ accountId, keyId, entries }: LedgerBatch, now: number): Usage[] {
+function toUsageRows({ accountId, keyId, entries }: LedgerBatch, now: number): Usage[] {
   const byClass = new Map<string, Usage>()
   for (const { result } of entries) {
     const name = toClass(result.verdict)
@@ -128,10 +134,10 @@ function usageOf({ accountId, keyId, entries }: LedgerBatch, now: number): Usage
   return [...byClass.values()].sort((a, b) => (a.class < b.class ? -1 : 1))
 }
 
-/** One event for each threshold that was reached, once in a period. */
-async function warn(
+/** Emits one event for each threshold reached, once per period. */
+async function emitQuotaEvents(
   trx: Trx,
-  { plans, random }: LedgerBatchDeps,
+  { plans, random }: PostDeps,
   { account_id: accountId, period_start: period, used, warned }: CreditTable,
   now: number,
 ): Promise<void> {
@@ -151,29 +157,29 @@ async function warn(
 }
 
 /**
- * What a result costs, in credits: one for a definite answer that was found out anew. What could not be found
- * out, what was known already, and what is no address costs nothing.
+ * Returns the price of a result in credits: one for a conclusive answer that was probed. An unknown
+ * result, a cached result and a syntax error are free.
  */
 export function creditsFor({ verdict, cached }: Pick<Result, 'verdict' | 'cached'>): 0 | 1 {
   if (cached || !verdict.details.syntaxValid) return 0
   return toClass(verdict) === 'unknown' ? 0 : 1
 }
 
-const tallies = new WeakMap<Database, Map<Reason, number>>()
+const counters = new WeakMap<Database, Map<Reason, number>>()
 
-/** How often each reason was concluded by this process, without what was simulated: for who watches the service. */
+/** Counts the verdicts of this process by reason, without the sandbox, for the metrics. */
 export function verdictCounters(database: Database): Map<Reason, number> {
-  const tally = tallies.get(database) ?? new Map<Reason, number>()
-  tallies.set(database, tally)
-  return tally
+  const counts = counters.get(database) ?? new Map<Reason, number>()
+  counters.set(database, counts)
+  return counts
 }
 
-/** Counts what is entered; a commit that fails and is tried again counts twice. */
-export function counterRows(database: Database, { entries, sandbox }: LedgerBatch): void {
+/** Adds entries to the verdict counters. A commit that fails and is retried counts twice. */
+export function countVerdicts(database: Database, { entries, sandbox }: LedgerBatch): void {
   if (sandbox) return
-  const tally = verdictCounters(database)
+  const counts = verdictCounters(database)
   for (const { result } of entries) {
     const { reason } = result.verdict
-    tally.set(reason, (tally.get(reason) ?? 0) + 1)
+    counts.set(reason, (counts.get(reason) ?? 0) + 1)
   }
 }

@@ -1,10 +1,13 @@
 import { OperationError } from '../../platform/operation-error.ts'
 import { type Plan, periodEnd } from '../plan.ts'
 
-/** Per cent of a plan's credits at which an account is told; at the last they are used up. */
+/** Percentages of a plan's credits at which an event is sent; at the last all are used. */
 export const THRESHOLDS = [80, 95, 100] as const
 
-/** The thresholds that `used` has reached and that were not told of yet, in rising order; `warned` is the last that was. */
+/**
+ * Returns the thresholds that `used` has reached and that are above `warned`, the last one that an
+ * event was sent for, in ascending order.
+ */
 export function reachedThresholds(o: {
   readonly limit: number
   readonly used: number
@@ -13,11 +16,13 @@ export function reachedThresholds(o: {
   return THRESHOLDS.filter(percent => percent > o.warned && o.used * 100 >= o.limit * percent)
 }
 
-/** The refusal of an account that has no credit left today. */
+/** The error for an account without credits left today. */
 export const creditsUsedUp = (limit: number, now: number) =>
   new OperationError('credits_used_up', { limit, now, resetAt: periodEnd(now) })
 
-/** The refusal of a list that needs more credits than are left today; null: it is not known how many. */
+/**
+ * The error for a list that needs more credits than are left today; `needed` is null if unknown.
+ */
 export const creditsExceeded = (
   { name, creditsPerDay }: Plan,
   now: number,

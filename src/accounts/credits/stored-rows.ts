@@ -3,15 +3,15 @@ import type { Trx } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
 import { greatest } from '../../db/sql-dialect.ts'
 
-/** What the jobs of an account take up. */
+/** The storage and the open lists of an account. */
 export type AccountLoad = {
-  /** Rows of all its jobs, of the sandbox too. */
+  /** Rows of all its jobs, including the sandbox. */
   readonly storedRows: number
   /** Its lists that are queued or processing. */
   readonly openLists: number
 }
 
-/** How much an account has stored and under work: one row, and an index of open lists. */
+/** Reads the load of an account: one row, and an index of open lists. */
 export async function accountLoad(db: Kysely<Schema>, accountId: string): Promise<AccountLoad> {
   const { rows } = await sql<AccountLoad>`
     select stored_rows as "storedRows", (
@@ -22,10 +22,13 @@ export async function accountLoad(db: Kysely<Schema>, accountId: string): Promis
   return { storedRows: Number(storedRows), openLists: Number(openLists) }
 }
 
-/** A list whose rows are stored. */
+/** A job whose rows are stored. */
 type Stored = { readonly account_id: string | null; readonly total: number }
 
-/** Counts the rows of a job that is stored whole. Until the transaction ends, nobody else counts for this account. */
+/**
+ * Adds the rows of a job that is completely stored. The account row stays locked until the end of
+ * the transaction.
+ */
 export async function addStoredRows(trx: Trx, { account_id, total }: Stored): Promise<void> {
   if (account_id === null || total === 0) return
   await sql`
@@ -33,7 +36,7 @@ export async function addStoredRows(trx: Trx, { account_id, total }: Stored): Pr
     where id = ${account_id}`.execute(trx)
 }
 
-/** Takes the rows of a job that is removed out of the count. */
+/** Subtracts the rows of a deleted job. */
 export async function subtractStoredRows(trx: Trx, { account_id, total }: Stored): Promise<void> {
   if (account_id === null || total === 0) return
   const rest = greatest(trx, sql`0`, sql`stored_rows - cast(${total} as bigint)`)

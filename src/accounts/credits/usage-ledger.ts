@@ -16,7 +16,7 @@ import type { VerificationSource } from '../tables.ts'
 import { readCredit, reserveCredits, settleCredits } from './credit-store.ts'
 import { hasVerification } from './history.ts'
 import {
-  counterRows,
+  countVerdicts,
   emitQuotaExceeded,
   type LedgerBatch,
   newVerificationId,
@@ -27,43 +27,56 @@ import { consumeReservation, lockAccounts } from './reservations.ts'
 
 export type { VerificationEntry as Entry } from './ledger-entries.ts'
 
-/** Credits that are set aside for what is under way. */
+/** Credits that are reserved for verifications in flight. */
 export type Reservation = {
-  /** Of the day that it began in, epoch ms, however late it is settled. */
+  /** Start of the credit period in which it was made, epoch ms, however late it is settled. */
   readonly period: number
-  /** 0 where the plan knows no limit: nothing need be set aside then. */
+  /** 0 if the plan has no limit: no reservation is needed then. */
   readonly amount: number
-  /** The member of the cluster that holds it: with its end it goes back. Left out: there is no cluster. */
+  /**
+   * The cluster member that holds it; it is released when the member expires. Omitted outside a
+   * cluster.
+   */
   readonly member?: string
 }
 
-/** A single verification that has ended with a result. */
+/** A single verification that ended with a result. */
 export type SettledVerification = {
   readonly accountId: string
   readonly keyId: string
   readonly source: VerificationSource
   readonly sandbox: boolean
-  /** Null where nothing was set aside, as in the sandbox. */
+  /** Null if nothing was reserved, as in the sandbox. */
   readonly reservation: Reservation | null
   readonly entry: VerificationEntry
 }
 
-/** What accounts did and what it cost: history, usage and credits. */
+/** Records what accounts verified and what it cost: history, usage and credits. */
 export interface UsageLedger {
-  /** Writes verifications in the transaction of their results: history, usage, credits, quota events. */
+  /**
+   * Writes verifications in the transaction of their results: history, usage, credits, quota
+   * events.
+   */
   record(trx: Trx, entries: LedgerBatch): Promise<void>
-  /** Sets credits aside before anybody is asked; null: they are used up. Throws when what was done cannot be written down. */
+  /**
+   * Reserves credits before a verification starts. Returns null if they are used up. Throws if the
+   * ledger cannot be written at present.
+   */
   reserve(accountId: string, plan: Plan, amount: number): Promise<Reservation | null>
-  /** Tells an account once in a period that it was refused, when nothing is left that is not set aside. */
+  /** Emits `quota.exceeded` once per period if all credits are used or reserved. */
   refused(accountId: string, plan: Plan): Promise<void>
-  /** Writes a single verification, with others of its turn; resolves when it is durable. Rejects when it cannot be written for now. */
+  /**
+   * Writes a single verification in a batch with others. Resolves once it is durable. Rejects if it
+   * cannot be written at present.
+   */
   settle(settled: SettledVerification): Promise<void>
   /**
-   * A verification ended without a result: what was set aside for it goes back. `unless`: but where the transaction of
-   * this mark, which settles it and failed, was committed all the same.
+   * Releases the reservation of a verification that ended without a result, except if the
+   * transaction with the mark `unless`, which settles it, turns out to be committed although it
+   * failed.
    */
   giveBack(accountId: string, reservation: Reservation, unless?: string | null): void
-  /** Resolves when all that was taken is durable. */
+  /** Resolves once all entries so far are durable. */
   flushed(): Promise<void>
   stop(): Promise<void>
 }
@@ -73,17 +86,21 @@ export type UsageLedgerDeps = {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** By name. */
+  /** Plans by name. */
   readonly plans: ReadonlyMap<string, Plan>
-  /** As which member of the cluster this process holds credits; null, or left out: there is no cluster. */
+  /**
+   * Returns the ID under which this process holds reservations; null or omitted outside a cluster.
+   */
   readonly member?: () => string | null
 }
 
-/** More in one transaction would keep other writers waiting. */
+/** A larger transaction would make other writers wait too long. */
 const WRITE_MAX = 1_000
-/** A full disk is seldom full for long, and need not be asked more often. */
+/** A full disk rarely recovers faster. */
 const RETRY_MS = SECOND
-/** After so many failed writes, about two seconds, callers get the error; the write is still retried. */
+/**
+ * Failed writes after which callers get the error, about two seconds; the write is still retried.
+ */
 const AWAITED_TRIES = 3
 
 function afterFailure(error: unknown, entries: number, tries: number): AfterFailure {
@@ -97,15 +114,17 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
     ...{ clock, sizeMax: WRITE_MAX, retryMs: RETRY_MS, run: ledgerWriter(deps) },
     onFailure(error, { length: entries }, tries) {
       const next = afterFailure(error, entries, tries)
-      const said =
-        next === 'reject' ? 'books: not written, lost' : 'books: not written, tried again'
-      log.error(said, { entries, tries, why: errorMessage(error) })
+      const message =
+        next === 'reject'
+          ? 'usage ledger write failed; entries lost'
+          : 'usage ledger write failed; will retry'
+      log.error(message, { entries, tries, why: errorMessage(error) })
       return next
     },
   })
   return {
     record(trx, entries) {
-      counterRows(database, entries)
+      countVerdicts(database, entries)
       return postEntries(trx, deps, entries, clock.now())
     },
     async reserve(accountId, plan, amount) {
@@ -113,21 +132,22 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
       if (limit === null) return { period, amount: 0 }
       const member = deps.member?.() ?? null
-      // A hold that a power cut undoes is one that the next start would give back.
+      // An asynchronous commit is enough: if a power cut loses the reservation, the next start
+      // would have released it anyway.
       const isReserved = await writeAsyncCommit(database, db =>
         reserveCredits(db, { accountId, period, amount, limit, member }),
       )
       if (isReserved) return member === null ? { period, amount } : { period, amount, member }
-      await refuse(deps, { accountId, period, limit })
+      await reportExhausted(deps, { accountId, period, limit })
       return null
     },
     async refused(accountId, { creditsPerDay: limit }) {
       if (limit === null) return
-      await refuse(deps, { accountId, period: periodStart(clock.now()), limit })
+      await reportExhausted(deps, { accountId, period: periodStart(clock.now()), limit })
     },
     async settle(settled) {
       const { result, id = newVerificationId(random) } = settled.entry
-      // What is simulated was let in without a look at the disk.
+      // A sandbox verification made no reservation, so the fault was not checked before.
       if (settled.reservation === null && ledgerEntries.fault !== null) throw ledgerEntries.fault
       await ledgerEntries.add({ ...settled, at: clock.now(), entry: { id, result } })
     },
@@ -138,13 +158,16 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
     flushed: () => ledgerEntries.flushed(),
     async stop() {
       const lost = await ledgerEntries.close()
-      if (lost > 0) log.error('books: not written, lost', { entries: lost })
+      if (lost > 0) log.error('usage ledger write failed; entries lost', { entries: lost })
     },
   }
 }
 
-/** An account that is refused again and again writes nothing for it. A refusal stays one where it cannot be told of. */
-async function refuse(
+/**
+ * Emits `quota.exceeded`, at most once per period. The request is rejected even if the event cannot
+ * be written.
+ */
+async function reportExhausted(
   deps: UsageLedgerDeps,
   o: { accountId: string; period: number; limit: number },
 ): Promise<void> {
@@ -153,55 +176,55 @@ async function refuse(
   try {
     await writeConcurrent(deps.database, trx => emitQuotaExceeded(trx, deps, o, deps.clock.now()))
   } catch (error) {
-    deps.log.warn('books: used up, and nobody told', { why: errorMessage(error) })
+    deps.log.warn('quota event could not be written', { why: errorMessage(error) })
   }
 }
 
-/** What the books take later on: a verification, or a hold that goes back. */
+/** An entry of the ledger: a verification to settle, or a reservation to release. */
 type LedgerEntry =
   | (SettledVerification & { readonly at: number; readonly entry: Required<VerificationEntry> })
   | {
       readonly accountId: string
       readonly reservation: Reservation
-      /** The mark of a transaction that settled it, if that was committed; null: there was none. */
+      /** The mark of the transaction that may have settled it; null: none. */
       readonly unless: string | null
       readonly entry: null
     }
 
-type Done = Extract<LedgerEntry, { at: number }>
-type Back = Exclude<LedgerEntry, Done>
+type Settlement = Extract<LedgerEntry, { at: number }>
+type Release = Exclude<LedgerEntry, Settlement>
 
 /**
- * Writes slips, one group at a time. A commit that failed may have been made nevertheless: from the second attempt on
- * that is looked up first.
+ * Writes entries, one batch at a time. A commit that failed may have succeeded on the server: each
+ * retry checks that first.
  */
 function ledgerWriter(
   deps: UsageLedgerDeps,
 ): (ledgerEntries: readonly LedgerEntry[], attempt: number) => Promise<void> {
   const { database } = deps
-  /** Of the last try, where the database can tell what became of it. */
+  /** Commit mark of the last attempt, if the database supports it. */
   let mark: string | null = null
   return async (ledgerEntries, attempt) => {
-    const again = attempt > 1
-    if (again && mark !== null && (await wasCommitted(database, mark))) return
+    const isRetry = attempt > 1
+    if (isRetry && mark !== null && (await wasCommitted(database, mark))) return
     mark = null
-    const due = await withoutSettled(database, ledgerEntries)
+    const due = await dropSettled(database, ledgerEntries)
     await writeConcurrent(database, async trx => {
       mark = await commitMark(trx)
-      if (again && mark === null && (await isWritten(trx, ledgerEntries))) return
+      if (isRetry && mark === null && (await isWritten(trx, ledgerEntries))) return
       await writeLedgerEntries(trx, deps, due)
     })
   }
 }
 
-/** But for what goes back unless a transaction was committed, and it was. */
-async function withoutSettled(
+/** Drops releases of reservations that a committed transaction has settled. */
+async function dropSettled(
   database: Database,
   ledgerEntries: readonly LedgerEntry[],
 ): Promise<LedgerEntry[]> {
   const due: LedgerEntry[] = []
   for (const entry of ledgerEntries) {
-    const mark = isBack(entry) ? entry.unless : null
+    const mark = isRelease(entry) ? entry.unless : null
     if (mark === null || !(await wasCommitted(database, mark))) due.push(entry)
   }
   return due
@@ -216,31 +239,31 @@ async function writeLedgerEntries(
     trx,
     ledgerEntries.map(({ accountId }) => accountId),
   )
-  for (const { at, ...entries } of entriesOf(ledgerEntries.filter(isDone))) {
-    counterRows(deps.database, entries)
+  for (const { at, ...entries } of groupSettlements(ledgerEntries.filter(isSettlement))) {
+    countVerdicts(deps.database, entries)
     await postEntries(trx, deps, entries, at)
   }
-  for (const { accountId, reservation } of backOf(ledgerEntries.filter(isBack))) {
+  for (const { accountId, reservation } of groupReleases(ledgerEntries.filter(isRelease))) {
     const { period, amount, member = null } = reservation
     const released = await consumeReservation(trx, { accountId, period, amount, member })
     await settleCredits(trx, { accountId, period, released, used: 0 })
   }
 }
 
-const isDone = (entry: LedgerEntry): entry is Done => entry.entry !== null
-const isBack = (entry: LedgerEntry): entry is Back => entry.entry === null
+const isSettlement = (entry: LedgerEntry): entry is Settlement => entry.entry !== null
+const isRelease = (entry: LedgerEntry): entry is Release => entry.entry === null
 
-/** SQLite does not tell; the first verification does. */
+/** SQLite has no commit marks; the first verification shows whether the batch was written. */
 async function isWritten(trx: Trx, ledgerEntries: readonly LedgerEntry[]): Promise<boolean> {
-  const first = ledgerEntries.find(isDone)
+  const first = ledgerEntries.find(isSettlement)
   if (first === undefined) return false
   const { accountId, sandbox, at, entry } = first
   return hasVerification(trx, { accountId, sandbox, createdAt: at, id: entry.id })
 }
 
-/** Verifications of the same origin together: what they cost is counted once for all of them. */
-function entriesOf(done: readonly Done[]): (LedgerBatch & { at: number })[] {
-  const groups = Map.groupBy(done, ({ accountId, keyId, source, sandbox, reservation }) =>
+/** Groups verifications of the same origin, so that their cost is written once per group. */
+function groupSettlements(settlements: readonly Settlement[]): (LedgerBatch & { at: number })[] {
+  const groups = Map.groupBy(settlements, ({ accountId, keyId, source, sandbox, reservation }) =>
     JSON.stringify([
       accountId,
       reservation?.period ?? null,
@@ -251,7 +274,7 @@ function entriesOf(done: readonly Done[]): (LedgerBatch & { at: number })[] {
     ]),
   )
   return [...groups].sort(byKey).map(([, group]) => {
-    const { accountId, keyId, source, sandbox, reservation, at } = group[0] as Done
+    const { accountId, keyId, source, sandbox, reservation, at } = group[0] as Settlement
     const released = group.reduce((sum, entry) => sum + (entry.reservation?.amount ?? 0), 0)
     const entries = group.map(({ entry }) => entry)
     return {
@@ -261,13 +284,13 @@ function entriesOf(done: readonly Done[]): (LedgerBatch & { at: number })[] {
   })
 }
 
-/** What goes back to the same credits together. */
-function backOf(backs: readonly Back[]): Back[] {
-  const groups = Map.groupBy(backs, ({ accountId, reservation }) =>
+/** Groups releases for the same credits. */
+function groupReleases(releases: readonly Release[]): Release[] {
+  const groups = Map.groupBy(releases, ({ accountId, reservation }) =>
     JSON.stringify([accountId, reservation.period, reservation.member ?? null]),
   )
   return [...groups].sort(byKey).map(([, group]) => {
-    const first = group[0] as Back
+    const first = group[0] as Release
     const amount = group.reduce((sum, { reservation }) => sum + reservation.amount, 0)
     return { ...first, reservation: { ...first.reservation, amount } }
   })

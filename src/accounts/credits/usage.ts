@@ -5,12 +5,12 @@ import type { UsageTable } from '../tables.ts'
 
 export type Usage = UsageTable
 
-/** Adds to what was used, by account, key, day and class. */
+/** Adds usage, by account, key, day and class. */
 export async function countUsage(trx: Transaction<Schema>, rows: readonly Usage[]): Promise<void> {
   if (rows.length === 0) return
   await trx
     .insertInto('usage')
-    .values(summed(rows))
+    .values(mergeRows(rows))
     .onConflict(conflict =>
       conflict.columns(['account_id', 'day', 'key_id', 'class']).doUpdateSet({
         verifications: sql`usage.verifications + excluded.verifications`,
@@ -22,27 +22,27 @@ export async function countUsage(trx: Transaction<Schema>, rows: readonly Usage[
 }
 
 /**
- * What belongs together as one row, as a statement changes each only once. All who count lock rows in this order, so that
- * no two wait for each other.
+ * Merges rows with the same key, because a statement updates each row only once, and sorts them, so
+ * that concurrent writers lock rows in the same order and cannot deadlock.
  */
-function summed(rows: readonly Usage[]): Usage[] {
+function mergeRows(rows: readonly Usage[]): Usage[] {
   const sums = new Map<string, Usage>()
   for (const row of rows) {
     const key = [row.account_id, row.day, row.key_id, row.class].join(' ')
     const sum = sums.get(key)
-    sums.set(key, sum === undefined ? row : plus(sum, row))
+    sums.set(key, sum === undefined ? row : addRows(sum, row))
   }
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
 }
 
-const plus = (sum: Usage, row: Usage): Usage => ({
+const addRows = (sum: Usage, row: Usage): Usage => ({
   ...sum,
   verifications: sum.verifications + row.verifications,
   cached: sum.cached + row.cached,
   credits: sum.credits + row.credits,
 })
 
-/** What an account used on the days from `from` to before `to`, epoch ms, by day. */
+/** Returns the usage of an account on the days from `from` until before `to`, epoch ms, by day. */
 export function usageOf(
   { db }: Database,
   o: { readonly accountId: string; readonly from: number; readonly to: number },
@@ -62,11 +62,11 @@ export function usageOf(
 type TotalUsage = {
   readonly class: string
   readonly verifications: number
-  /** How many of these were answered from memory. */
+  /** How many of these came from the cache. */
   readonly cached: number
 }
 
-/** What all accounts verified in all, by class. */
+/** Returns the verifications of all accounts, by class. */
 export async function totalUsage({ db }: Database): Promise<TotalUsage[]> {
   const rows = await db
     .selectFrom('usage')

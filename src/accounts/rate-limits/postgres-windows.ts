@@ -7,106 +7,112 @@ import { TtlMap } from '../../platform/ttl-map.ts'
 import { createLimiter, type LimiterDeps } from './limiter.ts'
 import type { Bucket, LimitStore } from './types.ts'
 import {
+  applyCharges,
   type BucketUsage,
   type ChargeRequest,
-  type Outcome,
-  settle,
-  usageOf,
+  type ChargeResult,
+  toUsage,
   type Window,
   type WindowStore,
   type Windows,
   windowAt,
 } from './windows.ts'
 
-/** Limits on a PostgreSQL server, exact over all processes that share it, by its clock. */
-export const serverLimits = (database: Database, doors: LimiterDeps): LimitStore =>
-  createLimiter(serverWindows(database, doors), doors)
+/**
+ * Opens the rate limits on a PostgreSQL server, which are exact across all processes that share it.
+ * Windows follow the clock of the server.
+ */
+export const serverLimits = (database: Database, deps: LimiterDeps): LimitStore =>
+  createLimiter(serverWindows(database, deps), deps)
 
 function serverWindows(database: Database, { clock }: LimiterDeps): WindowStore {
-  const known = new TtlMap<Known>({ sizeMax: KNOWN_MAX, clock })
+  const cached = new TtlMap<CachedWindow>({ sizeMax: CACHE_MAX, clock })
   return {
-    known(key) {
-      const window = known.get(key)
+    cached(key) {
+      const window = cached.get(key)
       if (window === undefined) return null
       const { used, endsAt, until } = window
       return { used, endsAt, leftMs: until - clock.monotonicNow() }
     },
     async count(requests) {
-      const hasBack = requests.some(({ back }) => back !== null)
-      const charged = hasBack ? null : await chargeAll(database, requests)
+      const hasRefund = requests.some(({ refund }) => refund !== null)
+      const charged = hasRefund ? null : await chargeAll(database, requests)
       const { outcomes, windows, now } = charged ?? (await countOneByOne(database, requests))
-      const ticks = clock.monotonicNow()
+      const receivedAt = clock.monotonicNow()
       for (const [key, { used, endsAt }] of windows) {
         const leftMs = endsAt - now
-        if (leftMs > 0) known.set(key, { used, endsAt, until: ticks + leftMs }, leftMs)
+        if (leftMs > 0) cached.set(key, { used, endsAt, until: receivedAt + leftMs }, leftMs)
       }
       return outcomes
     },
-    look: buckets => look(database, buckets),
-    sweep: () => sweep(database),
+    read: buckets => readWindows(database, buckets),
+    deleteExpired: () => deleteExpired(database),
     close: () => {},
   }
 }
 
-/** As this process heard of it last: `endsAt` is by the clock of the database, `until` in ticks. */
-type Known = { readonly used: number; readonly endsAt: number; readonly until: number }
+/** The latest state this process has seen. `endsAt` is database time, `until` monotonic time. */
+type CachedWindow = { readonly used: number; readonly endsAt: number; readonly until: number }
 
-/** For display alone: what is forgotten shows as whole. */
-const KNOWN_MAX = 100_000
+/** For display only: a window that was evicted shows as unused. */
+const CACHE_MAX = 100_000
 
-/** Windows after wishes were counted in them. */
-type Counted = Windows & { readonly outcomes: readonly Outcome[] }
+/** Windows after requests were counted in them. */
+type Counted = Windows & { readonly outcomes: readonly ChargeResult[] }
 
-/** Where there is room for all, which is so nearly always, one statement does; null: there is not, and nothing was charged. */
+/**
+ * Charges all requests in one statement if every bucket has room for them, which is the usual case.
+ * Returns null if one has not; nothing is charged then.
+ */
 async function chargeAll(
   database: Database,
   requests: readonly ChargeRequest[],
 ): Promise<Counted | null> {
   const db = database.isAsync
-  const requested = requestsOf(requests)
+  const requested = mergeRequests(requests)
   const { rows } = await sql<Row & { readonly charge: number }>`
-    with wanted as (
+    with requested as (
       select value ->> 'key' as key, cast(value ->> 'charge' as bigint) as charge,
         cast(value ->> 'limit' as bigint) as most, cast(value ->> 'perMs' as bigint) as per_ms
       from ${jsonRows(db, requested)}
     ), locked as materialized (
       select key, used, per_ms, ends_at from bucket
-      where key in (select key from wanted) order by key collate "C" for update
-    ), moment as materialized (
+      where key in (select key from requested) order by key collate "C" for update
+    ), server as materialized (
       select count(*) as found, ${serverTime(database)} as now from locked
-    ), standing as (
+    ), state as (
       select key, charge, most, now, found,
         case when ends_at <= now then 0 else used end as used,
-        case when ends_at <= now then wanted.per_ms else locked.per_ms end as per_ms,
-        case when ends_at <= now then now + wanted.per_ms
+        case when ends_at <= now then requested.per_ms else locked.per_ms end as per_ms,
+        case when ends_at <= now then now + requested.per_ms
           else least(ends_at, now + locked.per_ms) end as ends_at
-      from locked join wanted using (key) cross join moment
+      from locked join requested using (key) cross join server
     )
-    update bucket set used = standing.used + charge, per_ms = standing.per_ms,
-      ends_at = standing.ends_at
-    from standing where bucket.key = standing.key
-      and (select coalesce(bool_and(used + charge <= most), false) from standing)
+    update bucket set used = state.used + charge, per_ms = state.per_ms,
+      ends_at = state.ends_at
+    from state where bucket.key = state.key
+      and (select coalesce(bool_and(used + charge <= most), false) from state)
       and found = ${requested.length}
-    returning bucket.key, standing.used, standing.per_ms as "perMs", standing.ends_at as "endsAt",
+    returning bucket.key, state.used, state.per_ms as "perMs", state.ends_at as "endsAt",
       now`.execute(db)
   if (rows.length < requested.length) return null
   const windows = new Map(
     rows.map(({ key, used, perMs, endsAt }) => [key, { used, perMs, endsAt }] as const),
   )
   const now = rows[0]?.now ?? 0
-  return { outcomes: settle(requests, { windows, now }).outcomes, windows, now }
+  return { outcomes: applyCharges(requests, { windows, now }).outcomes, windows, now }
 }
 
-/** What all wishes together ask of each bucket. */
-function requestsOf(requests: readonly ChargeRequest[]) {
+/** Sums the requests per bucket. */
+function mergeRequests(requests: readonly ChargeRequest[]) {
   const requested = new Map<string, { key: string; perMs: number; limit: number; charge: number }>()
-  for (const { buckets, back } of requests) {
-    if (back !== null && !requested.has(back.key)) {
-      requested.set(back.key, { key: back.key, perMs: 0, limit: 0, charge: 0 })
+  for (const { buckets, refund } of requests) {
+    if (refund !== null && !requested.has(refund.key)) {
+      requested.set(refund.key, { key: refund.key, perMs: 0, limit: 0, charge: 0 })
     }
     for (const { key, perMs, limit } of buckets) {
       const before = requested.get(key)
-      // Of a plan that is changed while some of its requests wait both limits hold.
+      // If the plan changes while requests wait, the smaller limit applies.
       const least = before === undefined ? limit : Math.min(before.limit, limit)
       requested.set(key, { key, perMs, limit: least, charge: (before?.charge ?? 0) + 1 })
     }
@@ -114,11 +120,14 @@ function requestsOf(requests: readonly ChargeRequest[]) {
   return [...requested.values()]
 }
 
-/** Where somebody is refused, who comes first matters: decided here, while nobody else has the rows. */
+/**
+ * Charges the requests in order, with their rows locked. Used if at least one is rejected, because
+ * then their order decides which.
+ */
 function countOneByOne(database: Database, requests: readonly ChargeRequest[]): Promise<Counted> {
   return database.isAsync.transaction().execute(async trx => {
     const locked = await lockWindows(database, trx, requests)
-    const { outcomes, changed } = settle(requests, locked)
+    const { outcomes, changed } = applyCharges(requests, locked)
     const rows = [...changed].map(key => ({ key, ...(locked.windows.get(key) as Window) }))
     if (rows.length > 0) await writeWindows(trx, rows)
     return { outcomes, ...locked }
@@ -126,15 +135,15 @@ function countOneByOne(database: Database, requests: readonly ChargeRequest[]): 
 }
 
 /**
- * Locks the rows of all buckets, in one order for everybody, and gives the windows that hold now. Rows that are not there
- * are made, as one that is not there cannot be locked.
+ * Locks the rows of all buckets, in key order to avoid deadlocks, and returns the current windows.
+ * Missing rows are inserted first, because a missing row cannot be locked.
  */
 async function lockWindows(
   database: Database,
   trx: Trx,
   requests: readonly ChargeRequest[],
 ): Promise<Windows> {
-  const requested = requestsOf(requests)
+  const requested = mergeRequests(requests)
   const { rows } = await sql<Row>`
     insert into bucket (key, used, per_ms, ends_at)
     select value ->> 'key', 0, cast(value ->> 'perMs' as bigint), 0
@@ -142,8 +151,8 @@ async function lockWindows(
     order by (value ->> 'key') collate "C"
     on conflict (key) do update set key = excluded.key
     returning key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now,
-      ${unlessIdle}`.execute(trx)
-  // Rows that were waited for are later than those before them.
+      ${limitIdleTime}`.execute(trx)
+  // A row that was locked late has a later time than the rows before it.
   const now = Math.max(0, ...rows.map(row => row.now))
   const spans = new Map(requested.map(({ key, perMs }) => [key, perMs]))
   const windows = rows.map(row => [row.key, windowAt(row, spans.get(row.key) ?? 0, now)] as const)
@@ -159,11 +168,11 @@ type Row = {
 }
 
 /**
- * A process that stands still between its statements would keep its rows from all others: the server ends its transaction
- * then.
+ * A process that stalls inside the transaction would keep its rows locked: the server ends the
+ * transaction after this time.
  */
 const IDLE_MS = 2 * SECOND
-const unlessIdle = sql`set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`
+const limitIdleTime = sql`set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`
 
 async function writeWindows(
   trx: Trx,
@@ -175,7 +184,7 @@ async function writeWindows(
     from ${jsonRows(trx, rows)} where bucket.key = value ->> 'key'`.execute(trx)
 }
 
-async function look(
+async function readWindows(
   database: Database,
   buckets: readonly Bucket[],
 ): Promise<readonly BucketUsage[]> {
@@ -187,16 +196,16 @@ async function look(
   return buckets.map(({ key, perMs }) => {
     const row = rowOf.get(key)
     const now = row?.now ?? 0
-    return usageOf(windowAt(row, perMs, now), now)
+    return toUsage(windowAt(row, perMs, now), now)
   })
 }
 
-/** Clears away what is over. Rows that somebody has at the moment are left to the next time. */
-async function sweep(database: Database): Promise<void> {
+/** Deletes expired windows. Rows that are locked are skipped until the next run. */
+async function deleteExpired(database: Database): Promise<void> {
   await sql`
     delete from bucket where key in (
       select key from bucket where ends_at <= ${serverTime(database)}
-      limit ${SWEEP_ROWS_MAX} for update skip locked)`.execute(database.isAsync)
+      limit ${DELETED_ROWS_MAX} for update skip locked)`.execute(database.isAsync)
 }
 
-const SWEEP_ROWS_MAX = 10_000
+const DELETED_ROWS_MAX = 10_000

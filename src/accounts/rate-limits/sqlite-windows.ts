@@ -5,21 +5,22 @@ import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { createLimiter, type LimiterDeps } from './limiter.ts'
 import type { Bucket, LimitStore } from './types.ts'
-import { settle, usageOf, type Window, type WindowStore, windowAt } from './windows.ts'
+import { applyCharges, toUsage, type Window, type WindowStore, windowAt } from './windows.ts'
 
-/** Limits of one process, on a file of its own. */
-export const openLimits = (file: string, doors: LimiterDeps): LimitStore =>
-  createLimiter(fileWindows(file, doors), doors)
+/** Opens the rate limits of a single process, stored in a file of its own. */
+export const openLimits = (file: string, deps: LimiterDeps): LimitStore =>
+  createLimiter(createWindows(file, deps), deps)
 
 /**
- * Windows in memory, as no other process counts: where the disk is full, they hold nevertheless. They end by the
- * monotonic clock, so that a wall clock that is set anew locks nobody out. What changed is written to `file`.
+ * Keeps windows in memory, because no other process counts them: the limits hold even if the disk
+ * is full. They end by the monotonic clock, so a change of the wall clock locks no client out.
+ * Changed windows are written to `file`.
  */
-function fileWindows(file: string, { clock, log }: LimiterDeps): WindowStore {
-  const ledger = openLedger(file, log)
+function createWindows(file: string, { clock, log }: LimiterDeps): WindowStore {
+  const windowFile = openWindowFile(file, log)
   const windows = new Map<string, Window>()
   const startedAt = clock.monotonicNow()
-  for (const { key, perMs, used, leftMs } of ledger.load(clock.now())) {
+  for (const { key, perMs, used, leftMs } of windowFile.load(clock.now())) {
     windows.set(key, { used, perMs, endsAt: startedAt + leftMs })
   }
   const save = (changed: Iterable<string>) => {
@@ -28,7 +29,7 @@ function fileWindows(file: string, { clock, log }: LimiterDeps): WindowStore {
       const { used, perMs, endsAt } = windows.get(key) as Window
       return { key, used, perMs, endsAt: offsetMs + endsAt }
     })
-    ledger.save(rows)
+    windowFile.save(rows)
   }
   const current = (key: string, now: number) => {
     const window = windows.get(key)
@@ -37,36 +38,36 @@ function fileWindows(file: string, { clock, log }: LimiterDeps): WindowStore {
   const currentOrNew = ({ key, perMs }: Bucket, now: number) =>
     current(key, now) ?? windowAt(undefined, perMs, now)
   return {
-    known(key) {
+    cached(key) {
       const now = clock.monotonicNow()
       const window = current(key, now)
-      return window && usageOf(window, now)
+      return window && toUsage(window, now)
     },
     async count(requests) {
       const now = clock.monotonicNow()
       const locked = new Map<string, Window>()
-      for (const { buckets, back } of requests) {
+      for (const { buckets, refund } of requests) {
         for (const bucket of buckets) {
           if (!locked.has(bucket.key)) locked.set(bucket.key, currentOrNew(bucket, now))
         }
-        const window = back && current(back.key, now)
-        if (back !== null && window !== null) locked.set(back.key, window)
+        const window = refund && current(refund.key, now)
+        if (refund !== null && window !== null) locked.set(refund.key, window)
       }
-      const { outcomes, changed } = settle(requests, { windows: locked, now })
+      const { outcomes, changed } = applyCharges(requests, { windows: locked, now })
       for (const key of changed) windows.set(key, locked.get(key) as Window)
       if (changed.size > 0) save(changed)
       return outcomes
     },
-    async look(buckets) {
+    async read(buckets) {
       const now = clock.monotonicNow()
-      return buckets.map(bucket => usageOf(currentOrNew(bucket, now), now))
+      return buckets.map(bucket => toUsage(currentOrNew(bucket, now), now))
     },
-    async sweep() {
+    async deleteExpired() {
       const now = clock.monotonicNow()
       for (const [key, { endsAt }] of windows) if (endsAt <= now) windows.delete(key)
-      ledger.forget(clock.now())
+      windowFile.deleteExpired(clock.now())
     },
-    close: () => ledger.close(),
+    close: () => windowFile.close(),
   }
 }
 
@@ -78,8 +79,8 @@ type Row = {
   readonly endsAt: number
 }
 
-/** The file. A power cut may forget what was counted last, the end of the process does not. */
-function openLedger(file: string, log: Log) {
+/** The file of windows. The latest counts survive the end of the process, but not a power cut. */
+function openWindowFile(file: string, log: Log) {
   const sqlite = openFile(file, log)
   const begin = sqlite.prepare('begin immediate')
   const commit = sqlite.prepare('commit')
@@ -87,36 +88,40 @@ function openLedger(file: string, log: Log) {
     `insert into bucket (key, used, per_ms, ends_at) values (?, ?, ?, ?)
      on conflict (key) do update set used = excluded.used, per_ms = excluded.per_ms, ends_at = excluded.ends_at`,
   )
-  let failing = false
+  let isFailing = false
   return {
     load(now: number): (Row & { leftMs: number })[] {
       const rows = sqlite
         .prepare<[], Row>('select key, used, per_ms as perMs, ends_at as endsAt from bucket')
         .all()
-      // A clock set back since would make a window longer than it was meant to be.
+      // If the clock was set back since, the remaining time must not exceed the window.
       return rows
         .map(row => ({ ...row, leftMs: Math.min(row.endsAt - now, row.perMs) }))
         .filter(({ leftMs }) => leftMs > 0)
     },
-    /** Where it cannot be written the counts in memory go on to hold. */
+    /** If the file cannot be written, the counts in memory stay in force. */
     save(rows: readonly Row[]): void {
       if (!sqlite.open) return
       try {
         begin.run()
         for (const { key, used, perMs, endsAt } of rows) upsert.run(key, used, perMs, endsAt)
         commit.run()
-        failing = false
+        isFailing = false
       } catch (error) {
         if (sqlite.inTransaction) sqlite.exec('rollback')
-        if (!failing) log.error('limits cannot be written', { file, why: errorMessage(error) })
-        failing = true
+        if (!isFailing)
+          log.error('rate limits could not be written', { file, why: errorMessage(error) })
+        isFailing = true
       }
     },
-    forget(now: number): void {
+    deleteExpired(now: number): void {
       try {
         sqlite.prepare('delete from bucket where ends_at <= ?').run(now)
       } catch (error) {
-        log.warn('old limits cannot be cleared away', { file, why: errorMessage(error) })
+        log.warn('expired rate limit windows could not be deleted', {
+          file,
+          why: errorMessage(error),
+        })
       }
     },
     close: () => void sqlite.close(),
@@ -126,16 +131,16 @@ function openLedger(file: string, log: Log) {
 function openFile(file: string, log: Log): SqliteDatabase.Database {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   try {
-    return prepared(file)
+    return prepareFile(file)
   } catch (error) {
-    // It knows nothing but the counts of the last hour: nobody should be kept from starting for these.
-    log.warn('the file of limits is damaged and is made anew', { file, why: errorMessage(error) })
+    // The file holds only the counts of the last hour, which are not worth a failed start.
+    log.warn('rate limit file is damaged; creating a new one', { file, why: errorMessage(error) })
     for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
-    return prepared(file)
+    return prepareFile(file)
   }
 }
 
-function prepared(file: string): SqliteDatabase.Database {
+function prepareFile(file: string): SqliteDatabase.Database {
   const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
   try {
     sqlite.pragma('journal_mode = WAL')
@@ -151,5 +156,8 @@ function prepared(file: string): SqliteDatabase.Database {
   }
 }
 
-/** A synchronous binding blocks the event loop while it waits for a lock; nobody else should have one here. */
+/**
+ * better-sqlite3 is synchronous and blocks the event loop while it waits for a lock; no other
+ * process should hold one on this file.
+ */
 const LOCK_WAIT_MS = 50

@@ -1,7 +1,7 @@
-/** Requests of one kind by one asker: at most `limit` in `perMs`. */
+/** Requests of one kind by one client: at most `limit` in `perMs`. */
 export type Bucket = { readonly key: string; readonly limit: number; readonly perMs: number }
 
-/** How a bucket stands. */
+/** The state of a bucket. */
 export type BucketState = {
   readonly limit: number
   readonly remaining: number
@@ -9,23 +9,26 @@ export type BucketState = {
   readonly resetAt: number
 }
 
-export type Taken = {
-  /** Which bucket is used up, the first of them; null: each was charged. */
+export type Charge = {
+  /** Index of the first bucket without room; null if all were charged. */
   readonly refusedBy: number | null
   /** In the order of the buckets, after the charge. */
   readonly states: readonly BucketState[]
-  /** Takes the charge of one bucket back; gives how that stands then. */
+  /** Refunds the charge of one bucket and returns its new state. */
   giveBack(index: number): BucketState
 }
 
-/** Counts requests in windows of fixed length, which begin with their first request. */
+/** Counts requests in windows of fixed length, which start with their first request. */
 export interface LimitStore {
-  /** Charges all buckets, or none when one of them is used up. Resolves when the counts outlive the process. */
-  take(buckets: readonly Bucket[]): Promise<Taken>
-  /** As they stood when this process heard of them last, for display. */
+  /**
+   * Charges all buckets, or none if one of them has no room. Resolves once the counts survive a
+   * crash of the process.
+   */
+  charge(buckets: readonly Bucket[]): Promise<Charge>
+  /** The states this process has seen last, for display. */
   peek(buckets: readonly Bucket[]): readonly BucketState[]
-  /** As they stand now, whoever charged them. */
-  look(buckets: readonly Bucket[]): Promise<readonly BucketState[]>
-  /** Writes what is not written yet. */
+  /** The current states, including charges by other processes. */
+  read(buckets: readonly Bucket[]): Promise<readonly BucketState[]>
+  /** Writes pending counts. */
   close(): Promise<void>
 }

@@ -1,61 +1,73 @@
 import type { Bucket } from './types.ts'
 
-/** A caller that asks to be charged, or `back`: a charge of a window that is to be taken back. */
+/** A request to charge `buckets`, or to refund one charge of a window. */
 export type ChargeRequest = {
   readonly buckets: readonly Bucket[]
-  readonly back: { readonly key: string; readonly endsAt: number } | null
+  readonly refund: { readonly key: string; readonly endsAt: number } | null
 }
 
-/** Requests since the first of them; `endsAt` is by the clock of the store. */
+/** A window of requests; `endsAt` is by the clock of the store. */
 export type Window = { used: number; readonly perMs: number; readonly endsAt: number }
 
-/** How a bucket stood when a wish had been counted; `leftMs` tells when it is over on whatever clock. */
+/**
+ * The state of a bucket after a request was counted; `leftMs` is the remaining time, which is valid
+ * on any clock.
+ */
 export type BucketUsage = {
   readonly used: number
   readonly endsAt: number
   readonly leftMs: number
 }
 
-export type Outcome = { readonly refusedBy: number | null; readonly status: readonly BucketUsage[] }
+export type ChargeResult = {
+  readonly refusedBy: number | null
+  readonly status: readonly BucketUsage[]
+}
 
-/** The windows of some buckets, and the time, by the clock of the store. */
+/** Windows by key, and the current time by the clock of the store. */
 export type Windows = { readonly windows: ReadonlyMap<string, Window>; readonly now: number }
 
-/** Where windows are kept. */
+/** Storage for windows. */
 export interface WindowStore {
-  /** How a bucket stood when this process heard of it last; null: that is not known, or its window is over. */
-  known(key: string): BucketUsage | null
   /**
-   * Counts wishes one after the other, each in all of its buckets or in none; outcomes are in their order. Resolves when the counts outlive the
-   * process. A power cut may undo them: nobody waits for the disk.
+   * The state of a bucket that this process has seen last; null if it is unknown or its window has
+   * ended.
    */
-  count(requests: readonly ChargeRequest[]): Promise<readonly Outcome[]>
-  /** How buckets stand now. */
-  look(buckets: readonly Bucket[]): Promise<readonly BucketUsage[]>
-  /** Deletes windows that are over. */
-  sweep(): Promise<void>
+  cached(key: string): BucketUsage | null
+  /**
+   * Counts requests in order, each in all of its buckets or in none; results are in the same order.
+   * Resolves once the counts survive a crash of the process. They are not flushed to disk, so a
+   * power cut may lose them.
+   */
+  count(requests: readonly ChargeRequest[]): Promise<readonly ChargeResult[]>
+  /** The current state of buckets. */
+  read(buckets: readonly Bucket[]): Promise<readonly BucketUsage[]>
+  /** Deletes expired windows. */
+  deleteExpired(): Promise<void>
   close(): void
 }
 
-/** Charges windows, and takes back from them, in the order of the wishes; gives what changed. */
-export function settle(requests: readonly ChargeRequest[], { windows, now }: Windows) {
+/**
+ * Applies charges and refunds to windows in order. Returns the results and the keys that changed.
+ */
+export function applyCharges(requests: readonly ChargeRequest[], { windows, now }: Windows) {
   const changed = new Set<string>()
-  const outcomes = requests.map(({ buckets, back }): Outcome => {
-    if (back !== null && takeBack(back, windows)) changed.add(back.key)
+  const outcomes = requests.map(({ buckets, refund }): ChargeResult => {
+    if (refund !== null && applyRefund(refund, windows)) changed.add(refund.key)
     const own = buckets.map(({ key }) => windows.get(key) as Window)
     const full = own.findIndex(({ used }, n) => used >= (buckets[n] as Bucket).limit)
     if (full === -1) {
       for (const window of own) window.used++
       for (const { key } of buckets) changed.add(key)
     }
-    return { refusedBy: full === -1 ? null : full, status: own.map(one => usageOf(one, now)) }
+    return { refusedBy: full === -1 ? null : full, status: own.map(one => toUsage(one, now)) }
   })
   return { outcomes, changed }
 }
 
-/** Of a window that is over nothing is left to be given back. */
-function takeBack(
-  { key, endsAt }: NonNullable<ChargeRequest['back']>,
+/** A refund for a window that has ended does nothing. */
+function applyRefund(
+  { key, endsAt }: NonNullable<ChargeRequest['refund']>,
   windows: ReadonlyMap<string, Window>,
 ): boolean {
   const window = windows.get(key)
@@ -64,7 +76,10 @@ function takeBack(
   return true
 }
 
-/** A window that is over makes room for one that begins now. A clock that was set back makes none longer than it was meant to be. */
+/**
+ * Returns the stored window, or a new one that starts now if it has ended. The remaining time never
+ * exceeds the window, even if the clock was set back.
+ */
 export function windowAt(stored: Window | undefined, requestedMs: number, now: number): Window {
   if (stored === undefined || stored.endsAt <= now) {
     return { used: 0, perMs: requestedMs, endsAt: now + requestedMs }
@@ -73,7 +88,7 @@ export function windowAt(stored: Window | undefined, requestedMs: number, now: n
   return { used, perMs, endsAt: Math.min(endsAt, now + perMs) }
 }
 
-export const usageOf = ({ used, endsAt }: Window, now: number): BucketUsage => ({
+export const toUsage = ({ used, endsAt }: Window, now: number): BucketUsage => ({
   used,
   endsAt,
   leftMs: endsAt - now,

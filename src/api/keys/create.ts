@@ -1,6 +1,6 @@
 import { createRoute, type z } from '@hono/zod-openapi'
 import { type KeyPatch, listKeys } from '../../accounts/key-store.ts'
-import { createKey, type KeyWithText } from '../../accounts/keys.ts'
+import { createKey, type KeyWithSecret } from '../../accounts/keys.ts'
 import { answerWith, idempotent } from '../middleware/idempotency.ts'
 import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
@@ -71,7 +71,7 @@ export function keyCreateRoutes(service: Service) {
       const caller = c.get('caller')
       const owner = { accountId: caller.account.id, actor: ownRights(caller) }
       const input = { ...owner, name, scopes, ...toKeyPatch(restrictions) }
-      return (await answerWith<KeyWithText>(
+      return (await answerWith<KeyWithSecret>(
         c,
         service,
         beforeCommit => createKey(service, input, beforeCommit),

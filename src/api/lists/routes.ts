@@ -290,7 +290,7 @@ function roomOnDisk(service: Service): MiddlewareHandler<Env> {
     stateOf(service).metrics.refused('disk')
     throw new ApiError(
       'insufficient_storage',
-      'The disk of the service is almost full: new lists are refused until there is room. Everything else works.',
+      'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
       { retryAfterS: MINUTE / SECOND },
     )
   }

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type { Bucket, BucketState } from '../../accounts/rate-limits/types.ts'
 import { HOUR, MINUTE } from '../../platform/clock.ts'
-import { countedIp } from '../../platform/ip.ts'
+import { rateLimitIp } from '../../platform/ip.ts'
 import type { AskingSession, Caller, Env } from '../context.ts'
 import { layHeader } from '../headers.ts'
 import type { Service, ServiceSettings } from '../service.ts'
@@ -47,7 +47,7 @@ export type Asking = {
 
 const bulkBucket = (limit: number, ip: string): KindBucket => ({
   kind: 'ip:bulk',
-  key: `ip:bulk:${countedIp(ip)}`,
+  key: `ip:bulk:${rateLimitIp(ip)}`,
   ...{ limit, perMs: HOUR },
 })
 
@@ -118,7 +118,7 @@ export function openLimit({ limits, settings }: Service, ip: string): BucketStat
 
 const singleBucket = (limit: number, ip: string): KindBucket => ({
   kind: 'ip:single',
-  key: `ip:single:${countedIp(ip)}`,
+  key: `ip:single:${rateLimitIp(ip)}`,
   limit,
   perMs: MINUTE,
 })

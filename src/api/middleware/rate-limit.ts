@@ -49,7 +49,7 @@ export async function admit(
   }
   const buckets = bucketsOf(caller, { ...askingOf(c, service), counts })
   const { refusedBy, states, giveBack } = settings.limits
-    ? await limits.take(buckets)
+    ? await limits.charge(buckets)
     : { refusedBy: null, states: limits.peek(buckets), giveBack: null }
   const refusal = refusedBy === null ? undefined : states[refusedBy]
   if (refusedBy !== null && refusal !== undefined) {

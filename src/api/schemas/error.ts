@@ -118,5 +118,5 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   server_error: 'Something inside the service failed: try again later',
   service_unavailable: 'The service is stopping: try again',
   insufficient_storage:
-    'The disk of the service is almost full: new lists are refused until there is room. Everything else works.',
+    'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
 }

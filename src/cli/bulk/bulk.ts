@@ -31,34 +31,35 @@ export type BulkFlags = SourceFlags &
     readonly fresh?: boolean
   }
 
-/** What is not kept with a job: how much to say, and the settings. */
+/** Flags that are not stored with a job: verbosity and settings. */
 export type ResumeFlags = {
   readonly quiet?: boolean
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
 
-/** `ev bulk`: gives the code to exit with. */
+/** Runs `ev bulk` and returns the exit code. */
 export async function bulkCommand(
   context: CliContext,
   file: string,
   flags: BulkFlags,
 ): Promise<number> {
-  // That of the service may be set for all commands of a machine; as a flag it was meant for this list.
+  // A PostgreSQL URL in the environment or the config file is meant for the service and is ignored
+  // here. As a flag it is meant for this command, which cannot use it.
   if (flags.database !== undefined && isShared(readConfig(context, flags)))
-    throw isKeptInFile(context, flags)
-  // Either may be named `-`, or by mistake nothing at all.
-  const place = (given: string) => (given === '-' || given === '' ? given : inCwd(context, given))
-  return bulk(context, place(file), { ...flags, output: place(flags.output) }, null)
+    throw unsupportedDatabase(context, flags)
+  // `-` is stdin or stdout; an empty name is reported later.
+  const toPath = (given: string) => (given === '-' || given === '' ? given : inCwd(context, given))
+  return bulk(context, toPath(file), { ...flags, output: toPath(flags.output) }, null)
 }
 
-const isKeptInFile = (context: CliContext, flags: BulkFlags) =>
+const unsupportedDatabase = (context: CliContext, flags: BulkFlags) =>
   new EvError(
     'usage',
-    `“ev bulk” keeps its lists in a file of this machine, ${fileOf(listsUrl(readConfig(context, flags)))}, and not in PostgreSQL: leave --database out, or name another file with --database sqlite:FILE. Lists for several machines go to “ev serve”, by POST /v1/verify/file.`,
+    `"ev bulk" stores lists in a local file, ${fileOf(listsUrl(readConfig(context, flags)))}, not in PostgreSQL. Omit --database, or use --database sqlite:FILE. To process a list on several machines, submit it to "ev serve" with POST /v1/verify/file.`,
   )
 
-/** Goes on with a stopped job as its command would: gives the code to exit with. */
+/** Resumes a stopped job with the options of its command, and returns the exit code. */
 export async function resumeBulk(
   context: CliContext,
   jobId: string,
@@ -69,7 +70,7 @@ export async function resumeBulk(
   return bulk(context, source.path, { ...flags, ...flagsOf(source), fresh: false }, job)
 }
 
-/** Works on a list; `resumed` is the job that it must belong to, null: any. */
+/** Processes a list. `resumed` is the job that must match it; null if any job may. */
 async function bulk(
   context: CliContext,
   file: string,
@@ -79,15 +80,15 @@ async function bulk(
   const config = readConfig(context, flags)
   const reachability = createOutboundHint(stderrLog(context, config), config)
   const lists = openLists(listFiles(config))
-  const endReloads = reloadOnSighup(context, lists, flags, reachability.log)
+  const stopReloading = reloadOnSighup(context, lists, flags, reachability.log)
   try {
-    return await workOnList(context, { file, flags, resumed, config, reachability, lists })
+    return await processList(context, { file, flags, resumed, config, reachability, lists })
   } finally {
-    endReloads()
+    stopReloading()
   }
 }
 
-type Order = {
+type BulkInput = {
   readonly file: string
   readonly flags: BulkFlags
   readonly resumed: Job | null
@@ -96,9 +97,9 @@ type Order = {
   readonly lists: ListLoader
 }
 
-async function workOnList(
+async function processList(
   context: CliContext,
-  { file, flags, resumed, config, reachability, lists }: Order,
+  { file, flags, resumed, config, reachability, lists }: BulkInput,
 ): Promise<number> {
   const say = (text: string) => void (flags.quiet || context.stderr.write(`${text}\n`))
   const files = planOutput(flags)
@@ -110,12 +111,12 @@ async function workOnList(
   const locks: Lock[] = []
   try {
     const sourceKey = keyOf(list, flags)
-    // Before anything is read of the job: what another process does to it meanwhile would not be seen.
-    locks.push(lockOrThrow(config, jobLockName(sourceKey), 'is at work on this list'))
+    // Acquire the lock before reading the job, so that no other process can change it in between.
+    locks.push(lockOrThrow(config, jobLockName(sourceKey), 'is processing this list'))
     for (const { path } of files.filter(one => one.path !== '-')) {
       locks.push(lockOrThrow(config, `output_${outputKey(path)}`, `writes to ${path}`))
     }
-    // With the lock held, so that a job of this very list stays, however old.
+    // The lock protects the job of this list from deletion, however old the job is.
     await cleanUp(context, database, config)
     const job = await takeJob(context, database, { sourceKey, list, flags, resumed, say })
     return await finish(context, database, config, {
@@ -140,7 +141,7 @@ const listOptions = ({ column, encoding, header }: BulkFlags, resumed: Job | nul
   ...(resumed === null ? {} : { kept: readSource(resumed).kept }),
 })
 
-/** Old jobs and answers go when the next list comes. */
+/** Deletes expired jobs and cached answers. */
 async function cleanUp(
   context: CliContext,
   database: Database,
@@ -151,16 +152,16 @@ async function cleanUp(
   await write(database, trx => deleteCachedAnswers(trx, now))
 }
 
-function lockOrThrow(config: Config, name: string, does: string): Lock {
+function lockOrThrow(config: Config, name: string, activity: string): Lock {
   const lock = acquireLock(config.dataDir, name)
   if (lock !== null) return lock
-  throw new EvError('io', `Another ev ${does}. Wait for it, or stop it first.`)
+  throw new EvError('io', `Another ev process ${activity}. Wait for it to finish, or stop it first.`)
 }
 
-/** Two runs into one file would mix their rows. */
+/** Returns the lock key of an output: two runs that write to one file would mix their rows. */
 const outputKey = (path: string) => createHash('sha256').update(truePath(path)).digest('hex')
 
-type Run = {
+type BulkRun = {
   readonly list: ListFile
   readonly lists: ListLoader
   readonly files: readonly OutputFile[]
@@ -170,12 +171,12 @@ type Run = {
   readonly say: (text: string) => void
 }
 
-/** Works on the job, writes the output, and says how it went. */
+/** Processes the job, writes the output and prints the summary. */
 async function finish(
   context: CliContext,
   database: Database,
   config: Config,
-  run: Run,
+  run: BulkRun,
 ): Promise<number> {
   const { lists, flags, job, reachability, say } = run
   const clock = context.clock
@@ -187,7 +188,7 @@ async function finish(
   const now = await readJob(database, job.id)
   if (interrupted) {
     say(
-      `Stopped: ${now.done} of ${now.total} rows are done and kept. The same command goes on from here.`,
+      `Stopped: ${now.done} of ${now.total} rows are done and saved. To resume, run the same command again.`,
     )
     return EXIT_CODES.interrupted
   }
@@ -195,24 +196,27 @@ async function finish(
   await markWritten(database, job.id)
   await forgetStdin(database, config, now)
   say(summary(now, now.done - job.done, clock.monotonicNow() - startedAt, written))
-  const unreached = reachability.atEnd()
-  if (unreached !== null) context.stderr.write(`ev: ${unreached}\n`)
+  const hint = reachability.atEnd()
+  if (hint !== null) context.stderr.write(`ev: ${hint}\n`)
   if (flags.json && flags.output !== '-') {
     context.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
   }
   return 0
 }
 
-/** Ctrl-C takes away what is half written. What is no file leaves nothing, and may block for ever: there it just ends ev. */
+/**
+ * Writes the output. Ctrl-C removes partial files. A device or pipe leaves no partial file, and writing
+ * to it may block forever, so Ctrl-C then ends the process.
+ */
 async function writeResults(
   context: CliContext,
   database: Database,
-  run: Run,
+  run: BulkRun,
 ): Promise<WrittenFile[]> {
   const { list, files, flags, job, reachability } = run
   const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
-  const leaves = files.some(({ path }) => path !== '-' && placeOf(path).isFile)
-  const stop = leaves ? interruption(context) : null
+  const hasFiles = files.some(({ path }) => path !== '-' && placeOf(path).isFile)
+  const stop = hasFiles ? interruption(context) : null
   try {
     const options = { text, stopping: stop?.signal, onResult: reachability.note }
     return await writeOutput(context, files, list, { database, jobId: job.id }, options)
@@ -221,7 +225,7 @@ async function writeResults(
   }
 }
 
-/** How a job ended, for people. */
+/** Formats the counts of a finished job. */
 function summary(job: Job, doneNow: number, tookMs: number, files: readonly WrittenFile[]): string {
   const share = (count: number) =>
     `${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total)}`
@@ -233,25 +237,24 @@ function summary(job: Job, doneNow: number, tookMs: number, files: readonly Writ
     `  undeliverable ${share(job.undeliverable)}`,
     `  unknown       ${share(job.unknown)}`,
     '',
-    `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)} (${rate}/s)${whereTo(job, files)}`,
+    `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)} (${rate}/s)${writtenText(job, files)}`,
   ].join('\n')
 }
 
-/** The end of the sentence: `, written to out.csv.` */
-function whereTo(job: Job, files: readonly WrittenFile[]): string {
+/** Returns the end of the sentence, such as `, written to out.csv.` */
+function writtenText(job: Job, files: readonly WrittenFile[]): string {
   const [first] = files
   if (first === undefined) return '.'
   if (files.length > 1) {
     return `, written to\n${files.map(({ path, rows }) => `${formatNumber(rows).padStart(9)}  ${path}`).join('\n')}`
   }
-  const place = first.path === '-' ? '' : ` to ${first.path}`
-  if (rowsOf(files) === job.total) return place === '' ? '.' : `, written${place}.`
-  return `, ${formatNumber(first.rows)} of them written${place}.`
+  const target = first.path === '-' ? '' : ` to ${first.path}`
+  if (countRows(files) === job.total) return target === '' ? '.' : `, written${target}.`
+  return `, ${formatNumber(first.rows)} of them written${target}.`
 }
 
-const rowsOf = (files: readonly WrittenFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)
+const countRows = (files: readonly WrittenFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)
 
-/** The same, for programs. */
 function summaryObject(job: Job, output: string, files: readonly WrittenFile[]) {
   return {
     job_id: job.id,
@@ -263,6 +266,6 @@ function summaryObject(job: Job, output: string, files: readonly WrittenFile[]) 
     risky: job.risky,
     undeliverable: job.undeliverable,
     unknown: job.unknown,
-    written: rowsOf(files),
+    written: countRows(files),
   }
 }

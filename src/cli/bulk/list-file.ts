@@ -9,15 +9,15 @@ import { readHead } from '../../jobs/import/submission.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
 
-/** A list on disk, read twice: for its addresses, and again when its rows are written with their results. */
+/** A list on disk. It is read once for its addresses and once when the output is written. */
 export type ListFile = {
   readonly path: string
-  /** Of the whole content: by it a list is known again. */
+  /** SHA-256 of the content, which identifies the list in later runs. */
   readonly digest: string
   readonly dialect: ListDialect
-  /** Whether it is our own copy of what came from stdin. */
+  /** Whether the file is a copy of stdin in the data directory. */
   readonly kept: boolean
-  /** Its content; throws at the end of what is not the same content any more. */
+  /** Reads the content. Throws at the end if the content has changed since the list was opened. */
   bytes(): AsyncIterable<Uint8Array>
 }
 
@@ -25,11 +25,11 @@ export type ListFileOptions = {
   readonly column?: string
   readonly encoding?: string
   readonly header?: boolean
-  /** Says of a path that it is a copy of what came from stdin. */
+  /** Whether the path is a copy of stdin; detected if left out. */
   readonly kept?: boolean
 }
 
-/** Opens a list; what comes from stdin or a pipe is kept in the data directory, as it is needed twice. */
+/** Opens a list. Input from stdin or a pipe is copied to the data directory, as it is read twice. */
 export async function openList(
   context: Pick<CliContext, 'stdin'>,
   given: string,
@@ -37,7 +37,7 @@ export async function openList(
   options: ListFileOptions,
 ): Promise<ListFile> {
   const stream = streamOf(context, given)
-  const path = stream === null ? resolve(given) : await keepStream(given, stream, dataDir)
+  const path = stream === null ? resolve(given) : await storeStream(given, stream, dataDir)
   const kept = options.kept ?? stream !== null
   try {
     const digest = await digestOf(path)
@@ -48,14 +48,14 @@ export async function openList(
       digest,
       dialect,
       kept,
-      bytes: () => sameBytes(given, path, digest),
+      bytes: () => readVerified(given, path, digest),
     }
   } catch (error) {
     throw unreadable(given, error)
   }
 }
 
-/** What can be read only once: stdin, or a pipe by its name, as in `ev bulk <(zcat list.gz)`. Null for a file. */
+/** Returns stdin or a named pipe, as in `ev bulk <(zcat list.gz)`; null for a regular file. */
 function streamOf(context: Pick<CliContext, 'stdin'>, given: string): Readable | null {
   if (given === '-') return context.stdin
   if (given === '') throw new EvError('usage', 'The list has no name. Name a file, or - for stdin.')
@@ -65,8 +65,15 @@ function streamOf(context: Pick<CliContext, 'stdin'>, given: string): Readable |
   return createReadStream(given)
 }
 
-/** Hours may lie between one reading and the next: results must not come to stand beside other rows. */
-async function* sameBytes(given: string, path: string, digest: string): AsyncGenerator<Uint8Array> {
+/**
+ * Reads a file and throws at its end if its digest differs. Hours may pass between the two reads, and
+ * results must not be written next to other rows.
+ */
+async function* readVerified(
+  given: string,
+  path: string,
+  digest: string,
+): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256')
   try {
     for await (const chunk of createReadStream(path)) {
@@ -79,7 +86,7 @@ async function* sameBytes(given: string, path: string, digest: string): AsyncGen
   if (hash.digest('hex') === digest) return
   throw new EvError(
     'bad_input',
-    `The list ${given} was changed while ev was at work on it. Put the earlier file back, and the same command goes on; or give it again for the new one.`,
+    `The list ${given} changed while ev was processing it. To resume, restore the original file and run the same command. To verify the new file, run the same command.`,
   )
 }
 
@@ -90,7 +97,7 @@ function unreadable(given: string, cause: unknown): EvError {
   })
 }
 
-/** `--column 3` is a number, `--column mail` a name. */
+/** Converts flags to dialect options: `--column 3` is a position, `--column mail` a name. */
 function dialectOptions({ column, encoding, header }: ListFileOptions) {
   return {
     ...(encoding === undefined ? {} : { encoding }),
@@ -105,20 +112,20 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-async function keepStream(given: string, stream: Readable, dataDir: string): Promise<string> {
+async function storeStream(given: string, stream: Readable, dataDir: string): Promise<string> {
   const dir = resolve(dataDir, 'stdin')
   const arriving = join(dir, `${process.pid}.partial`)
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     await pipeline(stream, createWriteStream(arriving, { mode: 0o600 }))
-    // By its content, so that the same list piped in again is known again.
+    // Name the copy by its digest, so that piping in the same list again resumes its job.
     const path = join(dir, `${(await digestOf(arriving)).slice(0, 32)}.csv`)
     await rename(arriving, path)
     return path
   } catch (error) {
     throw new EvError(
       'io',
-      `The list from ${given === '-' ? 'stdin' : given} cannot be kept in ${dir}: ${errorMessage(error)}. Name another place with --data-dir.`,
+      `The list from ${given === '-' ? 'stdin' : given} cannot be stored in ${dir}: ${errorMessage(error)}. Set another directory with --data-dir.`,
       { cause: error },
     )
   }

@@ -16,10 +16,10 @@ import { openLists } from '../database.ts'
 import type { ListFile } from './list-file.ts'
 import { type SourceFlags, toSource } from './list-source.ts'
 
-/** Rows stored in one transaction while a list is loaded. */
+/** Rows stored per transaction while a list is imported. */
 const LOAD_CHUNK_MAX = 2_000
 
-/** What makes two runs the same: the content, how it is read, and whether it is real. */
+/** Returns the key that two runs of the same list with the same reading options share. */
 export function keyOf(list: ListFile, { sandbox = false }: SourceFlags): string {
   const { column, encoding, header } = list.dialect
   return createHash('sha256')
@@ -27,32 +27,32 @@ export function keyOf(list: ListFile, { sandbox = false }: SourceFlags): string 
     .digest('hex')
 }
 
-type Taking = {
+type JobRequest = {
   readonly sourceKey: string
   readonly list: ListFile
   readonly flags: SourceFlags & { readonly fresh?: boolean }
-  /** The job that it must be; null: any. */
+  /** The job that must match the list; null if any job may. */
   readonly resumed: Job | null
   readonly say: (text: string) => void
 }
 
-/** The unfinished job of this list, else a new one, made of its rows. */
-export async function takeJob(
+/** Returns the unfinished job of this list, or creates one and imports the rows. */
+export async function openJob(
   context: CliContext,
   database: Database,
-  taking: Taking,
+  request: JobRequest,
 ): Promise<Job> {
-  const { sourceKey, list, flags, resumed, say } = taking
-  if (resumed !== null && resumed.source_key !== sourceKey) throw changed(resumed, list)
+  const { sourceKey, list, flags, resumed, say } = request
+  if (resumed !== null && resumed.source_key !== sourceKey) throw listChanged(resumed, list)
   const source = JSON.stringify(toSource(list, flags))
   const earlier = await unfinishedJob(database, sourceKey)
-  if (resumed !== null && earlier === null) throw overMeanwhile(resumed)
+  if (resumed !== null && earlier === null) throw noLongerResumable(resumed)
   if (earlier !== null) {
     if (earlier.state !== 'loading' && !flags.fresh) {
       say(
-        `Going on with this list: ${earlier.done} of ${earlier.total} rows are done. (--fresh starts anew.)`,
+        `Resuming this list: ${earlier.done} of ${earlier.total} rows are done. To start over, use --fresh.`,
       )
-      // The newest command says where the output goes.
+      // The options of the latest command replace the stored ones, including the output path.
       await setSource(database, earlier.id, source)
       return earlier
     }
@@ -60,26 +60,29 @@ export async function takeJob(
   }
   const id = `job_${context.random.token(16)}`
   await createJob(database, { id, sourceKey, source })
-  await load(database, id, list)
+  await importRows(database, id, list)
   const job = await queueJob(database, id)
   const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
-  const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are asked once`
+  const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are verified once`
   const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
   say(`${pluralize(job.total, 'row')}, addresses in column ${column}${encoding}${twice}.`)
   return job
 }
 
-/** A job that can be gone on with, by its id. */
-export async function stoppedJob(context: CliContext, config: Config, jobId: string): Promise<Job> {
+/** Finds a job by its ID. Throws EvError if it does not exist or is finished. */
+export async function getResumableJob(context: CliContext, config: Config, jobId: string): Promise<Job> {
   const database = await openLists(context, config)
   try {
     const job = database === null ? null : await findJob(database, jobId)
     if (job === null) {
-      throw new EvError('no_input', `There is no job ${sanitizeText(jobId, 40)}. See: ev jobs`)
+      throw new EvError(
+        'no_input',
+        `There is no job ${sanitizeText(jobId, 40)}. To list jobs, run "ev jobs".`,
+      )
     }
     if (job.written_at === null && RESUMABLE.has(job.state)) return job
     const how = job.written_at === null ? job.state : 'finished, and its output is written'
-    throw new EvError('usage', `${job.id} is ${how}. Give its command again to begin anew.`)
+    throw new EvError('usage', `${job.id} is ${how}. To start over, run its command again.`)
   } finally {
     await database?.close()
   }
@@ -87,16 +90,19 @@ export async function stoppedJob(context: CliContext, config: Config, jobId: str
 
 const RESUMABLE: ReadonlySet<JobState> = new Set(['loading', 'queued', 'processing', 'completed'])
 
-const changed = ({ id }: Job, { path }: ListFile) =>
+const listChanged = ({ id }: Job, { path }: ListFile) =>
   new EvError(
     'bad_input',
-    `The list ${path} is not what it was when ${id} began with it. Put the earlier file back, or begin anew: ev bulk ${path} -o FILE`,
+    `The list ${path} has changed since ${id} started. Restore the original file, or start over: ev bulk ${path} -o FILE`,
   )
 
-const overMeanwhile = ({ id }: Job) =>
-  new EvError('io', `${id} was finished or taken away by another ev meanwhile. See: ev jobs`)
+const noLongerResumable = ({ id }: Job) =>
+  new EvError(
+    'io',
+    `Another ev process has finished or deleted ${id}. To list jobs, run "ev jobs".`,
+  )
 
-async function load(database: Database, jobId: string, list: ListFile): Promise<void> {
+async function importRows(database: Database, jobId: string, list: ListFile): Promise<void> {
   let position = 0
   let chunk: NewItem[] = []
   for await (const batch of readList(list.bytes(), list.dialect)) {

@@ -4,15 +4,15 @@ import { EvError } from '../../platform/error.ts'
 import type { ListFile } from './list-file.ts'
 import type { Format } from './row-text.ts'
 
-/** What a job keeps of the command that it was begun with, or last gone on with: all that finishing it needs. */
+/** The options of the command that started or last resumed a job, stored with it as JSON. */
 export type BulkSource = {
-  /** The list, as an absolute path. */
+  /** Absolute path of the list. */
   readonly path: string
-  /** Whether that is the copy of what came from stdin, which goes when the job is finished. */
+  /** Whether the path is a copy of stdin, which is deleted when the job is finished. */
   readonly kept: boolean
   /** An absolute path, or `-`. */
   readonly output: string
-  /** As given; null: ev looks. */
+  /** As given; null if it is detected. */
   readonly column: string | null
   readonly encoding: string | null
   readonly header: boolean
@@ -24,7 +24,7 @@ export type BulkSource = {
   readonly wait: boolean
 }
 
-/** The flags that say what is asked and what becomes of it; how ev is set up stands elsewhere. */
+/** Flags that select what is verified and how the output is written; settings are separate. */
 export type SourceFlags = {
   readonly output: string
   readonly column?: string
@@ -59,7 +59,7 @@ export const flagsOf = ({ only, column, encoding, ...rest }: BulkSource): Source
   ...rest,
   ...(only === null ? {} : { only }),
   ...(column === null ? {} : { column }),
-  // Null and, in a job of an earlier ev, undefined: ev looks.
+  // Null, or undefined in a job of an earlier version, means that the encoding is detected.
   ...(typeof encoding === 'string' ? { encoding } : {}),
 })
 
@@ -68,6 +68,6 @@ export function readSource({ id, source }: Job): BulkSource {
   if (read.output !== undefined) return read as BulkSource
   throw new EvError(
     'usage',
-    `${id} was begun by an earlier ev, which did not keep its options. Give the command again: ev bulk ${read.path} -o FILE.`,
+    `${id} was started by an earlier version of ev, which did not store its options. Run the command again: ev bulk ${read.path} -o FILE`,
   )
 }

@@ -6,7 +6,7 @@ import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { cannotWrite, partialOf, placeOf, truePath } from './output-sink.ts'
 
-/** One file of an output, and the classes of the rows that go there; `-` is stdout. */
+/** One file of an output and the classes of the rows written to it; `-` is stdout. */
 export type OutputFile = { readonly path: string; readonly classes: readonly Class[] }
 
 export type OutputFlags = {
@@ -15,82 +15,85 @@ export type OutputFlags = {
   readonly split?: boolean
 }
 
-/** Says which rows go where: a class goes to one file at most. */
+/** Returns the files to write. Each class goes to one file at most. */
 export function planOutput({ output, only, split = false }: OutputFlags): OutputFile[] {
-  // Such as "$OUT" in a script that never set it.
-  if (output === '') throw new EvError('usage', 'The output has no name. Name a file with -o.')
+  // A script may pass an unset variable, as in -o "$OUT".
+  if (output === '') throw new EvError('usage', '-o is empty. Name a file, or - for stdout.')
   const classes = only === undefined ? CLASSES : readClasses(only)
   if (!split) return [{ path: output, classes }]
   if (output === '-') {
     throw new EvError(
       'usage',
-      '--split writes a file for each class, which stdout cannot hold. Name a file with -o.',
+      '--split writes one file per class and cannot write to stdout. Name a file with -o.',
     )
   }
-  return classes.map(klass => ({ path: besides(output, klass), classes: [klass] }))
+  return classes.map(klass => ({ path: pathForClass(output, klass), classes: [klass] }))
 }
 
 const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
 
 function readClasses(given: string): Class[] {
   const names = given.split(',').map(name => name.trim())
-  const stranger = names.find(name => !CLASSES.some(klass => klass === name))
-  if (stranger !== undefined) {
+  const unknown = names.find(name => !CLASSES.some(klass => klass === name))
+  if (unknown !== undefined) {
     throw new EvError(
       'usage',
-      `--only takes ${CLASSES.join(', ')}, or several of them with commas between; “${sanitizeText(stranger, 40)}” is none of these.`,
+      `--only has "${sanitizeText(unknown, 40)}"; it takes a comma-separated list of ${CLASSES.join(', ')}.`,
     )
   }
   return CLASSES.filter(klass => names.includes(klass))
 }
 
-/** `out.csv` becomes `out.risky.csv`. */
-function besides(output: string, klass: Class): string {
+/** Inserts the class before the extension: `out.csv` becomes `out.risky.csv`. */
+function pathForClass(output: string, klass: Class): string {
   const extension = extname(output)
   return `${output.slice(0, output.length - extension.length)}.${klass}${extension}`
 }
 
-/** Tells before the work begins when its output could not be written after it; `list` may be `-`. */
+/** Throws EvError before processing starts if the output cannot be written; `list` may be `-`. */
 export async function checkOutput(
   list: string,
   files: readonly OutputFile[],
   { output, split = false }: OutputFlags,
 ): Promise<void> {
   if (split) checkBase(output)
-  const places = new Map<string, string>()
+  const givenByPath = new Map<string, string>()
   for (const { path: given } of files.filter(file => file.path !== '-')) {
     const { path, isFile } = placeOf(given)
-    const other = places.get(path)
+    const other = givenByPath.get(path)
     if (other !== undefined) {
-      throw new EvError('usage', `${other} and ${given} are one file. Name another with -o.`)
+      throw new EvError(
+        'usage',
+        `${other} and ${given} are the same file. Name another file with -o.`,
+      )
     }
-    places.set(path, given)
-    if (list !== '-') refuseList(list, given, path)
-    if (isFile) await tryWriting(given, partialOf(path))
+    givenByPath.set(path, given)
+    if (list !== '-') checkNotList(list, given, path)
+    if (isFile) await checkWritable(given, partialOf(path))
   }
 }
 
-/** A folder or a device is hardly meant to be the beginning of four names. */
+/** Throws if the base name of `--split` is a device or a pipe. */
 function checkBase(output: string): void {
   if (placeOf(output).isFile) return
   throw new EvError(
     'usage',
-    `--split writes files beside ${output}, which is no file itself. Name a file with -o.`,
+    `--split derives file names from ${output}, which is not a regular file. Name a file with -o.`,
   )
 }
 
-function refuseList(list: string, output: string, path: string): void {
+function checkNotList(list: string, output: string, path: string): void {
   const clash = [path, partialOf(path)].includes(truePath(list))
   if (!clash) return
   const what =
     truePath(list) === path
       ? `The output ${output} is the list itself.`
-      : `The list ${list} has the name that the output has until it is whole.`
+      : `The list ${list} has the name of the temporary file of the output.`
   throw new EvError('usage', `${what} Name another file with -o.`)
 }
 
-async function tryWriting(output: string, partial: string): Promise<void> {
-  // What is there may be that of a run that writes just now: it is neither shortened nor removed.
+async function checkWritable(output: string, partial: string): Promise<void> {
+  // An existing file may belong to a run that is writing now, so it is not truncated or removed.
   const isThere = existsSync(partial)
   try {
     await (await open(partial, 'a')).close()

@@ -11,17 +11,14 @@ Examples:
   ev accounts set-email Shop owner@shop.example
   ev accounts set-admin Ops on
 
-What an account owns, such as keys, lists and history, no other account sees. Plans: free, starter, professional,
-enterprise, and those that the config file adds under "plans". Its address is told what could not be delivered to its
-webhooks. The account of an operator sees on the dashboard how the whole service is; the first one that “ev serve”
-makes is such a one.`
+Keys, lists and history belong to one account; other accounts cannot see them. Plans: free, starter, professional,
+enterprise, and those that the config file adds under "plans". Webhook failure alerts go to the address of the account.
+An admin account can open the Health page of the dashboard. The first account, which "ev serve" creates, is an admin.`
 
 export function addAccounts(ev: Command, context: CliContext, end: EndWith): void {
   const accounts = ev
     .command('accounts')
-    .description(
-      'accounts of the HTTP service: see and make them, change plan, address and operator',
-    )
+    .description('list and create accounts of the HTTP service; set plan, address and admin')
     .addHelpText('after', EXAMPLES)
   addList(accounts, context, end)
   addCreate(accounts, context, end)
@@ -33,7 +30,7 @@ export function addAccounts(ev: Command, context: CliContext, end: EndWith): voi
 function addList(accounts: Command, context: CliContext, end: EndWith): void {
   const list = accounts
     .command('list', { isDefault: true })
-    .description('all of them, the oldest first')
+    .description('list all accounts, oldest first')
     .allowExcessArguments()
     .option('--json', 'print JSON: an array of objects')
     .addHelpText('after', '\nExamples:\n  ev accounts list\n  ev accounts --json')
@@ -48,9 +45,9 @@ function addList(accounts: Command, context: CliContext, end: EndWith): void {
 function addCreate(accounts: Command, context: CliContext, end: EndWith): void {
   const create = accounts
     .command('create')
-    .description('make one')
-    .requiredOption('--name <name>', 'whose it is')
-    .option('--email <address>', 'who is told of what could not be delivered')
+    .description('create an account')
+    .requiredOption('--name <name>', 'name of the account')
+    .option('--email <address>', 'address for webhook failure alerts')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts create --name Shop --plan starter')
     .action(async flags => {
@@ -63,9 +60,9 @@ function addCreate(accounts: Command, context: CliContext, end: EndWith): void {
 function addSetPlan(accounts: Command, context: CliContext, end: EndWith): void {
   const setPlan = accounts
     .command('set-plan')
-    .description('give one another plan')
-    .argument('<account>', 'its ID or name')
-    .argument('<plan>', 'the name of the plan')
+    .description("change an account's plan")
+    .argument('<account>', 'ID or name of the account')
+    .argument('<plan>', 'name of the plan')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-plan Shop professional')
     .action(async (account: string, plan: string, flags) => {
@@ -78,9 +75,9 @@ function addSetPlan(accounts: Command, context: CliContext, end: EndWith): void 
 function addSetEmail(accounts: Command, context: CliContext, end: EndWith): void {
   const setEmail = accounts
     .command('set-email')
-    .description('say who is told of what could not be delivered to the webhooks of one')
-    .argument('<account>', 'its ID or name')
-    .argument('<address>', 'whom to write to; none: whoever --notify-to of “ev serve” names')
+    .description('set the address for webhook failure alerts')
+    .argument('<account>', 'ID or name of the account')
+    .argument('<address>', 'email address; none: use --notify-to of "ev serve"')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -94,18 +91,16 @@ function addSetEmail(accounts: Command, context: CliContext, end: EndWith): void
 }
 
 function addSetAdmin(accounts: Command, context: CliContext, end: EndWith): void {
-  const setOperator = accounts
+  const setAdmin = accounts
     .command('set-admin')
-    .description(
-      'say whether one is that of whoever runs the service: it sees Health on the dashboard',
-    )
-    .argument('<account>', 'its ID or name')
-    .argument('<on|off>', 'on: it sees how the whole service is; off: itself alone')
+    .description('grant or revoke access to the Health page')
+    .argument('<account>', 'ID or name of the account')
+    .argument('<on|off>', 'on: grant access; off: revoke it')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
     .action(async (account: string, word: string, flags) => {
-      const { setAdminCommand: setOperatorCommand } = await import('../accounts-change.ts')
-      end(await setOperatorCommand(context, account, word, flags))
+      const { setAdminCommand } = await import('../accounts-change.ts')
+      end(await setAdminCommand(context, account, word, flags))
     })
-  addSettings(setOperator, context, DATA_SETTINGS)
+  addSettings(setAdmin, context, DATA_SETTINGS)
 }

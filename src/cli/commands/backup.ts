@@ -8,15 +8,15 @@ Examples:
   ev backup "/backup/ev-$(date +%F).sqlite"
   ev backup /backup/ev.sqlite --force
 
-The copy holds the database as it stands at one moment, and others go on writing meanwhile. It is read once more
-before it gets its name. Limits of rate and the secret of the data directory are not in it.`
+The copy is a consistent snapshot; other processes can keep writing to the database. ev verifies the copy before it
+renames the file to its final name. Rate limit counters and the secret in the data directory are not copied.`
 
 export function addBackup(ev: Command, context: CliContext, end: EndWith): void {
   const backup = ev
     .command('backup')
-    .description('copy the database while others use it, and check the copy')
-    .argument('<file>', 'where the copy goes')
-    .option('--force', 'replace that file if it is there')
+    .description('back up the database while it is in use, and verify the copy')
+    .argument('<file>', 'path of the copy')
+    .option('--force', 'overwrite the file if it exists')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags) => {

@@ -10,32 +10,29 @@ Examples:
   ev bulk list.csv -o out.csv --split        (out.deliverable.csv, out.risky.csv, …)
   cat list.txt | ev bulk - -o - --format ndjson
 
-Stop it with Ctrl-C; the same command again goes on where it stopped.`
+Press Ctrl-C to stop. To resume, run the same command again.`
 
 export function addBulk(ev: Command, context: CliContext, end: EndWith): void {
   const bulk = ev
     .command('bulk')
     .description('verify a list: CSV in, CSV or JSON out')
     .argument('<file>', 'the list; - reads stdin')
-    .requiredOption('-o, --output <file>', 'where the results go; - writes to stdout')
-    .option('--column <name|n>', 'the column of the addresses, by name or number')
-    .option(
-      '--encoding <name>',
-      'the encoding of the list, such as windows-1252; found if left out',
-    )
-    .option('--no-header', 'the first row is no header')
+    .requiredOption('-o, --output <file>', 'file for the results; - writes to stdout')
+    .option('--column <name|n>', 'column with the addresses, by name or number')
+    .option('--encoding <name>', 'encoding of the list, such as windows-1252 (default: detected)')
+    .option('--no-header', 'the first row is not a header')
     .addOption(
-      new Option('--format <format>', 'how the rows are written')
+      new Option('--format <format>', 'output format')
         .choices(['csv', 'ndjson', 'json'])
         .default('csv'),
     )
-    .option('--only <classes>', 'only rows of these: deliverable,risky,undeliverable,unknown')
-    .option('--split', 'a file for each class: out.deliverable.csv, out.risky.csv, …')
-    .option('--raw', 'do not guard cells against being run as formulas by spreadsheets')
-    .option('--no-wait', 'do not wait for greylisting, pauses and the end of refusals')
-    .option('--fresh', 'forget an earlier unfinished run of this list')
-    .option('--sandbox', 'simulated results, by the prefix of the address')
-    .option('--quiet', 'no progress and no summary')
+    .option('--only <classes>', 'write only these classes: deliverable,risky,undeliverable,unknown')
+    .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
+    .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
+    .option('--no-wait', 'do not wait for greylisting, pauses or blocks to end')
+    .option('--fresh', 'discard an unfinished run of this list and start over')
+    .option('--sandbox', 'simulated results, chosen by the prefix of the address')
+    .option('--quiet', 'print no progress and no summary')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags) => {

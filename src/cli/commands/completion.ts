@@ -9,8 +9,8 @@ Examples:
 
 export function addCompletion(ev: Command, context: CliContext, end: EndWith): void {
   ev.command('completion')
-    .description('print the script by which a shell completes commands, options and files')
-    .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh', 'fish']))
+    .description('print the completion script for a shell')
+    .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish']))
     .addHelpText('after', EXAMPLES)
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
       const { completionCommand } = await import('../completion/completion.ts')

@@ -9,12 +9,12 @@ Examples:
   ev config --json
   EV_HELO=probe.example.com ev config --proxy socks5://proxy.example.com:1080
 
-Passwords in URLs are not shown. – means: not set, so ev decides (“ev help verify” says how).`
+Passwords in URLs are not shown. – means that a setting is not set and ev uses its default ("ev help verify").`
 
 export function addConfig(ev: Command, context: CliContext, end: EndWith): void {
   const config = ev
     .command('config')
-    .description('every setting, its value, and where that comes from')
+    .description('show every setting with its value and source')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {

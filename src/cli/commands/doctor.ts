@@ -8,17 +8,17 @@ Examples:
   ev doctor --json
   ev doctor --ask mx.example.com,192.0.2.25
 
-Exit codes: 0 fit, perhaps with warnings; 1 something must be mended first.`
+Exit codes: 0 no check failed (there may be warnings), 1 at least one check failed.`
 
 export function addDoctor(ev: Command, context: CliContext, end: EndWith): void {
   const doctor = ev
     .command('doctor')
-    .description('examine whether this machine is fit to ask mail servers')
+    .description("check this machine's DNS, port 25, HELO, SPF and blocklists")
     .option(
       '--ask <host,…>',
-      'mail servers to call at, by name or address (default: large providers)',
+      'mail servers to connect to, by name or IP address (default: large providers)',
     )
-    .option('--json', 'print the findings as JSON')
+    .option('--json', 'print the results as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { doctorCommand } = await import('../doctor.ts')

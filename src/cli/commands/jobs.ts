@@ -12,19 +12,19 @@ Examples:
   ev jobs cancel job_4kq2
   ev jobs delete job_4kq2
 
-An ID may be shortened to its first characters, as long as they name one job.
+You can shorten an ID to a unique prefix.
 
-States: loading, queued, processing, writing (an ev is at work on it) · stopped (ended before the list was
-done: resume goes on) · unwritten (all is known, only the output is missing: resume writes it) · completed ·
+States: loading, queued, processing, writing (a process is working on the job) · stopped (interrupted; resume
+continues it) · unwritten (all results are stored, the output is missing; resume writes it) · completed ·
 cancelled · failed.
 
-Lists that came to “ev serve” are here too: it alone works on them, and it notices within seconds when one is
-cancelled, deleted or, after it was cancelled or failed, resumed here.`
+Jobs submitted to "ev serve" are listed too. Only the service processes them. It picks up a cancel, delete or
+resume from here within seconds.`
 
 export function addJobs(ev: Command, context: CliContext, end: EndWith): void {
   const jobs = ev
     .command('jobs')
-    .description('lists that were begun: see, resume, cancel and delete them')
+    .description('list, show, resume, cancel and delete jobs')
     .addHelpText('after', EXAMPLES)
   addList(jobs, context, end)
   addShow(jobs, context, end)
@@ -36,7 +36,7 @@ export function addJobs(ev: Command, context: CliContext, end: EndWith): void {
 function addList(jobs: Command, context: CliContext, end: EndWith): void {
   const list = jobs
     .command('list', { isDefault: true })
-    .description('all of them, the latest first')
+    .description('list all jobs, newest first')
     .allowExcessArguments()
     .option('--json', 'print JSON: an array of objects')
     .addHelpText('after', '\nExamples:\n  ev jobs list\n  ev jobs --json')
@@ -51,8 +51,8 @@ function addList(jobs: Command, context: CliContext, end: EndWith): void {
 function addShow(jobs: Command, context: CliContext, end: EndWith): void {
   const show = jobs
     .command('show')
-    .description('how one stands, and what it waits for')
-    .argument('<id>', 'its ID, or the beginning of it')
+    .description('show the status of a job and what it waits for')
+    .argument('<id>', 'ID of the job, or a unique prefix')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev jobs show job_4kq2\n  ev jobs show job_4kq2 --json')
     .action(async (id: string, flags) => {
@@ -65,9 +65,9 @@ function addShow(jobs: Command, context: CliContext, end: EndWith): void {
 function addResume(jobs: Command, context: CliContext, end: EndWith): void {
   const resume = jobs
     .command('resume')
-    .description('go on with one that was stopped, as the command that began it would')
-    .argument('<id>', 'its ID, or the beginning of it')
-    .option('--quiet', 'no progress and no summary')
+    .description('resume a stopped job with the options it was started with')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .option('--quiet', 'print no progress and no summary')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText(
       'after',
@@ -83,8 +83,8 @@ function addResume(jobs: Command, context: CliContext, end: EndWith): void {
 function addCancel(jobs: Command, context: CliContext, end: EndWith): void {
   const cancel = jobs
     .command('cancel')
-    .description('end one for good; an ev that works on it stops')
-    .argument('<id>', 'its ID, or the beginning of it')
+    .description('cancel a job')
+    .argument('<id>', 'ID of the job, or a unique prefix')
     .addHelpText('after', '\nExamples:\n  ev jobs cancel job_4kq2')
     .action(async (id: string, flags) => {
       const { cancelCommand } = await import('../jobs/change.ts')
@@ -96,11 +96,11 @@ function addCancel(jobs: Command, context: CliContext, end: EndWith): void {
 function addDelete(jobs: Command, context: CliContext, end: EndWith): void {
   const remove = jobs
     .command('delete')
-    .description('remove one with its addresses; its output stays where it is')
-    .argument('<id>', 'its ID, or the beginning of it')
+    .description('delete a job and its addresses; output files are kept')
+    .argument('<id>', 'ID of the job, or a unique prefix')
     .addHelpText(
       'after',
-      '\nExamples:\n  ev jobs delete job_4kq2\n\nAnswers of mail servers stay remembered for a while: “ev purge --all” forgets them.',
+      '\nExamples:\n  ev jobs delete job_4kq2\n\nCached answers of mail servers are kept until they expire. "ev purge --all" deletes them.',
     )
     .action(async (id: string, flags) => {
       const { deleteCommand } = await import('../jobs/change.ts')

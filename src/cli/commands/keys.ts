@@ -11,13 +11,13 @@ Examples:
   ev keys rotate key_4kq2
   ev keys revoke key_4kq2
 
-They work while “ev serve” runs, which notices within a second. A key is shown when it is made and never again.
-Rotating or revoking one signs out whoever came to the dashboard with it.`
+These commands work while "ev serve" runs; changes take effect within a second. ev shows a key once, when it is created.
+Rotating or revoking a key ends the dashboard sessions that were opened with it.`
 
 export function addKeys(ev: Command, context: CliContext, end: EndWith): void {
   const keys = ev
     .command('keys')
-    .description('keys of the HTTP API: see, make, rotate and revoke them')
+    .description('list, create, rotate and revoke keys of the HTTP API')
     .addHelpText('after', EXAMPLES)
   addList(keys, context, end)
   addCreate(keys, context, end)
@@ -28,9 +28,9 @@ export function addKeys(ev: Command, context: CliContext, end: EndWith): void {
 function addList(keys: Command, context: CliContext, end: EndWith): void {
   const list = keys
     .command('list', { isDefault: true })
-    .description('all that are not revoked')
+    .description('list all keys that are not revoked')
     .allowExcessArguments()
-    .option('--account <account>', 'of this account only: its ID or name')
+    .option('--account <account>', 'only keys of this account, by ID or name')
     .option('--json', 'print JSON: an array of objects')
     .addHelpText('after', '\nExamples:\n  ev keys list\n  ev keys --json')
     .action(async (flags, { args: [unknown] }: Command) => {
@@ -44,14 +44,14 @@ function addList(keys: Command, context: CliContext, end: EndWith): void {
 function addCreate(keys: Command, context: CliContext, end: EndWith): void {
   const create = keys
     .command('create')
-    .description('make one')
-    .requiredOption('--name <name>', 'what it is for')
-    .option('--scopes <a,b>', 'what it may do (default: everything)')
-    .option('--allow-ip <range,…>', 'only from these addresses and CIDRs')
-    .option('--allow-domain <domain,…>', 'only by browsers on these web sites')
-    .option('--expires <time>', 'not after: 90d, 12h, or a date such as 2030-01-31')
-    .option('--rate-limit <n>', 'requests a minute, beside the limit of the plan')
-    .option('--account <account>', 'ID or name; may be left out where there is only one')
+    .description('create a key')
+    .requiredOption('--name <name>', 'name of the key')
+    .option('--scopes <a,b>', 'scopes of the key (default: all)')
+    .option('--allow-ip <range,…>', 'accept the key only from these IP addresses and CIDRs')
+    .option('--allow-domain <domain,…>', 'accept the key only from browsers on these sites')
+    .option('--expires <time>', 'expiry: 90d, 12h, or a date such as 2030-01-31')
+    .option('--rate-limit <n>', 'requests per minute, in addition to the limit of the plan')
+    .option('--account <account>', 'ID or name; optional if there is only one account')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -61,7 +61,7 @@ Examples:
   ev keys create --name Shop --scopes verify:single,verify:bulk --allow-domain shop.example.com
 
 Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, account:read, keys:write,
-dashboard (to sign in to it), and * for all of them.`,
+dashboard (sign in to the dashboard), and * for all scopes.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../keys/create.ts')
@@ -73,12 +73,9 @@ dashboard (to sign in to it), and * for all of them.`,
 function addRotate(keys: Command, context: CliContext, end: EndWith): void {
   const rotate = keys
     .command('rotate')
-    .description('give one another text; the old one goes on for a while')
-    .argument('<key>', 'its ID')
-    .option(
-      '--grace <time>',
-      'how long the old text works: 30m, 24h, up to 7d, or 0 (default: 24h)',
-    )
+    .description('issue a new secret; the old one stays valid during the grace period')
+    .argument('<key>', 'ID of the key')
+    .option('--grace <time>', 'grace period: 30m, 24h, up to 7d, or 0 (default: 24h)')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -94,9 +91,9 @@ function addRotate(keys: Command, context: CliContext, end: EndWith): void {
 function addRevoke(keys: Command, context: CliContext, end: EndWith): void {
   const revoke = keys
     .command('revoke')
-    .description('end one for good')
-    .argument('<key>', 'its ID')
-    .option('--force', 'also the last key of its account')
+    .description('revoke a key')
+    .argument('<key>', 'ID of the key')
+    .option('--force', 'revoke even the last key of an account')
     .addHelpText(
       'after',
       '\nExamples:\n  ev keys revoke key_4kq2\n  ev keys revoke key_4kq2 --force',

@@ -11,21 +11,21 @@ Examples:
   ev lists update disposable ours.txt https://lists.example.com/domains.json --dry-run
   ev lists update blocked crm-export.txt
 
-A source is a text file with one entry a line, or a JSON array of strings. The list's file is replaced
-as a whole, and only if every source could be read. It then holds what the sources hold: name a file of
-your own among them. “kill -HUP” makes a running ev read it again.`
+A source is a text file with one entry per line, or a JSON array of strings. ev replaces the whole file of the
+list, and only if it could read every source. To keep entries of your own, name their file as a source.
+Send SIGHUP to a running ev to reload the list.`
 
 export function addLists(ev: Command, context: CliContext, end: EndWith): void {
   const lists = ev
     .command('lists')
-    .description('lists of your own: refresh their files')
+    .description('update the files of custom lists')
     .addHelpText('after', EXAMPLES)
   const update = lists
     .command('update')
     .description('write the file of a list from files and URLs')
-    .addArgument(new Argument('<list>', 'which list').choices(LIST_CHOICES))
+    .addArgument(new Argument('<list>', 'the list').choices(LIST_CHOICES))
     .argument('<source...>', 'files, and http:// or https:// URLs')
-    .option('--dry-run', 'only say what would change')
+    .option('--dry-run', 'show what would change, and write nothing')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async (list: ListChoice, sources: string[], flags) => {

@@ -8,16 +8,14 @@ Examples:
   EV_DATABASE=postgres://ev:…@db.example.com/ev ev migrate --from /var/lib/ev
   ev migrate --from /var/lib/ev --to postgres://ev@db.example.com/ev --json
 
-Stop “ev serve” first. The PostgreSQL database must be empty; what is copied is copied whole or not at all, and the data
-directory keeps all that it has. Give the secret of the data directory to all that work on the copy, as EV_SECRET.`
+Stop "ev serve" first. The PostgreSQL database must be empty. The copy is atomic, and the data directory is not
+changed. Set EV_SECRET to the secret of the data directory for every process that uses the copy.`
 
 export function addMigrate(ev: Command, context: CliContext, end: EndWith): void {
   const migrate = ev
     .command('migrate')
-    .description(
-      'copy a data directory into a PostgreSQL database, which several machines may share',
-    )
-    .option('--from <DIR>', 'the data directory (default: EV_DATA_DIR, else the user’s)')
+    .description('copy a data directory into a PostgreSQL database, which machines can share')
+    .option('--from <DIR>', "the data directory (default: EV_DATA_DIR, then the user's)")
     .option('--to <URL>', 'postgres://… (default: EV_DATABASE)')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)

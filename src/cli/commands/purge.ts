@@ -10,23 +10,19 @@ Examples:
   ev purge --all
   ev purge --address ann@example.com
 
-Lists that are not finished always stay; “ev jobs delete ID” removes one. Of an address that is forgotten the
-rows of finished lists and of the history keep their place and their class, so that counts stay true, and hold
-nothing else; answers to requests with an Idempotency-Key, which are sealed, go by themselves within a day. Your own
-files, lists as well as outputs, are never touched.`
+Unfinished lists are kept; to delete one, run "ev jobs delete ID". With --address, rows of finished lists and of the
+history keep only their class, so that counts stay correct. Stored responses to requests with an Idempotency-Key are
+encrypted and expire within a day. Your own list and output files are never changed.`
 
 export function addPurge(ev: Command, context: CliContext, end: EndWith): void {
   const purge = ev
     .command('purge')
-    .description('remove what is no longer needed: old finished lists, history, answers, leftovers')
-    .option(
-      '--all',
-      'every finished list, all of the history and all remembered answers, however young',
-    )
+    .description('delete old finished lists, history, cached answers and leftover files')
+    .option('--all', 'delete all finished lists, history and cached answers, regardless of age')
     .addOption(
-      new Option('--address <address>', 'forget this one address instead').conflicts('all'),
+      new Option('--address <address>', 'erase this one address instead').conflicts('all'),
     )
-    .option('--dry-run', 'only say what would go')
+    .option('--dry-run', 'show what would be deleted, and delete nothing')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {

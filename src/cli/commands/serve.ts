@@ -10,22 +10,23 @@ Examples:
   ev serve --trust-proxy 127.0.0.1 --base-url https://ev.example.com
   ev serve --notify-smtp smtp://127.0.0.1 --notify-from ev@example.com --notify-to ops@example.com
 
-The first start makes an account and a key that may do everything, and prints the key once. In a browser the address of
-the service is its dashboard: sign in with a key; on a terminal the first start prints a link that does so, for an hour.
+The first start creates an account and a key with all scopes, and prints the key once. Open the address of the service
+in a browser to use the dashboard, and sign in with a key. On a terminal, the first start prints a sign-in link that is
+valid for one hour.
 
-EV_METRICS_TOKEN and EV_SECRET, or EV_SECRET_FILE, are taken from the environment.
+Set EV_METRICS_TOKEN and EV_SECRET (or EV_SECRET_FILE) in the environment.
 
-What could not be delivered to a webhook in six attempts is told by mail: to the address of its account (“ev help
-accounts”), else to --notify-to, once an hour at most; without a mail server it is told in the log. A mail server that
-asks for a name and a password gets them over TLS alone: EV_NOTIFY_SMTP=smtps://user:password@mail.example.com.
+When an event could not be delivered to a webhook in six attempts, ev sends an alert by email: to the address of the
+account ("ev help accounts"), else to --notify-to, at most once an hour. Without a mail server, ev writes the alert to
+the log. Credentials are sent over TLS only: EV_NOTIFY_SMTP=smtps://user:password@mail.example.com.
 
-SIGTERM or Ctrl-C ends it when what was asked is answered, a second one at once. SIGHUP reads own lists, operators
-and certificates again.`
+SIGTERM or Ctrl-C stops the service after it has answered the requests in flight; a second signal stops it at once.
+SIGHUP reloads custom lists, operators and certificates.`
 
 export function addServe(ev: Command, context: CliContext, end: EndWith): void {
   const serve = ev
     .command('serve')
-    .description('the HTTP service with its dashboard: verifications, lists, API keys')
+    .description('run the HTTP service with its API and dashboard')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { serveCommand } = await import('../serve/serve.ts')

@@ -7,19 +7,19 @@ Examples:
   ev simulate world.json --smtp-port 2525 --dns-port 5353
   ev simulate world.json --json
 
-Everything listens on loopback addresses alone: nobody else can reach it, and no mail leaves. Each server has
-an address of its own in 127.0.0.0/8, which Linux has by itself. Ctrl-C ends it and shows what it saw.
-With --json it answers the lines “counters” and “reset” on stdin.`
+The simulator listens on loopback addresses only, so other machines cannot reach it, and it sends no mail. Each mail
+server has its own address in 127.0.0.0/8; Linux needs no setup for that. Press Ctrl-C to stop it and print the
+counters. With --json, it reads the commands "counters" and "reset" from stdin, one per line.`
 
 export function addSimulate(ev: Command, context: CliContext, end: EndWith): void {
   ev.command('simulate')
-    .description('a small world of mail servers and DNS, to try ev and your own program on')
-    .argument('[scenario]', 'a JSON file; none: the world of --example')
-    .option('--smtp-port <N>', 'port of all mail servers (default: a free one)')
-    .option('--dns-port <N>', 'port of the DNS (default: a free one)')
-    .option('--example', 'print a scenario to start from')
-    .option('--json', 'print where it listens, and at the end what it saw, as JSON')
-    .option('--debug', 'show the stack of errors')
+    .description('simulate mail servers and DNS on this machine, for tests')
+    .argument('[scenario]', 'a JSON file (default: the scenario of --example)')
+    .option('--smtp-port <N>', 'port of all mail servers (default: a free port)')
+    .option('--dns-port <N>', 'port of the DNS server (default: a free port)')
+    .option('--example', 'print an example scenario')
+    .option('--json', 'print the endpoints, and at the end the counters, as JSON')
+    .option('--debug', 'print stack traces')
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags) => {
       const { simulateCommand } = await import('../simulate.ts')

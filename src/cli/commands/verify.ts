@@ -9,21 +9,21 @@ Examples:
   ev verify --json --include flags,evidence ann@example.com bob@example.org
   ev verify - --ndjson < addresses.txt
 
-Exit codes: 0 all deliverable, 1 at least one not, 2 none of those but at least one unknown.`
+Exit codes: 0 all deliverable, 1 at least one risky or undeliverable, 2 otherwise, if at least one is unknown.`
 
 export function addVerify(ev: Command, context: CliContext, end: EndWith): void {
   const verify = ev
     .command('verify')
     .description('verify one or a few addresses')
-    .argument('<address...>', 'addresses; - reads them from stdin, one a line')
-    .option('--json', 'print JSON: one object, or an array when several addresses were given')
+    .argument('<address...>', 'addresses; - reads them from stdin, one per line')
+    .option('--json', 'print JSON: one object, or an array for several addresses')
     .addOption(
-      new Option('--ndjson', 'print one JSON object a line, as results ripen').conflicts('json'),
+      new Option('--ndjson', 'print one JSON object per line, as results arrive').conflicts('json'),
     )
-    .option('--include <what>', 'more in the JSON: flags,evidence')
-    .option('--explain', 'show the conversation with the mail server')
-    .option('--no-smtp', 'everything but the mail server')
-    .option('--sandbox', 'simulated results, by the prefix of the address')
+    .option('--include <what>', 'add fields to the JSON: flags,evidence')
+    .option('--explain', 'show the SMTP dialogue with the mail server')
+    .option('--no-smtp', 'skip the SMTP check')
+    .option('--sandbox', 'simulated results, chosen by the prefix of the address')
     .addHelpText('after', EXAMPLES)
     .action(async (addresses: string[], flags) => {
       const { verifyCommand } = await import('../verify.ts')

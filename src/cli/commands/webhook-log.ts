@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import type { CliContext, EndWith } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 
-/** The commands about what was sent to webhooks, and what came of it. */
+/** Adds the commands that show and retry deliveries. */
 export function addWebhookLog(webhooks: Command, context: CliContext, end: EndWith): void {
   addDeliveries(webhooks, context, end)
   addRetry(webhooks, context, end)
@@ -12,17 +12,17 @@ export function addWebhookLog(webhooks: Command, context: CliContext, end: EndWi
 function addDeliveries(webhooks: Command, context: CliContext, end: EndWith): void {
   const deliveries = webhooks
     .command('deliveries')
-    .description('what was sent to one, the latest first; or one delivery with all its attempts')
-    .argument('<webhook>', 'its ID; that of a delivery shows it alone')
-    .argument('[delivery]', 'the ID of one delivery')
+    .description('list deliveries to a webhook, newest first; or show one with its attempts')
+    .argument('<webhook>', 'ID of the webhook, or of one delivery')
+    .argument('[delivery]', 'ID of one delivery')
     .addOption(
-      new Option('--status <status>', 'only those that stand so').choices([
+      new Option('--status <status>', 'only deliveries with this status').choices([
         ...['pending', 'delivered', 'retry_scheduled', 'failed'],
       ]),
     )
-    .option('--event <event>', 'only those of this kind, such as batch.completed')
-    .option('--limit <n>', 'how many, up to 1000 (default: 20)')
-    .option('--json', 'print JSON: an array of objects; of one delivery an object')
+    .option('--event <event>', 'only deliveries of this event, such as batch.completed')
+    .option('--limit <n>', 'number of deliveries, up to 1000 (default: 20)')
+    .option('--json', 'print JSON: an array of objects; for one delivery, an object')
     .addHelpText(
       'after',
       `
@@ -41,10 +41,10 @@ Examples:
 function addRetry(webhooks: Command, context: CliContext, end: EndWith): void {
   const retry = webhooks
     .command('retry')
-    .description('send one delivery once more, with all six attempts anew')
-    .argument('<target>', 'the ID of the delivery; with --since that of the webhook')
-    .argument('[delivery]', 'its ID, where that of its webhook comes first')
-    .option('--since <time>', 'all of a webhook that failed since: 2h, 3d, or a date')
+    .description('retry a delivery, with up to six new attempts')
+    .argument('<target>', 'ID of the delivery; with --since, ID of the webhook')
+    .argument('[delivery]', 'ID of the delivery, if the first argument is its webhook')
+    .option('--since <time>', 'retry all failed deliveries since: 2h, 3d, or a date')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -63,8 +63,8 @@ Examples:
 function addRecover(webhooks: Command, context: CliContext, end: EndWith): void {
   const recover = webhooks
     .command('recover')
-    .description('send all once more that failed since a time')
-    .argument('<webhook>', 'its ID')
+    .description('retry all deliveries that failed since a time')
+    .argument('<webhook>', 'ID of the webhook')
     .requiredOption('--since <time>', '2h, 3d, or a date such as 2030-01-31')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev webhooks recover wh_4kq2 --since 2d')

@@ -13,13 +13,13 @@ Examples:
   ev webhooks retry dlv_7ab1
   ev webhooks listen
 
-They work while “ev serve” runs, which notices within a second. The secret of a webhook is shown when it is made and
-never again.`
+These commands work while "ev serve" runs; changes take effect within a second. ev shows the secret of a webhook once,
+when it is created.`
 
 export function addWebhooks(ev: Command, context: CliContext, end: EndWith): void {
   const webhooks = ev
     .command('webhooks')
-    .description('where events are sent: see, make and try webhooks, and what came of deliveries')
+    .description('manage webhook endpoints and deliveries')
     .addHelpText('after', EXAMPLES)
   addList(webhooks, context, end)
   addShow(webhooks, context, end)
@@ -27,27 +27,27 @@ export function addWebhooks(ev: Command, context: CliContext, end: EndWith): voi
   addTest(webhooks, context, end)
   addWebhookLog(webhooks, context, end)
   addRotate(webhooks, context, end)
-  addSwitch(webhooks, context, end, 'enable', 'send to one again, also what waited for it')
+  addSwitch(webhooks, context, end, 'enable', 'enable a webhook and send its pending deliveries')
   addSwitch(
     webhooks,
     context,
     end,
     'disable',
-    'send nothing to one; what was on its way waits, up to a week',
+    'disable a webhook; pending deliveries wait for up to a week',
   )
   addDelete(webhooks, context, end)
   addListen(webhooks, context, end)
 }
 
-/** What signs must be opened, or sealed: by the secret of the data directory, or the one that is set. */
+/** Commands that encrypt or decrypt signing secrets need the service secret. */
 const SECRET_SETTINGS = ['secret', 'secretFile', ...DATA_SETTINGS] as const
 
 function addList(webhooks: Command, context: CliContext, end: EndWith): void {
   const list = webhooks
     .command('list', { isDefault: true })
-    .description('all of them, the oldest first')
+    .description('list all webhooks, oldest first')
     .allowExcessArguments()
-    .option('--account <account>', 'of this account only: its ID or name')
+    .option('--account <account>', 'only webhooks of this account, by ID or name')
     .option('--json', 'print JSON: an array of objects')
     .addHelpText('after', '\nExamples:\n  ev webhooks list\n  ev webhooks --json')
     .action(async (flags, { args: [unknown] }: Command) => {
@@ -61,8 +61,8 @@ function addList(webhooks: Command, context: CliContext, end: EndWith): void {
 function addShow(webhooks: Command, context: CliContext, end: EndWith): void {
   const show = webhooks
     .command('show')
-    .description('one with all that is known of it')
-    .argument('<webhook>', 'its ID')
+    .description('show a webhook')
+    .argument('<webhook>', 'ID of the webhook')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev webhooks show wh_4kq2')
     .action(async (id: string, flags) => {
@@ -75,12 +75,12 @@ function addShow(webhooks: Command, context: CliContext, end: EndWith): void {
 function addCreate(webhooks: Command, context: CliContext, end: EndWith): void {
   const create = webhooks
     .command('create')
-    .description('make one, and show its secret, this once')
-    .requiredOption('--url <url>', 'where events are sent, https')
-    .requiredOption('--events <a,b>', 'which ones, or * for all')
-    .option('--description <text>', 'what it is for')
-    .option('--inactive', 'nothing is sent until “ev webhooks enable”')
-    .option('--account <account>', 'ID or name; may be left out where there is only one')
+    .description('create a webhook and show its secret once')
+    .requiredOption('--url <url>', 'https URL that receives the events')
+    .requiredOption('--events <a,b>', 'events to send, or * for all')
+    .option('--description <text>', 'a note for yourself')
+    .option('--inactive', 'send nothing until "ev webhooks enable"')
+    .option('--account <account>', 'ID or name; optional if there is only one account')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -101,8 +101,8 @@ Events: batch.completed, batch.failed, verification.completed, quota.warning, qu
 function addTest(webhooks: Command, context: CliContext, end: EndWith): void {
   const test = webhooks
     .command('test')
-    .description('send a test event to one, and say what came of it')
-    .argument('<webhook>', 'its ID')
+    .description('send a test event to a webhook and show the response')
+    .argument('<webhook>', 'ID of the webhook')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -111,7 +111,7 @@ Examples:
   ev webhooks test wh_4kq2
   ev webhooks test wh_4kq2 --json
 
-It is sent once, from this process and by its settings. Exit codes: 0 delivered · 1 not delivered.`,
+The event is sent once, from this process and with its settings. Exit codes: 0 delivered, 1 not delivered.`,
     )
     .action(async (id: string, flags) => {
       const { testCommand } = await import('../webhooks/test-event.ts')
@@ -123,9 +123,9 @@ It is sent once, from this process and by its settings. Exit codes: 0 delivered 
 function addRotate(webhooks: Command, context: CliContext, end: EndWith): void {
   const rotate = webhooks
     .command('rotate')
-    .description('give one another secret; with the old one is signed beside it for a while')
-    .argument('<webhook>', 'its ID')
-    .option('--grace <time>', 'how long: 30m, 24h, up to 7d, or 0 (default: 24h)')
+    .description('issue a new secret; both secrets sign during the grace period')
+    .argument('<webhook>', 'ID of the webhook')
+    .option('--grace <time>', 'grace period: 30m, 24h, up to 7d, or 0 (default: 24h)')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -148,7 +148,7 @@ function addSwitch(
   const command = webhooks
     .command(name)
     .description(description)
-    .argument('<webhook>', 'its ID')
+    .argument('<webhook>', 'ID of the webhook')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', `\nExamples:\n  ev webhooks ${name} wh_4kq2`)
     .action(async (id: string, flags) => {
@@ -161,8 +161,8 @@ function addSwitch(
 function addDelete(webhooks: Command, context: CliContext, end: EndWith): void {
   const remove = webhooks
     .command('delete')
-    .description('remove one for good, and what was on its way to it')
-    .argument('<webhook>', 'its ID')
+    .description('delete a webhook and its pending deliveries')
+    .argument('<webhook>', 'ID of the webhook')
     .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
     .action(async (id: string, flags) => {
       const { deleteCommand } = await import('../webhooks/change.ts')
@@ -174,13 +174,13 @@ function addDelete(webhooks: Command, context: CliContext, end: EndWith): void {
 function addListen(webhooks: Command, context: CliContext, end: EndWith): void {
   const listen = webhooks
     .command('listen')
-    .description('take events on this machine and show them, for development')
-    .option('--port <n>', 'where to listen; 0: a free one (default: 8081)')
+    .description('receive events on this machine and print them, for development')
+    .option('--port <n>', 'port to listen on; 0: a free port (default: 8081)')
     .option('--host <ip>', 'address to listen on (default: 127.0.0.1)')
-    .option('--status <n>', 'what to answer, to try out retries (default: 200)')
-    .option('--no-register', 'make no webhook: check with the secret in EV_WEBHOOK_SECRET')
-    .option('--account <account>', 'ID or name; may be left out where there is only one')
-    .option('--json', 'print JSON: one line for each event')
+    .option('--status <n>', 'status code to respond with, to test retries (default: 200)')
+    .option('--no-register', 'create no webhook; verify with the secret in EV_WEBHOOK_SECRET')
+    .option('--account <account>', 'ID or name; optional if there is only one account')
+    .option('--json', 'print JSON: one line per event')
     .addHelpText(
       'after',
       `
@@ -189,8 +189,8 @@ Examples:
   ev webhooks listen --status 500
   EV_WEBHOOK_SECRET=whsec_… ev webhooks listen --no-register --json | jq .body.data
 
-It makes a webhook for all events of the account, and removes it with Ctrl-C. It takes plain HTTP, which “ev serve”
-sends to this machine alone; what it prints first says what “ev serve” needs to reach it.`,
+The command creates a webhook for all events of the account and deletes it on Ctrl-C. It accepts plain HTTP, which
+"ev serve" sends to loopback addresses only. It first prints the setting that "ev serve" needs to reach it.`,
     )
     .action(async flags => {
       const { listenCommand } = await import('../webhooks/listen.ts')

@@ -8,18 +8,18 @@ Examples:
   EV_DATABASE=postgres://ev:…@db.example.com/ev ev worker
   ev worker --helo probe2.example.com --egress probe2 --concurrency 100
 
-It works on the lists that come to “ev serve”, beside that and other workers, on any number of machines: all name the
-same PostgreSQL database. It has no API. --metrics-listen 127.0.0.1:9090 opens a port for /livez, /readyz, /health and
-/metrics. Set the rest (plans, operators, own lists) as on the machine of the service; where EV_SECRET or a secret in
-the data directory is there, it must be the same.
+A worker processes lists submitted to "ev serve". Run any number of workers on any number of machines, all with the same
+PostgreSQL database. A worker serves no API. --metrics-listen 127.0.0.1:9090 opens a port for /livez, /readyz, /health
+and /metrics. Use the same plans, operators and custom lists as the service. If EV_SECRET or a secret in the data
+directory is set, it must be the same as that of the service.
 
-SIGTERM or Ctrl-C ends it within 15 seconds, and others go on with what it had; a second one ends it at once. SIGHUP
-reads own lists and operators again.`
+SIGTERM or Ctrl-C stops the worker within 15 seconds, and other workers take over its items; a second signal stops it at
+once. SIGHUP reloads custom lists and operators.`
 
 export function addWorker(ev: Command, context: CliContext, end: EndWith): void {
   const worker = ev
     .command('worker')
-    .description('one more worker on the database of a service')
+    .description('run a worker for a shared database')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { workerCommand } = await import('../serve/worker.ts')

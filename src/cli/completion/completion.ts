@@ -62,7 +62,7 @@ const quoted = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 
-/** `ev completion`: gives the code to exit with. */
+/** Runs `ev completion` and returns the exit code. */
 export function completionCommand(
   context: CliContext,
   ev: Command,

@@ -15,7 +15,7 @@ import { forgetStdin } from './stdin-copy.ts'
 
 export type Flags = { readonly [setting: string]: unknown }
 
-/** `ev jobs resume`: gives the code to exit with. */
+/** Runs `ev jobs resume` and returns the exit code. */
 export async function resumeCommand(
   context: CliContext,
   id: string,
@@ -32,7 +32,7 @@ export async function resumeCommand(
   return resumeBulk(context, jobId, flags)
 }
 
-/** `ev jobs cancel`: gives the code to exit with. */
+/** Runs `ev jobs cancel` and returns the exit code. */
 export function cancelCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
@@ -55,7 +55,7 @@ const noticedBy = (job: Job) =>
     ? ' The service asks nothing more for it within seconds.'
     : ' The ev that works on it ends within seconds.'
 
-/** `ev jobs delete`: gives the code to exit with. */
+/** Runs `ev jobs delete` and returns the exit code. */
 export function deleteCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {

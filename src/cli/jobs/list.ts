@@ -12,7 +12,7 @@ import { timeText } from './time-text.ts'
 
 export type ListFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
-/** `ev jobs list`: gives the code to exit with. */
+/** Runs `ev jobs list` and returns the exit code. */
 export async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
   const config = readConfig(context, flags)
   const databases = await openAll(context, config)

@@ -19,7 +19,7 @@ import {
 import type { ListFlags } from './list.ts'
 import { isoTimeOrNull, timeText } from './time-text.ts'
 
-/** `ev jobs show`: gives the code to exit with. */
+/** Runs `ev jobs show` and returns the exit code. */
 export async function showCommand(
   context: CliContext,
   id: string,

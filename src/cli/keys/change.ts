@@ -16,7 +16,7 @@ export type KeyFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev keys list`: gives the code to exit with. */
+/** Runs `ev keys list` and returns the exit code. */
 export function listCommand(context: CliContext, flags: KeyFlags): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const asked = flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
@@ -29,7 +29,7 @@ export function listCommand(context: CliContext, flags: KeyFlags): Promise<numbe
   })
 }
 
-/** `ev keys rotate`: gives the code to exit with. */
+/** Runs `ev keys rotate` and returns the exit code. */
 export function rotateCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
   const graceMs = graceOf(flags.grace ?? `${KEY_GRACE_MS / HOUR}h`, KEY_GRACE_MAX_MS)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
@@ -47,7 +47,7 @@ export function rotateCommand(context: CliContext, id: string, flags: KeyFlags):
   })
 }
 
-/** `ev keys revoke`: gives the code to exit with. */
+/** Runs `ev keys revoke` and returns the exit code. */
 export function revokeCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async database => {
     const services = { database, clock: context.clock }

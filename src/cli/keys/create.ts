@@ -26,7 +26,7 @@ export type CreateFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev keys create`: gives the code to exit with. */
+/** Runs `ev keys create` and returns the exit code. */
 export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
   const now = context.clock.now()
   const input = toKeyInput(flags, now)

@@ -47,7 +47,7 @@ const GRACE_MS = 15 * SECOND
 /** And then to write what is not written yet, and to leave those that share its database. */
 const CLOSING_MS = 3 * SECOND
 
-/** `ev serve`: gives the code to exit with. */
+/** Runs `ev serve` and returns the exit code. */
 export async function serveCommand(context: CliContext, flags: ServeFlags): Promise<number> {
   const config = readConfig(context, flags)
   refuseIdleness(config)

@@ -27,7 +27,7 @@ export type WorkerFlags = { readonly [setting: string]: unknown }
 /** How long it may take to give back what is in hand; others notice a member that is gone by then too. */
 const GRACE_MS = 15 * SECOND
 
-/** `ev worker`: gives the code to exit with. */
+/** Runs `ev worker` and returns the exit code. */
 export async function workerCommand(context: CliContext, flags: WorkerFlags): Promise<number> {
   const config = readConfig(context, flags)
   if (!isShared(config)) throw notShared(config)

@@ -16,7 +16,7 @@ export type ChangeFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev webhooks rotate`: gives the code to exit with. */
+/** Runs `ev webhooks rotate` and returns the exit code. */
 export function rotateCommand(
   context: CliContext,
   id: string,
@@ -41,7 +41,7 @@ export function rotateCommand(
   })
 }
 
-/** `ev webhooks enable` and `disable`: gives the code to exit with. */
+/** Runs `ev webhooks enable` and `disable` and returns the exit code. */
 export function switchCommand(
   context: CliContext,
   id: string,
@@ -62,7 +62,7 @@ export function switchCommand(
   })
 }
 
-/** `ev webhooks delete`: gives the code to exit with. */
+/** Runs `ev webhooks delete` and returns the exit code. */
 export function deleteCommand(
   context: CliContext,
   id: string,

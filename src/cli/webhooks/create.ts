@@ -20,7 +20,7 @@ export type CreateFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev webhooks create`: gives the code to exit with. */
+/** Runs `ev webhooks create` and returns the exit code. */
 export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
   const config = readConfig(context, flags)
   const input = {

@@ -25,7 +25,7 @@ export type DeliveriesFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev webhooks deliveries`: gives the code to exit with. */
+/** Runs `ev webhooks deliveries` and returns the exit code. */
 export function deliveriesCommand(
   context: CliContext,
   id: string,

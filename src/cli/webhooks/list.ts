@@ -11,7 +11,7 @@ export type WebhookFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev webhooks list`: gives the code to exit with. */
+/** Runs `ev webhooks list` and returns the exit code. */
 export function listCommand(context: CliContext, flags: WebhookFlags): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const asked = flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
@@ -26,7 +26,7 @@ export function listCommand(context: CliContext, flags: WebhookFlags): Promise<n
   })
 }
 
-/** `ev webhooks show`: gives the code to exit with. */
+/** Runs `ev webhooks show` and returns the exit code. */
 export function showCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<number> {
   return withWebhook(context, readConfig(context, flags), id, async (_, webhook) => {
     if (flags.json) printJson(context, webhookObject(webhook))

@@ -12,7 +12,7 @@ import {
 } from '../listen/webhook-input.ts'
 import { readConfig } from '../settings.ts'
 
-/** `ev webhooks listen`: gives the code to exit with. */
+/** Runs `ev webhooks listen` and returns the exit code. */
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {
   const config = readConfig(context, flags)
   const input = toListenOptions(flags, context.env)

@@ -19,7 +19,7 @@ export type RetryFlags = {
   readonly [setting: string]: unknown
 }
 
-/** `ev webhooks retry`: gives the code to exit with. */
+/** Runs `ev webhooks retry` and returns the exit code. */
 export async function retryCommand(
   context: CliContext,
   target: string,
@@ -43,7 +43,7 @@ export async function retryCommand(
   )
 }
 
-/** `ev webhooks recover`, and `retry --since`: gives the code to exit with. */
+/** Runs `ev webhooks recover`, and `retry --since` and returns the exit code. */
 export function recoverCommand(
   context: CliContext,
   id: string,

@@ -18,7 +18,7 @@ import { serviceSecretBox } from './service-secret-box.ts'
 
 export type TestFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
-/** `ev webhooks test`: gives the code to exit with. */
+/** Runs `ev webhooks test` and returns the exit code. */
 export function testCommand(context: CliContext, id: string, flags: TestFlags): Promise<number> {
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, webhook) => {

@@ -1,6 +1,6 @@
 import type { Database } from '../../db/database.ts'
 import { isConflict } from '../../db/postgres/errors.ts'
-import type { RateLimits } from '../../engine/rate-control/controller.ts'
+import type { RateLimits } from '../../engine/rate-control/limit-table.ts'
 import { BLOCK_MS } from '../../engine/rate-control/rules.ts'
 import type {
   CurrentBlock,

@@ -1,4 +1,4 @@
-import type { RateLimits } from '../../engine/rate-control/controller.ts'
+import type { RateLimits } from '../../engine/rate-control/limit-table.ts'
 import {
   type BlockedState,
   isBlocked,

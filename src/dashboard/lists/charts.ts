@@ -70,7 +70,7 @@ function byOperator({ operators, operators_left: left, done }: Counts): Html {
     label: operator ?? 'no mail server was asked',
     segments: CLASSES.map(kind => ({ kind, value: classes[kind] })),
   }))
-  const measure = { ...measureOf(all), whole: done }
+  const measure = { ...measureOf(all), total: done }
   const [first, rest] = [all.slice(0, OPERATORS_AT_ONCE), all.slice(OPERATORS_AT_ONCE)]
   const others =
     left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more row')} at others.</small></p>`

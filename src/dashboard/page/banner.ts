@@ -6,11 +6,11 @@ import { webhookAlerts } from '../webhooks/actions.ts'
 import type { Html } from './html.ts'
 import { notice } from './notice.ts'
 
-/** What every page tells above its own matter. */
+/** Provides the alerts that every page shows above its content. */
 export function banners({ health, disk }: DashboardDeps): MiddlewareHandler<Env> {
   return (c, next) => {
     c.set('banners', async () => {
-      // Health itself says more of it.
+      // The Health page shows the details itself.
       const isShown = c.get('user').isAdmin && !c.req.path.startsWith('/doctor')
       const trouble = isShown ? health.trouble() : null
       const shown = trouble === null ? [] : [notice('warn', trouble)]
@@ -20,7 +20,7 @@ export function banners({ health, disk }: DashboardDeps): MiddlewareHandler<Env>
   }
 }
 
-/** Where lists are sent and looked at everybody should know that none is taken; whoever runs the service, everywhere. */
+/** Warns that uploads are refused: all users on the list pages, admins on every page. */
 async function diskBanner(c: Context<Env>, disk: ReadDisk): Promise<readonly Html[]> {
   const { isAdmin } = c.get('user')
   if (!isAdmin && !/^\/lists\b/.test(c.req.path)) return []
@@ -28,11 +28,11 @@ async function diskBanner(c: Context<Env>, disk: ReadDisk): Promise<readonly Htm
   if (!isLow) return []
   const free =
     freeBytes !== null && isAdmin
-      ? ` ${formatBytes(freeBytes)} are free: make room on the disk of the data directory.`
+      ? ` ${formatBytes(freeBytes)} left: free up space on the disk of the data directory.`
       : ''
   return [notice('warn', `${DISK_LOW}${free}`)]
 }
 
-/** What is said where a list is refused for it. */
+/** Also the error of an upload that is refused for this reason. */
 export const DISK_LOW =
-  'The disk of the service is almost full: new lists are refused until there is room. Everything else works.'
+  'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.'

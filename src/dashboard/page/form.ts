@@ -20,15 +20,15 @@ export type Field = {
     | 'datetime-local'
     | 'date'
     | 'search'
-  /** Under the field: what may be written into it. */
+  /** Help text below the field. */
   readonly hint?: string
   readonly required?: boolean
   readonly placeholder?: string
-  /** As of HTML; `off` where a browser should remember nothing. */
+  /** The HTML attribute; defaults to `off`. */
   readonly autocomplete?: string
 }
 
-/** One line of text with its label. */
+/** Renders a single-line text field with its label. */
 export function field(o: Field): Html {
   const hintId = `${o.name}-hint`
   return html`
@@ -46,11 +46,11 @@ export type Choice = {
   readonly value: string
   readonly label: string
   readonly checked?: boolean
-  /** Of a box: what ticking it means, in a sentence. */
+  /** Help text of a checkbox. */
   readonly hint?: Html | string
 }
 
-/** Boxes to be ticked, of which any number may be. */
+/** Renders a group of checkboxes. */
 export const boxes = (legend: string, name: string, choices: readonly Choice[]): Html => html`
   <fieldset class="boxes">
     <legend>${legend}</legend>
@@ -61,7 +61,7 @@ export const boxes = (legend: string, name: string, choices: readonly Choice[]):
     )}
   </fieldset>`
 
-/** One of several, in a list that opens. */
+/** Renders a drop-down list with its label. */
 export const select = (o: {
   readonly label: string
   readonly name: string
@@ -77,11 +77,11 @@ export const select = (o: {
     </select>
   </p>`
 
-/** A form that changes something. */
+/** Renders a POST form with its CSRF token. */
 export const form = (c: Context<Env>, action: string, body: Html): Html => html`
   <form method="post" action="${action}">${csrfField(c)}${body}</form>`
 
-/** A button that asks once more before it does what cannot be undone; without scripts too. */
+/** Renders a button that asks for confirmation; works without JavaScript. */
 export const confirmed = (
   c: Context<Env>,
   o: {
@@ -99,15 +99,15 @@ export const confirmed = (
     </div>
   </details>`
 
-/** The fields of a form that was sent. */
+/** The fields of a submitted form. */
 export type SubmittedForm = {
-  /** What was written into a field; empty where it is not there. */
+  /** The trimmed value of a field; empty if the field is missing. */
   readonly text: (name: string) => string
-  /** What was chosen of several, such as boxes. */
+  /** All values of a field, as of checkboxes. */
   readonly all: (name: string) => readonly string[]
 }
 
-/** Reads a form. */
+/** Parses a submitted form. */
 export async function sentForm(c: Context<Env>): Promise<SubmittedForm> {
   const fields = await c.req.parseBody({ all: true })
   const all = (name: string) =>
@@ -115,47 +115,48 @@ export async function sentForm(c: Context<Env>): Promise<SubmittedForm> {
   return { all, text: name => all(name)[0]?.trim() ?? '' }
 }
 
-/** What the API has against a form, which is shown again with it; any other fault is thrown on. */
+/** Returns the client error (4xx) to show at the form; rethrows any other error. */
 export function problemWith(error: unknown): ApiProblem {
   if (!(error instanceof ApiProblem) || error.status >= 500) throw error
   const { status, code } = error
-  const sentence = OF_FORMS[code]
+  const sentence = FORM_TEXTS[code]
   return sentence === undefined ? error : new ApiProblem(status, { error: sentence, code })
 }
 
-/** Where the API speaks of fields that forms do not show. */
-const OF_FORMS: Partial<Record<ErrorBody['code'], string>> = {
-  last_key: 'This is the last key of the account. Revoke it again, below, if you mean it.',
+/** Replace API texts that mention fields or headers that forms do not show. */
+const FORM_TEXTS: Partial<Record<ErrorBody['code'], string>> = {
+  last_key: 'This is the last key of the account. To revoke it anyway, confirm again below.',
   idempotency_in_progress:
-    'This form was sent a moment ago and is being answered. Send it again to see what came of it.',
+    'This form was already sent and is still being processed. Send it again to see the result.',
   idempotency_mismatch:
-    'This form made something already, with what it said before. Send it again to make another one.',
+    'This form was already sent with different content. Send it again to create another one.',
 }
 
 const FIELD = '_once'
 
-/** What a form was numbered with; handed to `ask` as `once`. Undefined: somebody took the field out. */
+/** Returns the nonce of a form, passed to `ask` as `once`; undefined if the field is missing. */
 export const readNonce = ({ text }: Pick<SubmittedForm, 'text'>): string | undefined =>
   text(FIELD) || undefined
 
 /**
- * The field that numbers a form that makes something, so that a double click makes one thing. A form that was refused
- * gets another number with its other content; one that is still being answered keeps it, and is told its answer then.
+ * Renders the nonce of a form, so a double click creates one object. A rejected form gets a new
+ * nonce; a form still in progress keeps its nonce, so a resubmit returns the stored response.
  */
 export function nonceField(
   random: Random,
-  before: { readonly once?: string | undefined; readonly problem?: Error | undefined } = {},
+  previous: { readonly once?: string | undefined; readonly problem?: Error | undefined } = {},
 ): Html {
   const isInProgress =
-    before.problem instanceof ApiProblem && before.problem.code === 'idempotency_in_progress'
-  const number = (isInProgress && before.once) || `form_${random.token(LENGTH)}`
-  return html`<input type="hidden" name="${FIELD}" value="${number}" />`
+    previous.problem instanceof ApiProblem && previous.problem.code === 'idempotency_in_progress'
+  const nonce = (isInProgress && previous.once) || `form_${random.token(NONCE_LENGTH)}`
+  return html`<input type="hidden" name="${FIELD}" value="${nonce}" />`
 }
 
-/** The place of that field in a form that stays as it is when htmx sends it, and what gives it another number there. */
+/** Wraps the nonce of a form that stays on the page after htmx submits it. */
 export const nonceTarget = (once: Html): Html => html`<div id="once">${once}</div>`
+/** Replaces that nonce out of band. */
 export const renewNonce = (once: Html): Html =>
   html`<div hx-swap-oob="innerHTML:#once">${once}</div>`
 
-/** Forms of one key, of one day, are to be told apart. */
-const LENGTH = 20
+/** Unique among the forms of one key within a day. */
+const NONCE_LENGTH = 20

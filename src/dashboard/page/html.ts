@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
 
-/** Markup whose text is escaped; made by the template `html` alone. */
+/** Escaped markup, created only by the `html` template tag. */
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 
-/** No markup, for what is left out. */
+/** Empty markup. */
 export const NOTHING: Html = html``

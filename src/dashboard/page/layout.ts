@@ -3,24 +3,23 @@ import { getCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { assetPath } from '../asset.ts'
-import type { Env } from '../deps.ts'
+import type { Env, SignedIn } from '../deps.ts'
 import { takeNote } from '../session/cookie.ts'
 import { CSRF_FIELD } from '../session/csrf.ts'
-import type { SignedIn } from '../session/signed-in.ts'
 import { type Html, NOTHING } from './html.ts'
 import { notice } from './notice.ts'
 
 export type Page = {
   readonly title: string
   readonly body: Html | readonly Html[]
-  /** Beside the title: the buttons of the page. */
+  /** Buttons beside the title. */
   readonly actions?: Html
-  /** Files of `browser/` that this page needs beside `app.js`. */
+  /** Files of `browser/` to load in addition to `app.js`. */
   readonly scripts?: readonly string[]
   readonly status?: ContentfulStatusCode
 }
 
-/** Answers with a page for who is signed in. */
+/** Renders a page for a signed-in user. */
 export async function page(c: Context<Env>, o: Page): Promise<Response> {
   const user = c.get('user')
   const note = takeNote(c)
@@ -30,17 +29,17 @@ export async function page(c: Context<Env>, o: Page): Promise<Response> {
     <div id="notes" aria-live="polite">${note === null ? NOTHING : notice('ok', note)}</div>
     ${banners} ${o.body}`
   const frame = html`
-    <a class="skip" href="#main">Skip to the page</a>
+    <a class="skip" href="#main">Skip to content</a>
     <nav class="rooms" aria-label="Pages"><div>
       <a class="brand" href="/">ev</a>
-      <ul>${ROOMS.filter(({ isFor }) => isFor(user)).map(room => link(c, room))}</ul>
+      <ul>${SECTIONS.filter(({ isFor }) => isFor(user)).map(section => link(c, section))}</ul>
       ${account(c, user)}
     </div></nav>
     <main id="main" tabindex="-1">${main}</main>`
   return c.html(document(c, { ...o, body: frame, csrf: user.csrf }), o.status ?? 200)
 }
 
-/** Answers with a page for who is not. */
+/** Renders a page without navigation, as before sign-in. */
 export function barePage(c: Context<Env>, o: Page): Response | Promise<Response> {
   const body = html`
     <main id="main" class="bare">
@@ -51,11 +50,11 @@ export function barePage(c: Context<Env>, o: Page): Response | Promise<Response>
   return c.html(document(c, { ...o, body, csrf: null }), o.status ?? 200)
 }
 
-/** Answers with a part of a page, for htmx to put in. */
+/** Renders a fragment that htmx swaps into the page. */
 export const part = (c: Context<Env>, body: Html, status: ContentfulStatusCode = 200) =>
   c.html(html`${body}`, status)
 
-type Room = {
+type Section = {
   readonly path: string
   readonly name: string
   readonly isFor: (user: SignedIn) => boolean
@@ -63,7 +62,7 @@ type Room = {
 
 const everyUser = () => true
 
-const ROOMS: readonly Room[] = [
+const SECTIONS: readonly Section[] = [
   { path: '/verify', name: 'Verify', isFor: everyUser },
   { path: '/lists', name: 'Lists', isFor: everyUser },
   { path: '/keys', name: 'Keys', isFor: everyUser },
@@ -72,18 +71,18 @@ const ROOMS: readonly Room[] = [
   { path: '/doctor', name: 'Health', isFor: user => user.isAdmin },
 ]
 
-const isHere = (c: Context<Env>, { path }: Room) =>
+const isCurrent = (c: Context<Env>, { path }: Section) =>
   c.req.path === path || c.req.path.startsWith(`${path}/`)
 
-const link = (c: Context<Env>, room: Room) =>
-  html`<li><a href="${room.path}" ${isHere(c, room) ? html`aria-current="page"` : NOTHING}>${room.name}</a></li>`
+const link = (c: Context<Env>, section: Section) =>
+  html`<li><a href="${section.path}" ${isCurrent(c, section) ? html`aria-current="page"` : NOTHING}>${section.name}</a></li>`
 
-/** From a page that is not there, to those beside it. */
+/** Renders a link from an error page to the start of its section. */
 export function backLink(c: Context<Env>): Html {
-  const room = ROOMS.find(one => c.req.path !== one.path && isHere(c, one))
-  return room === undefined
+  const section = SECTIONS.find(one => c.req.path !== one.path && isCurrent(c, one))
+  return section === undefined
     ? NOTHING
-    : html`<p><a class="button" href="${room.path}">Back to ${room.name}</a></p>`
+    : html`<p><a class="button" href="${section.path}">Back to ${section.name}</a></p>`
 }
 
 const account = (c: Context<Env>, user: SignedIn) => html`
@@ -96,7 +95,7 @@ const account = (c: Context<Env>, user: SignedIn) => html`
       <form method="post" action="/theme">
         <input type="hidden" name="${CSRF_FIELD}" value="${user.csrf}" />
         <input type="hidden" name="next" value="${c.req.path}" />
-        Colours:
+        Theme:
         ${THEMES.map(
           theme =>
             html`<button class="quiet" name="theme" value="${theme}" aria-pressed="${String(theme === themeOf(c))}">${theme}</button>`,
@@ -109,18 +108,18 @@ const account = (c: Context<Env>, user: SignedIn) => html`
     </div>
   </details>`
 
-/** `auto`: as the system has it. */
+/** `auto` follows the system setting. */
 export const THEMES = ['auto', 'light', 'dark'] as const
 export const THEME_COOKIE = 'ev_theme'
 
 const themeOf = (c: Context<Env>) =>
   THEMES.find(one => one === getCookie(c, THEME_COOKIE)) ?? 'auto'
 
-/** htmx neither evaluates text nor writes styles of its own: the policy of the page allows neither. */
+/** The Content-Security-Policy allows neither eval nor inline styles, so htmx must use neither. */
 const HTMX = JSON.stringify({
   ...{ includeIndicatorStyles: false, allowEval: false, selfRequestsOnly: true },
   ...{ historyCacheSize: 0, refreshOnHistoryMiss: true, attributesToSettle: ['class'] },
-  // A refusal is a sentence to be shown, too.
+  // Swap error responses too: they contain a notice.
   responseHandling: [
     { code: '204', swap: false },
     { code: '...', swap: true },

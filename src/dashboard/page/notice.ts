@@ -2,14 +2,14 @@ import { html } from 'hono/html'
 import { REASON_TEXTS, REASONS, type Reason } from '../../engine/verdict/reason.ts'
 import { type Html, NOTHING } from './html.ts'
 
-/** What kind of word a notice is; it is read out at once where something went wrong. */
+/** Severity of a notice; screen readers announce `bad` at once. */
 export type Tone = 'ok' | 'info' | 'warn' | 'bad'
 
-/** A sentence in a box. */
+/** Renders a notice box. */
 export const notice = (tone: Tone, body: Html | string) => html`
   <div class="notice is-${tone}" role="${tone === 'bad' ? 'alert' : 'status'}"><p>${body}</p></div>`
 
-/** What is said where there is nothing yet: what would be here, and how it comes. */
+/** Renders an empty state: what will be shown here and how to get it. */
 export const empty = (o: {
   readonly title: string
   readonly text: Html | string
@@ -21,7 +21,7 @@ export const empty = (o: {
     ${o.action ?? NOTHING}
   </section>`
 
-/** The dashboard says no; `message` is a sentence to be shown. */
+/** An error of the dashboard itself; `message` is shown to the user. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly status: 400 | 403 | 404 | 409 | 413 | 429 | 503 | 507
@@ -32,15 +32,15 @@ export class Refusal extends Error {
   }
 }
 
-/** A reason as it is read: “accepted email”, “no MX record”. */
+/** Formats a reason code for display: `no_mx_record` → “no MX record”. */
 export const reasonWord = (reason: Reason): string =>
   reason.replaceAll('_', ' ').replace(/\b(mx|dns|smtp)\b/g, name => name.toUpperCase())
 
-/** The same in a table, where what it means would make rows tall. */
+/** Renders a reason in a table cell; its meaning is in the tooltip. */
 export const reasonCell = (reason: Reason): Html =>
   html`<span class="reason" title="${REASON_TEXTS[reason].means}">${reasonWord(reason)}</span>`
 
-/** What the reasons of a table mean, for who has nothing to point with; in one order, each once. */
+/** Renders the meaning of each reason in a table, for devices without hover. */
 export function meanings(shown: readonly (Reason | null)[]): Html {
   const there = REASONS.filter(reason => shown.includes(reason))
   if (there.length === 0) return NOTHING

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import type { Html } from './html.ts'
 
-/** A point of time, in UTC; scripts show it in the time of who reads, with UTC on hover. Null: `otherwise`. */
+/** Renders a time in UTC, which `app.js` shows in local time; null renders `otherwise`. */
 export function time(at: string | number | null, otherwise = '–'): Html {
   if (at === null) return html`${otherwise}`
   const iso = new Date(at).toISOString()
@@ -12,7 +12,7 @@ export function time(at: string | number | null, otherwise = '–'): Html {
 /** 2026-03-21 10:30:00 UTC */
 const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
 
-/** A class as people see it, told by its sign as well as by its colour. */
+/** Renders a class with an icon, so it does not depend on color. */
 export const badge = (kind: Class) =>
   html`<span class="badge is-${kind}"><span aria-hidden="true">${SIGNS[kind]}</span> ${kind}</span>`
 
@@ -23,5 +23,5 @@ const SIGNS: Readonly<Record<Class, string>> = {
   unknown: '?',
 }
 
-/** Text to be copied, such as a key; scripts put a button beside it. */
+/** Renders text to copy, such as a key; `app.js` adds a Copy button. */
 export const copyable = (text: string) => html`<code class="copyable" data-copy>${text}</code>`

@@ -2,13 +2,13 @@ import type { Context } from 'hono'
 import { getCookie, setCookie } from 'hono/cookie'
 import type { Env } from '../deps.ts'
 
-/** Kept by browsers for this very host alone, with TLS alone; on this machine itself without TLS too. */
+/** The `__Host-` prefix binds the cookie to this host and to TLS (or to localhost). */
 const NAME = '__Host-ev_session'
 
-/** The token of a session, which opens it. */
+/** Returns the session token of the request, null if there is none. */
 export const sessionToken = (c: Context<Env>): string | null => getCookie(c, NAME) ?? null
 
-/** Has the browser keep a token, for `maxAgeS` seconds; scripts cannot read it, other sites cannot send it. */
+/** Sets the session cookie for `maxAgeS` seconds, unreadable to scripts and not sent cross-site. */
 export function keepToken(c: Context<Env>, token: string, maxAgeS: number): void {
   setCookie(c, NAME, token, { ...HARD, maxAge: maxAgeS })
 }
@@ -21,12 +21,12 @@ const HARD = { path: '/', secure: true, httpOnly: true, sameSite: 'Strict' } as 
 
 const NOTE = '__Host-ev_note'
 
-/** Leaves a sentence for the next page. */
+/** Stores a flash message for the next page. */
 export function leaveNote(c: Context<Env>, sentence: string): void {
   setCookie(c, NOTE, sentence, { ...HARD, maxAge: NOTE_S })
 }
 
-/** The sentence that the page before left; it is shown once. */
+/** Returns and clears the flash message; null if there is none. */
 export function takeNote(c: Context<Env>): string | null {
   const note = getCookie(c, NOTE)
   if (note === undefined) return null

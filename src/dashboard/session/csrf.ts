@@ -5,15 +5,15 @@ import { html } from 'hono/html'
 import type { Env } from '../deps.ts'
 import { Refusal } from '../page/notice.ts'
 
-/** What a form, or the header of a script, must bring along. */
+/** Form field and header that carry the CSRF token. */
 export const CSRF_FIELD = '_csrf'
 const CSRF_HEADER = 'X-CSRF-Token'
 
-/** The field of a form that shows that it is ours. */
+/** Renders the hidden field with the CSRF token. */
 export const csrfField = (c: Context<Env>) =>
   html`<input type="hidden" name="${CSRF_FIELD}" value="${c.get('user').csrf}" />`
 
-/** Refuses what changes something unless a page of this very session sent it. */
+/** Rejects state-changing requests that no page of this session sent. */
 export const checkCsrf = (): MiddlewareHandler<Env> => async (c, next) => {
   if (isReading(c)) return next()
   checkSameSite(c)
@@ -21,18 +21,18 @@ export const checkCsrf = (): MiddlewareHandler<Env> => async (c, next) => {
   return next()
 }
 
-/** Refuses what did not bring the token of this very session along. */
+/** Throws 403 unless `given` is the CSRF token of this session. */
 export function checkToken(c: Context<Env>, given: string | undefined): void {
-  if (!isSame(given, c.get('user').csrf)) throw foreign()
+  if (!isSame(given, c.get('user').csrf)) throw invalidToken()
 }
 
-/** What a script sends. */
+/** Returns the token that a script sends in a header. */
 export const tokenOfHeader = (c: Context<Env>): string | undefined => c.req.header(CSRF_HEADER)
 
-/** Bytes: forms here have a few fields. Lists come by a path of their own. */
+/** In bytes: forms have a few fields. Uploads have their own route and limit. */
 export const FORM_BYTES_MAX = 64 * 1024
 
-/** Forms are read whole, so none may be long. */
+/** Limits the body of forms, which are read into memory. */
 export const shortForms = () =>
   bodyLimit({
     maxSize: FORM_BYTES_MAX,
@@ -41,15 +41,15 @@ export const shortForms = () =>
     },
   })
 
-/** Browsers say from where a request comes; who signs in has no token yet. */
+/** Throws 403 on a cross-site request. The only check at sign-in, where there is no token yet. */
 export function checkSameSite(c: Context<Env>): void {
   const site = c.req.header('Sec-Fetch-Site')
   const origin = c.req.header('Origin')
-  const isOurs =
+  const isSameOrigin =
     site === undefined
       ? origin === undefined || URL.parse(origin)?.host === new URL(c.req.url).host
       : site === 'same-origin'
-  if (!isOurs) throw foreign()
+  if (!isSameOrigin) throw invalidToken()
 }
 
 const isReading = ({ req }: Context<Env>) => req.method === 'GET' || req.method === 'HEAD'
@@ -66,8 +66,8 @@ function isSame(given: string | undefined, token: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other)
 }
 
-const foreign = () =>
+const invalidToken = () =>
   new Refusal(
     403,
-    'This form does not belong to your session, so nothing was changed. Open the page again, and send the form from there.',
+    'This form does not belong to your session. Nothing was changed. Reload the page and send the form again.',
   )

@@ -12,9 +12,9 @@ import { time } from '../page/text.ts'
 import { leaveNote } from './cookie.ts'
 import { may, userOf } from './signed-in.ts'
 
-/** Who is signed in to an account, and ending that. */
+/** Lists the sessions of an account and ends them. */
 export function sessionRoutes({ database, clock }: DashboardDeps): Hono<Env> {
-  /** A key that may not change others neither sees who came with them nor signs them out. */
+  /** A key without `keys:write` sees and ends only its own sessions. */
   async function visible(c: Context<Env>): Promise<readonly ListedSession[]> {
     const user = c.get('user')
     const all = await listSessions(database, user.accountId, clock.now())
@@ -30,18 +30,18 @@ export function sessionRoutes({ database, clock }: DashboardDeps): Hono<Env> {
       const id = c.req.param('id')
       const isVisible = (await visible(c)).some(one => one.id === id)
       if (!isVisible || !(await write(database, trx => endSession(trx, accountId, id)))) {
-        throw new Refusal(404, 'There is no such session: it may have ended by itself.')
+        throw new Refusal(404, 'No such session. It may have expired.')
       }
-      leaveNote(c, 'The session is over.')
+      leaveNote(c, 'Session ended.')
       return c.redirect('/sessions', 303)
     })
 }
 
 const table = (c: Context<Env>, sessions: readonly ListedSession[]) => html`
-  <p>A session ends by itself after twelve hours without use, after seven days in any case, and when its key is revoked
-  or rotated.</p>
+  <p>A session expires after twelve hours without activity, after seven days at most, and when its key is revoked or
+  rotated.</p>
   <div class="scroll"><table>
-    <thead><tr><th>Browser</th><th>From</th><th>Key</th><th>Begun</th><th>Last used</th><th></th></tr></thead>
+    <thead><tr><th>Browser</th><th>From</th><th>Key</th><th>Signed in</th><th>Last used</th><th></th></tr></thead>
     <tbody>${sessions.map(
       one => html`
         <tr>
@@ -49,24 +49,24 @@ const table = (c: Context<Env>, sessions: readonly ListedSession[]) => html`
           <td>${time(one.createdAt)}</td><td>${time(one.lastSeenAt)}</td>
           <td>${
             one.id === c.get('user').sessionId
-              ? 'this one'
+              ? 'current session'
               : form(c, `/sessions/${one.id}/end`, html`<button>End</button>`)
           }</td>
         </tr>`,
     )}</tbody>
   </table></div>`
 
-/** “Chrome 153 on Linux”, as far as a browser tells; its own text stands in the title. */
+/** Formats a User-Agent as “Chrome 153 on Linux”; the tooltip has the original. */
 function browserName(agent: string): string {
-  const browser = BROWSERS.map(([name, found]) => [name, found.exec(agent)?.[1]] as const).find(
+  const browser = BROWSERS.map(([name, pattern]) => [name, pattern.exec(agent)?.[1]] as const).find(
     ([, version]) => version !== undefined,
   )
-  const system = SYSTEMS.find(([, found]) => found.test(agent))?.[0]
+  const system = SYSTEMS.find(([, pattern]) => pattern.test(agent))?.[0]
   if (browser === undefined) return agent === '' ? 'unknown' : agent
   return `${browser[0]} ${browser[1]}${system === undefined ? '' : ` on ${system}`}`
 }
 
-/** The more special first: each browser also calls itself by the names of others. */
+/** Most specific first: browsers also include the names of others. */
 const BROWSERS: readonly (readonly [name: string, version: RegExp])[] = [
   ['Edge', /Edg(?:A|iOS)?\/(\d+)/],
   ['Opera', /OPR\/(\d+)/],
@@ -75,7 +75,7 @@ const BROWSERS: readonly (readonly [name: string, version: RegExp])[] = [
   ['Safari', /Version\/(\d+).*Safari/],
 ]
 
-const SYSTEMS: readonly (readonly [name: string, found: RegExp])[] = [
+const SYSTEMS: readonly (readonly [name: string, pattern: RegExp])[] = [
   ['Android', /Android/],
   ['iOS', /iPhone|iPad/],
   ['Windows', /Windows/],
@@ -83,25 +83,26 @@ const SYSTEMS: readonly (readonly [name: string, found: RegExp])[] = [
   ['Linux', /Linux/],
 ]
 
-/** Somebody who was signed out elsewhere sees no more after so long. */
+/** How soon a stream ends after its session was ended in another browser. */
 const POLL_INTERVAL_MS = 15 * SECOND
 
-/** Passes on what comes, for as long as the session lasts: what goes on for hours would else outlive it. */
+/** Ends a stream when the session ends: events of a long job would otherwise outlive it. */
 export function whileSignedIn(
   c: Context<Env>,
   deps: DashboardDeps,
   body: ReadableStream<Uint8Array>,
 ): ReadableStream<Uint8Array> {
-  const over = new AbortController()
-  const end = () => void watch.stop()
-  const watch = startLoop({
+  const expired = new AbortController()
+  const stop = () => void polling.stop()
+  const polling = startLoop({
     ...{ name: 'the check of a dashboard session', clock: deps.clock, log: deps.log },
     ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
     async run() {
       if ((await userOf(c, deps)) !== null) return
-      end()
-      over.abort(new Error('the session is over'))
+      stop()
+      expired.abort(new Error('the session has ended'))
     },
   })
-  return body.pipeThrough(new TransformStream({ flush: end, cancel: end }), { signal: over.signal })
+  const transform = new TransformStream({ flush: stop, cancel: stop })
+  return body.pipeThrough(transform, { signal: expired.signal })
 }

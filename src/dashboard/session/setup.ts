@@ -1,22 +1,22 @@
 import { type Clock, HOUR } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
 
-/** Keys that are offered once each, by an address that cannot be guessed. */
+/** API keys that are each shown once, under an unguessable URL. */
 export interface FirstKeys {
-  /** Gives the path under which the key can be had, for an hour. */
+  /** Returns the path that shows the key, valid for an hour. */
   offer(key: string): string
-  /** Whether there is a key for that token. */
+  /** Returns whether a token is valid. */
   has(token: string): boolean
-  /** The key, and from then on it is forgotten; null: there is none. */
+  /** Returns and forgets the key; null if the token is not valid. */
   take(token: string): string | null
 }
 
-/** 103 bits of chance. */
+/** 103 bits of entropy. */
 const TOKEN_LENGTH = 20
-/** Who starts a service looks at it at once. */
-const OFFERED_MS = HOUR
+/** The admin opens the link right after starting the service. */
+const OFFER_TTL_MS = HOUR
 
-/** Only in memory: a key is stored nowhere but as its hash. */
+/** Kept in memory only: the database stores only the hash of a key. */
 export function firstKeys(clock: Clock, random: Random): FirstKeys {
   let offered: { readonly token: string; readonly key: string; readonly until: number } | null =
     null
@@ -26,7 +26,7 @@ export function firstKeys(clock: Clock, random: Random): FirstKeys {
     has,
     offer(key) {
       const token = random.token(TOKEN_LENGTH)
-      offered = { token, key, until: clock.now() + OFFERED_MS }
+      offered = { token, key, until: clock.now() + OFFER_TTL_MS }
       return `/welcome/${token}`
     },
     take(token) {

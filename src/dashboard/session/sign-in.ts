@@ -19,7 +19,7 @@ import { dropToken, keepToken } from './cookie.ts'
 import { checkSameSite, shortForms } from './csrf.ts'
 import { userOf } from './signed-in.ts'
 
-/** Signing in with a key, signing out, and the key of the first start. */
+/** Sign-in with an API key, sign-out, and the welcome page with the first key. */
 export function signInRoutes(deps: DashboardDeps): Hono<Env> {
   const { database, firstKeys } = deps
   return new Hono<Env>()
@@ -37,7 +37,7 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
       if (found === null || refusal !== null) {
         return signInPage(c, deps, { next: ownPath(next), refusal, status: 401 })
       }
-      await begin(c, deps, found)
+      await startSession(c, deps, found)
       return c.redirect(ownPath(next), 303)
     })
     .post('/sign-out', async c => {
@@ -49,8 +49,8 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
     .get('/welcome/:token', c => {
       if (!firstKeys.has(c.req.param('token'))) return gone(c)
       const body = html`
-        <p>This is the first start of this service. It made an account and a key that may do everything. The key is shown
-        here once: keep it where you keep passwords.</p>
+        <p>This service has started for the first time. It created an account and an API key with all scopes. The key is
+        shown once: store it in your password manager.</p>
         <form method="post" action="${c.req.path}"><button class="primary">Show the key and sign in</button></form>`
       return barePage(c, { title: 'Welcome', body })
     })
@@ -59,18 +59,18 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
       const key = firstKeys.take(c.req.param('token'))
       const found = key === null ? null : await keyOf(deps, key)
       if (key === null || found === null) return gone(c)
-      await begin(c, deps, found)
+      await startSession(c, deps, found)
       const body = html`
-        <p>Your key, shown this once:</p>
+        <p>Your API key. It is not shown again:</p>
         <p>${copyable(key)}</p>
-        <p>You are signed in with it. Programs send it as <code>Authorization: Bearer …</code>; keys that may do less are
-        made under Keys.</p>
-        <p><a class="button primary" href="/verify">Go on</a></p>`
+        <p>You are signed in with this key. Programs send it as <code>Authorization: Bearer …</code>. To create keys with
+        fewer scopes, go to Keys.</p>
+        <p><a class="button primary" href="/verify">Continue</a></p>`
       return barePage(c, { title: 'Your key', body, scripts: [] })
     })
 }
 
-/** A path of this service, never an address elsewhere: where somebody wanted to go before signing in. */
+/** Returns the path to open after sign-in, `/verify` if `given` is not a local path. */
 export function ownPath(given: unknown): string {
   const isOwn = typeof given === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(given)
   return isOwn ? given : '/verify'
@@ -90,15 +90,15 @@ function signInPage(c: Context<Env>, { settings }: DashboardDeps, o: SignIn) {
       ${field({
         ...{ label: 'API key', name: 'key', type: 'password', required: true },
         ...{ placeholder: 'ev_live_…', autocomplete: 'current-password' },
-        hint: 'One that has the scope “dashboard”, or may do everything.',
+        hint: 'A key with the scope “dashboard” or “*”.',
       })}
       <button class="primary">Sign in</button>
     </form>
-    <p><small>No key yet? The first start of <code>ev serve</code> prints one; <code>ev keys create --name NAME</code> makes more.</small></p>`
+    <p><small>No key yet? The first start of <code>ev serve</code> prints one. To create another, run <code>ev keys create --name NAME</code>.</small></p>`
   return barePage(c, { title: 'Sign in', body, ...(o.status && { status: o.status }) })
 }
 
-/** Browsers keep the cookie of a session where it came by TLS, and on the machine itself. */
+/** Browsers accept the session cookie only over TLS or from localhost. */
 function isStored(c: Context<Env>, baseUrl: string): boolean {
   const { hostname } = new URL(c.req.url)
   return baseUrl.startsWith('https:') || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
@@ -107,39 +107,39 @@ function isStored(c: Context<Env>, baseUrl: string): boolean {
 const notStored = (): Html =>
   notice(
     'warn',
-    'This page came without TLS from another machine, so your browser will not keep the session. Open it by https.',
+    'This page was loaded over plain HTTP from another machine, so your browser will not store the session. Open it over HTTPS.',
   )
 
 async function keyOf({ database, clock }: DashboardDeps, text: string): Promise<FoundKey | null> {
-  // Guessing is hopeless: a key has 190 bits, and a mistyped one is told by its checksum.
+  // A key has 190 bits of entropy and a checksum, so it cannot be guessed or mistyped.
   const found = isWellFormed(text) ? await findKeyByHash(database, hashSecret(text)) : null
   if (found === null) return null
   const ends = [found.key.expiresAt, found.secretExpiresAt]
   return ends.some(end => end !== null && end <= clock.now()) ? null : found
 }
 
-/** Why a key opens nothing here, in a sentence; null: it does. */
+/** Returns why a key cannot sign in; null if it can. */
 function refusalOf(
   c: Context<Env>,
   { settings }: DashboardDeps,
   found: FoundKey | null,
 ): string | null {
   if (found === null) {
-    return 'This is no valid API key. A key begins with ev_live_, and may have been revoked or have expired.'
+    return 'Invalid API key. A key starts with ev_live_. It may have been revoked or have expired.'
   }
   const { key } = found
   if (!permits(key.scopes, 'dashboard')) {
-    return `The key “${key.name}” lacks the scope “dashboard”. Sign in with a key that has it, or make one: ev keys create --name me --scopes dashboard,…`
+    return `The key “${key.name}” lacks the scope “dashboard”. Sign in with a key that has it, or create one: ev keys create --name me --scopes dashboard,…`
   }
   if (!domainAllowed(key, settings.baseUrl)) {
-    return `The key “${key.name}” may be used by the web sites ${key.allowedDomains.join(', ')} alone, and this is ${settings.baseUrl}. Sign in with another key.`
+    return `The key “${key.name}” is restricted to ${key.allowedDomains.join(', ')}; this is ${settings.baseUrl}. Sign in with another key.`
   }
   return ipAllowed(key, c.get('ip'))
     ? null
-    : `The key “${key.name}” may not be used from ${c.get('ip')}.`
+    : `The key “${key.name}” is not allowed from ${c.get('ip')}. Sign in with another key.`
 }
 
-async function begin(c: Context<Env>, deps: DashboardDeps, found: FoundKey): Promise<void> {
+async function startSession(c: Context<Env>, deps: DashboardDeps, found: FoundKey): Promise<void> {
   const { key, secretExpiresAt } = found
   const { database, random, clock } = deps
   const { token, hash } = newSessionToken(random)
@@ -157,13 +157,13 @@ async function begin(c: Context<Env>, deps: DashboardDeps, found: FoundKey): Pro
 }
 
 const ID_LENGTH = 16
-/** Enough to tell a browser from another. */
+/** Enough to distinguish browsers. */
 const AGENT_LENGTH_MAX = 200
 
 function gone(c: Context<Env>) {
   const body = html`
-    <p>The key was shown already, an hour has gone by, or the service was started again. It also stands in the first
-    lines that <code>ev serve</code> printed. <code>ev keys create --name NAME</code> makes another one.</p>
+    <p>The key was already shown, an hour has passed, or the service was restarted. The key is also in the first lines of
+    output of <code>ev serve</code>. To create another, run <code>ev keys create --name NAME</code>.</p>
     <p><a class="button" href="/sign-in">Sign in</a></p>`
-  return barePage(c, { title: 'No key is offered here', body })
+  return barePage(c, { title: 'This link has expired', body })
 }

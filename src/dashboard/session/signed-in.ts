@@ -1,3 +1,4 @@
+import type { SignedIn, DashboardDeps, Env } from '../deps.ts'
 import type { Context, MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import { ipAllowed } from '../../accounts/key-restrictions.ts'
@@ -8,30 +9,12 @@ import { writeConcurrent } from '../../db/database.ts'
 import { MINUTE } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { apiFor } from '../api.ts'
-import type { DashboardDeps, Env } from '../deps.ts'
 import { sessionToken } from './cookie.ts'
 
-/** Who is signed in, by the key that they signed in with. */
-export type SignedIn = {
-  readonly sessionId: string
-  /** The end of the grace period of the key's text that they signed in with, epoch ms; null: it was not replaced. */
-  readonly secretExpiresAt: number | null
-  /** To be sent along with whatever changes something. */
-  readonly csrf: string
-  readonly keyId: string
-  readonly keyName: string
-  readonly scopes: readonly Scope[]
-  readonly accountId: string
-  readonly accountName: string
-  readonly plan: string
-  /** Whether the account is that of whoever runs the service. */
-  readonly isAdmin: boolean
-}
-
-/** Whether the key of this session may do something. */
+/** Returns whether the key of the session has a scope. */
 export const may = (user: SignedIn, scope: Scope): boolean => permits(user.scopes, scope)
 
-/** Lets only those on who are signed in; others are shown where they can. */
+/** Requires a session; redirects to the sign-in page without one. */
 export function signedIn(deps: DashboardDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const user = await userOf(c, deps)
@@ -42,7 +25,7 @@ export function signedIn(deps: DashboardDeps): MiddlewareHandler<Env> {
   }
 }
 
-/** Who a request's cookie says that it is from; null: nobody who may be here. */
+/** Returns the user of the session cookie; null if there is no valid session. */
 export async function userOf(
   c: Context<Env>,
   { database, clock, log }: DashboardDeps,
@@ -53,12 +36,12 @@ export async function userOf(
   const found = await findSession(database, hashToken(token), now)
   if (found === null || !permits(found.key.scopes, 'dashboard')) return null
   const { session, key, account } = found
-  // The API would refuse what pages ask of it; some pages show what they know without asking.
+  // The API checks the IP address too, but some pages render without calling it.
   if (!ipAllowed(key, c.get('ip'))) return null
-  if (isByHand(c) && now - session.lastSeenAt > TOUCH_EVERY_MS) {
-    // Nobody should wait for it, nor be turned away where the disk is full.
+  if (isUserAction(c) && now - session.lastSeenAt > TOUCH_EVERY_MS) {
+    // Not awaited: a slow or full disk must not delay or fail the page.
     writeConcurrent(database, trx => touchSession(trx, session.id, now)).catch(error =>
-      log.warn('the last use of a session could not be noted', { why: errorMessage(error) }),
+      log.warn('last use of a session could not be stored', { why: errorMessage(error) }),
     )
   }
   return {
@@ -70,14 +53,14 @@ export async function userOf(
   }
 }
 
-/** A page that stands open asks by itself, and would keep its session for as long as nobody closes it. */
-function isByHand({ req }: Context<Env>): boolean {
-  const asksItself =
+/** Returns false for the polling of an open page, which must not keep the session alive. */
+function isUserAction({ req }: Context<Env>): boolean {
+  const isPolling =
     req.header('HX-Request') === 'true' || req.header('Accept') === 'text/event-stream'
-  return req.method !== 'GET' || !asksItself
+  return req.method !== 'GET' || !isPolling
 }
 
-/** Each page would else be a write. */
+/** Avoids a database write for every page. */
 const TOUCH_EVERY_MS = MINUTE
 
 function toSignIn(c: Context<Env>): Response {
@@ -86,17 +69,17 @@ function toSignIn(c: Context<Env>): Response {
     c.req.method === 'GET' && pathname !== '/'
       ? `?next=${encodeURIComponent(pathname + search)}`
       : ''
-  // htmx would show the page of signing in inside of this one.
+  // htmx would render the sign-in page inside this page.
   if (c.req.header('HX-Request') === 'true') {
     return c.body(null, 401, { 'HX-Redirect': '/sign-in' })
   }
   return c.redirect(`/sign-in${next}`, 303)
 }
 
-/** A strict cookie does not come along with a link of another site, as in a mail. */
+/** A SameSite=Strict cookie is not sent with a link from another site or an email. */
 const isCrossSite = (c: Context<Env>) =>
   c.req.method === 'GET' && c.req.header('Sec-Fetch-Site') === 'cross-site'
 
-/** Asked for by a page of ours, the same page comes with the cookie. */
+/** Reloads the same URL from a page of this site, so that the browser sends the cookie. */
 const resumeSession = (c: Context<Env>) =>
   c.html(html`<!doctype html><meta http-equiv="refresh" content="0" /><title>ev</title>`)

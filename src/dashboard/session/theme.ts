@@ -6,7 +6,7 @@ import { ownPath } from './sign-in.ts'
 
 const YEAR_S = 365 * 24 * 60 * 60
 
-/** Light, dark, or as the system has it: kept by the browser, so that a page has it from its first paint on. */
+/** Stores the theme in a cookie, so that the first paint already uses it. */
 export const themeRoutes = () =>
   new Hono<Env>().post('/theme', async c => {
     const { theme, next } = await c.req.parseBody()

@@ -1,8 +1,7 @@
 import type { Context } from 'hono'
 import { eventsOf } from '../../client/stream.ts'
 import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
-import type { Api } from '../api.ts'
-import type { Env } from '../deps.ts'
+import type { Api, Env } from '../deps.ts'
 import { sentForm } from '../page/form.ts'
 
 /** What the API tells of one verification; the last one is a result or an error. */

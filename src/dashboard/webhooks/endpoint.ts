@@ -1,3 +1,4 @@
+import { pathOf, isForLog, logPart, logSection } from './log.ts'
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { DeliveryDetailAnswer, Webhook, WebhookAnswer } from '../../client/types.ts'
@@ -12,7 +13,6 @@ import { time } from '../page/text.ts'
 import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { type Draft, endpointFields } from './endpoint-form.ts'
-import { isForLog, logPart, logSection } from './log.ts'
 import { outcome } from './test-outcome.ts'
 
 /** How an endpoint stands, as a word and as sentences. */
@@ -95,9 +95,6 @@ export async function endpointPage(
     ...(refused && { status: refused.problem.status as 400 }),
   })
 }
-
-/** The path of an endpoint in the API. */
-export const pathOf = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`
 
 const LOOK_ONLY = 'Your key may look, but not change anything: it lacks the scope “webhooks:write”.'
 

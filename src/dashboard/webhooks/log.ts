@@ -10,7 +10,10 @@ import { select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { part } from '../page/layout.ts'
 import { time } from '../page/text.ts'
-import { pathOf } from './endpoint.ts'
+
+/** The path of an endpoint in the API. */
+export const pathOf = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`
+
 
 /** The deliveries of an endpoint, with what they can be filtered by. */
 export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html> {

@@ -1,6 +1,6 @@
+import { type MxOperator, OPERATOR_ROWS, PARKED_ROWS } from './operators.ts'
 import { EvError } from '../../platform/error.ts'
 import { publicSuffixes } from '../../platform/public-suffixes.ts'
-import { OPERATOR_ROWS, PARKED_ROWS } from './operators.ts'
 
 /** What you say of an operator; null: as it is without. */
 export type CustomOperator = {
@@ -116,20 +116,6 @@ function readTable(): MxOperatorTable {
     for (const suffix of suffixes.split(' ')) bySuffix.set(suffix, operator)
   }
   return { byName, bySuffix }
-}
-
-/** Who runs the mail of a domain, known by the names of its exchangers. */
-export type MxOperator = {
-  /** Identifier: a name of the table such as `google`, one of your own, else the registrable domain of the exchanger. */
-  readonly name: string
-  /** Name for people: `Google`. */
-  readonly title: string
-  /**
-   * What a 2xx to RCPT is worth: `tells` it knows its mailboxes; `accepts-all` it takes everything;
-   * `tenant` as each customer set it; `gateway` a filter in front of the customer's server;
-   * `parked` it takes everything for domains that are for sale, and nobody reads it.
-   */
-  readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | 'parked'
 }
 
 export type MxOperatorReader = {

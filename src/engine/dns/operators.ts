@@ -1,4 +1,19 @@
-import type { MxOperator } from './operator-table.ts'
+
+
+/** Who runs the mail of a domain, known by the names of its exchangers. */
+export type MxOperator = {
+  /** Identifier: a name of the table such as `google`, one of your own, else the registrable domain of the exchanger. */
+  readonly name: string
+  /** Name for people: `Google`. */
+  readonly title: string
+  /**
+   * What a 2xx to RCPT is worth: `tells` it knows its mailboxes; `accepts-all` it takes everything;
+   * `tenant` as each customer set it; `gateway` a filter in front of the customer's server;
+   * `parked` it takes everything for domains that are for sale, and nobody reads it.
+   */
+  readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | 'parked'
+}
+
 
 /** Name, title, what a 2xx is worth, and the ends of its exchangers' names, apart by a blank. */
 export type OperatorRow = readonly [string, string, MxOperator['truth'], string]

@@ -3,160 +3,164 @@ import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 import type { Session } from '../smtp/session.ts'
 import type { AcquiredLock, KnownCatchAllResult } from './catch-all.ts'
-import type { MxGroupProbe } from './mx-group-probe.ts'
+import type { MxGroupState } from './mx-group-options.ts'
 import { catchAllKey, type ProbeTarget } from './mx-groups.ts'
 import { isTooMany, outcomeFor } from './probe-outcome.ts'
 
-/** The reply to an unguessable recipient that went out with the real one. */
+/** The reply to a random recipient that was pipelined with the real one. */
 export type PipelinedReply = {
-  readonly turn: AcquiredLock
+  readonly lock: AcquiredLock
   readonly reply: Reply | ConnectionFailure
 }
 
-/** How the domain of accepted recipients is tested. */
+/** How to run the catch-all test for the domain of accepted recipients. */
 export type CatchAllTest = {
-  /** Recipients in the transaction at hand. */
-  readonly inTransaction: number
-  /** Nothing else will be asked in this connection. */
+  /** Recipients in the current transaction. */
+  readonly recipientCount: number
+  /** True if no other recipient follows on this connection. */
   readonly isLast: boolean
-  readonly early: PipelinedReply | null
-  /** No more than is known already: the connection is left. */
-  readonly isLeaving: boolean
+  readonly pipelined: PipelinedReply | null
+  /** True if the session is ending: only cached results and a pipelined reply are used. */
+  readonly isAbandoned: boolean
 }
 
-/** Asks about one recipient. `isLast`: nothing else will be asked. `over`: QUIT was said before. */
-type Probe = (to: string, isLast: boolean) => Promise<Reply | ConnectionFailure | 'over'>
+/** Sends one RCPT. `isLast`: no command follows. Resolves `quit-sent` if QUIT was sent before. */
+type Probe = (to: string, isLast: boolean) => Promise<Reply | ConnectionFailure | 'quit-sent'>
 
-export type ProbeRandom = {
-  /** In the transaction at hand, whose replies are not there yet. */
+export type RandomRcptCommands = {
+  /** Sends RCPT in the current batch, before its replies have arrived. */
   readonly inBatch: (to: string) => Promise<Reply | ConnectionFailure>
-  /** In the transaction at hand. */
-  readonly here: Probe
-  /** In a transaction of its own. */
-  readonly isAlone: Probe
-  /** Notes that a transaction takes no more than `taken` recipients. */
+  /** Sends RCPT in the current transaction. */
+  readonly inTransaction: Probe
+  /** Sends RCPT in a new transaction. */
+  readonly inNewTransaction: Probe
+  /** Records that the host accepts at most `taken` recipients per transaction. */
   readonly noteFull: (taken: number) => void
 }
 
-/** The unguessable recipient of one conversation: a domain that takes it takes everything. */
+/** Runs catch-all tests in one session: a domain that accepts a random recipient accepts all. */
 export class CatchAllProbe<Q extends ProbeTarget> {
-  readonly #group: MxGroupProbe<Q>
+  readonly #group: MxGroupState<Q>
   readonly #session: Session
-  readonly #ask: ProbeRandom
+  readonly #send: RandomRcptCommands
 
-  constructor(group: MxGroupProbe<Q>, session: Session, ask: ProbeRandom) {
+  constructor(group: MxGroupState<Q>, session: Session, send: RandomRcptCommands) {
     this.#group = group
     this.#session = session
-    this.#ask = ask
-  }
-
-  /** The turn to ask about the domain at once: one recipient, pipelining, room for two, and nothing known. */
-  lockForBatch(batch: readonly Q[]): AcquiredLock | null {
-    const { single, catchAll } = this.#group.options
-    const [question] = batch
-    if (!single || question === undefined || batch.length > 1) return null
-    if (question.catchAll !== null || this.#group.transactionMax === 1) return null
-    return this.#session.pipelining ? catchAll.lock(catchAllKey(question), true) : null
-  }
-
-  /** Whether nobody needs to be asked about the domain of this question. */
-  isKnown(question: ProbeTarget): boolean {
-    const { catchAll, single } = this.#group.options
-    return question.catchAll !== null || catchAll.isNotified(catchAllKey(question), single)
-  }
-
-  /** One of the domain of this question, in the transaction at hand. */
-  rcpt(question: Q): Promise<Reply | ConnectionFailure> {
-    return this.#ask.inBatch(this.#nameAt(question))
+    this.#send = send
   }
 
   /**
-   * Whether the domain takes everything: known before, told by the reply at hand, or asked now.
-   * `over`: it could not be asked, as QUIT was said.
+   * Locks the catch-all test so that it can be pipelined with the batch. Returns null unless the
+   * batch is one recipient of a single verification, the session pipelines, the transaction has room
+   * for two, and the domain is neither known nor being tested.
    */
-  async catchAllOf(question: Q, test: CatchAllTest): Promise<KnownCatchAllResult | 'over'> {
-    const { early, isLeaving } = test
-    if (question.catchAll !== null) return { known: question.catchAll, inStep: null }
-    const { catchAll: cache, signal, single } = this.#group.options
-    const key = catchAllKey(question)
-    if (isLeaving && early === null) return { known: cache.get(key), inStep: null }
-    const turn = early?.turn ?? (await cache.take(key, signal, single))
-    if ('known' in turn) return turn
-    const notified = await this.#decide(turn, () => this.#replyFor(question, test))
-    return notified.reply === 'over' ? 'over' : notified
+  lockForBatch(batch: readonly Q[]): AcquiredLock | null {
+    const { single, catchAll } = this.#group.options
+    const [target] = batch
+    if (!single || target === undefined || batch.length > 1) return null
+    if (target.catchAll !== null || this.#group.transactionMax === 1) return null
+    return this.#session.pipelining ? catchAll.lock(catchAllKey(target), true) : null
   }
 
-  /** Asks about the domain in the transaction at hand; `answer` is null where another lane has asked. */
+  /** Whether the domain of this target needs no test. */
+  isKnown(target: ProbeTarget): boolean {
+    const { catchAll, single } = this.#group.options
+    return target.catchAll !== null || catchAll.isNotified(catchAllKey(target), single)
+  }
+
+  /** Sends the random recipient for the domain of this target in the current batch. */
+  rcpt(target: Q): Promise<Reply | ConnectionFailure> {
+    return this.#send.inBatch(this.#randomRecipient(target))
+  }
+
+  /**
+   * Returns whether the domain is a catch-all: from the cache, from the pipelined reply, or by a test
+   * now. Resolves `quit-sent` if it could not be tested because QUIT was sent.
+   */
+  async determineCatchAll(target: Q, test: CatchAllTest): Promise<KnownCatchAllResult | 'quit-sent'> {
+    const { pipelined, isAbandoned } = test
+    if (target.catchAll !== null) return { known: target.catchAll, inStep: null }
+    const { catchAll: cache, signal, single } = this.#group.options
+    const key = catchAllKey(target)
+    if (isAbandoned && pipelined === null) return { known: cache.get(key), inStep: null }
+    const lock = pipelined?.lock ?? (await cache.acquire(key, signal, single))
+    if ('known' in lock) return lock
+    const tested = await this.#resolve(lock, () => this.#replyFor(target, test))
+    return tested.reply === 'quit-sent' ? 'quit-sent' : tested
+  }
+
+  /** Tests the domain in the current transaction; `answer` is null if another session tested it. */
   async test(
-    question: Q,
+    target: Q,
   ): Promise<KnownCatchAllResult & { readonly answer: RecipientOutcome | null }> {
     const { catchAll: cache, signal, single } = this.#group.options
-    const turn = await cache.take(catchAllKey(question), signal, single)
-    if ('known' in turn) return { ...turn, answer: null }
-    const { known, inStep, reply } = await this.#decide(turn, () => this.rcpt(question))
+    const lock = await cache.acquire(catchAllKey(target), signal, single)
+    if ('known' in lock) return { ...lock, answer: null }
+    const { known, inStep, reply } = await this.#resolve(lock, () => this.rcpt(target))
     return { known, inStep, answer: outcomeFor('rcpt', reply) }
   }
 
-  /** Asks about the domain and settles the turn with what the reply means, also when asking throws. */
-  async #decide<R extends Reply | ConnectionFailure | 'over'>(
-    turn: AcquiredLock,
-    ask: () => Promise<R>,
+  /** Runs the test and resolves the lock with its result, also if the test throws. */
+  async #resolve<R extends Reply | ConnectionFailure | 'quit-sent'>(
+    lock: AcquiredLock,
+    runTest: () => Promise<R>,
   ): Promise<KnownCatchAllResult & { readonly reply: R }> {
     const { inStep } = this.#session
     let known: boolean | null = null
     try {
-      const reply = await ask()
-      known = reply === 'over' ? null : catchAllFrom(reply)
+      const reply = await runTest()
+      known = reply === 'quit-sent' ? null : catchAllFrom(reply)
       return { known, inStep, reply }
     } finally {
-      turn.resolve(known, inStep)
+      lock.resolve(known, inStep)
     }
   }
 
   /**
-   * Shows the random recipient to a server that defers recipients at first, so that it is known when
-   * the retry comes and both get a real answer then. What the server says now counts, too.
+   * Sends the random recipient to a server that defers new recipients, so that its greylist knows the
+   * name at the retry and both get a final reply then. A decisive reply counts now.
    */
   async introduce(
-    question: Q,
-    test: Pick<CatchAllTest, 'inTransaction' | 'isLast'>,
+    target: Q,
+    test: Pick<CatchAllTest, 'recipientCount' | 'isLast'>,
   ): Promise<void> {
-    if (question.catchAll !== null) return
+    if (target.catchAll !== null) return
     const { catchAll, deps } = this.#group.options
-    const key = catchAllKey(question)
-    const turn = catchAll.claimIntroduction(key, deps.egress.name, deps.random)
-    const how = { ...test, early: null, isLeaving: false }
-    if (turn !== null) await this.#decide(turn, () => this.#replyFor(question, how))
+    const key = catchAllKey(target)
+    const lock = catchAll.claimIntroduction(key, deps.egress.name, deps.random)
+    const full = { ...test, pipelined: null, isAbandoned: false }
+    if (lock !== null) await this.#resolve(lock, () => this.#replyFor(target, full))
   }
 
-  /** In the transaction at hand, be it early or now; in one of its own when that one is full. */
+  /** Uses the pipelined reply or the current transaction, or a new one if that is full. */
   async #replyFor(
-    question: Q,
-    { inTransaction, isLast, early }: CatchAllTest,
-  ): Promise<Reply | ConnectionFailure | 'over'> {
-    const to = this.#nameAt(question)
-    const hasRoom = early === null && this.#group.transactionMax > inTransaction
-    const reply = hasRoom ? await this.#ask.here(to, isLast) : (early?.reply ?? null)
-    if (reply === 'over') return reply
+    target: Q,
+    { recipientCount, isLast, pipelined }: CatchAllTest,
+  ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
+    const to = this.#randomRecipient(target)
+    const hasRoom = pipelined === null && this.#group.transactionMax > recipientCount
+    const reply = hasRoom ? await this.#send.inTransaction(to, isLast) : (pipelined?.reply ?? null)
+    if (reply === 'quit-sent') return reply
     if (reply !== null) {
       if (!isTooMany(outcomeFor('rcpt', reply))) return reply
-      this.#ask.noteFull(inTransaction)
+      this.#send.noteFull(recipientCount)
     }
-    return this.#ask.isAlone(to, isLast)
+    return this.#send.inNewTransaction(to, isLast)
   }
 
-  #nameAt(question: Q): string {
+  #randomRecipient(target: Q): string {
     const { catchAll, deps } = this.#group.options
-    const name = catchAll.nameFor(catchAllKey(question), deps.random)
-    return `${name}@${question.address.domain.ascii}`
+    const name = catchAll.nameFor(catchAllKey(target), deps.random)
+    return `${name}@${target.address.domain.ascii}`
   }
 }
 
-/** A refused or failed question about a name that nobody has is no evidence (neither yes nor no). */
+/** Returns null for a blocked, deferred or failed RCPT of a random name, which is no evidence. */
 function catchAllFrom(outcome: Reply | ConnectionFailure): boolean | null {
   if (isFailure(outcome)) return null
   const answer = classifyReply('rcpt', outcome)
-  // `restricted` is a refusal too: of us, or of the name, nobody knows.
+  // `restricted` is a refusal too, and leaves open whether it concerns us or the name.
   if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true
   return answer.kind === 'rejected' && answer.why !== 'full' ? false : null
 }

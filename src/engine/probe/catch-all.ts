@@ -4,61 +4,58 @@ import type { Random } from '../../platform/random.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import { type CatchAllStore, SharedCatchAllLoader } from './shared-catch-all.ts'
 
-/** A domain that takes everything may stop doing so; one that tells seldom begins to take everything. */
+/** A catch-all domain may stop being one; the opposite change is rare. */
 export const CATCH_ALL_TTL_MS = { yes: 24 * HOUR, no: 7 * DAY } as const
 const DOMAINS_MAX = 50_000
 /**
- * How long an undecided domain is asked with the same random name. Greylists know recipients, so a
- * new name each time would be deferred forever; four hours is as long as a list waits for a retry.
+ * How long an undecided domain is tested with the same random name. Greylists store recipients, so a
+ * new name each time would be deferred forever. Four hours is the longest wait of a list for a retry.
  */
 const NAME_TTL_MS = 4 * HOUR
-/** What others did not know either is not looked for again for so long. */
+/** How long to wait before a domain without a shared result is loaded again. */
 const RECHECK_MS = 10 * SECOND
 
-/** Letters and digits after the first letter: 36^19 names, so no mailbox has one by chance. */
+/** A first letter and 19 letters or digits: with 36^19 names, no mailbox has one by accident. */
 const NAME_LENGTH = 20
 
-/** A local part that no mailbox has and that no one can guess. */
+/** Returns a local part that no mailbox has and that cannot be guessed. */
 export function randomLocalPart(random: Random): string {
   return `${'abcdefghijklmnopqrstuvwxyz'[random.below(26)]}${random.token(NAME_LENGTH - 1)}`
 }
 
 export type CatchAllLock = KnownCatchAllResult | AcquiredLock
 
-/** Known already, or told by another conversation just now; null: it could not be told. */
+/** A result from the cache or from another session; `known` is null if it is undecided. */
 export type KnownCatchAllResult = {
   readonly known: boolean | null
-  /** Whether the replies of the connection that asked are in step; null: they are. */
+  /** Whether the replies of the session that ran the test are in step; null if they are. */
   readonly inStep: Promise<boolean> | null
 }
 
-/** It falls to the holder to ask; the first call of either counts. */
+/** The right to run the test. Only the first call of either method has an effect. */
 export type AcquiredLock = {
-  /**
-   * Says what came of it: null for no evidence. It is remembered when the replies are known to be
-   * in step.
-   */
+  /** Sets the result: null for no evidence. It is cached once the replies are known to be in step. */
   readonly resolve: (catchAll: boolean | null, inStep?: Promise<boolean>) => void
-  /** Hands the turn back without an answer: whoever waits may ask. */
+  /** Releases the lock without a result, so that a waiting session can run the test. */
   readonly drop: () => void
 }
 
-/** Which domains take mail for everybody: asked once per domain, whoever needs to know it. */
+/** Caches which domains are catch-alls, and makes sure that each is tested once at a time. */
 export class CatchAllCache {
   readonly #known: TtlMap<{ catchAll: boolean }>
-  /** Random names that undecided domains were asked about. */
+  /** Random names used in the tests of undecided domains. */
   readonly #names: TtlMap<RandomName>
-  readonly #asking = new Map<string, Asking>()
+  readonly #pendingTests = new Map<string, PendingTest>()
   readonly #store: CatchAllStore | null
   readonly #loader: SharedCatchAllLoader | null
-  /** What others were asked about. */
-  readonly #lookedUp: TtlMap<object>
+  /** Domains for which the shared store was read recently. */
+  readonly #loaded: TtlMap<object>
 
-  /** `store`: what other processes know. */
+  /** `store` holds the results of all processes; null if there is no other process. */
   constructor(clock: Clock, store: CatchAllStore | null = null) {
     this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
     this.#names = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
-    this.#lookedUp = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
+    this.#loaded = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
     this.#store = store
     this.#loader =
       store &&
@@ -67,14 +64,17 @@ export class CatchAllCache {
       )
   }
 
-  /** What is known of a domain, or null. */
+  /** Returns whether the domain is a catch-all, or null if that is unknown. */
   get(domain: string): boolean | null {
     return this.#known.get(domain)?.catchAll ?? null
   }
 
-  /** Whether `take` gives an answer at once, though perhaps one of replies that are not known to be in step yet. */
-  isNotified(domain: string, single: boolean): boolean {
-    return this.get(domain) !== null || (!single && this.#asking.get(domain)?.isNotified === true)
+  /**
+   * Whether `acquire` returns a result at once, perhaps one from replies that are not yet known to be
+   * in step.
+   */
+  isResolved(domain: string, single: boolean): boolean {
+    return this.get(domain) !== null || (!single && this.#pendingTests.get(domain)?.isResolved === true)
   }
 
   set(domain: string, catchAll: boolean): void {
@@ -84,21 +84,21 @@ export class CatchAllCache {
     this.#store?.set(domain, { catchAll, keepMs })
   }
 
-  /** The random local part to ask a domain about: the same one until the domain is decided. */
+  /** Returns the random local part for the test of a domain: the same one until it is decided. */
   nameFor(domain: string, random: Random): string {
     return this.#randomName(domain, random).text
   }
 
   /**
-   * Claims the turn to show the random name to a server that greylists. Null where this egress has
-   * shown it already, or where the domain is decided or being asked.
+   * Locks the domain to send the random name to a server that greylists. Returns null if this egress
+   * has sent it already, or if the domain is decided or being tested.
    */
   claimIntroduction(domain: string, egress: string, random: Random): AcquiredLock | null {
     const { introducedBy } = this.#randomName(domain, random)
     if (introducedBy.has(egress)) return null
-    const turn = this.lock(domain)
-    if (turn !== null) introducedBy.add(egress)
-    return turn
+    const lock = this.lock(domain)
+    if (lock !== null) introducedBy.add(egress)
+    return lock
   }
 
   #randomName(domain: string, random: Random): RandomName {
@@ -110,80 +110,79 @@ export class CatchAllCache {
     return name
   }
 
-  /** Learns what other processes found, for those of these domains that are not known here; null where there is none. */
+  /** Loads the results of other processes for domains unknown here; null if none needs loading. */
   load(domains: readonly string[]): Promise<void> | null {
     if (this.#loader === null) return null
-    const isNew = (domain: string) => this.get(domain) === null && !this.#lookedUp.get(domain)
-    const sought = [...new Set(domains)].filter(isNew)
-    for (const domain of sought) this.#lookedUp.set(domain, LOOKED, RECHECK_MS)
-    return sought.length === 0 ? null : this.#loader.learn(sought)
+    const isNew = (domain: string) => this.get(domain) === null && !this.#loaded.get(domain)
+    const missing = [...new Set(domains)].filter(isNew)
+    for (const domain of missing) this.#loaded.set(domain, LOADED, RECHECK_MS)
+    return missing.length === 0 ? null : this.#loader.load(missing)
   }
 
   /**
-   * Waits for the conversation that asks about this domain, until `signal` aborts; gives the
-   * caller the turn to ask where there is none. `single` does not wait for the end of another
-   * connection: it gets the turn too where the domain was asked about, but the replies are not
-   * known to be in step yet.
+   * Waits for a test of this domain in another session, until `signal` aborts, or returns a lock if
+   * no test is running. A `single` request does not wait for another connection to end: it also gets
+   * a lock if the domain was tested but the replies are not yet known to be in step.
    */
-  async take(domain: string, signal?: AbortSignal, single = false): Promise<CatchAllLock> {
+  async acquire(domain: string, signal?: AbortSignal, single = false): Promise<CatchAllLock> {
     for (;;) {
       const known = this.get(domain)
       if (known !== null) return { known, inStep: null }
-      const asking = this.#asking.get(domain)
-      if (isFree(asking, single)) return this.#turn(domain)
-      const notified = await orOnAbort(asking.notified, signal, null)
-      if (notified === null) return { known: null, inStep: null }
-      if (notified !== 'dropped' && !(single && notified.inStep !== null)) return notified
+      const pending = this.#pendingTests.get(domain)
+      if (isFree(pending, single)) return this.#lock(domain)
+      const result = await orOnAbort(pending.result, signal, null)
+      if (result === null) return { known: null, inStep: null }
+      if (result !== 'dropped' && !(single && result.inStep !== null)) return result
     }
   }
 
   /**
-   * The turn to ask, at once; null where it is known or somebody is asking. `single`: as for
-   * `take`.
+   * Returns a lock at once, or null if the domain is known or being tested. `single` works as in
+   * `acquire`.
    */
   lock(domain: string, single = false): AcquiredLock | null {
-    const mayAsk = this.get(domain) === null && isFree(this.#asking.get(domain), single)
-    return mayAsk ? this.#turn(domain) : null
+    const mayAsk = this.get(domain) === null && isFree(this.#pendingTests.get(domain), single)
+    return mayAsk ? this.#lock(domain) : null
   }
 
-  #turn(domain: string): AcquiredLock {
+  #lock(domain: string): AcquiredLock {
     const { promise, resolve } = Promise.withResolvers<KnownCatchAllResult | 'dropped'>()
-    const asking: Asking = { notified: promise, isNotified: false }
-    this.#asking.set(domain, asking)
-    const over = () => this.#asking.get(domain) === asking && this.#asking.delete(domain)
-    const end = (notified: KnownCatchAllResult | 'dropped') => {
-      asking.isNotified = true
-      resolve(notified)
+    const pending: PendingTest = { result: promise, isResolved: false }
+    this.#pendingTests.set(domain, pending)
+    const remove = () => this.#pendingTests.get(domain) === pending && this.#pendingTests.delete(domain)
+    const finish = (result: KnownCatchAllResult | 'dropped') => {
+      pending.isResolved = true
+      resolve(result)
     }
     return {
       resolve: (known, inStep) => {
-        if (asking.isNotified) return
-        end({ known, inStep: (known !== null && inStep) || null })
+        if (pending.isResolved) return
+        finish({ known, inStep: (known !== null && inStep) || null })
         const conclude = (isInStep: boolean) => {
-          over()
+          remove()
           if (isInStep && known !== null) this.set(domain, known)
         }
         if (known === null || inStep === undefined) conclude(true)
         else void inStep.then(conclude)
       },
       drop: () => {
-        if (asking.isNotified) return
-        over()
-        end('dropped')
+        if (pending.isResolved) return
+        remove()
+        finish('dropped')
       },
     }
   }
 }
 
-type Asking = {
-  readonly notified: Promise<KnownCatchAllResult | 'dropped'>
-  isNotified: boolean
+type PendingTest = {
+  readonly result: Promise<KnownCatchAllResult | 'dropped'>
+  isResolved: boolean
 }
 
-const isFree = (asking: Asking | undefined, single: boolean): asking is undefined =>
-  asking === undefined || (single && asking.isNotified)
+const isFree = (pending: PendingTest | undefined, single: boolean): pending is undefined =>
+  pending === undefined || (single && pending.isResolved)
 
-const LOOKED = {}
+const LOADED = {}
 
-/** Greylists know sender and recipient together, so each egress introduces the name for itself. */
+/** Greylists store sender and recipient together, so each egress introduces the name separately. */
 type RandomName = { readonly text: string; readonly introducedBy: Set<string> }

@@ -1,6 +1,6 @@
 import pLimit, { type LimitFunction } from 'p-limit'
 
-/** The connections of lists that may be open at the same time, over all operators and egresses. */
+/** Limits the concurrent connections of lists, over all operators and egresses. */
 export class ConnectionSemaphore {
   readonly #limit: LimitFunction
 
@@ -8,10 +8,10 @@ export class ConnectionSemaphore {
     this.#limit = pLimit(max)
   }
 
-  /** Waits for a place; the function that it gives hands the place back, and may be called twice. */
+  /** Waits for a slot and returns the function that releases it, which may be called twice. */
   take(): Promise<() => void> {
-    return new Promise(taken => {
-      void this.#limit(() => new Promise<void>(handBack => taken(handBack)))
+    return new Promise(acquired => {
+      void this.#limit(() => new Promise<void>(release => acquired(release)))
     })
   }
 }

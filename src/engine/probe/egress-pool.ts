@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { EvError } from '../../platform/error.ts'
-import type { RateLimits } from '../rate-control/controller.ts'
+import type { RateLimits } from '../rate-control/limit-table.ts'
 import type { RateKey } from '../rate-control/shared-state.ts'
 import type { EgressProber } from './egress-prober.ts'
 

@@ -3,18 +3,18 @@ import { TtlMap } from '../../platform/ttl-map.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 
 const HOSTS_MAX = 20_000
-/** Failures in a row after which a set of exchangers is left alone. */
+/** Consecutive failures after which an MX group counts as down. */
 const FAILURES_MAX = 2
-/** How long it is left alone: long enough to spare a list, short enough to notice that it is back. */
+/** How long it is not dialed: long enough to spare a list, short enough to notice its recovery. */
 const DOWN_MS = MINUTE
-/** How long a demand for TLS, or a failing TLS, is remembered. */
+/** How long a demand for TLS, or a TLS failure, is cached. */
 const TLS_MS = HOUR
-/** How long a host is asked without PIPELINING, or about few recipients in a transaction. */
+/** How long PIPELINING stays disabled for a host, or its transactions stay limited. */
 const LIMITS_MS = HOUR
 
 /**
- * What was met at exchangers lately: who is down, who demands TLS, whose TLS fails, whose replies
- * get out of step, who takes few recipients.
+ * Caches the recent state of MX hosts: unreachable groups, TLS demands and failures, replies out of
+ * step, and limits of recipients per transaction.
  */
 export class HostHealth {
   readonly #clock: Clock
@@ -31,7 +31,7 @@ export class HostHealth {
     this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
 
-  /** Nobody there could be spoken with; `answer` is what is told to those who ask meanwhile. */
+  /** Records that no session could be opened; `answer` is returned to callers in the meantime. */
   failed(mxGroupKey: string, answer: RecipientOutcome): void {
     const count = (this.#failures.get(mxGroupKey)?.count ?? 0) + 1
     this.#failures.set(mxGroupKey, { count, answer }, DOWN_MS)
@@ -41,12 +41,12 @@ export class HostHealth {
     this.#failures.delete(mxGroupKey)
   }
 
-  /** It was no fault of theirs: whoever counts as down is asked again. */
+  /** Clears all failures, because their cause was the network of this machine. */
   forgive(): void {
     this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock: this.#clock })
   }
 
-  /** The answer for everybody while these exchangers are down, else null. */
+  /** Returns the cached failure while the MX group counts as down, else null. */
   cachedFailure(mxGroupKey: string): RecipientOutcome | null {
     const failure = this.#failures.get(mxGroupKey)
     return failure !== undefined && failure.count >= FAILURES_MAX ? failure.answer : null
@@ -56,11 +56,11 @@ export class HostHealth {
     this.#tls.set(host, { works: true }, TLS_MS)
   }
 
-  /** Notes that TLS with this host fails. True when it was only our wish, so that it can be left out. */
+  /** Records that TLS with this host fails. Returns true if the host does not demand it. */
   tlsFailed(host: string): boolean {
-    const demanded = this.#tls.get(host)?.works === true
-    if (!demanded) this.#tls.set(host, { works: false }, TLS_MS)
-    return !demanded
+    const isRequired = this.#tls.get(host)?.works === true
+    if (!isRequired) this.#tls.set(host, { works: false }, TLS_MS)
+    return !isRequired
   }
 
   requiresTls(host: string, policy: 'demanded' | 'always' | 'never'): boolean {
@@ -69,7 +69,7 @@ export class HostHealth {
     return known?.works ?? policy === 'always'
   }
 
-  /** Replies to pipelined commands were missing or too many. */
+  /** Records that replies to pipelined commands were missing or surplus. */
   markOutOfStep(host: string): void {
     this.#outOfStep.set(host, NOTED, LIMITS_MS)
   }
@@ -78,12 +78,12 @@ export class HostHealth {
     return this.#outOfStep.get(host) !== undefined
   }
 
-  /** The host takes no more than `max` recipients in one transaction. */
+  /** Records that the host accepts at most `max` recipients per transaction. */
   noteRecipientsMax(host: string, max: number): void {
     this.#recipientsMax.set(host, { max }, LIMITS_MS)
   }
 
-  /** Recipients that the host takes in one transaction; infinite where it named no limit. */
+  /** The recipients that the host accepts per transaction; infinite if no limit is known. */
   recipientsMax(host: string): number {
     return this.#recipientsMax.get(host)?.max ?? Number.POSITIVE_INFINITY
   }

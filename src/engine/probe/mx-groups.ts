@@ -2,24 +2,24 @@ import type { Address } from '../address/address.ts'
 import type { Route } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 
-/** One recipient to ask about. */
+/** One recipient to probe. */
 export type ProbeTarget = {
   readonly address: Address
   readonly route: RouteWithHost
-  /** What is known of the domain beforehand: no need to ask whether it takes everything. */
+  /** Whether the domain is known to be a catch-all; null if a test is needed. */
   readonly catchAll: boolean | null
   /**
-   * The server accepted this recipient at an earlier try, but the catch-all test of its domain was not
-   * decided. Only the test is made up for: the recipient is not asked again and stays accepted.
+   * Set if the server accepted this recipient at an earlier attempt, but the catch-all test of its
+   * domain was not decided. Only the test is repeated; the recipient stays accepted.
    */
   readonly accepted: Acceptance | null
-  /** True where the route holds the exchangers of a second operator, which may take everything. */
+  /** True if the route holds the hosts of a second operator, which may accept every recipient. */
   readonly isBackup?: boolean
-  /** True where the exchangers of two operators may be dialled for it: each has half of the limits. */
+  /** True if the hosts of two operators may be dialed for it: each gets half of the limits. */
   readonly sharesLimits?: boolean
 }
 
-/** That a recipient was accepted, when and by which host. Plain data, fit for JSON. */
+/** An acceptance of a recipient, with the time and the host. Plain data that JSON can store. */
 export type Acceptance = {
   readonly answer: Extract<RecipientOutcome, { kind: 'accepted' }>
   readonly egress: string | null
@@ -33,26 +33,26 @@ export type Acceptance = {
 
 export type RouteWithHost = Extract<Route, { kind: 'mx' | 'implicit' }>
 
-/** Domains with the same exchangers share connections: one plan for one set of hosts. */
+/** The targets of one set of MX hosts. Domains with the same hosts share connections. */
 export type MxGroupPlan<Q extends ProbeTarget> = {
   readonly key: string
   readonly route: RouteWithHost
-  readonly questions: Q[]
+  readonly targets: Q[]
 }
 
-/** Sorts questions into lanes by their exchangers, and within a lane by domain. */
-export function groupByMx<Q extends ProbeTarget>(questions: readonly Q[]): MxGroupPlan<Q>[] {
+/** Groups targets by their MX hosts, and sorts each group by domain. */
+export function groupByMx<Q extends ProbeTarget>(targets: readonly Q[]): MxGroupPlan<Q>[] {
   const groups = new Map<string, MxGroupPlan<Q>>()
   const keys = new Map<RouteWithHost, string>()
-  for (const question of questions) {
-    const key = keys.get(question.route) ?? mxGroupKey(question.route)
-    keys.set(question.route, key)
+  for (const target of targets) {
+    const key = keys.get(target.route) ?? mxGroupKey(target.route)
+    keys.set(target.route, key)
     const group = groups.get(key)
-    if (group !== undefined) group.questions.push(question)
-    else groups.set(key, { key, route: question.route, questions: [question] })
+    if (group !== undefined) group.targets.push(target)
+    else groups.set(key, { key, route: target.route, targets: [target] })
   }
   for (const group of groups.values()) {
-    group.questions.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
+    group.targets.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
   }
   return [...groups.values()]
 }
@@ -63,8 +63,8 @@ export const hostsOf = (route: RouteWithHost) =>
   route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
 
 /**
- * By what the catch-all test of a domain is remembered. A backup that queues mail for the domain often
- * takes every name where the first exchanger does not, so each has a result of its own.
+ * Returns the cache key of a domain's catch-all test. A backup MX that queues mail often accepts every
+ * local part when the primary does not, so it has its own result.
  */
 export function catchAllKey({ address, route, isBackup = false }: ProbeTarget): string {
   const domain = address.domain.ascii
@@ -72,24 +72,24 @@ export function catchAllKey({ address, route, isBackup = false }: ProbeTarget): 
 }
 
 /**
- * The next MAIL transaction: the first question and those after it of the same domain and the same need
- * of SMTPUTF8 (Google refuses several domains in one transaction), at most `sizeMax`. Recipients that
- * were accepted before are not mixed with others.
+ * Returns the targets of the next MAIL transaction: at most `sizeMax` with the same domain and the
+ * same need of SMTPUTF8 as the first one, as Google refuses several domains in one transaction.
+ * Recipients that were accepted earlier are not mixed with others.
  */
-export function nextBatch<Q extends ProbeTarget>(questions: Iterable<Q>, sizeMax: number): Q[] {
-  const [first] = questions
+export function nextBatch<Q extends ProbeTarget>(targets: Iterable<Q>, sizeMax: number): Q[] {
+  const [first] = targets
   if (first === undefined) return []
   const batch: Q[] = []
-  for (const question of questions) {
-    const sameDomain = question.address.domain.ascii === first.address.domain.ascii
+  for (const target of targets) {
+    const sameDomain = target.address.domain.ascii === first.address.domain.ascii
     if (batch.length >= sizeMax || !sameDomain) break
-    if ((question.accepted === null) !== (first.accepted === null)) continue
-    if (needsSmtpUtf8(question) === needsSmtpUtf8(first)) batch.push(question)
+    if ((target.accepted === null) !== (first.accepted === null)) continue
+    if (needsSmtpUtf8(target) === needsSmtpUtf8(first)) batch.push(target)
   }
   return batch
 }
 
-/** RFC 6531 §3.3: only the local part; domains go out as A-labels. */
-export const needsSmtpUtf8 = (question: ProbeTarget) => /[^\x00-\x7f]/.test(question.address.local)
+/** RFC 6531 §3.3. Only the local part counts, because domains are sent as A-labels. */
+export const needsSmtpUtf8 = (target: ProbeTarget) => /[^\x00-\x7f]/.test(target.address.local)
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)

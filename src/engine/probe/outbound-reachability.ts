@@ -3,105 +3,108 @@ import { addressesOf } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { ProbeDeps } from './egress.ts'
 
-/** A dial without an answer for so long counts as failed, though it goes on: a SYN is sent again after 1 s (RFC 6298 §2.1). */
+/**
+ * A dial without a response counts as failed after this time, though it continues: a SYN is resent
+ * after 1 s (RFC 6298 §2.1).
+ */
 export const NO_RESPONSE_MS = 3 * SECOND
 /**
- * Visits whose dialling failed, with none that opened, after which the well-known exchangers are tried. Two at one
- * set of exchangers are enough, as a list may hold addresses of one provider only, and trying costs little.
+ * Failed dial groups, with none that opened, after which the reference MX hosts are probed. Two at one
+ * MX group are enough, because a list may hold addresses of one provider only and a probe is cheap.
  */
 const SUSPICIOUS_AFTER = 2
-/** Sets of exchangers that failed, after which it counts as closed where the well-known exchangers cannot be looked up. */
-const CERTAIN_AFTER = 5
-/** How long one connection that opened is believed: nothing is counted meanwhile. */
+/** Failed MX groups after which the port counts as blocked if the reference hosts do not resolve. */
+const CONFIRMED_AFTER = 5
+/** How long the port counts as open after a successful dial; failures are not counted meanwhile. */
 const OPEN_MS = HOUR
-/** How long nobody dials once the way is closed: enough for a proxy to start anew, short enough for a list to wait for it. */
+/** How long dialing stops once the port is blocked: a proxy can restart, and a list can wait. */
 const CLOSED_MS = 30 * SECOND
-/** How long who can wait does so while the well-known exchangers are tried. */
-const KNOCKING_MS = 2 * SECOND
+/** The delay for callers that can wait while the reference MX hosts are probed. */
+const PROBING_MS = 2 * SECOND
 
-/** One call at a set of exchangers, in which several addresses may be dialled. */
+/** The dials of one connection attempt to an MX group, which may try several addresses. */
 export type DialGroup = { readonly set: string }
 
-/** What came of a dial; `given-up`: we ended it ourselves, so that it tells nothing. */
+/** The result of a dial; `given-up` means that we aborted it, so it is no evidence. */
 export type DialResult = 'opened' | 'failed' | 'given-up'
 
 /**
- * Whether mail servers can be reached at all from one egress. Many hosters drop what goes out to port 25: each
- * address would then cost its whole timeout.
+ * Tracks whether one egress can reach mail servers at all. Many hosters drop outbound traffic to port
+ * 25, and each address would then cost its full timeout.
  */
 export class OutboundReachability {
   readonly #deps: ProbeDeps
   #openUntil = Number.NEGATIVE_INFINITY
-  /** When one dial more is allowed; null: nobody says that the way is closed. */
+  /** When the next dial is allowed, monotonic ms; null if the port does not count as blocked. */
   #closedUntil: number | null = null
   #closedSince: number | null = null
-  /** It was closed when it was tried again too, or nobody could tell. */
+  /** True if a second probe found the port blocked too, or if no probe could decide. */
   #isConfirmed = false
   readonly #failedDials = new Set<DialGroup>()
   readonly #failedSets = new Set<string>()
-  /** Ends each dial under way, as long as none has opened. */
+  /** Aborts each dial in flight, as long as none has opened. */
   readonly #dials = new Set<() => void>()
   #probing: AbortController | null = null
 
   readonly #onReopened: () => void
 
-  /** `onReopened` is called when the way opens after it was closed. */
+  /** `onReopened` is called when the port opens after it was blocked. */
   constructor(deps: ProbeDeps, onReopened: () => void) {
     this.#deps = deps
     this.#onReopened = onReopened
   }
 
-  /** What everybody is told while the way is closed; null where somebody may dial. */
+  /** The outcome for all targets while the port is blocked; null if dialing is allowed. */
   get blockedOutcome(): RecipientOutcome | null {
     const { clock, smtpPort } = this.#deps
     if (this.#closedUntil === null || this.#closedUntil <= clock.monotonicNow()) return null
-    const detail = `not asked: outbound port ${smtpPort} seems to be blocked`
+    const detail = `not probed: outbound port ${smtpPort} seems to be blocked`
     return { kind: 'no-response', why: 'connect', stage: 'connect', detail }
   }
 
-  /** Since when it has been closed, by the wall clock; null: nobody says that it is. */
+  /** Since when the port has been blocked, epoch ms; null if it does not count as blocked. */
   get closedSince(): number | null {
     return this.#closedSince
   }
 
   /**
-   * For who can wait: how long, as it is not known whether the way is closed for more than a moment. Null where it is
-   * open, and where no more is to be known.
+   * How long to wait, in ms, while it is uncertain whether the port is blocked for more than a moment.
+   * Null if it is open, or if waiting tells no more.
    */
   get uncertainForMs(): number | null {
     if (this.#isConfirmed) return null
-    if (this.#probing !== null) return KNOCKING_MS
+    if (this.#probing !== null) return PROBING_MS
     const closedForMs = (this.#closedUntil ?? 0) - this.#deps.clock.monotonicNow()
     return closedForMs > 0 ? closedForMs : null
   }
 
   /**
-   * A dial begins; the returned function takes how it ended. An answer in its place where the way is closed; when it
-   * closes meanwhile, `giveUp` is called.
+   * Registers a dial and returns the function that takes its result. Returns an outcome instead while
+   * the port is blocked. Calls `giveUp` if the port turns out to be blocked during the dial.
    */
-  dial(dialGroup: DialGroup, giveUp: () => void): ((end: DialResult) => void) | RecipientOutcome {
+  dial(dialGroup: DialGroup, giveUp: () => void): ((result: DialResult) => void) | RecipientOutcome {
     const { clock } = this.#deps
-    if (this.#openUntil > clock.monotonicNow()) return end => end === 'opened' && this.#opened()
+    if (this.#openUntil > clock.monotonicNow()) return result => result === 'opened' && this.#opened()
     const closed = this.blockedOutcome
     if (closed !== null) return closed
     if (this.#closedUntil !== null) this.#retryNow()
     this.#dials.add(giveUp)
     const cancel = clock.after(NO_RESPONSE_MS, () => this.#failed(dialGroup))
-    return end => {
+    return result => {
       cancel()
       this.#dials.delete(giveUp)
-      if (end === 'opened') this.#opened()
-      if (end === 'failed') this.#failed(dialGroup)
+      if (result === 'opened') this.#opened()
+      if (result === 'failed') this.#failed(dialGroup)
     }
   }
 
-  /** Gives up a question that only serves dials to come. */
+  /** Aborts a running probe of the reference MX hosts, which serves later dials only. */
   cancelProbe(): void {
     this.#probing?.abort()
     this.#probing = null
   }
 
-  /** One dial is let through, and the well-known exchangers are tried beside it: one that opens is enough. */
+  /** Allows one dial and probes the reference MX hosts in parallel: one success is enough. */
   #retryNow() {
     this.#closedUntil = this.#deps.clock.monotonicNow() + CLOSED_MS
     void this.#portProbe()
@@ -118,13 +121,13 @@ export class OutboundReachability {
     this.#closedUntil = null
     this.#closedSince = null
     this.#onReopened()
-    log.info(`Mail servers can be reached again on port ${smtpPort}.`, { egress: egress.name })
+    log.info(`Mail servers are reachable again on port ${smtpPort}.`, { egress: egress.name })
   }
 
   #failed(dialGroup: DialGroup) {
     if (this.#openUntil > this.#deps.clock.monotonicNow() || this.#closedUntil !== null) return
     if (this.#failedDials.size < SUSPICIOUS_AFTER) this.#failedDials.add(dialGroup)
-    if (this.#failedSets.size < CERTAIN_AFTER) this.#failedSets.add(dialGroup.set)
+    if (this.#failedSets.size < CONFIRMED_AFTER) this.#failedSets.add(dialGroup.set)
     if (this.#failedDials.size >= SUSPICIOUS_AFTER) void this.#portProbe()
   }
 
@@ -133,11 +136,11 @@ export class OutboundReachability {
     const probing = new AbortController()
     this.#probing = probing
     const opens = await probePort(this.#deps, probing.signal)
-    // Nothing is known: those who dial just now are given the time to open.
+    // The probe could not decide, so the dials in flight get time to open.
     if (opens === null) await sleep(this.#deps.clock, NO_RESPONSE_MS, probing.signal)
     if (this.#probing !== probing) return
     this.#probing = null
-    const isCertain = this.#failedSets.size >= CERTAIN_AFTER || this.#closedUntil !== null
+    const isCertain = this.#failedSets.size >= CONFIRMED_AFTER || this.#closedUntil !== null
     if (opens === true) this.#opened()
     else if (opens === false || isCertain) this.#close()
     else this.#isConfirmed = true
@@ -154,12 +157,15 @@ export class OutboundReachability {
   }
 }
 
-/** What is said once when the way closes. */
+/** The warning that is logged once when the port becomes blocked. */
 export const portBlockedMessage = (port: number) =>
   `No mail server can be reached on port ${port} from here: most likely outbound port ${port} is blocked. ` +
-  'Run “ev doctor” to find out. It is tried again; until it opens, addresses end as unknown (no_connect).'
+  'Run “ev doctor” to find out. It is tried again; until it opens, addresses result as unknown (no_connect).'
 
-/** Exchangers of large providers that have had these names for many years: who reaches none of them reaches nobody. */
+/**
+ * MX hosts of large providers that have had these names for many years. A machine that reaches none
+ * of them reaches no mail server.
+ */
 export const REFERENCE_MX_HOSTS = [
   'gmail-smtp-in.l.google.com',
   'outlook-com.olc.protection.outlook.com',
@@ -168,14 +174,14 @@ export const REFERENCE_MX_HOSTS = [
   'mx00.gmx.net',
 ] as const
 
-/** Enough for the DNS and for a SYN that is lost twice. */
+/** Enough for the DNS lookup and for two lost SYNs. */
 const PORT_PROBE_TIMEOUT_MS = 4 * SECOND
-/** One provider that does not let us in says nothing of the way out. */
+/** A single provider may block us, so one unreachable host is no evidence about the port. */
 const HOSTS_MIN = 2
 
 /**
- * Whether a connection opens to any of the well-known exchangers; null when too few of them can be looked up
- * to tell. Nothing is said on it: it is closed as soon as it is there.
+ * Returns whether a connection to any of the reference MX hosts opens; null if too few of them
+ * resolve. The connection is closed as soon as it opens, without sending anything.
  */
 async function probePort(deps: ProbeDeps, signal: AbortSignal): Promise<boolean | null> {
   const limit = new AbortController()
@@ -184,7 +190,7 @@ async function probePort(deps: ProbeDeps, signal: AbortSignal): Promise<boolean 
   signal.addEventListener('abort', giveUp, { once: true })
   let dialled = 0
   const probeAt = async (host: string) => {
-    const targets = await targetsOf(deps, host, limit.signal)
+    const targets = await findTargets(deps, host, limit.signal)
     if (targets.length > 0) dialled++
     await Promise.any(targets.map(ip => tryConnect(deps, { ip, host }, limit.signal)))
   }
@@ -200,11 +206,11 @@ async function probePort(deps: ProbeDeps, signal: AbortSignal): Promise<boolean 
   }
 }
 
-/** One address of each family, as many machines have but one. */
-async function targetsOf(deps: ProbeDeps, host: string, signal: AbortSignal): Promise<string[]> {
-  const found = await addressesOf(deps.resolver, host, signal)
-  if (signal.aborted || 'fault' in found) return []
-  const addresses = found.addresses.filter(deps.isPublic)
+/** Returns one address of each family, because many machines have only one. */
+async function findTargets(deps: ProbeDeps, host: string, signal: AbortSignal): Promise<string[]> {
+  const lookup = await addressesOf(deps.resolver, host, signal)
+  if (signal.aborted || 'fault' in lookup) return []
+  const addresses = lookup.addresses.filter(deps.isPublic)
   const families = Map.groupBy(addresses, ip => ip.includes(':'))
   return [...families.values()].flatMap(([first]) => first ?? [])
 }
@@ -215,6 +221,6 @@ async function tryConnect(
   signal: AbortSignal,
 ): Promise<void> {
   const socket = await egress.dial.connect({ ...to, port: smtpPort }, signal)
-  socket.on('error', () => {}) // What the line has to say of its end concerns nobody.
+  socket.on('error', () => {}) // What the line has to say of its result concerns nobody.
   socket.destroy()
 }

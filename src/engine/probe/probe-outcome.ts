@@ -1,3 +1,4 @@
+
 import { SECOND } from '../../platform/clock.ts'
 import {
   classifyReply,
@@ -8,7 +9,29 @@ import {
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 
-/** What the outcome of a command means, be it a reply or a broken conversation. */
+/** The outcome for one recipient, with the connection that produced it. */
+export type ProbeResult = {
+  readonly answer: RecipientOutcome
+  /** Whether the domain accepts mail for every local part; null if not tested or undecided. */
+  readonly catchAll: boolean | null
+  /** The egress that probed the recipient, or would have. */
+  readonly egress: string
+  readonly host: string | null
+  readonly ip: string | null
+  readonly tls: boolean
+  /** Time from dialing to the reply to EHLO, in ms; null if no session was opened. */
+  readonly connectMs: number | null
+  /** False if nothing was sent: the answer comes from cached state of the MX group or operator. */
+  readonly asked: boolean
+  /** The SMTP dialogue, if it was requested. */
+  readonly dialogue: readonly string[] | null
+}
+
+
+export type ConnectionInfo = Partial<Omit<ProbeResult, 'answer' | 'dialogue'>>
+
+
+/** Classifies the result of a command: a reply or a connection failure. */
 export function outcomeFor(
   stage: Stage,
   outcome: Reply | ConnectionFailure,
@@ -29,24 +52,24 @@ export const noResponse = (
   detail,
 })
 
-/** The transaction, or the connection, takes no more recipients. */
+/** True if the transaction or the connection accepts no more recipients. */
 export const isTooMany = ({ kind, why }: RecipientOutcome) =>
   kind === 'deferred' && why === 'too-many'
 
-/** We are asked to put TLS on first. */
+/** True if the server demands STARTTLS first. */
 export const isTlsDemand = ({ kind, why }: RecipientOutcome) => kind === 'blocked' && why === 'tls'
 
 export const DEADLINE_EXCEEDED = noResponse('timeout', 'connect', 'time ran out')
-/** TLS failed where it was only our wish: the exchanger is visited once more, without it. */
-export const WITHOUT_TLS = noResponse('tls', 'starttls', 'asked again without TLS')
+/** TLS failed but the host does not require it: the host is tried once more without TLS. */
+export const WITHOUT_TLS = noResponse('tls', 'starttls', 'retried without TLS')
 export const OUT_OF_STEP = noResponse(
   'garbage',
   'rcpt',
   'the replies were out of step with the commands',
 )
-export const NO_RESULT = noResponse('closed', 'rcpt', 'the conversation led nowhere')
+export const NO_RESULT = noResponse('closed', 'rcpt', 'the session ended without a result')
 
-/** What is left when a pause is too long to be waited out here. */
+/** The outcome of targets for which the pause is too long to wait out here. */
 export function withheld(waitMs: number, aborted: boolean): RecipientOutcome {
   if (aborted) return DEADLINE_EXCEEDED
   return {
@@ -57,15 +80,15 @@ export function withheld(waitMs: number, aborted: boolean): RecipientOutcome {
     reply: {
       code: 421,
       enhanced: null,
-      text: `not asked: this operator wants a pause of ${Math.ceil(waitMs / SECOND)} seconds`,
+      text: `not probed: the operator requires a pause of ${Math.ceil(waitMs / SECOND)} seconds`,
     },
   }
 }
 
-/** How a group of commands ended before each had its reply. The server closes after 421. */
+/** How a pipelined group ended before each command had its reply. A 421 closes the connection. */
 export type Cut = ConnectionFailure['broken']
 
-/** Null where the `last` command of a group has its reply, and so all have. */
+/** Returns null if the `last` command of a group has its reply, because then all have. */
 export function cutShort(last: Reply | ConnectionFailure): Cut | null {
   if (isFailure(last)) return last.broken
   return last.code === 421 ? 'closed' : null

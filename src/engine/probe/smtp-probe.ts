@@ -5,7 +5,7 @@ import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 import type { Session } from '../smtp/session.ts'
 import { CatchAllProbe, type CatchAllTest, type PipelinedReply } from './catch-all-probe.ts'
-import type { MxGroupProbe } from './mx-group-probe.ts'
+import type { MxGroupState } from './mx-group-options.ts'
 import { catchAllKey, needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
 import type { ProbeListener, ServerCall } from './probe-listener.ts'
@@ -18,190 +18,190 @@ import {
   outcomeFor,
 } from './probe-outcome.ts'
 
-/** After so much of its time a conversation takes no new transaction. */
+/** A session starts no new transaction after this share of its time limit. */
 const SESSION_SHARE = 0.5
 
 /**
- * How long a single question waits for the reply to QUIT. A surplus reply takes the place of that
- * reply, so it is here at once: a server need not look anything up to answer QUIT. After this time
- * there is no surplus.
+ * How long a single verification waits for the reply to QUIT. A surplus reply would arrive in its
+ * place, and at once, because a server looks nothing up to answer QUIT. After this time there is no
+ * surplus reply.
  */
 const QUIT_TIMEOUT_MS = 500
 
-/** What is asked of one exchanger in one connection: transaction after transaction, RSET between. */
+/** The probe of one MX host over one connection: transactions, with RSET between them. */
 export class SmtpProbe<Q extends ProbeTarget> {
-  readonly #group: MxGroupProbe<Q>
+  readonly #group: MxGroupState<Q>
   readonly #opened: OpenSession
   readonly #session: Session
   readonly #catchAllProbe: CatchAllProbe<Q>
   readonly #startedAt: number
-  /** Recipients that went out, random and unanswered ones too. */
+  /** RCPT commands sent, including random and unanswered ones. */
   #asked = 0
-  /** Recipients that were answered. */
+  /** Recipients with a reply. */
   #received = 0
   #transactions = 0
-  readonly #refusals: BlockLimit
-  /** Met one unknown user too many in a row. */
+  readonly #refusals: RefusalCounter
+  /** True once the streak of unknown users reached the operator's limit. */
   #streakExceeded = false
-  /** Somebody was refused for our sake: no success, though the conversation may go on. */
-  #refused = false
-  /** TLS could not be put on: it is asked for no more. */
-  #withoutTls = false
-  /** What ended the conversation before its time. */
-  #lost: RecipientOutcome | null = null
-  #over = false
+  /** True once a recipient was blocked: the session may go on but does not count as a success. */
+  #isBlocked = false
+  /** True once STARTTLS failed: it is not tried again on this connection. */
+  #tlsUnavailable = false
+  /** The outcome that ended the session early. */
+  #failure: RecipientOutcome | null = null
+  #isDone = false
   #hasQuit = false
-  #wentWell = false
-  /** The host has to be asked in another way, which is known now. */
+  #isClean = false
+  /** True if the host must be retried with other settings, which are known now. */
   #isRetried = false
 
-  constructor(group: MxGroupProbe<Q>, opened: OpenSession) {
+  constructor(group: MxGroupState<Q>, opened: OpenSession) {
     this.#group = group
     this.#opened = opened
     this.#session = opened.session
     this.#catchAllProbe = new CatchAllProbe(group, opened.session, {
       inBatch: to => this.#rcpt(to),
-      here: (to, isLast) => this.#askHere(to, isLast),
-      isAlone: (to, isLast) => this.#probeSingly(to, isLast),
-      noteFull: taken => this.#narrow(taken),
+      inTransaction: (to, isLast) => this.#rcptInTransaction(to, isLast),
+      inNewTransaction: (to, isLast) => this.#rcptInNewTransaction(to, isLast),
+      noteFull: taken => this.#noteTransactionMax(taken),
     })
-    this.#refusals = new BlockLimit(group.options.rateController)
+    this.#refusals = new RefusalCounter(group.options.rateController)
     this.#startedAt = group.options.deps.clock.monotonicNow()
     group.reduceBatchSize(group.options.hosts.recipientsMax(opened.host))
   }
 
   async run(): Promise<RecipientOutcome | null> {
-    while (!this.#over && this.#session.usable && this.#hasRoom()) {
+    while (!this.#isDone && this.#session.usable && this.#canContinue()) {
       await this.#transaction(nextBatch(this.#group.pending, this.#batchMax()))
     }
     const isComplete = this.#hasQuit || this.#session.usable
-    this.#wentWell = this.#lost === null && !this.#refused && isComplete
-    return this.#lost
+    this.#isClean = this.#failure === null && !this.#isBlocked && isComplete
+    return this.#failure
   }
 
-  /** Recipients that this connection may still ask about, without the random one that comes with them. */
-  get #room(): number {
+  /** Recipients that this connection may still probe, besides the random one of a catch-all test. */
+  get #recipientsLeft(): number {
     const [first] = this.#group.pending
     const reserve = first === undefined || this.#catchAllProbe.isKnown(first) ? 0 : 1
     return this.#group.options.rateController.row.recipientsPerSession - this.#asked - reserve
   }
 
-  /** Neither more than there is room for, nor past the unknown user at whom we leave. */
+  /** The batch size: within the session's limit, and never past the streak limit of unknown users. */
   #batchMax(): number {
     const { rateController, single } = this.#group.options
-    // Where a connection may ask about one recipient, the random one is a second.
-    const room = Math.max(1, this.#room)
-    const timeout = single ? room : Math.min(rateController.unknownsLeft, this.#refusals.bearable)
-    return Math.min(this.#group.transactionMax, room, timeout)
+    // With a limit of one recipient per connection, the random recipient is allowed as a second one.
+    const left = Math.max(1, this.#recipientsLeft)
+    const limit = single ? left : Math.min(rateController.unknownsLeft, this.#refusals.batchMax)
+    return Math.min(this.#group.transactionMax, left, limit)
   }
 
-  /** Says QUIT, unless that was said. Resolves when the connection is closed. */
+  /** Sends QUIT, unless it was sent already. Resolves when the connection is closed. */
   quit(): Promise<void> {
     this.#hasQuit = true
-    this.#over = true
+    this.#isDone = true
     if (!this.#group.options.single) return this.#session.quit()
-    // Without PIPELINING each reply is believed as it comes.
+    // Without PIPELINING each reply is trusted as it arrives.
     return this.#session.quit(this.#session.offersPipelining ? QUIT_TIMEOUT_MS : 0)
   }
 
-  /** Each reply of the connection is known to belong to its command. */
+  /** Counts the session as a success once every reply is known to belong to its command. */
   confirm(): void {
-    if (!this.#wentWell) return
+    if (!this.#isClean) return
     this.#group.options.rateController.succeeded()
     this.#opened.permit.succeeded()
   }
 
-  /** The questions without an answer are asked again at once, in the way that this host wants. */
+  /** True if unanswered targets are to be retried at once, with settings that suit this host. */
   get isRetried(): boolean {
     return this.#isRetried
   }
 
-  #hasRoom(): boolean {
+  #canContinue(): boolean {
     const { rateController, deps, drain, single } = this.#group.options
     if (this.#group.pending.size === 0 || this.#streakExceeded || drain.aborted) return false
-    // Not before it has come to something, or a list would never come to its end.
+    // The list yields only after a first reply; otherwise it would never make progress.
     if (!single && this.#received > 0 && rateController.isRequested) return false
     if (this.#refusals.isReached) return false
-    if (this.#asked > 0 && this.#room < 1) return false
+    if (this.#asked > 0 && this.#recipientsLeft < 1) return false
     return deps.clock.monotonicNow() - this.#startedAt < deps.timeouts.sessionMs * SESSION_SHARE
   }
 
   async #transaction(batch: Q[]): Promise<void> {
     const [first] = batch as [Q, ...Q[]]
-    if (first.accepted !== null) return this.#testDomain(first)
+    if (first.accepted !== null) return this.#testCatchAll(first)
     const smtpUtf8 = needsSmtpUtf8(first)
     if (smtpUtf8 && !this.#session.offersSmtpUtf8) {
       const answer = noResponse('smtputf8', 'mail', 'the server does not offer SMTPUTF8 (RFC 6531)')
-      for (const question of batch) this.#settle(question, answer)
+      for (const target of batch) this.#resolve(target, answer)
       return
     }
     const mail = this.#session.pipelining ? this.#sendMail(smtpUtf8) : null
-    if (mail === null && !(await this.#begin(smtpUtf8))) return
-    const rcpts = batch.map(question => this.#rcpt(wireAddress(question.address)))
-    const turn = this.#catchAllProbe.lockForBatch(batch)
-    const random = turn === null ? null : this.#catchAllProbe.rcpt(first)
-    const isLast = mail !== null && this.#isLast(batch, turn !== null)
+    if (mail === null && !(await this.#startTransaction(smtpUtf8))) return
+    const rcpts = batch.map(target => this.#rcpt(wireAddress(target.address)))
+    const lock = this.#catchAllProbe.lockForBatch(batch)
+    const random = lock === null ? null : this.#catchAllProbe.rcpt(first)
+    const isLast = mail !== null && this.#isLast(batch, lock !== null)
     if (isLast) void this.quit()
     try {
       const mailReply = mail === null ? null : await mail
       const replies = await Promise.all(rcpts)
-      const notified = turn === null || random === null ? null : { turn, reply: await random }
-      const last = notified?.reply ?? (replies.at(-1) as Reply | ConnectionFailure)
+      const tested = lock === null || random === null ? null : { lock, reply: await random }
+      const last = tested?.reply ?? (replies.at(-1) as Reply | ConnectionFailure)
       const cut = mail === null ? null : cutShort(last)
       const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
       if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
-      else if (cut === null) await this.#handleReplies(batch, replies, notified)
-      else this.#handlePart(batch, replies, last)
+      else if (cut === null) await this.#handleReplies(batch, replies, tested)
+      else this.#handlePartialReplies(batch, replies, last)
     } finally {
-      turn?.drop()
+      lock?.drop()
     }
   }
 
-  /** Asks about the random recipient alone, for all recipients of a domain that were accepted before. */
-  async #testDomain(first: Q): Promise<void> {
+  /** Runs only the catch-all test, for the recipients of a domain that were accepted earlier. */
+  async #testCatchAll(first: Q): Promise<void> {
     const domain = first.address.domain.ascii
     const known = this.#group.options.catchAll.get(catchAllKey(first))
-    if (known === null && !(await this.#begin(false))) return
-    const notified =
+    if (known === null && !(await this.#startTransaction(false))) return
+    const tested =
       known === null ? await this.#catchAllProbe.test(first) : { known, inStep: null, answer: null }
-    const { answer } = notified
+    const { answer } = tested
     this.#received++
-    for (const question of this.#group.pending) {
-      if (question.accepted === null || question.address.domain.ascii !== domain) continue
-      const facts = { ...this.facts, catchAll: notified.known }
-      this.#group.resolve(question, question.accepted.answer, facts, notified.inStep)
+    for (const target of this.#group.pending) {
+      if (target.accepted === null || target.address.domain.ascii !== domain) continue
+      const facts = { ...this.facts, catchAll: tested.known }
+      this.#group.resolve(target, target.accepted.answer, facts, tested.inStep)
     }
-    if (answer?.kind === 'no-response') this.#lost = answer
+    if (answer?.kind === 'no-response') this.#failure = answer
     if (answer?.kind === 'deferred' && answer.why === 'rate') this.#abandon(answer)
   }
 
   /**
-   * True where nothing else will be asked: QUIT leaves in the same write (RFC 2920 §3.1), so that
-   * its reply costs no round trip. More is asked where TLS is demanded but not on, or the random
-   * recipient comes later. A host that demands TLS for the first time, or takes few recipients in
-   * a transaction, costs a second connection, once an hour.
+   * True if no command follows this batch: QUIT then leaves in the same write (RFC 2920 §3.1) and
+   * its reply costs no extra round trip. More commands follow if TLS is required but not on, or if
+   * the random recipient comes later. A host that demands TLS for the first time, or accepts few
+   * recipients per transaction, costs a second connection once an hour.
    */
   #isLast(batch: readonly Q[], isRandomInBatch: boolean): boolean {
     const { hosts, deps } = this.#group.options
     if (batch.length < this.#group.pending.size) return false
     const { host } = this.#opened
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
-    return isRandomInBatch || batch.every(question => this.#catchAllProbe.isKnown(question))
+    return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
   }
 
   /**
-   * RSET where needed, then MAIL, without waiting, so that the recipients leave in the same write. Outlook.com
-   * answers 554 to RSET; then the reply to MAIL tells whether the conversation can go on.
+   * Sends RSET if needed, then MAIL, without waiting, so that the recipients leave in the same write.
+   * Outlook.com answers 554 to RSET; the reply to MAIL then decides whether the session can go on.
    */
   #sendMail(smtpUtf8: boolean): Promise<Reply | ConnectionFailure> {
     if (this.#transactions++ > 0) void this.#session.rset()
     return this.#session.mail(this.#sender, { smtpUtf8 })
   }
 
-  /** The same in lock-step. False: the batch stays pending or is settled. */
-  async #begin(smtpUtf8: boolean): Promise<boolean> {
+  /** Does the same in lock-step. Returns false if the batch stays pending or is resolved. */
+  async #startTransaction(smtpUtf8: boolean): Promise<boolean> {
     const reset = this.#transactions++ === 0 ? null : await this.#session.rset()
-    if (reset !== null && isFailure(reset)) return this.#end(reset)
+    if (reset !== null && isFailure(reset)) return this.#fail(reset)
     const answer = this.#mailAnswer(await this.#session.mail(this.#sender, { smtpUtf8 }))
     if (answer === null) return true
     await this.#mailFailed(answer)
@@ -212,106 +212,106 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#group.options.deps.egress.mailFrom
   }
 
-  #end(outcome: ConnectionFailure): false {
-    this.#lost = outcomeFor('rset', outcome)
-    this.#over = true
+  #fail(outcome: ConnectionFailure): false {
+    this.#failure = outcomeFor('rset', outcome)
+    this.#isDone = true
     return false
   }
 
-  /** Null for a 250; an answer for anything else. */
+  /** Returns null for a 250, and an outcome for any other reply. */
   #mailAnswer(reply: Reply | ConnectionFailure): RecipientOutcome | null {
     return !isFailure(reply) && reply.code === 250 ? null : outcomeFor('mail', reply)
   }
 
   /**
-   * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked
-   * here. The server has refused the recipients that went out `behind` it too, or closed the
-   * connection. Where it falls silent, the reply to MAIL may be lost, and this one belongs to a
+   * Handles a MAIL that was not accepted. The cause is the sender or the client, so it holds for all
+   * remaining recipients. The server has also refused the recipients pipelined `behind` it, or closed
+   * the connection. If it went silent, the reply to MAIL may be missing and this one may belong to a
    * recipient.
    */
   async #mailFailed(answer: RecipientOutcome, cut: Cut | null = null, behind = 0): Promise<void> {
     if (answer.kind === 'no-response') {
-      this.#lost = answer
-      this.#over = true
+      this.#failure = answer
+      this.#isDone = true
       return
     }
     const isSure = cut === null || (cut === 'closed' && answer.kind !== 'rejected')
     if (!isSure) return void this.#dropReply()
     this.#refusals.add(1 + behind)
     if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
-    this.#over = true
-    // A second transaction refused where the first was taken: the host wants a new connection for each.
+    this.#isDone = true
+    // The first transaction succeeded and a later one failed: the host wants one per connection.
     const isFull = answer.kind !== 'deferred' || isTooMany(answer)
     if (this.#transactions > 1 && this.#received > 0 && isFull) return
     this.#abandon(answer)
   }
 
   /**
-   * The operator wants none of us, or none so fast: everybody still to be asked here is told so. A demand for
-   * TLS that cannot be met is the host's alone.
+   * Ends the session because the operator blocks or throttles us, and gives the outcome to all
+   * remaining targets. A TLS demand that cannot be met concerns this host only.
    */
   #abandon(answer: RecipientOutcome) {
     const { rateController } = this.#group.options
     if (answer.kind === 'blocked' && !isTlsDemand(answer)) rateController.refused(answer)
     if (answer.kind === 'deferred') this.#throttled(answer)
-    this.#over = true
-    this.#lost = answer
+    this.#isDone = true
+    this.#failure = answer
     this.#group.resolveRemaining(answer, this.facts)
   }
 
-  /** Before RCPT it is the server that wants us slower, whatever names it has; later it may be one domain. */
+  /** Before RCPT the whole server throttles us, so its IP address slows down too. */
   #throttled({ stage, retryAfterMs }: Extract<RecipientOutcome, { kind: 'deferred' }>) {
     this.#group.options.rateController.throttled(retryAfterMs)
     if (stage !== 'rcpt') this.#opened.permit.throttled(retryAfterMs)
   }
 
   /**
-   * Puts TLS on because the server demands it. True when the demand is dealt with: the same batch can be asked again,
-   * or the server has no TLS for now, and everybody here is told so.
+   * Starts TLS because the server demands it. Returns true if the demand is handled: the same batch
+   * can be retried, or TLS is unavailable for now and all remaining targets are resolved.
    */
   async #upgrade(demand: RecipientOutcome): Promise<boolean> {
     const { deps, hosts, signal } = this.#group.options
-    if (deps.startTls === 'never' || this.#withoutTls) return false
+    if (deps.startTls === 'never' || this.#tlsUnavailable) return false
     if (!this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
     if (this.#hasQuit) {
-      this.#group.noteTlsDemand(demand, this.facts)
+      this.#group.setTlsDemand(demand, this.facts)
       return this.#retry()
     }
     const failure = await startTls(this.#session, deps, this.#opened.host, signal)
-    // RFC 3207 §4.2: with TLS all begins anew; without it the transaction stands as it was.
+    // RFC 3207 §4.2: TLS resets the session; if it fails, the open transaction is unchanged.
     if (this.#session.secured) this.#transactions = 0
     if (failure === null) return true
-    this.#withoutTls = true
-    // Who speaks TLS with us and takes no EHLO is not spoken with any more.
-    this.#over ||= this.#session.secured
-    if (failure.kind === 'no-response') this.#lost = failure
+    this.#tlsUnavailable = true
+    // After a TLS handshake with a failed EHLO the session cannot continue.
+    this.#isDone ||= this.#session.secured
+    if (failure.kind === 'no-response') this.#failure = failure
     if (failure.kind !== 'deferred' || failure.stage !== 'starttls') return false
     this.#abandon(failure)
     return true
   }
 
-  /** The questions without an answer are asked in a new connection, in a way that is known now. */
+  /** Ends this session; unanswered targets are retried on a new connection with other settings. */
   #retry(): true {
     this.#isRetried = true
-    this.#over = true
+    this.#isDone = true
     return true
   }
 
   /**
-   * A reply to this group is missing, or the server ended it with 421. If one was lost, those
-   * after it came one place too early. None of them is believed: these recipients are asked again
-   * without PIPELINING.
+   * Handles a pipelined group with a missing reply, or one that the server ended with 421. After a
+   * missing reply, all later ones are shifted by one command, so none is trusted: these recipients
+   * are retried without PIPELINING.
    */
-  #handlePart(batch: Q[], replies: (Reply | ConnectionFailure)[], last: Reply | ConnectionFailure) {
-    for (const [index, question] of batch.entries()) {
+  #handlePartialReplies(batch: Q[], replies: (Reply | ConnectionFailure)[], last: Reply | ConnectionFailure) {
+    for (const [index, target] of batch.entries()) {
       const outcome = replies[index] as Reply | ConnectionFailure
-      const answer = outcomeFor('rcpt', outcome, question.address.text)
-      if (isFailure(outcome)) this.#handleSilence(question, outcome, answer)
+      const answer = outcomeFor('rcpt', outcome, target.address.text)
+      if (isFailure(outcome)) this.#handleSilence(target, outcome, answer)
       else if (outcome.code !== 421 || answer.kind === 'rejected') this.#dropReply()
-      else this.#handleClosing(question, answer)
+      else this.#handleClosing(target, answer)
     }
-    if (isFailure(last)) this.#lost ??= outcomeFor('rcpt', last)
+    if (isFailure(last)) this.#failure ??= outcomeFor('rcpt', last)
   }
 
   #dropReply(): true {
@@ -319,71 +319,75 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#retry()
   }
 
-  /** 421 says that the server closes, whichever command it answers. */
-  #handleClosing(question: Q, answer: RecipientOutcome) {
+  /** Handles a 421, which announces that the server closes, whichever command it answers. */
+  #handleClosing(target: Q, answer: RecipientOutcome) {
     this.#countRefusal(answer)
-    if (this.#isBlockedForAll(question, answer)) this.#abandon(answer)
-    else this.#settle(question, answer)
+    if (this.#isBlockedForAll(target, answer)) this.#abandon(answer)
+    else this.#resolve(target, answer)
   }
 
-  /** Understands the replies to one batch of recipients. */
+  /** Classifies the replies to one batch of recipients. */
   async #handleReplies(
     batch: Q[],
     replies: (Reply | ConnectionFailure)[],
     random: PipelinedReply | null,
   ) {
     const accepted: [Q, RecipientOutcome][] = []
-    let blocking: RecipientOutcome | null = null
+    let block: RecipientOutcome | null = null
     let deferred: Q | null = null
-    for (const [index, question] of batch.entries()) {
+    for (const [index, target] of batch.entries()) {
       const outcome = replies[index] as Reply | ConnectionFailure
-      const answer = outcomeFor('rcpt', outcome, question.address.text)
+      const answer = outcomeFor('rcpt', outcome, target.address.text)
       if (answer.kind === 'no-response') {
-        this.#handleSilence(question, outcome, answer)
+        this.#handleSilence(target, outcome, answer)
         continue
       }
       this.#received++
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
-      if (isTooMany(answer) && this.#isFull(index)) continue
-      if (this.#isBlockedForAll(question, answer)) blocking = answer
-      if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = question
-      if (answer.kind === 'accepted') accepted.push([question, answer])
-      else this.#settle(question, answer)
+      if (isTooMany(answer) && this.#handleTooMany(index)) continue
+      if (this.#isBlockedForAll(target, answer)) block = answer
+      if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = target
+      if (answer.kind === 'accepted') accepted.push([target, answer])
+      else this.#resolve(target, answer)
     }
-    const mayIntroduce = random === null && accepted.length === 0 && blocking === null
+    const mayIntroduce = random === null && accepted.length === 0 && block === null
     const test = {
-      inTransaction: batch.length,
+      recipientCount: batch.length,
       isLast: this.#group.pending.size === accepted.length,
     }
     if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
-    const isLeaving = blocking !== null || this.#group.isRefused(batch)
-    await this.#settleAccepted(accepted, { ...test, early: random, isLeaving })
-    if (blocking !== null) this.#abandon(blocking)
-    this.#over ||= this.#group.options.rateController.isRefused
-    this.#group.settleRefused()
-  }
-
-  /** No reply leaves the recipient for the next connection; one that no RCPT can have ends this one. */
-  #handleSilence(question: Q, outcome: Reply | ConnectionFailure, answer: RecipientOutcome) {
-    if (!isFailure(outcome)) this.#settle(question, answer)
-    if (!isFailure(outcome) && outcome.code >= 400) return
-    this.#lost ??= answer
-    this.#over = true
+    const isAbandoned = block !== null || this.#group.isRefused(batch)
+    await this.#resolveAccepted(accepted, { ...test, pipelined: random, isAbandoned })
+    if (block !== null) this.#abandon(block)
+    this.#isDone ||= this.#group.options.rateController.isRefused
+    this.#group.resolveBlocked()
   }
 
   /**
-   * The server takes no more recipients: in this transaction, or where it is the first one, in this connection. True
-   * when it is worth asking this one again, which it is not where nobody was heard before.
+   * Without a reply, the recipient stays pending for the next connection. A reply code that RCPT
+   * cannot have ends this session.
    */
-  #isFull(index: number): boolean {
-    if (index === 0) this.#over = this.#received > 1
-    else if (!this.#over) this.#narrow(index)
-    return index > 0 || this.#over
+  #handleSilence(target: Q, outcome: Reply | ConnectionFailure, answer: RecipientOutcome) {
+    if (!isFailure(outcome)) this.#resolve(target, answer)
+    if (!isFailure(outcome) && outcome.code >= 400) return
+    this.#failure ??= answer
+    this.#isDone = true
   }
 
-  /** A transaction was full after `taken` recipients: that holds for later connections too. */
-  #narrow(taken: number) {
+  /**
+   * Handles a server that accepts no more recipients: in this transaction or, at the first recipient,
+   * in this connection. Returns true if this recipient should be retried, that is, if an earlier one
+   * had a reply.
+   */
+  #handleTooMany(index: number): boolean {
+    if (index === 0) this.#isDone = this.#received > 1
+    else if (!this.#isDone) this.#noteTransactionMax(index)
+    return index > 0 || this.#isDone
+  }
+
+  /** Remembers that a transaction was full after `taken` recipients, for later connections too. */
+  #noteTransactionMax(taken: number) {
     this.#group.options.hosts.noteRecipientsMax(this.#opened.host, taken)
     this.#group.reduceBatchSize(taken)
   }
@@ -394,7 +398,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#group.options.rateController.recent(isRefused)
   }
 
-  /** A list must not look like a dictionary attack; single questions come from people, and count for nothing here. */
+  /**
+   * Counts unknown users, so that a list does not look like a dictionary attack. Single verifications
+   * come from people and do not count.
+   */
   #countUnknown({ kind, why }: RecipientOutcome) {
     const { rateController, single } = this.#group.options
     if (kind === 'accepted') rateController.found()
@@ -402,24 +409,24 @@ export class SmtpProbe<Q extends ProbeTarget> {
     else if (!single && rateController.unknown()) this.#streakExceeded = true
   }
 
-  /** Counts what an answer says of us. True when it holds for everybody here, not for one recipient. */
-  #isBlockedForAll(question: Q, answer: RecipientOutcome): boolean {
+  /** Counts an outcome for the operator. Returns true if it holds for all remaining recipients. */
+  #isBlockedForAll(target: Q, answer: RecipientOutcome): boolean {
     this.#countUnknown(answer)
     if (answer.kind === 'blocked') {
-      this.#refused = true
-      this.#group.refusedAtRcpt(question, answer)
-    } else this.#group.notRefused(question)
+      this.#isBlocked = true
+      this.#group.blockedAtRcpt(target, answer)
+    } else this.#group.notBlocked(target)
     return answer.kind === 'deferred' && answer.why === 'rate'
   }
 
-  async #settleAccepted(accepted: [Q, RecipientOutcome][], test: CatchAllTest) {
+  async #resolveAccepted(accepted: [Q, RecipientOutcome][], test: CatchAllTest) {
     const [first] = accepted
     if (first === undefined) return
-    const notified = await this.#catchAllProbe.catchAllOf(first[0], test)
-    if (notified === 'over') return void this.#retry()
-    const facts = { ...this.facts, catchAll: notified.known }
-    for (const [question, answer] of accepted) {
-      this.#group.resolve(question, answer, facts, notified.inStep)
+    const tested = await this.#catchAllProbe.determineCatchAll(first[0], test)
+    if (tested === 'quit-sent') return void this.#retry()
+    const facts = { ...this.facts, catchAll: tested.known }
+    for (const [target, answer] of accepted) {
+      this.#group.resolve(target, answer, facts, tested.inStep)
     }
   }
 
@@ -428,39 +435,39 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#session.rcpt(to)
   }
 
-  /** One recipient in the transaction at hand; `isLast`: nothing else will be asked. */
-  async #askHere(to: string, isLast: boolean): Promise<Reply | ConnectionFailure | 'over'> {
-    if (this.#hasQuit) return 'over'
+  /** Sends one RCPT in the current transaction; `isLast`: no command follows. */
+  async #rcptInTransaction(to: string, isLast: boolean): Promise<Reply | ConnectionFailure | 'quit-sent'> {
+    if (this.#hasQuit) return 'quit-sent'
     const rcpt = this.#rcpt(to)
     if (isLast && this.#session.pipelining) void this.quit()
     return rcpt
   }
 
-  /** The same in a transaction of its own. */
-  async #probeSingly(to: string, isLast: boolean): Promise<Reply | ConnectionFailure | 'over'> {
-    if (this.#hasQuit) return 'over'
-    // Without PIPELINING the session itself waits for each reply.
+  /** Sends one RCPT in a new transaction. */
+  async #rcptInNewTransaction(to: string, isLast: boolean): Promise<Reply | ConnectionFailure | 'quit-sent'> {
+    if (this.#hasQuit) return 'quit-sent'
+    // Without PIPELINING the session waits for each reply before it sends the next command.
     void this.#session.rset()
     const mail = this.#session.mail(this.#sender)
-    const rcpt = this.#askHere(to, isLast)
+    const rcpt = this.#rcptInTransaction(to, isLast)
     this.#transactions++
     const refused = this.#mailAnswer(await mail)
-    const own = await rcpt
-    return refused === null ? own : NO_TRANSACTION
+    const reply = await rcpt
+    return refused === null ? reply : NO_TRANSACTION
   }
 
-  #settle(question: Q, answer: RecipientOutcome) {
-    this.#group.resolve(question, answer, this.facts)
+  #resolve(target: Q, answer: RecipientOutcome) {
+    this.#group.resolve(target, answer, this.facts)
   }
 
-  /** Who was spoken with. */
+  /** The host, IP address, connect time and TLS state of this connection. */
   get facts() {
     const { host, ip, connectMs } = this.#opened
     return { host, ip, connectMs, tls: this.#session.secured }
   }
 }
 
-/** Deferred because the recipient is new to the server: it greylists, or verifies the address. */
+/** Deferred because the recipient is new to the server, which greylists or verifies it. */
 const isPerRecipient = ({ why }: Extract<RecipientOutcome, { kind: 'deferred' }>) =>
   why === 'greylist' || why === 'busy'
 
@@ -470,35 +477,32 @@ const NO_TRANSACTION: ConnectionFailure = {
   detail: 'no transaction',
 }
 
-/** Lines that are kept. */
+/** The most lines recorded per connection. */
 const LINES_MAX = 200
 
-/**
- * The lines of one connection, kept where they are asked for, and handed to the listener as they
- * come.
- */
+/** Records the lines of one connection if requested, and passes them to the listener. */
 export class Dialogue implements ProbeListener {
   readonly #lines: string[] | null
   readonly #listener: ProbeListener | null
 
-  constructor(isKept: boolean, listener: ProbeListener | null) {
-    this.#lines = isKept ? [] : null
+  constructor(isRecorded: boolean, listener: ProbeListener | null) {
+    this.#lines = isRecorded ? [] : null
     this.#listener = listener
   }
 
-  /** Null where nobody wants to know. */
+  /** Null if the dialogue is neither recorded nor listened to. */
   get asListener(): ProbeListener | null {
     return this.#lines === null && this.#listener === null ? null : this
   }
 
-  /** A copy of the lines so far; null where they are not kept. */
+  /** A copy of the lines so far; null if they are not recorded. */
   get lines(): readonly string[] | null {
     return this.#lines && [...this.#lines]
   }
 
-  /** Keeps a remark of ours, which was not said to the server. */
+  /** Records a note that was not sent to the server. */
   note(text: string): void {
-    this.#keep(`* ${text}`)
+    this.#record(`* ${text}`)
   }
 
   onCall(call: ServerCall): void {
@@ -507,25 +511,25 @@ export class Dialogue implements ProbeListener {
   }
 
   onLine(line: string): void {
-    this.#keep(line)
+    this.#record(line)
     this.#listener?.onLine(line)
   }
 
-  #keep(line: string) {
+  #record(line: string) {
     if (this.#lines !== null && this.#lines.length < LINES_MAX) this.#lines.push(line)
   }
 }
 
 /**
- * Refusals after which a connection of a list is left. From eleven on Postfix takes a second over
- * each (smtpd_soft_error_limit); a refused MAIL and an unguessable recipient are two more.
+ * Refused commands after which a list leaves the connection. Postfix delays each reply by one second
+ * from the eleventh error on (smtpd_soft_error_limit); a refused MAIL and a random recipient add two.
  */
 const REFUSALS_MAX = 8
-/** Refusals that one connection can bear: at twenty Postfix hangs up (smtpd_hard_error_limit). */
-const REFUSALS_BORNE = 20
+/** Refused commands that one connection allows: Postfix disconnects at 20 (smtpd_hard_error_limit). */
+const REFUSALS_TOLERATED = 20
 
-/** Counts the commands refused in one connection, for whatever reason. */
-class BlockLimit {
+/** Counts the refused commands of one connection, whatever the reason. */
+class RefusalCounter {
   readonly #rateController: RateController
   #count = 0
 
@@ -541,12 +545,9 @@ class BlockLimit {
     return this.#count >= REFUSALS_MAX
   }
 
-  /**
-   * How many may go out in one write, so that the refusals to be expected among them do not annoy
-   * the server.
-   */
-  get bearable(): number {
+  /** The most recipients for one write, so that the expected refusals stay below the limit. */
+  get batchMax(): number {
     const expected = (REFUSALS_MAX - this.#count) / this.#rateController.refusedShare
-    return Math.max(1, Math.min(REFUSALS_BORNE - this.#count, Math.floor(expected)))
+    return Math.max(1, Math.min(REFUSALS_TOLERATED - this.#count, Math.floor(expected)))
   }
 }

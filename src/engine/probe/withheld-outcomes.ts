@@ -1,21 +1,19 @@
 import { orOnAbort } from '../../platform/error.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import type { ConnectionInfo } from './mx-group-probe.ts'
+import type { ConnectionInfo } from './probe-outcome.ts'
 
 export type WithheldOutcome<Q> = {
-  readonly question: Q
+  readonly target: Q
   readonly answer: RecipientOutcome
   readonly facts: ConnectionInfo
-  /**
-   * Whether the replies are in step that told whether the domain takes everything; null: they are.
-   */
+  /** Whether the replies of the catch-all test were in step; null if they were. */
   readonly catchAllInStep: Promise<boolean> | null
 }
 
 /**
- * The answers of one connection. RSET, MAIL and RCPT all answer 250: after one reply too many
- * each command gets the reply to the command before it, and nothing shows it until QUIT gets
- * another reply than 221. No answer is told before that.
+ * The answers of one connection, withheld until QUIT is answered. RSET, MAIL and RCPT all answer 250:
+ * after a surplus reply each command gets the reply to the one before it, and nothing shows this
+ * until QUIT gets a reply other than 221.
  */
 export class WithheldOutcomes<Q> {
   readonly #answers: WithheldOutcome<Q>[] = []
@@ -25,10 +23,10 @@ export class WithheldOutcomes<Q> {
   }
 
   /**
-   * Waits until it is known whether the replies were in step. Tells the answers that hold, and
-   * returns the questions to ask again. After a surplus reply no answer holds: the shift may have
-   * begun with any command. After a missing one all hold that are here: a loss stalls the group of
-   * commands in which it happens, and answers are added for groups that had all their replies.
+   * Waits until it is known whether the replies were in step. Emits the valid answers and returns the
+   * targets to retry. After a surplus reply no answer is valid, because the shift may have started at
+   * any command. After a missing reply all answers here are valid: a loss stalls its own group of
+   * commands, and answers are added only for groups that had all their replies.
    */
   async conclude(
     inStep: Promise<boolean>,
@@ -36,22 +34,22 @@ export class WithheldOutcomes<Q> {
     notify: (answer: WithheldOutcome<Q>) => void,
   ): Promise<Q[]> {
     const isInStep = await inStep
-    if (!isInStep) return this.#answers.map(({ question }) => question)
-    const again: Q[] = []
-    // Another connection may have asked about a domain, and may not be over yet.
+    if (!isInStep) return this.#answers.map(({ target }) => target)
+    const retried: Q[] = []
+    // Another connection may have tested a domain and may still be open.
     const known = new Map<Promise<boolean> | null, boolean | null>([
       [null, true],
       [inStep, true],
     ])
     for (const withheld of this.#answers) {
-      const { catchAllInStep, facts, question } = withheld
+      const { catchAllInStep, facts, target } = withheld
       if (catchAllInStep !== null && !known.has(catchAllInStep)) {
         known.set(catchAllInStep, await orOnAbort(catchAllInStep, signal, null))
       }
       const isSure = known.get(catchAllInStep)
-      if (isSure === false) again.push(question)
+      if (isSure === false) retried.push(target)
       else notify(isSure ? withheld : { ...withheld, facts: { ...facts, catchAll: null } })
     }
-    return again
+    return retried
   }
 }

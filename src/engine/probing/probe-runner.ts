@@ -4,13 +4,13 @@ import type { Log } from '../../platform/log.ts'
 import { addressKey } from '../address/address.ts'
 import type { BatchedCache } from '../batched-cache.ts'
 import { withDeadline } from '../deadline.ts'
-import type { MxOperator } from '../dns/operator-table.ts'
+import type { MxOperator } from '../dns/operators.ts'
 import type { EgressPool } from '../probe/egress-pool.ts'
 import type { EgressProber } from '../probe/egress-prober.ts'
-import type { ProbeOptions, ProbeResult } from '../probe/mx-group-probe.ts'
+import type { ProbeOptions } from '../probe/mx-group-options.ts'
+import { type ProbeResult, noResponse } from '../probe/probe-outcome.ts'
 import { weight } from '../probe/open-session.ts'
 import type { ProbeListener } from '../probe/probe-listener.ts'
-import { noResponse } from '../probe/probe-outcome.ts'
 import { type CachedAnswer, toCacheEntry } from '../result-cache.ts'
 import { fromAcceptance, fromCache, fromFailure, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
@@ -46,7 +46,7 @@ export type ProbeListOptions = {
    * Called in place of `onResult` where many connections to the same mail server wait for their turn: the
    * inquiry is to be made again in `delayMs`. Left out: it waits here for its turn.
    */
-  readonly onTurnLater?: (task: ProbeTask, delayMs: number) => void
+  readonly onRetryLater?: (task: ProbeTask, delayMs: number) => void
 }
 
 /** A pause shorter than this is waited out by a list; a longer one is handed back. */
@@ -117,11 +117,11 @@ export class ProbeRunner {
     const { clock, closing, egressPool } = this.#deps
     const prober = egressPool.prober(options.egress ?? egressPool.own.primaryFor(operator.name))
     const unanswered = new Set(tasks)
-    const { onTurnLater } = options
-    const later = onTurnLater && {
-      onTurnLater: (task: ProbeTask, delayMs: number) => {
+    const { onRetryLater } = options
+    const later = onRetryLater && {
+      onRetryLater: (task: ProbeTask, delayMs: number) => {
         unanswered.delete(task)
-        onTurnLater(task, delayMs)
+        onRetryLater(task, delayMs)
       },
     }
     const { signal, done } = withDeadline(clock, null, [options.signal, closing])

@@ -1,3 +1,4 @@
+import { type RateLimits } from './limit-table.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
@@ -22,20 +23,6 @@ import {
   onUnknownStreak,
 } from './rules.ts'
 import type { PermitEnd, RateStateHandle } from './shared-state.ts'
-
-/** How fast one operator may be asked by one egress, to start with. */
-export type RateLimits = {
-  /** Connections at the same time. */
-  readonly sessionsMax: number
-  /** Recipients in one connection, before a new one is opened. */
-  readonly recipientsPerSession: number
-  /** Recipients in one MAIL transaction. */
-  readonly recipientsPerTransaction: number
-  /** New connections a second. */
-  readonly sessionsPerSecond: number
-  /** Unknown users in a row after which we leave, so as not to look like a dictionary attack. */
-  readonly unknownStreakMax: number
-}
 
 /** The right to hold one connection; `release` gives it back, and may be called twice. */
 export type ConnectionPermit = { readonly release: () => void }

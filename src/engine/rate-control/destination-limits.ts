@@ -7,7 +7,8 @@ import {
   type LimitStart,
   startInOrder,
 } from './connection-limit.ts'
-import { type ConnectionPermit, RateController, type RateLimits } from './controller.ts'
+import { type ConnectionPermit, RateController } from './controller.ts'
+import { type RateLimits } from './limit-table.ts'
 import type { SharedRateState } from './shared-state.ts'
 
 /** The right to hold a connection to one address. */

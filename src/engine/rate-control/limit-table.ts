@@ -1,4 +1,19 @@
-import type { RateLimits } from './controller.ts'
+
+
+/** How fast one operator may be asked by one egress, to start with. */
+export type RateLimits = {
+  /** Connections at the same time. */
+  readonly sessionsMax: number
+  /** Recipients in one connection, before a new one is opened. */
+  readonly recipientsPerSession: number
+  /** Recipients in one MAIL transaction. */
+  readonly recipientsPerTransaction: number
+  /** New connections a second. */
+  readonly sessionsPerSecond: number
+  /** Unknown users in a row after which we leave, so as not to look like a dictionary attack. */
+  readonly unknownStreakMax: number
+}
+
 
 /** A number here goes before the row of the table. */
 export type RateLimitOverrides = {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/clock.ts'
-import type { RateLimits } from './controller.ts'
+import type { RateLimits } from './limit-table.ts'
 import { newState, onStarted, type RateChange, type RateNote, type RateState } from './rules.ts'
 import type { PermitEnd, RateStateHandle } from './shared-state.ts'
 

@@ -1,6 +1,6 @@
 import { MINUTE, SECOND } from '../../platform/clock.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import type { RateLimits } from './controller.ts'
+import type { RateLimits } from './limit-table.ts'
 
 /**
  * What one egress knows of how an operator is asked. Plain, so that it can be stored: wherever it is kept, what happens

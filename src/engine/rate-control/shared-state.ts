@@ -1,5 +1,5 @@
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import type { RateLimits } from './controller.ts'
+import type { RateLimits } from './limit-table.ts'
 import type { RateChange, RateNote, RateState } from './rules.ts'
 
 /** Whose pace: an operator's, as one egress asks it. */

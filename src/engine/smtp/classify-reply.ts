@@ -1,9 +1,9 @@
+import { type RejectedReason, type BlockedReason, type DeferredReason, BLOCK_PHRASES, type Meaning, type ReplyRule, WEAK_PHRASES } from './reply-rules/generic.ts'
 import { LRUCache } from 'lru-cache'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Reply } from './reply.ts'
 import { BLOCK_CODES, CODE_MEANINGS, DEFINITIVE_CODES, MAILBOX_CODES } from './reply-rules/codes.ts'
 import { DOMAIN_PHRASES } from './reply-rules/domains.ts'
-import { BLOCK_PHRASES, type Meaning, type ReplyRule, WEAK_PHRASES } from './reply-rules/generic.ts'
 import { LOCALIZED_PHRASES } from './reply-rules/localized.ts'
 import { MAILBOX_PHRASES } from './reply-rules/mailbox.ts'
 import { PROVIDER_PHRASES } from './reply-rules/providers.ts'
@@ -47,13 +47,6 @@ export type RecipientOutcome =
       readonly stage: Stage
       readonly detail: string
     }
-
-/** `not-hosted`: the server does not take mail for this domain. `no-mail`: host or domain says it takes none at all (521, 556). */
-export type RejectedReason = 'no-mailbox' | 'disabled' | 'full' | 'moved' | 'not-hosted' | 'no-mail'
-/** `blocklist`: our address is listed or has a bad name. `rdns`: PTR or HELO. `sender`: our MAIL FROM. `tls`: STARTTLS demanded. `auth`: log-in demanded. `too-many`: too many recipients in one transaction. `policy`: anything else against us. */
-export type BlockedReason = 'blocklist' | 'rdns' | 'sender' | 'tls' | 'auth' | 'policy'
-/** `rate`: we are too fast. `too-many`: this transaction is full, ask again in a new one. `full`: mailbox over quota for now. `busy`: trouble on their side. */
-export type DeferredReason = 'greylist' | 'rate' | 'too-many' | 'busy'
 /** `no-address`: no exchanger has an address, and the DNS is sure of it. `dns`: the DNS could not tell their addresses. `garbage`: what came was not SMTP. `not-public`: the exchanger's address may not be dialled. `smtputf8`: the server cannot take this address. */
 export type NoResponseReason =
   | 'no-address'

@@ -1,6 +1,6 @@
 import type { Address, SyntaxFault } from '../address/address.ts'
 import type { AddressFlags } from '../address/classifier.ts'
-import type { MxOperator } from '../dns/operator-table.ts'
+import type { MxOperator } from '../dns/operators.ts'
 import type { Route } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { Reason, Risk } from './reason.ts'

@@ -1,3 +1,9 @@
+import type { Database } from '../../db/database.ts'
+import type { ResultWriter, Change } from '../results/result-writer.ts'
+import type { ActiveJobs, ActiveJob } from '../worker/active-jobs.ts'
+import type { Claims, ClaimedRow } from './claims.ts'
+import type { ProbeScheduler, Slot } from './probe-scheduler.ts'
+import type { OrphanedClaims } from '../worker/orphaned-claims.ts'
 import { isFault } from '../../engine/address/address.ts'
 import { dnsWaitMs } from '../../engine/dns-pause.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
@@ -8,12 +14,29 @@ import { nextRetry, type Outcome } from '../../engine/probing/retry-policy.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import { isFailure, type Result } from '../../engine/verdict/verdict.ts'
 import type { Clock } from '../../platform/clock.ts'
-import type { Change } from '../results/result-writer.ts'
-import type { ActiveJob } from '../worker/active-jobs.ts'
 import type { WorkerTimings } from '../worker/worker-timings.ts'
-import type { ClaimedRow } from './claims.ts'
-import type { ProbeWork } from './probe-items.ts'
-import type { Slot } from './probe-scheduler.ts'
+
+
+export type ProbeWork = {
+  readonly database: Database
+  readonly recorder: ResultWriter
+  readonly lists: ActiveJobs
+  readonly claims: Claims
+  readonly slots: ProbeScheduler
+  /** No new conversation is begun; what is under way comes to its end. */
+  readonly stopping: AbortSignal
+  /** Ends every conversation at once. */
+  readonly abort: AbortSignal
+  /** Ends this conversation at once: others may have its items, so nothing of it is recorded. */
+  readonly lost: AbortSignal
+  /** The member of the cluster that claims items; null: there is no cluster. */
+  readonly holder: string | null
+  /** Null: there is no cluster. */
+  readonly orphans: OrphanedClaims | null
+  readonly greylistDelayMs: number | null
+  readonly timings: WorkerTimings
+}
+
 
 /** So often something inside ev may fail over an item before that is its result; after the first time it is asked by itself. */
 const FAULTS_MAX = 3
@@ -44,7 +67,7 @@ export async function probeClaimed(
     // Durable soon, with its group; the next conversation does not wait for it.
     void recorder.add(item.list.id, { ...change, holder: item.holder })
   }
-  const onTurnLater: ProbeListOptions['onTurnLater'] = (task, delayMs) => {
+  const onRetryLater: ProbeListOptions['onRetryLater'] = (task, delayMs) => {
     const item = items.get(task) as ClaimedRow
     if (item.list.over.aborted || work.lost.aborted) return
     void recorder.add(item.list.id, {
@@ -56,7 +79,7 @@ export async function probeClaimed(
     for (const { engine, tasks } of batches(items)) {
       const [first] = tasks
       if (first === undefined) continue
-      const how = { egress, signal, drain, onResult, onTurnLater }
+      const how = { egress, signal, drain, onResult, onRetryLater }
       await engine.probe(first.operator, tasks, how)
     }
   } finally {

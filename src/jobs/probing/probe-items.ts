@@ -1,36 +1,11 @@
-import type { Database } from '../../db/database.ts'
+import { type ProbeWork, probeClaimed } from './probe-claimed.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Reschedule } from '../../queue/queue.ts'
 import { nextDueAt } from '../item-claims.ts'
-import type { ResultWriter } from '../results/result-writer.ts'
-import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
-import type { OrphanedClaims } from '../worker/orphaned-claims.ts'
-import type { WorkerTimings } from '../worker/worker-timings.ts'
+import type { ActiveJob, } from '../worker/active-jobs.ts'
 import type { ClaimedRow, Claims } from './claims.ts'
-import { probeClaimed } from './probe-claimed.ts'
-import type { ProbeScheduler } from './probe-scheduler.ts'
 import type { Slot } from './probe-tasks.ts'
-
-export type ProbeWork = {
-  readonly database: Database
-  readonly recorder: ResultWriter
-  readonly lists: ActiveJobs
-  readonly claims: Claims
-  readonly slots: ProbeScheduler
-  /** No new conversation is begun; what is under way comes to its end. */
-  readonly stopping: AbortSignal
-  /** Ends every conversation at once. */
-  readonly abort: AbortSignal
-  /** Ends this conversation at once: others may have its items, so nothing of it is recorded. */
-  readonly lost: AbortSignal
-  /** The member of the cluster that claims items; null: there is no cluster. */
-  readonly holder: string | null
-  /** Null: there is no cluster. */
-  readonly orphans: OrphanedClaims | null
-  readonly greylistDelayMs: number | null
-  readonly timings: WorkerTimings
-}
 
 export type RecheckWork = Pick<ProbeWork, 'database' | 'recorder' | 'claims' | 'slots'>
 

@@ -1,6 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
-import type { Engine, RouteOptions } from '../../engine/engine.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { RouteOptions } from '../../engine/verify-options.ts'
 import type { PreparedAddress } from '../../engine/probing/prepare.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'

@@ -16,7 +16,7 @@ import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from './active-jobs.ts'
 import { OrphanedClaims } from './orphaned-claims.ts'
 import { ProbeExecutor } from './probe-executor.ts'
-import type { WorkerDeps, WorkerMembership } from './start-worker.ts'
+import type { WorkerDeps, WorkerMembership } from './worker-deps.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 
 /** Lists that are routed at the same time; each has its share of what may be under way. */

@@ -2,7 +2,7 @@ import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import { type HeldItem, itemsOf, releaseItems } from '../item-claims.ts'
-import type { WorkerMembership } from './start-worker.ts'
+import type { WorkerMembership } from './worker-deps.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 
 export type OrphanedClaimsDeps = {

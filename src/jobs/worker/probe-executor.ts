@@ -1,9 +1,10 @@
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import type { Priority } from '../../platform/priority.ts'
 import type { Lease, Reschedule } from '../../queue/queue.ts'
-import { type ProbeWork, probeItems, recheckSlot } from '../probing/probe-items.ts'
+import { probeItems, recheckSlot } from '../probing/probe-items.ts'
+import { type ProbeWork } from '../probing/probe-claimed.ts'
 import type { Slot } from '../probing/probe-tasks.ts'
-import type { WorkerMembership } from './start-worker.ts'
+import type { WorkerMembership } from './worker-deps.ts'
 
 export type ProbeExecutorDeps = Omit<ProbeWork, 'lost' | 'holder'> & {
   readonly concurrency: number

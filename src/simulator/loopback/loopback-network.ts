@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import type { HostPlan } from '../scenario.ts'
+import type { HostPlan } from '../smtp-host/behaviors.ts'
 import type { HostDeps, MailHost } from '../smtp-host/host.ts'
 import { type BlackHole, digBlackHole } from './black-hole.ts'
 

@@ -1,5 +1,31 @@
-import type { HostPlan } from '../scenario.ts'
+
 import type { Rule } from './rule.ts'
+
+/** One mail server. */
+export type HostPlan = {
+  /** For people. */
+  comment?: string
+  behavior: BehaviorName
+  /** Addresses, IPv4 or IPv6; those that are not of the loopback are only told by DNS. None given: one of 127.0.0.0/8 is allotted. */
+  ip?: string | readonly string[]
+  /** Who lives there: local parts or whole addresses, `*` for any run of characters. Default: those of the scenario, else `user*`. */
+  mailboxes?: readonly string[]
+  /** Asked before the rules of the behavior. */
+  rules?: readonly Rule[]
+  /** EHLO keywords instead of the usual ones; for STARTTLS see below. */
+  extensions?: readonly string[]
+  /** Whether STARTTLS is offered: `needs-starttls` does, the others do not. */
+  starttls?: boolean
+  /** How long `greylist` keeps a recipient waiting, and what `temporary` says of its trouble. */
+  seconds?: number
+  /** Pause before each reply (`slow`) or byte (`drip`). */
+  ms?: number
+  /** Recipients after which `throttles` says 421. */
+  max?: number
+  /** Spoken by the library of that name instead of by this one: an independent judge of our client. Greets after 100 ms. */
+  engine?: 'smtp-server'
+}
+
 
 /** What a mail server is like: all that sets it apart from a plain one that takes everything. */
 export type Behavior = {

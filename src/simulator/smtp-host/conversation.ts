@@ -1,9 +1,8 @@
+import { type SimulatedHost, filledIn, SessionState } from './session-state.ts'
 import type { Duplex } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls'
-import type { Caller, MailHost } from './host.ts'
-import type { Rule } from './rule.ts'
-import { filledIn, SessionState } from './session-state.ts'
+import type { Caller, Rule } from './rule.ts'
 
 /** What a server says: gathered, then sent at once, or byte by byte where it drips. */
 class ReplyWriter {
@@ -91,7 +90,7 @@ export type Line = Duplex & { resetAndDestroy(): unknown }
  * host. Replies to commands that came together leave together (RFC 2920 §3.2).
  */
 export class Conversation {
-  readonly #host: MailHost
+  readonly #host: SimulatedHost
   readonly #caller: Caller
   readonly #status: SessionState
   readonly #raw: Line
@@ -107,7 +106,7 @@ export class Conversation {
   /** The server listens no more. */
   #deaf = false
 
-  constructor(host: MailHost, socket: Line, caller: Caller) {
+  constructor(host: SimulatedHost, socket: Line, caller: Caller) {
     this.#host = host
     this.#caller = caller
     this.#raw = socket

@@ -1,3 +1,4 @@
+import { type Caller, type Ending, createRuleSet, type Moment, type RuleSet } from './rule.ts'
 import { generateKeyPairSync } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
@@ -8,12 +9,10 @@ import { plainIp } from '../../platform/ip.ts'
 import { type Random, systemRandom } from '../../platform/random.ts'
 import { Tally } from '../counters.ts'
 import { DelayedSocket } from '../loopback/delayed-socket.ts'
-import type { HostPlan } from '../scenario.ts'
+import { type HostPlan, BEHAVIORS, type Behavior, EXTENSIONS } from './behaviors.ts'
 import type { SessionLog } from '../session-log.ts'
-import { BEHAVIORS, type Behavior, EXTENSIONS } from './behaviors.ts'
 import { Conversation, type Line } from './conversation.ts'
 import { libraryEngine } from './library-host.ts'
-import { createRuleSet, type Moment, type RuleSet } from './rule.ts'
 
 /** What a host knows of the world around it. */
 export type HostDeps = {
@@ -22,20 +21,6 @@ export type HostDeps = {
   /** Sessions by the domains that they asked about. */
   readonly byDomain: SessionLog
 }
-
-/** Who calls. */
-export type Caller = {
-  readonly client: string
-  /** Number of the connection at this host, from 1. */
-  readonly connection: number
-  /** The server has said its last word: for it the session is over, though the client has yet to hear it. */
-  over(): void
-  /** The client asks about a recipient of this domain. */
-  asks(domain: string): void
-}
-
-/** Something that can be ended at once. */
-export type Ending = { destroy(): void }
 
 /** A mail server that follows a table of rules, whoever speaks for it. */
 export class MailHost {

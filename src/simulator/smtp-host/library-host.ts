@@ -1,17 +1,16 @@
+import { type SimulatedHost, filledIn, SessionState } from './session-state.ts'
 import type { Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { EvError } from '../../platform/error.ts'
 import type { Line } from './conversation.ts'
-import type { Caller, Ending, MailHost } from './host.ts'
-import type { Rule } from './rule.ts'
-import { filledIn, SessionState } from './session-state.ts'
+import type { Caller, Ending, Rule } from './rule.ts'
 
 /**
  * Speaks for a host through nodemailer's smtp-server: an implementation that others wrote, and so a judge
  * of whether our client speaks SMTP or only what our own server takes. It can do no tricks, greets
  * 100 ms after the connection, and sends each reply by itself.
  */
-export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => Ending {
+export function libraryEngine(host: SimulatedHost): (line: Line, caller: Caller) => Ending {
   const sessions = new Map<string, SessionState>()
   const callers = new Map<string, Caller>()
   const server = new SMTPServer({
@@ -60,7 +59,7 @@ export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => E
 }
 
 /** What the library must be told so that it offers what the host offers. */
-function optionsFor(host: MailHost): SMTPServerOptions {
+function optionsFor(host: SimulatedHost): SMTPServerOptions {
   const offers = (name: string) => host.extensions.includes(name)
   return {
     name: host.name,
@@ -94,7 +93,7 @@ function known(sessions: ReadonlyMap<string, SessionState>, id: string): Session
 }
 
 function decide(
-  host: MailHost,
+  host: SimulatedHost,
   verb: string,
   status: SessionState,
   done: (error?: Error | null) => void,

@@ -1,3 +1,19 @@
+
+
+/** Who calls. */
+export type Caller = {
+  readonly client: string
+  /** Number of the connection at this host, from 1. */
+  readonly connection: number
+  /** The server has said its last word: for it the session is over, though the client has yet to hear it. */
+  over(): void
+  /** The client asks about a recipient of this domain. */
+  asks(domain: string): void
+}
+
+/** Something that can be ended at once. */
+export type Ending = { destroy(): void }
+
 /** A moment of a conversation at which a server says something; `ANY` is each of the others but CONNECT. */
 export type Verb = (typeof VERBS)[number]
 

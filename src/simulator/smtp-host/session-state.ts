@@ -1,5 +1,20 @@
-import type { Caller, MailHost } from './host.ts'
-import type { Moment } from './rule.ts'
+import type { SecureContext } from 'node:tls'
+import type { Tally } from '../counters.ts'
+import type { Behavior } from './behaviors.ts'
+import type { Caller, Moment, RuleSet } from './rule.ts'
+
+/** A simulated mail server, as the sessions with it see it. */
+export type SimulatedHost = {
+  readonly name: string
+  readonly behavior: Behavior
+  readonly rules: RuleSet
+  readonly extensions: readonly string[]
+  readonly tally: Tally
+  /** How often, and how long ago first, this client asked for this recipient from this sender. */
+  remember(moment: Moment): { times: number; sinceMs: number }
+  secureContext(): SecureContext
+  certificate(): { key: string; cert: string }
+}
 
 /**
  * Where a conversation stands, and the grammar and order of commands that RFC 5321 §4.1 lays down
@@ -17,11 +32,11 @@ export class SessionState implements Moment {
   secure = false
   pipelining = false
   stage: 'unmet' | 'greeted' | 'mail' | 'refused' = 'unmet'
-  readonly #host: MailHost
+  readonly #host: SimulatedHost
   readonly #caller: Caller
   #utf8 = false
 
-  constructor(host: MailHost, caller: Caller) {
+  constructor(host: SimulatedHost, caller: Caller) {
     this.#host = host
     this.#caller = caller
     this.client = caller.client

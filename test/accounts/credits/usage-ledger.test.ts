@@ -259,7 +259,7 @@ describe('while nothing can be written', () => {
     const written = ledger.settle(settled(await held(before)))
     await clock.advance(2_000)
     await written
-    expect(said.map(([text]) => text)).toEqual(Array(2).fill('books: not written, tried again'))
+    expect(said.map(([text]) => text)).toEqual(Array(2).fill('usage ledger write failed; will retry'))
     expect(await historyOf(database)).toHaveLength(1)
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
   })
@@ -294,7 +294,7 @@ describe('while nothing can be written', () => {
     expect(written.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     expect((await historyOf(database)).map(({ id }) => id).toSorted()).toEqual(['ver_a', 'ver_b'])
     expect(said.at(-1)).toEqual([
-      'books: not written, lost',
+      'usage ledger write failed; entries lost',
       { entries: 1, tries: expect.any(Number), why: 'bad entry' },
     ])
     expect(clock.pending).toBe(0)

@@ -23,7 +23,7 @@ async function servers(amount: number) {
   }
   const all = await Promise.all(Array.from({ length: amount }, open))
   const take = async (n: number, ...buckets: Bucket[]) => {
-    return (await (all[n % amount] as (typeof all)[number]).take(buckets)).refusedBy
+    return (await (all[n % amount] as (typeof all)[number]).charge(buckets)).refusedBy
   }
   const [one, other] = all as [(typeof all)[number], (typeof all)[number]]
   /** What the database has, with how long each window still goes. */
@@ -42,7 +42,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
   test('let as many pass together as one bucket holds, and each tells how it stands', async () => {
     const { one, other } = await servers(2)
     const states = []
-    for (const limits of [one, other, one, other]) states.push(await limits.take([MINUTELY]))
+    for (const limits of [one, other, one, other]) states.push(await limits.charge([MINUTELY]))
     expect(states.map(({ refusedBy }) => refusedBy)).toEqual([null, null, null, 0])
     expect(states.map(taken => taken.states[0]?.remaining)).toEqual([2, 1, 0, 0])
     const resets = states.map(taken => taken.states[0]?.resetAt ?? 0)
@@ -123,12 +123,12 @@ describe.runIf(onPostgres)('limits of several servers', () => {
 
   test('take back what came to nothing, in the window that it was charged in alone', async () => {
     const { one, take, shift, rows, all } = await servers(2)
-    const taken = await one.take([MINUTELY])
+    const taken = await one.charge([MINUTELY])
     await take(1, MINUTELY)
     expect(taken.giveBack(0).remaining).toBe(3)
     await all[0]?.close()
     expect(await rows()).toMatchObject([{ used: 1 }])
-    const late = await one.take([MINUTELY])
+    const late = await one.charge([MINUTELY])
     await shift(-MINUTE)
     await take(1, MINUTELY)
     late.giveBack(0)
@@ -139,20 +139,20 @@ describe.runIf(onPostgres)('limits of several servers', () => {
   test('are looked at without a charge: what this server knows at once, and what is so', async () => {
     const { one, other } = await servers(2)
     expect(one.peek([MINUTELY])[0]?.remaining).toBe(3)
-    await one.take([MINUTELY])
-    await other.take([MINUTELY])
+    await one.charge([MINUTELY])
+    await other.charge([MINUTELY])
     expect(one.peek([MINUTELY])[0]?.remaining).toBe(2)
     const unused = { key: 'b', limit: 7, perMs: MINUTE }
-    expect((await one.look([MINUTELY, unused])).map(({ remaining }) => remaining)).toEqual([1, 7])
+    expect((await one.read([MINUTELY, unused])).map(({ remaining }) => remaining)).toEqual([1, 7])
   })
 
   test('clear away what is over, and what holds stays', async () => {
     const { one, url, rows } = await servers(1)
     const { clock, limits } = await slowServer(url)
-    await one.take([MINUTELY])
+    await one.charge([MINUTELY])
     await ask(url, `insert into bucket values ('old', 3, 1000, 5)`)
     clock.ticksOn(MINUTE)
-    await limits.take([{ ...MINUTELY, key: 'b' }])
+    await limits.charge([{ ...MINUTELY, key: 'b' }])
     await limits.close()
     expect((await rows()).map(({ key }) => key)).toEqual(['a', 'b'])
   })

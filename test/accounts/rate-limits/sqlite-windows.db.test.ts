@@ -12,7 +12,7 @@ const MINUTELY = { key: 'a', limit: 3, perMs: MINUTE }
 function bench(clock = fakeClock(), file = join(tempFolder(), 'limits.sqlite'), log = silentLog) {
   const limits = openLimits(file, { clock, log })
   onTestFinished(() => limits.close())
-  const take = async (...buckets: (typeof MINUTELY)[]) => (await limits.take(buckets)).refusedBy
+  const take = async (...buckets: (typeof MINUTELY)[]) => (await limits.charge(buckets)).refusedBy
   return { limits, clock, file, take }
 }
 
@@ -20,7 +20,7 @@ describe('a bucket', () => {
   test('lets as many pass as it holds, and tells how it stands', async () => {
     const { limits, clock } = bench()
     const states = []
-    for (let n = 0; n < 4; n++) states.push(await limits.take([MINUTELY]))
+    for (let n = 0; n < 4; n++) states.push(await limits.charge([MINUTELY]))
     expect(states.map(({ refusedBy }) => refusedBy)).toEqual([null, null, null, 0])
     expect(states.map(one => one.states[0]?.remaining)).toEqual([2, 1, 0, 0])
     expect(states[3]?.states[0]).toEqual({
@@ -59,10 +59,10 @@ describe('a bucket', () => {
 
   test('takes back what came to nothing, in the window that it was charged in alone', async () => {
     const { limits, clock, take } = bench()
-    const taken = await limits.take([MINUTELY])
+    const taken = await limits.charge([MINUTELY])
     await take(MINUTELY)
     expect(taken.giveBack(0)).toMatchObject({ limit: 3, remaining: 2 })
-    const late = await limits.take([MINUTELY])
+    const late = await limits.charge([MINUTELY])
     await clock.advance(MINUTE)
     await take(MINUTELY)
     expect(late.giveBack(0)).toMatchObject({ remaining: 2 })
@@ -85,9 +85,9 @@ describe('after the end of the process', () => {
     const { file, clock, take } = bench()
     for (let n = 0; n < 3; n++) await take(MINUTELY)
     const next = bench(clock, file)
-    expect(await next.take(MINUTELY)).toBe(0)
+    expect(await next.charge(MINUTELY)).toBe(0)
     await clock.advance(MINUTE)
-    expect(await next.take(MINUTELY)).toBeNull()
+    expect(await next.charge(MINUTELY)).toBeNull()
   })
 
   test('a window goes on from where it began', async () => {
@@ -108,7 +108,7 @@ describe('after the end of the process', () => {
     for (let n = 0; n < 3; n++) await take(MINUTELY)
     limits.close()
     await clock.advance(MINUTE)
-    expect(await bench(clock, file).take(MINUTELY)).toBeNull()
+    expect(await bench(clock, file).charge(MINUTELY)).toBeNull()
   })
 
   test('a wall clock that was set back a day locks nobody out for longer than one window', async () => {
@@ -117,9 +117,9 @@ describe('after the end of the process', () => {
     limits.close()
     clock.jump(-DAY)
     const next = bench(clock, file)
-    expect(await next.take(MINUTELY)).toBe(0)
+    expect(await next.charge(MINUTELY)).toBe(0)
     await clock.advance(MINUTE)
-    expect(await next.take(MINUTELY)).toBeNull()
+    expect(await next.charge(MINUTELY)).toBeNull()
   })
 })
 
@@ -142,5 +142,5 @@ test('a file that is damaged is made anew, and somebody is told', async () => {
   const told: string[] = []
   const { take } = bench(fakeClock(), file, { ...silentLog, warn: text => void told.push(text) })
   expect(await take(MINUTELY)).toBeNull()
-  expect(told).toEqual(['the file of limits is damaged and is made anew'])
+  expect(told).toEqual(['rate limit file is damaged; creating a new one'])
 })

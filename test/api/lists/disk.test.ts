@@ -38,7 +38,7 @@ describe('on a disk with less room than the setting', () => {
       expect(await answer.json()).toMatchObject({
         code: 'insufficient_storage',
         error:
-          'The disk of the service is almost full: new lists are refused until there is room. Everything else works.',
+          'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
       })
     }
     expect(await database.db.selectFrom('job').select('id').execute()).toEqual([])

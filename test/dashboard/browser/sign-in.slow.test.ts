@@ -27,7 +27,7 @@ test('a session that is ended elsewhere is over at once', async () => {
   const [one, other] = [await set.open(), await set.open()]
   await one.go('/sessions')
   await one.page.getByRole('button', { name: 'End' }).click()
-  await one.page.getByText('The session is over.').waitFor()
+  await one.page.getByText('Session ended.').waitFor()
   await other.go('/sessions')
   expect(other.page.url()).toContain('/sign-in')
 })

@@ -97,7 +97,7 @@ describe('making a key', () => {
     expect(shownKey(one.text)).toMatch(/^ev_live_/)
     expect(shownKey(other.text)).toBe(shownKey(one.text))
     const changed = await services.post('/keys', { ...fields, name: 'Another' })
-    expect(changed.text).toContain('This form made something already')
+    expect(changed.text).toContain('This form was already sent with different content')
     expect(numberOf(changed.text)).not.toBe(once)
     expect((await services.json('/v1/keys')).data).toMatchObject({ total: 2 })
   })

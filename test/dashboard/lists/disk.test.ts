@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { listsHouse } from './room.ts'
 
 const SENTENCE =
-  'The disk of the service is almost full: new lists are refused until there is room. Everything else works.'
+  'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.'
 
 const onDisk = (isLow: boolean) =>
   listsHouse({ deps: { disk: async () => ({ freeBytes: 3e6, isLow }) } })
@@ -19,7 +19,7 @@ describe('a low disk', () => {
     const { get, database } = await onDisk(true)
     await database.db.updateTable('account').set({ operator: 1 }).execute()
     for (const path of ['/lists', '/usage', '/doctor']) {
-      expect((await get(path)).text).toContain(`${SENTENCE} 3 MB are free: make room on the disk`)
+      expect((await get(path)).text).toContain(`${SENTENCE} 3 MB left: free up space on the disk`)
     }
   })
 

@@ -1,7 +1,6 @@
 import { Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
-import type { Api } from '../../../src/dashboard/api.ts'
-import type { Env } from '../../../src/dashboard/deps.ts'
+import type { Api, Env } from '../../../src/dashboard/deps.ts'
 import { jobRoutes } from '../../../src/dashboard/lists/job.ts'
 import { write } from '../../../src/db/database.ts'
 import { cancelJob, failJob, startJob } from '../../../src/jobs/job-state.ts'

@@ -50,10 +50,10 @@ describe('signing in', () => {
     const distant = await services.addKey({ allowedIps: ['198.51.100.0/24'], name: 'distant' })
     const sited = await services.addKey({ allowedDomains: ['shop.example'], name: 'sited' })
     for (const [key, sentence] of [
-      [sited, 'The key “sited” may be used by the web sites shop.example alone'],
-      ['nonsense', 'This is no valid API key'],
+      [sited, 'The key “sited” is restricted to shop.example;'],
+      ['nonsense', 'Invalid API key'],
       [narrow, 'The key “narrow” lacks the scope “dashboard”'],
-      [distant, 'The key “distant” may not be used from 192.0.2.1'],
+      [distant, 'The key “distant” is not allowed from 192.0.2.1'],
     ] as const) {
       const refused = await services.signIn(key)
       expect(refused.status).toBe(401)
@@ -157,7 +157,7 @@ describe('the key of the first start', () => {
     expect((await services.get('/sessions')).status).toBe(200)
     const again = await services.fetch(path, { method: 'POST' })
     expect(await again.text()).not.toContain(services.key)
-    expect((await services.get(path)).text).toContain('No key is offered here')
+    expect((await services.get(path)).text).toContain('This link has expired')
   })
 
   test('is not asked for by another site', async () => {
@@ -172,8 +172,8 @@ describe('the key of the first start', () => {
   test('is had by nobody who guesses, nor after an hour', async () => {
     const services = await createTestDashboard({ signIn: false })
     const path = services.firstKeys.offer(services.key)
-    expect((await services.get('/welcome/another')).text).toContain('No key is offered here')
+    expect((await services.get('/welcome/another')).text).toContain('This link has expired')
     await services.clock.advance(HOUR)
-    expect((await services.get(path)).text).toContain('No key is offered here')
+    expect((await services.get(path)).text).toContain('This link has expired')
   })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Api } from '../../../src/dashboard/api.ts'
+import type { Api } from '../../../src/dashboard/deps.ts'
 import { changesBody } from '../../../src/dashboard/verify/verify.ts'
 import {
   EMPTY_FORM,

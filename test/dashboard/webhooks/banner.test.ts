@@ -108,7 +108,7 @@ describe('every page', () => {
     const views = { kind: 'session', key: await sessionBucketOf(home) } as const
     const limit = SESSION_VIEWS_MAX
     for (let n = 0; n < limit; n++)
-      await home.service.limits.take([{ ...views, limit, perMs: MINUTE }])
+      await home.service.limits.charge([{ ...views, limit, perMs: MINUTE }])
     const { status, text } = await home.get('/sessions')
     expect(status).toBe(200)
     expect(told(text)).toEqual([])

@@ -102,7 +102,7 @@ describe('a new webhook', () => {
     const changed = { ...FIELDS, url: 'https://app.test/other' }
     const refused = await home.post('/webhooks', { ...changed, _once })
     expect(refused.status).toBe(422)
-    expect(refused.text).toContain('This form made something already')
+    expect(refused.text).toContain('This form was already sent with different content')
     const next = numberOf(refused.text)
     expect(next).not.toBe(_once)
     expect((await home.post('/webhooks', { ...changed, _once: next })).status).toBe(200)

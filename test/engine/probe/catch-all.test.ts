@@ -44,28 +44,28 @@ describe('what is remembered of a domain', () => {
 describe('the turn to ask', () => {
   test('is one for each domain; who waits gets what was told', async () => {
     const { memory } = clocked()
-    const turn = turnOf(await memory.take('a.test'))
-    const waiting = [memory.take('a.test'), memory.take('a.test')]
-    turnOf(await memory.take('b.test')).drop()
+    const turn = turnOf(await memory.acquire('a.test'))
+    const waiting = [memory.acquire('a.test'), memory.acquire('a.test')]
+    turnOf(await memory.acquire('b.test')).drop()
     turn.resolve(true)
     expect(await Promise.all(waiting)).toMatchObject([{ known: true }, { known: true }])
-    expect(await memory.take('a.test')).toMatchObject({ known: true })
+    expect(await memory.acquire('a.test')).toMatchObject({ known: true })
   })
 
   test('without evidence, who waits is told so, and who comes later may ask', async () => {
     const { memory } = clocked()
-    const turn = turnOf(await memory.take('a.test'))
-    const waiting = memory.take('a.test')
+    const turn = turnOf(await memory.acquire('a.test'))
+    const waiting = memory.acquire('a.test')
     turn.resolve(null)
     expect(await waiting).toMatchObject({ known: null })
     expect(memory.get('a.test')).toBeNull()
-    turnOf(await memory.take('a.test'))
+    turnOf(await memory.acquire('a.test'))
   })
 
   test('handed back unasked goes to one of those who wait', async () => {
     const { memory } = clocked()
-    const turn = turnOf(await memory.take('a.test'))
-    const [one, other] = [memory.take('a.test'), memory.take('a.test')]
+    const turn = turnOf(await memory.acquire('a.test'))
+    const [one, other] = [memory.acquire('a.test'), memory.acquire('a.test')]
     turn.drop()
     turnOf(await one).resolve(false)
     expect(await other).toMatchObject({ known: false })
@@ -75,11 +75,11 @@ describe('the turn to ask', () => {
     for (const inStep of [true, false]) {
       const { memory } = clocked()
       const connection = Promise.withResolvers<boolean>()
-      const turn = turnOf(await memory.take('a.test'))
-      const waiting = memory.take('a.test')
+      const turn = turnOf(await memory.acquire('a.test'))
+      const waiting = memory.acquire('a.test')
       turn.resolve(true, connection.promise)
       expect(await waiting).toEqual({ known: true, inStep: connection.promise })
-      expect(await memory.take('a.test')).toEqual({ known: true, inStep: connection.promise })
+      expect(await memory.acquire('a.test')).toEqual({ known: true, inStep: connection.promise })
       expect([memory.lock('a.test'), memory.get('a.test')]).toEqual([null, null])
       connection.resolve(inStep)
       await connection.promise
@@ -90,9 +90,9 @@ describe('the turn to ask', () => {
 
   test('is for a single question too while that connection is not over', async () => {
     const { memory } = clocked()
-    const turn = turnOf(await memory.take('a.test'))
+    const turn = turnOf(await memory.acquire('a.test'))
     expect(memory.lock('a.test', true)).toBeNull()
-    const waiting = memory.take('a.test', undefined, true)
+    const waiting = memory.acquire('a.test', undefined, true)
     turn.resolve(true, new Promise(() => {}))
     turnOf(await waiting).resolve(false)
     expect(memory.get('a.test')).toBe(false)
@@ -100,9 +100,9 @@ describe('the turn to ask', () => {
 
   test('once used does not speak for the next', async () => {
     const { memory } = clocked()
-    const turn = turnOf(await memory.take('a.test'))
+    const turn = turnOf(await memory.acquire('a.test'))
     turn.resolve(null)
-    const next = turnOf(await memory.take('a.test'))
+    const next = turnOf(await memory.acquire('a.test'))
     turn.resolve(true)
     turn.drop()
     expect(memory.get('a.test')).toBeNull()
@@ -121,12 +121,12 @@ describe('the turn to ask', () => {
 
   test('is waited for no longer than the caller has time', async () => {
     const { memory } = clocked()
-    await memory.take('a.test')
+    await memory.acquire('a.test')
     const limit = new AbortController()
-    const waiting = memory.take('a.test', limit.signal)
+    const waiting = memory.acquire('a.test', limit.signal)
     limit.abort()
     expect(await waiting).toMatchObject({ known: null })
-    expect(await memory.take('a.test', limit.signal)).toMatchObject({ known: null })
+    expect(await memory.acquire('a.test', limit.signal)).toMatchObject({ known: null })
   })
 })
 

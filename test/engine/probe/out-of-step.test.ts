@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ProbeResult } from '../../../src/engine/probe/mx-group-probe.ts'
+import type { ProbeResult } from '../../../src/engine/probe/probe-outcome.ts'
 import { HOUR } from '../../../src/platform/clock.ts'
 import { HANG_UP, type MxSays, type MxScript } from '../../support/mx.ts'
 import { createTestProber, each, LOCK_STEP, people, sorted } from '../../support/prober.ts'

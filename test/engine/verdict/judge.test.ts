@@ -1,13 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/engine/address/address.ts'
 import type { AddressFlags } from '../../../src/engine/address/classifier.ts'
-import type {
-  BlockedReason,
-  DeferredReason,
-  NoResponseReason,
-  RejectedReason,
-  Stage,
-} from '../../../src/engine/smtp/classify-reply.ts'
+import type { NoResponseReason, Stage } from '../../../src/engine/smtp/classify-reply.ts'
+import type { BlockedReason, DeferredReason, RejectedReason } from '../../../src/engine/smtp/reply-rules/generic.ts'
 import type { Reason } from '../../../src/engine/verdict/reason.ts'
 import { judge } from '../../../src/engine/verdict/result.ts'
 import { type Evidence, toClass } from '../../../src/engine/verdict/verdict.ts'

@@ -34,7 +34,7 @@ function booksOf(database: Database, member: string) {
   })
 }
 
-const AGAIN = 'books: not written, tried again'
+const AGAIN = 'usage ledger write failed; will retry'
 
 const settled = (accountId: string, reservation: Reservation | null) => ({
   ...{ accountId, keyId: 'key_a', source: 'single' as const, sandbox: false, reservation },

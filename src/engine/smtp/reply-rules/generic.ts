@@ -1,4 +1,14 @@
-import type { BlockedReason, DeferredReason, RejectedReason } from '../classify-reply.ts'
+
+
+/** `not-hosted`: the server does not take mail for this domain. `no-mail`: host or domain says it takes none at all (521, 556). */
+export type RejectedReason = 'no-mailbox' | 'disabled' | 'full' | 'moved' | 'not-hosted' | 'no-mail'
+
+/** `blocklist`: our address is listed or has a bad name. `rdns`: PTR or HELO. `sender`: our MAIL FROM. `tls`: STARTTLS demanded. `auth`: log-in demanded. `too-many`: too many recipients in one transaction. `policy`: anything else against us. */
+export type BlockedReason = 'blocklist' | 'rdns' | 'sender' | 'tls' | 'auth' | 'policy'
+
+/** `rate`: we are too fast. `too-many`: this transaction is full, ask again in a new one. `full`: mailbox over quota for now. `busy`: trouble on their side. */
+export type DeferredReason = 'greylist' | 'rate' | 'too-many' | 'busy'
+
 
 /** What a reply can mean, as `kind/why` of `Answer`. */
 export type Meaning =

@@ -1,0 +1,22 @@
+import type { Step } from './step.ts'
+import type { DnsPause } from './dns-pause.ts'
+
+
+export type VerifyOptions = {
+  readonly signal?: AbortSignal
+  /** `dialogue`: keep the lines of the SMTP session. */
+  readonly include?: readonly 'dialogue'[]
+  /** False: skip the SMTP check. */
+  readonly checkSmtp?: boolean
+  /** True: ignore the result cache. */
+  readonly forceRefresh?: boolean
+  /** Called for each step of a single verification as it happens, and never after its result. */
+  readonly onStep?: (step: Step) => void
+}
+
+/** Options for one address of a list. */
+export type RouteOptions = VerifyOptions & {
+  /** Pauses the address while the DNS check fails; without it the address ends as `dns_error`. */
+  readonly dnsPause?: DnsPause
+}
+
