@@ -2,7 +2,7 @@ import { composeEngine, type ExternalDeps, listFiles } from './compose/engine.ts
 import { toConfig } from './config/config.ts'
 import type { EgressConfig } from './config/egresses.ts'
 import type { OperatorConfig } from './config/operators.ts'
-import { ENGINE_SETTINGS, inItsUnit, type ServeSettings, type Settings } from './config/settings.ts'
+import { ENGINE_SETTINGS, toDisplayUnit, type ServeSettings, type Settings } from './config/settings.ts'
 import type { ClassifierOptions } from './engine/address/classifier.ts'
 import { ENTRY_FORMAT_HINT } from './engine/address/custom-list-file.ts'
 import type { Resolver } from './engine/dns/resolver.ts'
@@ -79,7 +79,7 @@ export type EngineOptions = Partial<
 export function createEngine(options: EngineOptions = {}): Engine {
   const { lists, sandbox, resultCache, log, clock, random, resolver, dial, ...rest } = options
   const { egresses, operators, ...settings } = rest
-  const structures = asInFile({ egresses, operators })
+  const structures = normalizeKey({ egresses, operators })
   const config = toConfig({ flags: asFlags(settings), environment: {}, file: null, structures })
   const externalDeps = { ...optional({ clock, random, resolver, dial }), log: log ?? silentLog }
   const own = openLists(listFiles(config, entriesOf(lists)))
@@ -95,7 +95,7 @@ function asFlags(settings: Readonly<Record<string, unknown>>): Record<string, st
   const flags = given.map(([key, value]) => {
     const setting = ENGINE_SETTINGS.find(one => one.key === key)
     if (setting === undefined) throw new EvError('usage', `createEngine has no option "${key}".`)
-    return [key, String(inItsUnit(setting, value))]
+    return [key, String(toDisplayUnit(setting, value))]
   })
   return Object.fromEntries(flags)
 }
@@ -104,7 +104,7 @@ const isGiven = (value: unknown) =>
   value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
 
 /** As the config file would hold them, where null cannot stand for nothing. */
-function asInFile(given: { readonly egresses: unknown; readonly operators: unknown }) {
+function normalizeKey(given: { readonly egresses: unknown; readonly operators: unknown }) {
   const { egresses, operators } = given
   const all = {
     egresses: Array.isArray(egresses) ? egresses.map(onlyGiven) : egresses,

@@ -76,6 +76,95 @@ function importsOf(name: string, text: string): string[] {
     .filter(path => path.endsWith('.ts'))
 }
 
+/** Files that others use from outside the package, or that run by themselves. */
+const ENTRY_POINTS = new Set(['index.ts', 'client/client.ts', 'client/types.ts'])
+const EXPORT =
+  /^export (?:abstract )?(?:async )?(?:const|let|function\*?|class|type|interface|enum) (\w+)/gm
+const IMPORT =
+  /(?:import|export)\s+(?:type\s+)?(\{[^}]*\}|\*[^']*|\w+)\s*from\s*'(\.[^']+)'|import\('(\.[^']+)'\)/g
+
+/** Names that files of the project import, as `file name`; `file *` if a file is imported as a whole. */
+function importedNames(): Set<string> {
+  const names = new Set<string>()
+  const root = join(SOURCE, '..')
+  for (const folder of ['src', 'test', 'bench', 'tools']) {
+    for (const name of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
+      if (!/\.m?[jt]s$/.test(name) || name.includes('node_modules')) continue
+      const file = join(root, folder, name)
+      for (const [, list, from, dynamic] of readFileSync(file, 'utf8').matchAll(IMPORT)) {
+        const target = relative(SOURCE, join(dirname(file), (from ?? dynamic) as string))
+        const parts = list?.startsWith('{') ? list.slice(1, -1).split(',') : ['*']
+        for (const part of parts) {
+          names.add(
+            `${target} ${
+              part
+                .trim()
+                .replace(/^type /, '')
+                .split(' as ')[0]
+            }`,
+          )
+        }
+      }
+    }
+  }
+  return names
+}
+
+/** Groups of files that import one another, by Tarjan's algorithm. */
+function cyclesIn(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+  const order = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const stack: string[] = []
+  const cycles: string[][] = []
+  const visit = (file: string): number => {
+    const index = order.size
+    order.set(file, index)
+    lowest.set(file, index)
+    stack.push(file)
+    for (const next of imports.get(file) ?? []) {
+      const reached = order.has(next)
+        ? stack.includes(next)
+          ? (order.get(next) as number)
+          : index
+        : visit(next)
+      lowest.set(file, Math.min(lowest.get(file) as number, reached))
+    }
+    if (lowest.get(file) === index) {
+      const group = stack.splice(stack.indexOf(file))
+      if (group.length > 1) cycles.push(group)
+    }
+    return lowest.get(file) as number
+  }
+  for (const file of imports.keys()) if (!order.has(file)) visit(file)
+  return cycles
+}
+
+/** The module of each table, from the `tables.ts` of the modules. */
+function tableOwners(): Map<string, string> {
+  const owners = new Map<string, string>()
+  for (const { name, text } of files) {
+    const [, body] = /interface Schema \{([^}]*)\}/.exec(text) ?? []
+    if (!name.endsWith('/tables.ts') || body === undefined) continue
+    for (const [, table] of body.matchAll(/(\w+):/g)) owners.set(table as string, moduleOf(name))
+  }
+  return owners
+}
+
+/** Tables in the statements of a file. */
+function tablesIn(text: string): string[] {
+  const calls =
+    /(?:selectFrom|insertInto|updateTable|deleteFrom|innerJoin|leftJoin)\(\s*'(\w+)(?: as \w+)?'/g
+  const found = [...text.matchAll(calls)].map(match => match[1] as string)
+  for (const [, statement] of text.matchAll(/sql(?:<[^`]*?>)?`([^`]*)`/g)) {
+    const names = (statement as string).matchAll(/\b(?:from|into|update|join)\s+(\w+)/g)
+    found.push(...[...names].map(match => match[1] as string))
+  }
+  return [...new Set(found)]
+}
+
+/** Statements that need a table of another module, with the reason. */
+const SHARED_STATEMENTS: Record<string, string> = {}
+
 const moduleOf = (path: string) => path.split('/')[0] as string
 
 describe('modules', () => {
@@ -103,6 +192,23 @@ describe('modules', () => {
     expect(others).toEqual([])
   })
 
+  test('have no import cycle', () => {
+    const imports = new Map(files.map(file => [file.name, file.imports]))
+    expect(cyclesIn(imports)).toEqual([])
+  })
+
+  test('export nothing that no other file imports', () => {
+    const imported = importedNames()
+    const unused = files
+      .filter(({ name }) => !ENTRY_POINTS.has(name))
+      .flatMap(({ name, text }) =>
+        [...text.matchAll(EXPORT)]
+          .filter(match => !imported.has(`${name} ${match[1]}`) && !imported.has(`${name} *`))
+          .map(match => `${name}: ${match[1]}`),
+      )
+    expect(unused).toEqual([])
+  })
+
   test('have at least four files in each folder', () => {
     const counts = new Map<string, number>()
     for (const { name } of files) {
@@ -110,6 +216,21 @@ describe('modules', () => {
     }
     const small = [...counts].filter(([folder, count]) => folder !== '.' && count < 4)
     expect(small.map(([folder]) => folder)).toEqual([])
+  })
+})
+
+describe('tables', () => {
+  test('are read and written by the module that declares them', () => {
+    const owners = tableOwners()
+    expect(owners.size).toBeGreaterThan(20)
+    const others = files
+      .filter(({ name }) => moduleOf(name) !== 'db')
+      .flatMap(({ name, text }) =>
+        tablesIn(text)
+          .filter(table => (owners.get(table) ?? moduleOf(name)) !== moduleOf(name))
+          .map(table => `${name}: ${table}`),
+      )
+    expect(others.sort()).toEqual(Object.keys(SHARED_STATEMENTS).sort())
   })
 })
 
@@ -125,4 +246,28 @@ describe('access to', () => {
       .filter(({ text }) => /['"`](DATA|VRFY|EXPN|BDAT)\b/.test(text))
     expect(senders.map(({ name }) => name)).toEqual([])
   })
+})
+
+/** Words that this project used for its own concepts before it took those of the field. */
+const FORBIDDEN = new RegExp(
+  [
+    ...['anew', 'whoever', 'whomever', 'seldom', 'of late', 'under way', 'in vain', 'ever more'],
+    ...['told of', 'tells of', 'hears? of', 'crews?', 'lanes?', 'farewells?', 'knocks?', 'bury'],
+    ...['buried', 'burie[rs]', 'strays?', 'slips?', 'sieges?', 'clerks?', 'whereabouts'],
+    ...['tempers?', 'mouths?', 'wish(?:es)?', 'standings?', 'chances?', 'nobody', 'somebody'],
+    ...['everybody', 'anybody', 'mended', 'far and near'],
+  ]
+    .map(word => `\\b${word}\\b`)
+    .join('|'),
+  'i',
+)
+
+test('words of no standard are not used', () => {
+  const found = files.flatMap(({ name, text }) =>
+    text.split('\n').flatMap((line, index) => {
+      const match = FORBIDDEN.exec(line.replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' '))
+      return match === null ? [] : [`${name}:${index + 1}: ${match[0]}`]
+    }),
+  )
+  expect(found).toEqual([])
 })

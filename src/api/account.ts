@@ -35,7 +35,7 @@ import { json } from './schemas/answers.ts'
 import { errorResponses, SECURITY } from './schemas/error.ts'
 import type { Service } from './service.ts'
 
-/** What an account asked, used and has left. */
+/** Routes of credits, rate limits, usage statistics and history. */
 export function accountRoutes(service: Service) {
   const router = newRouter()
   router.route('/', historyRoutes(service))
@@ -45,13 +45,12 @@ export function accountRoutes(service: Service) {
   return router
 }
 
-/** What of its plan an account has left today. */
 function creditRoutes(service: Service) {
   const credits = createRoute({
     ...{ method: 'get', path: '/v1/credits', operationId: 'getCredits' },
-    summary: 'Credits of today',
+    summary: "Get today's credits",
     description:
-      'One credit for each definite answer that was found out anew: `unknown`, cached and malformed ones, duplicates and the sandbox cost nothing. A plan without a daily limit has null for what is left and what was added.',
+      'Each new verification with a definite result costs one credit. `unknown` results, cached results, malformed addresses, duplicates and the sandbox are free. If the plan has no daily limit, `credits_balance` and `credits_added` are null.',
     tags: ['Account'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
@@ -77,13 +76,12 @@ function creditRoutes(service: Service) {
   })
 }
 
-/** How close whoever asks is to each limit. */
 function limitRoutes(service: Service) {
   const limits = createRoute({
     ...{ method: 'get', path: '/v1/limits', operationId: 'getLimits' },
-    summary: 'All limits, and what is left of each',
+    summary: 'List all limits and what is left of them',
     description:
-      'Those that hold for this key and the address that asks, with the credits of the day where the plan has an end to them. Looking takes nothing away but this request itself. A limit that was not used for a while begins anew with the next request: `resets_at` is then the end of the window that would begin now.',
+      'The rate limits that apply to this key and client IP address, plus the daily credits if the plan limits them. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
     tags: ['Account'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
@@ -108,11 +106,11 @@ type Named = { readonly name: (typeof LIMIT_NAMES)[number]; readonly text: strin
 
 const CREDITS: Named = {
   name: 'credits',
-  text: 'Verifications of the day, by your plan',
+  text: 'Daily verifications of your plan',
   perMs: DAY,
 }
 
-/** None where the operator has switched them off. */
+/** Returns an empty list if rate limits are off (`--limits off`). */
 async function requestLimits(c: Context<Env>, service: Service) {
   const { limits, settings } = service
   if (!settings.limits) return []
@@ -132,19 +130,18 @@ const presentLimit = (
   resets_at: isoTime(resetAt),
 })
 
-/** How much an account verified, by day and by key. */
 function statsRoutes(service: Service) {
   const stats = createRoute({
     ...{ method: 'get', path: '/v1/stats', operationId: 'getStats' },
-    summary: 'Verifications by day and by key',
+    summary: 'Get verification counts by day and by key',
     description:
-      'Of today (UTC), or of the last 7 or 30 days with today. Days without any verification are there too.',
+      'Covers today (UTC), or the last 7 or 30 days including today. Days without verifications are included.',
     tags: ['Account'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ period: z.enum(PERIODS).default('day') }) },
     responses: {
-      200: json(Stats, 'The numbers', STATS_EXAMPLE),
+      200: json(Stats, 'The counts', STATS_EXAMPLE),
       ...errorResponses('invalid_request'),
     },
   } as const)
@@ -191,19 +188,18 @@ function sumOf(rows: readonly Usage[]) {
   return sum
 }
 
-/** What an account verified. */
 function historyRoutes(service: Service) {
   const history = createRoute({
     ...{ method: 'get', path: '/v1/history', operationId: 'listHistory' },
-    summary: 'What was verified, the newest first',
+    summary: 'List verifications, newest first',
     description:
-      'One row for each address that was verified, kept for as long as the operator says. With `X-EV-Sandbox: true` the simulated ones, else the others. Where something is sought in a long history, a page may have few rows or none and still `has_more`: the search goes on at `next_cursor`.',
+      'One row for each verified address, kept for the configured retention period. With `X-EV-Sandbox: true`, lists simulated verifications, otherwise live ones. When a filter is applied to a long history, a page can have few rows or none although `has_more` is true: continue at `next_cursor`.',
     tags: ['Account'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ ...pageQuery, ...historyFilters }) },
     responses: {
-      200: json(HistoryPage, 'One page of it', HISTORY_EXAMPLE),
+      200: json(HistoryPage, 'One page of the history', HISTORY_EXAMPLE),
       ...errorResponses('invalid_request'),
     },
   } as const)
@@ -225,7 +221,7 @@ function historyRoutes(service: Service) {
   })
 }
 
-/** Without what is left out. */
+/** Returns the object without its undefined properties. */
 const given = <Part extends object>(part: Part) =>
   Object.fromEntries(Object.entries(part).filter(([, value]) => value !== undefined)) as {
     [Name in keyof Part]?: Exclude<Part[Name], undefined>

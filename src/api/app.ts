@@ -21,8 +21,8 @@ import { describeCallbacks } from './webhooks/openapi-callbacks.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
 
 /**
- * All paths of the service. Rooms answer with `c.json` or `c.body`, which take the headers along. `pages` are for
- * people, and come behind the paths of the API.
+ * Builds the app with all routes. Handlers respond with `c.json` or `c.body`, which include the
+ * headers set earlier. `pages` is the dashboard, mounted after the API.
  */
 export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>): OpenAPIHono<Env> {
   const app = newRouter()
@@ -44,28 +44,31 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   return app
 }
 
-/** Ends what would go on for as long as its clients listen; for the beginning of the end. */
+/** Closes all open event streams. Called when the shutdown starts. */
 export const endStreams = (service: Service): void => stateOf(service).streams.end()
 
-/** Writes what the paths only noted; for the end, after the last answer and before the database is closed. */
+/**
+ * Flushes the last-used times of keys. Called after the last response, before the database is
+ * closed.
+ */
 export const closeApp = (service: Service): Promise<unknown> => stateOf(service).touches.close()
 
-/** No path, or another method of one that there is. */
+/** Answers OPTIONS, 404 for an unknown path, and 405 for another method of a known path. */
 function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env>): Response {
   const { method, path } = c.req
   const methods = methodsOf(app, path)
   const isOptions = method === 'OPTIONS'
-  // A path of files knows its method, and only some names.
+  // A route of static files matches GET, but exists only for some file names.
   if (methods.length === 0 || (methods.includes(method) && !isOptions)) {
     return answerError(
       c,
       service.log,
-      new ApiError('not_found', 'There is no such path: /docs shows all that there are'),
+      new ApiError('not_found', 'There is no such path; see /docs for all paths'),
     )
   }
   c.header('Allow', methods.join(', '))
   if (isOptions) return c.body(null, 204, PREFLIGHT)
-  const sentence = `This path knows ${methods.join(', ')} alone`
+  const sentence = `This path supports only ${methods.join(', ')}`
   return answerError(c, service.log, new ApiError('method_not_allowed', sentence))
 }
 
@@ -81,7 +84,7 @@ function methodsOf(app: OpenAPIHono<Env>, path: string): string[] {
     : [...known, 'OPTIONS']
 }
 
-/** The description of all paths, made from the schemas that check them. */
+/** Serves the OpenAPI document, generated from the schemas that validate requests. */
 function openapiRoutes(service: Service, app: OpenAPIHono<Env>) {
   let text: string | undefined
   return newRouter().get('/openapi.json', c => {
@@ -103,7 +106,7 @@ export function openapiDocument({ settings }: Service, app: OpenAPIHono<Env>) {
       title: 'ev',
       version: settings.version,
       description:
-        'Finds out whether email addresses can receive mail. Every answer has `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` and `X-Request-Id`.',
+        'Checks whether email addresses can receive mail. Every response has the headers `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` and `X-Request-Id`.',
       license: { name: 'MIT' },
     },
     servers: [{ url: settings.baseUrl }],
@@ -112,15 +115,15 @@ export function openapiDocument({ settings }: Service, app: OpenAPIHono<Env>) {
 }
 
 const TAGS = [
-  { name: 'Verification', description: 'One address, or a list' },
-  { name: 'Jobs', description: 'Lists that are worked on, and their results' },
-  { name: 'Webhooks', description: 'Where events are sent' },
-  { name: 'Account', description: 'Credits, history and numbers' },
-  { name: 'Keys', description: 'Who may ask' },
-  { name: 'Service', description: 'How the service is' },
+  { name: 'Verification', description: 'Verify single addresses and lists' },
+  { name: 'Jobs', description: 'Track lists and get their results' },
+  { name: 'Webhooks', description: 'Manage endpoints that receive events' },
+  { name: 'Account', description: 'Credits, limits, history and statistics' },
+  { name: 'Keys', description: 'Manage API keys' },
+  { name: 'Service', description: 'Health of the service' },
 ]
 
-/** The description of all paths for people: Swagger UI, from here and from nowhere else. */
+/** Serves Swagger UI, with all files from this host. */
 function docsRoutes({ settings }: Pick<Service, 'settings'>) {
   const read = fileReader()
   const policy = pagePolicy(settings.baseUrl)
@@ -138,7 +141,7 @@ function docsRoutes({ settings }: Pick<Service, 'settings'>) {
     })
 }
 
-/** What the page needs of swagger-ui-dist. */
+/** Files of swagger-ui-dist that the page loads. */
 const FILES: ReadonlyMap<string, string> = new Map([
   ['swagger-ui-bundle.js', 'text/javascript'],
   ['swagger-ui.css', 'text/css'],
@@ -146,8 +149,9 @@ const FILES: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Nothing from elsewhere and no script in the page; Swagger UI sets styles on elements and has pictures in its CSS.
- * It asks the address that the description names, which need not be the one by which the page was opened.
+ * Allows no third-party content and no inline script. Swagger UI sets styles on elements and has
+ * data: images in its CSS. It sends requests to `baseUrl`, which can differ from the origin of the
+ * page.
  */
 const pagePolicy = (baseUrl: string) =>
   [
@@ -182,7 +186,7 @@ const PAGE = `<!doctype html>
 const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#page', deepLinking: true, validatorUrl: null })
 `
 
-/** Files are read once. */
+/** Caches each file after the first read. */
 function fileReader(): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
   const known = new Map<string, Promise<Uint8Array<ArrayBuffer>>>()

@@ -2,70 +2,79 @@ import type { Account } from '../accounts/account-store.ts'
 import type { ApiKey } from '../accounts/key-store.ts'
 import type { Plan } from '../accounts/plan.ts'
 
-/** Who asks. */
+/** The authenticated caller of a request. */
 export type Caller = {
   readonly account: Account
   readonly key: ApiKey
-  /** The end of the grace period, epoch ms, of a key text that was replaced by rotation; null: it was not. */
+  /**
+   * End of the grace period (epoch ms) of a key secret that was replaced by rotation; null for a
+   * current secret.
+   */
   readonly secretExpiresAt: number | null
   readonly plan: Plan
 }
 
-/** What the steps before a handler found out; handlers read it with `c.get(…)`. */
+/** Values that middleware sets and handlers read with `c.get(…)`. */
 export type Env = {
-  /** What Node hands in with a request; tests have none, or only an address. */
+  /** Set by the Node adapter. Tests pass nothing, or only an address. */
   Bindings: {
     readonly incoming?: Incoming
     readonly outgoing?: Outgoing
     /**
-     * Who is signed in to the dashboard, which asks in this process, as the key of that session. Only a second argument of
-     * `app.fetch` can say so: the server hands in Node's request and response there and nothing else, and no header,
-     * path or body becomes a part of it. So nothing that comes over the network can be anybody by this.
+     * The dashboard session that makes this request in process, authorized by the key of that
+     * session. Only the second argument of `app.fetch` can set it: the server passes Node's request
+     * and response there and nothing else, and no header, path or body becomes part of it. A
+     * network request therefore cannot claim a session.
      */
     readonly session?: AskingSession
   }
   Variables: {
     /** `req_…` */
     requestId: string
-    /** The client's address, behind trusted proxies too. */
+    /** The client's IP address, also behind trusted proxies. */
     ip: string
-    /** Set by the guard of a path that needs a key. */
+    /** Set by `requireKey` on routes that need a key. */
     caller: Caller
     /** Whether `X-EV-Sandbox: true` was sent. */
     sandbox: boolean
-    /** The Idempotency-Key of this request, to be stored with what it causes; null: none. */
+    /**
+     * The Idempotency-Key of this request, stored together with its effect; null if none was sent.
+     */
     replay: Replay | null
-    /** Set where a list was only looked at: it counts as none. */
+    /** Set for a dry run of a list, which does not count against the list limit. */
     isDryRun?: boolean
-    /** The bytes of a JSON body, as they came. */
+    /** The unmodified bytes of a JSON body. */
     body: Uint8Array
-    /** Set for a large list: resolves when its body may be parsed, and its turn lasts until it is answered. */
+    /**
+     * Set for a large list. Resolves when its body may be parsed; the slot is released when the
+     * request is answered.
+     */
     importTurn?: () => Promise<void>
   }
 }
 
-/** A session of the dashboard, and the key with which it was opened. */
+/** A dashboard session and the key with which it was opened. */
 export type AskingSession = {
   readonly keyId: string
   /** `ses_…` */
   readonly sessionId: string
-  /** As of `Caller`, for the text of the key with which the session was opened. */
+  /** As in `Caller`, for the secret with which the session was opened. */
   readonly secretExpiresAt: number | null
 }
 
-/** What a request with an Idempotency-Key is known again by. */
+/** Identifies a request that was sent with an Idempotency-Key. */
 export type Replay = { readonly key: string; readonly fingerprint: string }
 
 export type Incoming = {
-  /** Set by Node. The dashboard asks in this process and has none. */
+  /** Set by Node. The dashboard sends requests in this process, where it is missing. */
   readonly httpVersionMajor?: number
   readonly socket?: { readonly remoteAddress?: string | undefined }
 }
 
-/** Node's own response. */
+/** The part of Node's ServerResponse that is used here. */
 export type Outgoing = {
   readonly headersSent: boolean
-  /** Ends the connection, whatever was sent of the answer. */
+  /** Closes the connection, even in the middle of a response. */
   destroy(): unknown
   setHeader(name: string, value: string): unknown
   once(event: 'close', listener: () => void): unknown

@@ -1,10 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import { ApiError } from './errors/api-error.ts'
 
-/** A place in a list that is shown newest first: behind the row that has these. */
+/** A position in a list sorted newest first: after the row with these values. */
 export type CursorPosition = { readonly createdAt: number; readonly id: string }
 
-/** Rows of one page, and where the next one begins. */
+/** The rows of one page and the cursor of the next. */
 export type Page<Row> = { readonly rows: readonly Row[]; readonly next: string | null }
 
 export const pageQuery = {
@@ -14,19 +14,19 @@ export const pageQuery = {
     .min(1)
     .max(200)
     .default(50)
-    .openapi({ description: 'How many rows, at most.' }),
+    .openapi({ description: 'Maximum number of rows.' }),
   cursor: z.string().max(300).optional().openapi({
-    description: '`next_cursor` of the page before; left out, the newest come first.',
+    description: '`next_cursor` of the previous page. Omit it to start with the newest row.',
   }),
 }
 
-/** What every page has beside its rows. */
+/** Pagination fields of every page. */
 export const pageFields = {
   next_cursor: z.string().nullable(),
   has_more: z.boolean(),
 }
 
-/** Where a page begins; null: with the newest row. */
+/** Parses a cursor; null for the first page. Throws ApiError if it is malformed. */
 export function positionOf(cursor: string | undefined): CursorPosition | null {
   if (cursor === undefined) return null
   const [createdAt, id] = partsOf(cursor)
@@ -35,11 +35,11 @@ export function positionOf(cursor: string | undefined): CursorPosition | null {
   }
   throw new ApiError(
     'invalid_request',
-    '"cursor" must be the `next_cursor` of an earlier answer, or be left out to begin with the newest',
+    '"cursor" must be the `next_cursor` of an earlier response; omit it to start with the newest row',
   )
 }
 
-/** Takes what was read, one row more than the page has, and tells by that whether there are more. */
+/** Builds a page from up to `limit` + 1 rows; an extra row means that there is a next page. */
 export function pageOf<Row extends { created_at: number; id: string }>(
   found: readonly Row[],
   limit: number,
@@ -50,14 +50,14 @@ export function pageOf<Row extends { created_at: number; id: string }>(
   return { rows, next: isLast ? null : cursorAt({ createdAt: last.created_at, id: last.id }) }
 }
 
-/** What leads on from a place. */
+/** Encodes a position as an opaque cursor. */
 export const cursorAt = ({ createdAt, id }: CursorPosition): string =>
   Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')
 
 function partsOf(cursor: string): unknown[] {
   try {
-    const deps: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
-    return Array.isArray(deps) ? deps : []
+    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
+    return Array.isArray(parts) ? parts : []
   } catch {
     return []
   }

@@ -4,66 +4,67 @@ import type { Env } from './context.ts'
 import type { Service } from './service.ts'
 import { type Pieces, textStream } from './text-stream.ts'
 
-/** What a client is told while it listens: `event` is its kind. */
+/** A server-sent event: `event` is its type. */
 export type StreamEvent = { readonly event: string; readonly data: object }
 
-/** Proxies close what is silent for a minute, often for half of one. */
+/** Proxies close connections that are idle for a minute, some after 30 seconds. */
 export const HEARTBEAT_MS = 15 * SECOND
 
 /**
- * Answers with events as they happen (server-sent events). The next one is asked for when the client has taken the one
- * before, so what tells of a state tells the newest. `events` is called at once: what it throws is answered, and what it
- * throws later breaks the answer off. Its signal aborts when nobody listens any more, at the end too.
+ * Responds with server-sent events. The next event is pulled when the client has taken the previous
+ * one, so an event with a state always has the newest one. `events` is called at once: an error it
+ * throws becomes the response, and a later error aborts the response. Its signal aborts when the
+ * client disconnects or the stream ends.
  */
 export function eventStream(
   c: Context<Env>,
   { clock, log }: Pick<Service, 'clock' | 'log'>,
-  events: (gone: AbortSignal) => AsyncIterable<StreamEvent>,
+  events: (signal: AbortSignal) => AsyncIterable<StreamEvent>,
 ): Response {
   const headers = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' }
-  // Nobody would take them, nor say so.
+  // A response to HEAD has no reader that would take or cancel the events.
   if (c.req.method === 'HEAD') return c.body(null, 200, headers)
-  // They are long in coming, and that is no work: such a piece needs no turn.
+  // Waiting for an event is not work, so events bypass the limit on concurrent chunks.
   const make = <T>(piece: () => Promise<T>) => piece()
-  return c.body(textStream(c, { clock, log }, piecesOf(clock, events), { make }), 200, headers)
+  return c.body(textStream(c, { clock, log }, toPieces(clock, events), { make }), 200, headers)
 }
 
-/** A client that lost the connection comes again after so long. */
-const BEGIN = `retry: ${3 * SECOND}\n\n`
-/** A comment, which clients leave out. */
+/** A client that loses the connection reconnects after this delay. */
+const PREAMBLE = `retry: ${3 * SECOND}\n\n`
+/** An SSE comment, which clients ignore. */
 const HEARTBEAT = ':\n\n'
 
-function piecesOf(clock: Clock, events: (gone: AbortSignal) => AsyncIterable<StreamEvent>): Pieces {
-  const gone = new AbortController()
-  const iterator = events(gone.signal)[Symbol.asyncIterator]()
+function toPieces(clock: Clock, events: (signal: AbortSignal) => AsyncIterable<StreamEvent>): Pieces {
+  const controller = new AbortController()
+  const iterator = events(controller.signal)[Symbol.asyncIterator]()
   let isStarted = false
-  let coming: Promise<IteratorResult<StreamEvent>> | null = null
-  const comingInTime = async () => {
-    coming ??= iterator.next()
-    const isThere = new AbortController()
-    const quiet = sleep(clock, HEARTBEAT_MS, AbortSignal.any([gone.signal, isThere.signal]))
-    return Promise.race([coming, quiet]).finally(() => isThere.abort())
+  let pending: Promise<IteratorResult<StreamEvent>> | null = null
+  const nextOrTimeout = async () => {
+    pending ??= iterator.next()
+    const settled = new AbortController()
+    const timeout = sleep(clock, HEARTBEAT_MS, AbortSignal.any([controller.signal, settled.signal]))
+    return Promise.race([pending, timeout]).finally(() => settled.abort())
   }
   return {
     async next() {
       if (!isStarted) {
         isStarted = true
-        return { value: BEGIN }
+        return { value: PREAMBLE }
       }
-      const next = await comingInTime()
+      const next = await nextOrTimeout()
       if (!next) return { value: HEARTBEAT }
-      coming = null
-      return next.done ? next : { value: textOf(next.value) }
+      pending = null
+      return next.done ? next : { value: formatEvent(next.value) }
     },
     async return() {
-      gone.abort()
-      // What fails now fails for nobody.
-      coming?.catch(() => {})
+      controller.abort()
+      // The client is gone, so a failure of the pending event is ignored.
+      pending?.catch(() => {})
       await iterator.return?.()
     },
   }
 }
 
-/** JSON has no line breaks of its own. */
-const textOf = ({ event, data }: StreamEvent) =>
+/** JSON has no raw line breaks, so it fits one `data` line. */
+const formatEvent = ({ event, data }: StreamEvent) =>
   `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`

@@ -3,8 +3,9 @@ import type { Env } from './context.ts'
 import type { MonitoringDeps } from './monitoring/monitored.ts'
 
 /**
- * Lays a header ready for the answer, whoever gives that; one of the answer itself takes its place. Node's own
- * response takes a header for a tenth of what it costs in a Headers, which counts with a dozen of them.
+ * Sets a response header before the handler runs; a header of the response itself overrides it. On
+ * Node's own response this costs a tenth of an entry in Headers, which matters with a dozen of
+ * them.
  */
 export function layHeader(c: Context<Env>, name: string, value: string): void {
   const outgoing = c.env?.outgoing
@@ -12,23 +13,24 @@ export function layHeader(c: Context<Env>, name: string, value: string): void {
   else if (!outgoing.headersSent) outgoing.setHeader(name, value)
 }
 
-/** Headers that every answer has, whoever asks for what. */
+/** Headers of every response. */
 export function commonHeaders({
   settings,
 }: Pick<MonitoringDeps, 'settings'>): Readonly<Record<string, string>> {
   return {
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
-    // An answer is data: a browser that is led to one shows nothing and runs nothing.
+    // A response is data: a browser that opens one must show nothing and run nothing.
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
-    // Keys come by Authorization alone, never by cookies: any site may ask with a key that it has.
+    // Keys are sent only in Authorization, never in cookies: any site may send requests with a key
+    // that it has.
     'Access-Control-Allow-Origin': '*',
     'Access-Control-Expose-Headers': EXPOSED,
     ...(settings.baseUrl.startsWith('https:') && { 'Strict-Transport-Security': HSTS }),
   }
 }
 
-/** What a browser must be told before it asks with a key (CORS preflight). */
+/** Response headers of a CORS preflight. */
 export const PREFLIGHT: Readonly<Record<string, string>> = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
   'Access-Control-Allow-Headers':
@@ -36,7 +38,7 @@ export const PREFLIGHT: Readonly<Record<string, string>> = {
   'Access-Control-Max-Age': '7200',
 }
 
-/** What a browser lets scripts of other sites read. */
+/** Response headers that scripts of other sites may read. */
 const EXPOSED = [
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
@@ -48,5 +50,5 @@ const EXPOSED = [
   'Content-Disposition',
 ].join(', ')
 
-/** A year, as is customary. */
+/** One year in seconds, the customary value. */
 const HSTS = 'max-age=31536000'

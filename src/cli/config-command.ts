@@ -1,9 +1,9 @@
-import { fileKey, givenFor, type RawSettings, toConfig } from '../config/config.ts'
+import { fileKey, findSource, type RawSettings, toConfig } from '../config/config.ts'
 import type { EgressConfig } from '../config/egresses.ts'
 import type { OperatorConfig } from '../config/operators.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { IpLimitsConfig, PlanConfig } from '../config/plans.ts'
-import { type Config, inItsUnit, SETTINGS, type Setting } from '../config/settings.ts'
+import { type Config, toDisplayUnit, SETTINGS, type Setting } from '../config/settings.ts'
 import { SECOND } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
@@ -25,11 +25,11 @@ export function configCommand(context: CliContext, flags: ConfigFlags): number {
   return 0
 }
 
-/** Values as the config file takes them. */
+/** Returns the settings in the format of the config file. */
 function configObject(config: Config, raw: RawSettings) {
   const settings = SETTINGS.map(one => [
     fileKey(one),
-    { value: writtenValue(one, config), from: placeOf(one, raw) },
+    { value: writtenValue(one, config), from: sourceOf(one, raw) },
   ])
   return {
     file: raw.file?.path ?? null,
@@ -49,7 +49,7 @@ function configText(config: Config, raw: RawSettings): string {
   const rows = SETTINGS.map(one => [
     fileKey(one),
     shownValue(writtenValue(one, config)),
-    placeOf(one, raw),
+    sourceOf(one, raw),
   ])
   const columns = [{ title: 'SETTING' }, { title: 'VALUE' }, { title: 'FROM' }]
   const egresses = config.egresses.map(({ name, ...rest }) => [name, fieldsText(inFile(rest))])
@@ -69,12 +69,12 @@ function configText(config: Config, raw: RawSettings): string {
     table([{ title: 'EGRESS' }, { title: '' }], egresses),
     ...(operators.length === 0 ? [] : [table([{ title: 'OPERATOR' }, { title: '' }], operators)]),
     ...(plans.length === 0 ? [] : [table([{ title: 'PLAN' }, { title: '' }], plans)]),
-    ...(limits === '' ? [] : [table([{ title: 'LIMITS OF AN ADDRESS' }], [[limits]])]),
+    ...(limits === '' ? [] : [table([{ title: 'LIMITS PER IP ADDRESS' }], [[limits]])]),
   ].join('\n')
 }
 
-function placeOf(one: Setting, raw: RawSettings): string {
-  const given = givenFor(one, raw)
+function sourceOf(one: Setting, raw: RawSettings): string {
+  const given = findSource(one, raw)
   return given.by === 'default' ? 'default' : given.place
 }
 
@@ -85,10 +85,10 @@ function writtenValue(one: Setting, config: Config): Written {
   if (one.isSecret) return value === null ? null : '…'
   if (one.key === 'mailFrom' && value === '') return '<>'
   if (typeof value === 'string' && one.value === 'URL') return withoutPassword(value)
-  return inItsUnit(one, value)
+  return toDisplayUnit(one, value)
 }
 
-/** What is set of an egress or an operator, by the names that the file has for it. */
+/** Returns the fields that are set, by their names in the config file. */
 function inFile(
   given: Partial<EgressConfig> | OperatorConfig | PlanConfig | IpLimitsConfig,
 ): Readonly<Record<string, Written>> {
@@ -107,7 +107,7 @@ const toFile = ([key, value]: [string, Written]): [string, Written] => [
 
 function planInFile({ perMs, ...rest }: PlanConfig): Readonly<Record<string, Written>> {
   const per = perMs === undefined ? {} : { per: perMs === SECOND ? 'second' : 'minute' }
-  // Null stands for any number here.
+  // Null means unlimited in a plan, so it is kept.
   const unlimited = Object.entries(rest).filter(([, value]) => value === null)
   return { ...inFile(rest), ...per, ...Object.fromEntries(unlimited.map(toFile)) }
 }

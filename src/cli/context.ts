@@ -78,7 +78,7 @@ export function inCwd({ cwd }: Pick<CliContext, 'cwd'>, path: string): string {
   return cwd === '.' || isAbsolute(path) ? path : resolveIn(cwd, path)
 }
 
-/** A slash at the end says that a folder is meant; `resolve` would take it away. */
+/** Keeps a slash at the end, which marks a folder and which `resolve` would remove. */
 function resolveIn(cwd: string, path: string): string {
   return path.endsWith('/') ? `${resolve(cwd, path)}/` : resolve(cwd, path)
 }

@@ -8,43 +8,43 @@ import type { CliContext } from './context.ts'
 
 type DatabaseLocation = Pick<Config, 'database' | 'dataDir'>
 
-/** Where accounts, jobs and answers are kept, as a URL. */
+/** Returns the URL of the database with accounts, jobs and cached answers. */
 export const databaseUrl = ({ database, dataDir }: DatabaseLocation) =>
   database === '' ? fileUrl(dataDir) : database
 
-/** Whether that is a server, which several machines may share. */
+/** Whether the database is a PostgreSQL server, which several machines can share. */
 export const isShared = (location: DatabaseLocation) => isPostgresUrl(databaseUrl(location))
 
-/** Where lists of the command line are kept: a file of this machine, as they are files themselves. */
+/** Returns the URL of the database for lists of `ev bulk`: always a local file, as the lists are. */
 export const listsUrl = (location: DatabaseLocation) =>
   isShared(location) ? fileUrl(location.dataDir) : databaseUrl(location)
 
 const fileUrl = (dataDir: string) => `sqlite:${join(dataDir, 'ev.sqlite')}`
 
-/** The file behind a `sqlite:` URL. */
+/** Returns the path in a `sqlite:` URL. */
 export const fileOf = (url: string) => url.replace(/^sqlite:/, '')
 
-/** Where the service keeps what it has, for people. */
+/** Names the database in messages, without its password. */
 export const databaseName = (location: DatabaseLocation) =>
   isShared(location) ? `the database ${withoutPassword(databaseUrl(location))}` : location.dataDir
 
-/** Opens the database if there is one: who only looks makes none. That of a server is there. */
-export function openKept(
+/** Opens the database if it exists; a command that only reads must not create a file. */
+export function openExisting(
   context: CliContext,
   location: DatabaseLocation,
 ): Promise<Database | null> {
   return openIfThere(context, databaseUrl(location))
 }
 
-/** Opens the file that lists of the command line are kept in, if there is one. */
-export function openLists(
+/** Opens the database for lists of `ev bulk` if it exists. */
+export function openListDatabase(
   context: CliContext,
   location: DatabaseLocation,
 ): Promise<Database | null> {
   return openIfThere(context, listsUrl(location))
 }
 
-/** Opens what `openKept` and `openLists` do, once where they are the same; the lists come last. */
+/** Opens the databases of `openExisting` and `openListDatabase`, once if they are the same. */
 export async function openAll(
   context: CliContext,
   location: DatabaseLocation,
@@ -71,14 +71,14 @@ async function openIfThere(context: CliContext, url: string): Promise<Database |
   return isPostgresUrl(url) || isThere(fileOf(url)) ? openDatabase(url, context.clock) : null
 }
 
-/** What may not be looked at is not told as if it were not there: that of a service is for its user alone. */
+/** Throws EvError if the file is not accessible, as for another user's service, rather than false. */
 function isThere(file: string): boolean {
   try {
     return statSync(file, { throwIfNoEntry: false }) !== undefined
   } catch (cause) {
     throw new EvError(
       'io',
-      `The database ${file} cannot be looked at: ${errorMessage(cause)}. Do this as the user who runs ev there, or name another place with --data-dir.`,
+      `The database ${file} cannot be accessed: ${errorMessage(cause)}. Run the command as the user that runs ev there, or set another directory with --data-dir.`,
       { cause },
     )
   }

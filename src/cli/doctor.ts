@@ -23,22 +23,22 @@ export async function doctorCommand(context: CliContext, flags: DoctorFlags): Pr
   const exchangers = flags.ask === undefined ? null : hostsOf(flags.ask)
   const { clock, random, externalDeps } = context
   const options = { databaseUrl: databaseUrl(config), exchangers }
-  const world = composeDoctor(config, options, { clock, random, ...externalDeps })
+  const target = composeDoctor(config, options, { clock, random, ...externalDeps })
   const stop = () => context.exit(EXIT_CODES.interrupted)
   context.signals.once('SIGINT', stop)
   try {
     const checks: Check[] = []
-    for await (const check of runChecks(world)) {
+    for await (const check of runChecks(target)) {
       checks.push(check)
       if (!flags.json) context.stdout.write(`${printed(context, check)}\n`)
     }
-    const fit = checks.every(({ state }) => state !== 'fail')
-    const end = flags.json ? JSON.stringify({ ok: fit, checks }, null, 2) : `\n${summary(checks)}`
+    const ok = checks.every(({ state }) => state !== 'fail')
+    const end = flags.json ? JSON.stringify({ ok, checks }, null, 2) : `\n${summary(checks)}`
     context.stdout.write(`${end}\n`)
-    return fit ? 0 : 1
+    return ok ? 0 : 1
   } finally {
     context.signals.off('SIGINT', stop)
-    world.close()
+    target.close()
   }
 }
 
@@ -48,23 +48,23 @@ function hostsOf(given: string): string[] {
   if (wrong === undefined) return hosts
   throw new EvError(
     'usage',
-    `--ask takes names or IP addresses of mail servers, such as mx.example.com,192.0.2.25; “${sanitizeText(wrong)}” is neither.`,
+    `--ask has "${sanitizeText(wrong)}"; it takes host names or IP addresses of mail servers, such as mx.example.com,192.0.2.25.`,
   )
 }
 
 const HOST_NAME = /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*$/i
 
 const MARKS = { ok: '✔', warn: '!', fail: '✘' } as const satisfies Record<Finding['state'], string>
-const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<
+const COLORS = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<
   Finding['state'],
   string
 >
-/** Room for the longest name of a check. */
+/** Width of the longest check name. */
 const NAME_WIDTH = 15
 
 function printed({ stdout }: CliContext, { check, egress, state, says, todo }: Check): string {
   const name = check.replace('-', ' ').padEnd(NAME_WIDTH)
-  const line = `${styleText(COLOURS[state], MARKS[state], { stream: stdout })} ${name} ${egress === null ? '' : `${egress}: `}${says}`
+  const line = `${styleText(COLORS[state], MARKS[state], { stream: stdout })} ${name} ${egress === null ? '' : `${egress}: `}${says}`
   return todo === null ? line : `${line}\n${' '.repeat(NAME_WIDTH + 3)}to do: ${todo}`
 }
 
@@ -72,12 +72,12 @@ function summary(checks: readonly Check[]): string {
   const [failed, warned] = (['fail', 'warn'] as const).map(
     state => checks.filter(check => check.state === state).length,
   ) as [number, number]
-  const better = `${pluralize(warned, 'thing')} could be better`
+  const warnings = pluralize(warned, 'warning')
   if (failed > 0) {
-    const must = `${pluralize(failed, 'thing')} must be mended before mail servers can be asked`
-    return `${must}${warned > 0 ? `; ${better}` : ''}.`
+    const failures = `${pluralize(failed, 'check')} failed${warned > 0 ? `, ${warnings}` : ''}`
+    return `${failures}. Fix the failed checks before you verify addresses.`
   }
   return warned > 0
-    ? `This machine can ask mail servers; ${better}.`
-    : 'This machine is fit to ask mail servers.'
+    ? `No check failed, ${warnings}. This machine can verify addresses.`
+    : 'All checks passed. This machine can verify addresses.'
 }

@@ -9,7 +9,7 @@ import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { timeText } from './jobs/time-text.ts'
 
-/** What ev exits with, after sysexits.h where that has a word for it. */
+/** Exit codes by error code, from sysexits.h where it defines one. */
 export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   usage: 64,
   bad_address: 65,
@@ -22,7 +22,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   interrupted: 130,
 }
 
-/** Says an error as a sentence on stderr and gives the code to exit with; the stack only when debugging. */
+/** Prints an error to stderr, with its stack when debugging, and returns the exit code. */
 export function reportError(context: CliContext, thrown: unknown, debug: boolean): number {
   const error = toEvError(thrown)
   context.stderr.write(`ev: ${error.message}\n`)
@@ -39,44 +39,44 @@ function toEvError(thrown: unknown): EvError {
   return databaseFault(thrown) ?? internalFault(thrown)
 }
 
-/** What befalls the database midway: a full disk, a damaged file, another writer that does not end. */
+/** Converts database failures: a full disk, a damaged file, a lock that is never released. */
 function databaseFault(thrown: unknown): EvError | null {
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
   if (isOutage(thrown)) {
-    const sentence = `The database cannot be used any longer: ${errorMessage(thrown)}. Look whether its server runs and may be reached from here (“ev doctor” tells), and try again.`
+    const sentence = `The database is not available: ${errorMessage(thrown)}. Check that its server is running and reachable from this machine, for example with "ev doctor", and try again.`
     return new EvError('io', sentence, { cause: thrown })
   }
   if (!code.startsWith('SQLITE_')) return null
   const remedy = /^SQLITE_(CORRUPT|NOTADB)/.test(code)
-    ? 'The file is damaged: move it away, or name another place with --data-dir.'
-    : 'Set that right, and the same command goes on: nothing that was found out is lost.'
-  const sentence = `The database cannot be used any longer: ${errorMessage(thrown)}. ${remedy}`
+    ? 'The file is damaged: move it away, or set another directory with --data-dir.'
+    : 'Fix the cause and run the same command again to resume. All stored results are kept.'
+  const sentence = `The database failed: ${errorMessage(thrown)}. ${remedy}`
   return new EvError('io', sentence, { cause: thrown })
 }
 
 const internalFault = (cause: unknown) =>
   new EvError(
     'internal',
-    `Something went wrong inside ev: ${errorMessage(cause)}. Please report it, with what --debug prints.`,
+    `Internal error: ${errorMessage(cause)}. Please report it with the output of --debug.`,
     { cause },
   )
 
 const stackOf = (cause: unknown) => (cause instanceof Error ? cause.stack : String(cause))
 
 /**
- * Ends the run when the output cannot be written: its reader has left, or the disk is full. Returns a
- * function that removes these listeners, and those that a command has added since.
+ * Exits when the output cannot be written because its reader has closed the pipe or the disk is full.
+ * Returns a function that removes these listeners and those that a command has added since.
  */
 export function watchOutput(context: CliContext, debug: boolean): () => void {
   const { stdout, stderr } = context
   const before = new Set([...stdout.listeners('error'), ...stderr.listeners('error')])
   const endRun = (cause: NodeJS.ErrnoException) => {
-    // `ev … | head -1`: who reads has had enough, and nobody needs to be told.
+    // In `ev … | head -1` the reader closes the pipe on purpose, so this needs no message.
     if (cause.code === 'EPIPE') context.exit(EXIT_CODES.io)
-    const sentence = `The output cannot be written: ${cause.message}. Send it elsewhere; what was found out of a list is kept.`
+    const sentence = `The output cannot be written: ${cause.message}. Write it elsewhere. Stored results of a list are kept.`
     context.exit(reportError(context, new EvError('cannot_write', sentence, { cause }), debug))
   }
-  // Progress that nobody reads is no reason to stop.
+  // A command continues when its progress output has no reader.
   const ignore = () => {}
   stdout.on('error', endRun)
   stderr.on('error', ignore)
@@ -89,175 +89,175 @@ export function watchOutput(context: CliContext, debug: boolean): () => void {
   }
 }
 
-/** What the command line says of each refusal of a use case, and the code to exit with. */
+/** Messages and exit codes of expected errors on the command line. */
 const SENTENCES: OperationTexts<EvError> = {
   webhook_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no webhook ${sanitizeText(id)}. “ev webhooks” lists those there are.`,
+      `There is no webhook ${sanitizeText(id)}. To list webhooks, run "ev webhooks".`,
     ),
   webhook_disabled: ({ id }) =>
     new EvError(
       'usage',
-      `The webhook ${id} is switched off, so nothing is sent to it. Switch it on first: “ev webhooks enable ${id}”.`,
+      `Webhook ${id} is disabled, so nothing is sent to it. Enable it first: ev webhooks enable ${id}`,
     ),
   webhook_limit_reached: ({ count }) =>
     new EvError(
       'usage',
-      `The account has ${count} webhooks, which is the most it may have. Remove one first, with “ev webhooks delete”.`,
+      `The account has ${count} webhooks, which is the maximum. Delete one first with "ev webhooks delete".`,
     ),
   webhook_url_rejected: ({ url, fault, isPrivate }) =>
     new EvError(
       'usage',
-      `--url is “${sanitizeText(url, 100)}”, which cannot be used. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
+      `--url is "${sanitizeText(url, 100)}", which is not allowed. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
     ),
   webhook_test_limit_reached: ({ count }) =>
     new EvError('usage', `${count} test events of this account are in flight. Try again later.`),
   delivery_not_found: ({ id, webhookId }) =>
     new EvError(
       'no_input',
-      `There is no delivery ${sanitizeText(id)}${webhookId === null ? '' : ` of the webhook ${sanitizeText(webhookId)}`}. “ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : sanitizeText(webhookId)}” lists those there are; what ended is kept for seven days.`,
+      `There is no delivery ${sanitizeText(id)}${webhookId === null ? '' : ` of webhook ${sanitizeText(webhookId)}`}. To list deliveries, run "ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : sanitizeText(webhookId)}". Completed deliveries are kept for seven days.`,
     ),
   name_invalid: ({ name, of, lengthMax }) =>
     new EvError(
       'usage',
-      `“${sanitizeText(name)}” is no name for ${of === 'key' ? 'a key' : 'an account'}: --name takes 1 to ${lengthMax} characters on one line.`,
+      `--name is "${sanitizeText(name)}"; the name of ${of === 'key' ? 'a key' : 'an account'} takes 1 to ${lengthMax} characters on one line.`,
     ),
   key_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no key ${sanitizeText(id)}. “ev keys” lists those there are.`,
+      `There is no key ${sanitizeText(id)}. To list keys, run "ev keys".`,
     ),
   key_limit_reached: ({ count }) =>
     new EvError(
       'usage',
-      `The account has ${count} keys, which is the most it may have. Revoke those that nobody uses, with “ev keys revoke”.`,
+      `The account has ${count} keys, which is the maximum. Revoke unused keys with "ev keys revoke".`,
     ),
   last_key: ({ id, accountName }) =>
     new EvError(
       'usage',
-      `${id} is the last key of the account ${sanitizeText(accountName)}: nothing and nobody can use the account without it. To revoke it all the same: ev keys revoke ${id} --force`,
+      `${id} is the last key of account ${sanitizeText(accountName)}, and the account cannot be used without a key. To revoke it anyway: ev keys revoke ${id} --force`,
     ),
   rights_exceeded: ({ rights }) =>
-    new EvError('usage', `The key would have more rights than the one that asks: ${rights}.`),
+    new EvError('usage', `The key would have more rights than the key that creates it: ${rights}.`),
   expiry_past: ({ expiresAt }) =>
-    new EvError('usage', `The key would expire at ${timeText(expiresAt)}, which is past.`),
+    new EvError('usage', `The key would expire at ${timeText(expiresAt)}, which is in the past.`),
   job_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no job ${sanitizeText(id)}. “ev jobs” lists those there are.`,
+      `There is no job ${sanitizeText(id)}. To list jobs, run "ev jobs".`,
     ),
   job_not_cancellable: ({ id, state }) =>
     new EvError(
       'usage',
-      `Job ${id} ${state === 'completed' ? 'is finished' : `is ${state} already`}: there is nothing to cancel. “ev jobs delete ${id}” removes it.`,
+      `Job ${id} ${state === 'completed' ? 'is finished' : `is already ${state}`}: there is nothing to cancel. To delete it: ev jobs delete ${id}`,
     ),
   job_not_resumable: ({ id, state }) => new EvError('usage', notResumable(id, state)),
   job_in_use: ({ id }) =>
     new EvError(
       'io',
-      `An ev is at work on job ${id}. Stop it first, or cancel the job: “ev jobs cancel ${id}”.`,
+      `Another ev process is working on job ${id}. Stop it first, or cancel the job: ev jobs cancel ${id}`,
     ),
   list_empty: () => new EvError('bad_input', 'The list has no rows.'),
   credits_used_up: ({ limit }) =>
-    new EvError('usage', `All ${limit} credits of the account are used up today. ${OTHER_PLAN}`),
+    new EvError('usage', `The account has used all its ${limit} credits for today. ${OTHER_PLAN}`),
   credits_exceeded: ({ plan, needed, left }) =>
     new EvError(
       'usage',
-      `The list needs ${needed ?? 'more'} credits, and its account has ${left ?? 'too few'} left today in the plan ${plan}. ${OTHER_PLAN}`,
+      `The list needs ${needed ?? 'more'} credits, and the account has ${left ?? 'too few'} left today in the plan ${plan}. ${OTHER_PLAN}`,
     ),
   concurrent_jobs_exceeded: ({ plan, openLists, max }) =>
     new EvError(
       'usage',
-      `${openLists} lists of the account are not finished, and the plan ${plan} allows ${max} at a time. Wait for one to finish, cancel one with “ev jobs cancel”, or give the account another plan: “ev accounts set-plan”.`,
+      `The account has ${openLists} unfinished lists, and the plan ${plan} allows ${max} at a time. Wait for one to finish, cancel one with "ev jobs cancel", or change the plan with "ev accounts set-plan".`,
     ),
   stored_rows_exceeded: ({ plan, storedRows, rows, isMore, max }) =>
     new EvError(
       'usage',
-      `The account stores ${storedRows} rows of lists, this list has ${isMore ? 'more than ' : ''}${rows}, and the plan ${plan} allows ${max}. Delete lists with “ev jobs delete”, or give the account another plan: “ev accounts set-plan”.`,
+      `The account stores ${storedRows} rows of lists, this list has ${isMore ? 'more than ' : ''}${rows}, and the plan ${plan} allows ${max}. Delete lists with "ev jobs delete", or change the plan with "ev accounts set-plan".`,
     ),
   address_invalid: ({ address, fault }) =>
     new EvError(
       'bad_address',
-      `“${sanitizeText(address)}” is no address. ${fault} --address takes one such as ann@example.com.`,
+      `--address is "${sanitizeText(address)}", which is not an email address. ${fault}`,
     ),
   address_in_use: ({ address, jobId, isOfAccount, otherJobs }) => {
-    const others = otherJobs === 0 ? '' : ` and ${otherJobs} more (see “ev jobs”)`
+    const others = otherJobs === 0 ? '' : ` and ${otherJobs} more (see "ev jobs")`
     const finish = isOfAccount
       ? 'Let the service finish it'
-      : `Finish it (“ev jobs resume ${jobId}”)`
+      : `Finish it ("ev jobs resume ${jobId}")`
     return new EvError(
       'usage',
-      `${sanitizeText(address)} stands in a list that is not finished: ${jobId}${others}. ${finish} ` +
-        `or cancel it (“ev jobs cancel ${jobId}”) first. Nothing was forgotten.`,
+      `${sanitizeText(address)} is in an unfinished list: ${jobId}${others}. ${finish} ` +
+        `or cancel it ("ev jobs cancel ${jobId}") first. Nothing was erased.`,
     )
   },
   database_absent: ({ file, task }) =>
     new EvError(
       'no_input',
       task === 'backup'
-        ? `There is no database ${file} yet, so there is nothing to back up. If it is elsewhere, name the place with --data-dir.`
-        : `There is no database ${file}, so there is nothing to copy. Name the data directory of “ev serve” with --from.`,
+        ? `There is no database ${file}, so there is nothing to back up. If it is elsewhere, set its directory with --data-dir.`
+        : `There is no database ${file}, so there is nothing to copy. Set the data directory of "ev serve" with --from.`,
     ),
   database_unusable: ({ file, why }) =>
     new EvError('io', `The database ${file} cannot be copied: ${why}.`),
   database_newer: ({ file }) =>
     new EvError(
       'io',
-      `The database ${file} was written by a newer version of ev: use that version.`,
+      `The database ${file} was written by a newer version of ev. Use that version.`,
     ),
   data_dir_in_use: ({ dataDir, command }) =>
     new EvError(
       'io',
-      `An “ev ${command}” is at work in ${dataDir}, and what it does meanwhile would be lost. Stop it first: it goes on later where it was.`,
+      `"ev ${command}" is running in ${dataDir}, and its changes during the copy would be lost. Stop it first; it can resume later.`,
     ),
   backup_of_itself: ({ file }) =>
     new EvError('usage', `${file} is the database itself. Name another file for the copy.`),
   backup_exists: ({ file }) =>
     new EvError(
       'cannot_write',
-      `${file} is there already. Name another file, or replace it with --force.`,
+      `${file} already exists. Name another file, or overwrite it with --force.`,
     ),
   backup_failed: ({ file, why }) =>
     new EvError(
       'cannot_write',
-      `The database cannot be copied to ${file}: ${why}. Look whether the folder is there, may be written and has room.`,
+      `The database cannot be copied to ${file}: ${why}. Check that the folder exists, is writable and has enough space.`,
     ),
   account_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no account ${sanitizeText(id)}. “ev accounts” lists those there are.`,
+      `There is no account ${sanitizeText(id)}. To list accounts, run "ev accounts".`,
     ),
   account_exists: ({ id, name }) =>
     new EvError(
       'usage',
-      `There is an account “${sanitizeText(name)}” already: ${id}. Give another --name.`,
+      `There is already an account "${sanitizeText(name)}": ${id}. Use another --name.`,
     ),
   plan_unknown: ({ plan, plans }) =>
     new EvError(
       'usage',
-      `There is no plan “${sanitizeText(plan)}”; there are ${plans.join(', ')}. The config file may add others under "plans".`,
+      `There is no plan "${sanitizeText(plan)}". Plans: ${plans.join(', ')}. Add others under "plans" in the config file.`,
     ),
   email_invalid: ({ email, fault }) =>
     new EvError(
       'usage',
       fault === null
-        ? `“${sanitizeText(email)}” is an address that many mail servers do not take. Give one at a domain, with ASCII letters and no quotation marks before the @, such as ops@example.com.`
-        : `“${sanitizeText(email)}” is no address. ${fault}`,
+        ? `Many mail servers do not accept the address "${sanitizeText(email)}". Use one with a domain name and an unquoted ASCII local part, such as ops@example.com.`
+        : `"${sanitizeText(email)}" is not an email address. ${fault}`,
     ),
 }
 
-const OTHER_PLAN = 'Try again tomorrow, or give the account another plan: “ev accounts set-plan”.'
+const OTHER_PLAN = 'Try again tomorrow, or change the plan with "ev accounts set-plan".'
 
 function notResumable(id: string, state: string): string {
-  if (state === 'completed') return `Job ${id} is finished: there is nothing to go on with.`
+  if (state === 'completed') return `Job ${id} is finished: there is nothing to resume.`
   if (state === 'cancelled' || state === 'failed') {
-    return `Job ${id} was resumed by another meanwhile: “ev jobs show ${id}”.`
+    return `Another process has resumed job ${id}. To see its status: ev jobs show ${id}`
   }
-  return `Job ${id} is one of the service: “ev serve” goes on with it by itself, whenever it runs.`
+  return `Job ${id} belongs to the service: "ev serve" continues it automatically while it runs.`
 }
 
 const PRIVATE_HINT =
-  ' Where it is meant so, allow its range with --webhook-allow-ranges, here and at “ev serve”.'
+  ' To allow it, set --webhook-allow-ranges to its range, for this command and for "ev serve".'
 
 const operationSentence = (error: OperationError): EvError => describeOperation(SENTENCES, error)

@@ -7,15 +7,15 @@ import { checkedAddresses, type UrlPolicy } from '../webhooks/webhook-url.ts'
 
 export type DownloadDeps = UrlPolicy & { readonly clock: Clock }
 
-/** For one source with its redirects: 32 MB, the largest source, at 0.5 MB a second. */
+/** For one source with its redirects: 32 MB, the largest source, at 0.5 MB per second. */
 const DEADLINE_MS = 60 * SECOND
 /** A link, a mirror and HTTPS take three. Browsers follow 20 (Fetch standard, HTTP-redirect fetch). */
 const REDIRECTS_MAX = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /**
- * The body of a URL, up to `bytesMax`. Each host on the way is dialled at the addresses that were
- * judged. Throws EvError('io') that says what is wrong with the source.
+ * Downloads a URL, up to `bytesMax`. Connections to each host use only the addresses that passed the
+ * URL policy. Throws EvError('io') that names the fault of the source.
  */
 export async function download(
   source: string,
@@ -23,7 +23,7 @@ export async function download(
   deps: DownloadDeps,
 ): Promise<Buffer> {
   const deadline = new AbortController()
-  const late = new EvError('io', `it did not arrive within ${formatDuration(DEADLINE_MS)}`)
+  const late = new EvError('io', `the download took longer than ${formatDuration(DEADLINE_MS)}`)
   const cancel = deps.clock.after(DEADLINE_MS, () => deadline.abort(late))
   try {
     return await follow(new URL(source), bytesMax, deps, deadline.signal)
@@ -35,7 +35,7 @@ export async function download(
   }
 }
 
-/** A URL without its password, for people. */
+/** Formats a URL for messages, without its password. */
 export function shown(source: string): string {
   const url = URL.parse(source)
   if (url !== null && url.password !== '') url.password = '***'
@@ -58,14 +58,14 @@ async function follow(
     if (at.protocol === 'https:' && next.protocol !== 'https:') {
       throw new Error('it redirects from HTTPS to HTTP')
     }
-    // A password is for the host that the user named.
+    // Never send the credentials to another origin.
     if (next.origin !== at.origin) next.username = next.password = ''
     at = next
   }
   throw new Error(`it redirects more than ${REDIRECTS_MAX} times`)
 }
 
-/** The body, or where the server redirects to. */
+/** Returns the body, or the URL that the server redirects to. */
 async function get(
   url: URL,
   bytesMax: number,
@@ -73,10 +73,10 @@ async function get(
   signal: AbortSignal,
 ): Promise<Buffer | URL> {
   if (!isHttp(url)) throw new Error(`it redirects to ${url.protocol}, not to HTTP`)
-  const judged = await checkedAddresses(url.hostname, deps, signal)
-  if ('fault' in judged) throw new Error(withoutDot(judged.fault))
+  const checked = await checkedAddresses(url.hostname, deps, signal)
+  if ('fault' in checked) throw new Error(withoutDot(checked.fault))
   const { Agent, request } = await import('undici')
-  const dispatcher = new Agent({ connect: { lookup: lookupAmong(judged.addresses) } })
+  const dispatcher = new Agent({ connect: { lookup: lookupAmong(checked.addresses) } })
   try {
     const authorization = basicAuth(url)
     const response = await request(`${url.origin}${url.pathname}${url.search}`, {
@@ -85,10 +85,12 @@ async function get(
     })
     const { location } = response.headers
     if (REDIRECTS.has(response.statusCode) && typeof location === 'string') {
-      if (!URL.canParse(location, url.href)) throw new Error('it redirects to what is no URL')
+      if (!URL.canParse(location, url.href)) throw new Error('it redirects to an invalid URL')
       return new URL(location, url)
     }
-    if (response.statusCode !== 200) throw new Error(`the server says ${response.statusCode}`)
+    if (response.statusCode !== 200) {
+      throw new Error(`the server responded with ${response.statusCode}`)
+    }
     return await bodyOf(response, bytesMax)
   } finally {
     await dispatcher.destroy()
@@ -112,7 +114,7 @@ type Lookup = (
   callback: (error: null, address: string | Address[], family?: number) => void,
 ) => void
 
-/** Dials the addresses that were judged: a second lookup might bring others. */
+/** Returns a lookup of the checked addresses, because a second DNS lookup may return others. */
 function lookupAmong(addresses: readonly string[]): Lookup {
   const all = addresses.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
   const [{ address, family } = { address: '', family: 4 }] = all
@@ -127,7 +129,7 @@ async function bodyOf({ body }: Dispatcher.ResponseData, bytesMax: number): Prom
   let size = 0
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > bytesMax) throw new Error(`it is longer than ${formatMebibytes(bytesMax)}`)
+    if (size > bytesMax) throw new Error(`it is larger than ${formatMebibytes(bytesMax)}`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -137,7 +137,7 @@ function textOf({ file, written, entries, added, removed, sources }: Report): st
 /** The first line of a file that ev wrote, and may replace. */
 const MARK = '# Written by ev lists update. Changes are lost with the next update.'
 
-/** The entries of the list that was written last. Throws EvError where the file is not of ev. */
+/** Returns the entries of the existing list. Throws EvError if ev did not write the file. */
 function readWritten(list: CustomListName, file: string): ReadonlySet<string> {
   if (!existsSync(file)) return new Set()
   if (statSync(file).isFile() && readFileSync(file, 'utf8').startsWith(MARK)) {
@@ -145,7 +145,7 @@ function readWritten(list: CustomListName, file: string): ReadonlySet<string> {
   }
   throw new EvError(
     'cannot_write',
-    `${file} was not written by ev lists update, so it stays. Rename it, and name it as a source.`,
+    `${file} was not written by "ev lists update" and is not overwritten. Rename it and add it as a source.`,
   )
 }
 
@@ -178,21 +178,21 @@ function writeList(
 
 /** The entries of one source. */
 type SourceEntries = {
-  /** The source as it is shown to people. */
+  /** Name of the source in messages, without a password. */
   readonly source: string
   readonly keys: ReadonlySet<string>
-  /** Lines that the list cannot take. */
+  /** Number of invalid lines. */
   readonly bad: number
   /** The first of them, with the reason. */
   readonly firstBad: string | null
 }
 
-/** Public lists hold a few slips. A page of HTML, or a list of another kind, is mostly bad lines. */
+/** Public lists have a few invalid lines. In HTML or a list of another kind, most are invalid. */
 const BAD_SHARE_MAX = 0.05
-/** Of a line that is wrong, enough to find it by. */
+/** Enough of an invalid line to find it. */
 const SHOWN_MAX = 80
 
-/** Reads a file or URL. Throws EvError where it cannot be read, or holds no list of this kind. */
+/** Reads a file or URL. Throws EvError if it cannot be read or is not a list of this kind. */
 async function readSource(
   context: CliContext,
   list: CustomListName,
@@ -213,7 +213,7 @@ async function readSource(
   }
   const name = shown(source)
   if (bad > lines * BAD_SHARE_MAX) {
-    throw new EvError('bad_input', `${name} is not such a list: it has ${firstBad}`)
+    throw new EvError('bad_input', `${name} is not a list of this kind: it has ${firstBad}`)
   }
   if (keys.size === 0) throw new EvError('bad_input', `${name} is empty.`)
   return { source: name, keys, bad, firstBad }
@@ -241,7 +241,7 @@ function readBytes(context: CliContext, source: string): Buffer {
   const path = inCwd(context, source)
   try {
     if (statSync(path).size > SIZE_MAX) {
-      throw new Error(`it is longer than ${formatMebibytes(SIZE_MAX)}`)
+      throw new Error(`it is larger than ${formatMebibytes(SIZE_MAX)}`)
     }
     return readFileSync(path)
   } catch (cause) {

@@ -4,7 +4,7 @@ import type { CliContext } from './context.ts'
 
 const ORDER: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
 
-/** A log of one line an event on stderr, from the configured level up. */
+/** Returns a log that writes one line per event to stderr, from the configured level up. */
 export function stderrLog(
   context: Pick<CliContext, 'stderr' | 'clock'>,
   config: Pick<Config, 'log' | 'logFormat'>,
@@ -30,7 +30,7 @@ function jsonLine(time: number, level: LogLevel, message: string, fields: LogFie
 function plainLine(level: LogLevel, message: string, fields: LogFields): string {
   const pairs = Object.entries(fields)
     .filter(([, value]) => value !== undefined)
-    // JSON text keeps foreign values on one line and shows what is odd in them.
+    // JSON keeps untrusted values on one line and escapes control characters.
     .map(([key, value]) => ` ${key}=${JSON.stringify(value)}`)
   return `ev: ${level}: ${message}${pairs.join('')}`
 }

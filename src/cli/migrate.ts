@@ -39,17 +39,17 @@ export async function migrateCommand(context: CliContext, flags: MigrateFlags): 
   const progress = copyProgress(context)
   const input = { from: fromUrl, to, place: config, onProgress: progress.show }
   const copied = await migrate({ clock, random }, input).finally(progress.end)
-  const place: Place = { dataDir, file: fileOf(fromUrl), to, secret: secretOf(config) }
+  const report = { dataDir, file: fileOf(fromUrl), to, secret: secretLocation(config) }
   context.stdout.write(
     flags.json
-      ? `${JSON.stringify(migratedObject(copied, place), null, 2)}\n`
-      : migratedText(copied, place),
+      ? `${JSON.stringify(migratedObject(copied, report), null, 2)}\n`
+      : migratedText(copied, report),
   )
   return 0
 }
 
-/** Where the secret is that opens what was sealed; null: there is none, so nothing is sealed. */
-function secretOf(config: Config): Place['secret'] {
+/** Returns the location of the secret that decrypts stored values; null if there is no secret. */
+function secretLocation(config: Config): MigrationReport['secret'] {
   if (config.secret !== null) return 'EV_SECRET'
   return needsSecret(config) ? null : (config.secretFile ?? `${config.dataDir}/secret`)
 }
@@ -66,14 +66,14 @@ function checkedUrl(given: string): string {
 const noTarget = (given: string) =>
   new EvError(
     'usage',
-    `${given === '' ? 'There is no database to copy to' : 'What is copied to is a PostgreSQL database'}: name one that is empty with --to postgres://USER@HOST/NAME, or as EV_DATABASE in the environment, where its password is seen by nobody.`,
+    `${given === '' ? 'No target database is set' : 'The target must be a PostgreSQL database'}. Set an empty one with --to postgres://USER@HOST/NAME, or with EV_DATABASE in the environment, which hides its password from other users.`,
   )
 
 const DRAW_EVERY_MS = 100
-/** Where nobody watches live, a line now and then keeps logs short. */
+/** Interval of plain lines when stderr is not a terminal, long enough to keep logs short. */
 const PLAIN_EVERY_MS = 5 * SECOND
 
-/** How far a copy is, on stderr: one live line in a terminal, else plain lines. */
+/** Prints the progress of a copy to stderr: one live line in a terminal, otherwise plain lines. */
 function copyProgress({ stderr, clock }: Pick<CliContext, 'stderr' | 'clock'>) {
   const terminal = stderr.isTTY === true && (stderr.columns ?? 0) > 0
   const spinner = terminal
@@ -85,7 +85,7 @@ function copyProgress({ stderr, clock }: Pick<CliContext, 'stderr' | 'clock'>) {
       const now = clock.monotonicNow()
       if (now - drawnAt < (terminal ? DRAW_EVERY_MS : PLAIN_EVERY_MS)) return
       drawnAt = now
-      const line = `copying ${named(table)}: ${copied} of ${all}`
+      const line = `copying ${NAMES[table]}: ${copied} of ${all}`
       if (spinner !== null) spinner.text = line
       else stderr.write(`${line}\n`)
     },
@@ -95,79 +95,74 @@ function copyProgress({ stderr, clock }: Pick<CliContext, 'stderr' | 'clock'>) {
   }
 }
 
-/** From where to where. */
-type Place = {
+type MigrationReport = {
   readonly dataDir: string
   readonly file: string
   /** URL of the PostgreSQL database. */
   readonly to: string
-  /** Where the secret is that opens what was sealed: a file, or `EV_SECRET`; null: there is none. */
+  /** Location of the secret that decrypts stored values: a path or `EV_SECRET`; null if none. */
   readonly secret: string | null
 }
 
 const NAMES: Readonly<Record<CopiedTable, string>> = {
   account: 'accounts',
   api_key: 'keys',
-  key_secret: 'texts of keys, as digests',
-  session: 'sessions of the dashboard',
+  key_secret: 'hashes of keys',
+  session: 'dashboard sessions',
   credit: 'days of credits',
   usage: 'days of usage',
-  replay: 'answers to Idempotency-Keys',
+  replay: 'responses to Idempotency-Keys',
   webhook: 'webhooks',
   event: 'events',
   delivery: 'deliveries',
-  attempt: 'attempts of deliveries',
-  notice: 'notices',
-  verification: 'verifications of the history',
-  answer: 'remembered answers',
+  attempt: 'delivery attempts',
+  notice: 'alerts',
+  verification: 'verifications in the history',
+  answer: 'cached answers',
   job: 'lists',
   item: 'rows of lists',
 }
 
-/** What a table holds, for people. */
-const named = (name: CopiedTable) => NAMES[name]
-
-/** What was copied and what to do now, for people. */
-function migratedText(copied: Copied, { dataDir, file, to, secret }: Place): string {
+/** Formats what was copied and what to do next. */
+function migratedText(copied: Copied, { dataDir, file, to, secret }: MigrationReport): string {
   const rows = COPIED.filter(name => copied.rows[name] > 0).map(name => [
-    `  ${named(name)}`,
+    `  ${NAMES[name]}`,
     `${copied.rows[name]}`,
   ])
-  const head = `Copied ${file} to ${withoutPassword(to)}: every row was counted there.\n`
-  const shown = rows.length === 0 ? '  It holds nothing yet.\n' : table(COLUMNS, rows)
-  const notes = [...stayed(copied, dataDir), ...next(dataDir, secret)]
+  const head = `Copied ${file} to ${withoutPassword(to)} and verified the row counts.\n`
+  const shown = rows.length === 0 ? '  The database is empty.\n' : table(COLUMNS, rows)
+  const notes = [...notCopied(copied, dataDir), ...nextSteps(dataDir, secret)]
   return `${head}${shown}\n${notes.map(note => `${note}\n`).join('')}`
 }
 
 const COLUMNS = [{ title: '  WHAT' }, { title: 'ROWS', align: 'right' }] as const
 
-function stayed({ loadingJobs, ownJobs, probingItems }: Copied, dataDir: string): string[] {
+function notCopied({ loadingJobs, ownJobs, probingItems }: Copied, dataDir: string): string[] {
   return [
     ...(probingItems === 0
       ? []
-      : [`${pluralize(probingItems, 'row')} that were being asked when ev ended are asked again.`]),
+      : [`Rows in flight when ev stopped, to be verified again: ${probingItems}.`]),
     ...(loadingJobs === 0
       ? []
-      : [`${pluralize(loadingJobs, 'list')} that never arrived whole stay behind.`]),
+      : [`Incomplete uploads, not copied: ${pluralize(loadingJobs, 'list')}.`]),
     ...(ownJobs === 0
       ? []
       : [
-          `${pluralize(ownJobs, 'list')} of “ev bulk” stay there too, where “ev bulk” and “ev jobs” find them.`,
+          `Lists of "ev bulk", not copied: ${ownJobs}. "ev bulk" and "ev jobs" still find them in the data directory.`,
         ]),
-    `${dataDir} keeps all that it has. Lists that were uploaded to the dashboard and not yet started, and what rate limits`,
-    'counted in the last hour, are not in the copy.',
+    `${dataDir} is unchanged. Dashboard uploads that were not started and rate limit counters of the last hour`,
+    'are not copied.',
   ]
 }
 
-const next = (dataDir: string, secret: string | null): string[] => [
+const nextSteps = (dataDir: string, secret: string | null): string[] => [
   secret === null
-    ? 'There is no secret yet: the first “ev serve” makes one, which all others need as EV_SECRET.'
-    : `Give all that work on the copy the secret in ${secret}, as EV_SECRET or EV_SECRET_FILE: secrets of webhooks cannot be read without.`,
-  `Then start “ev serve” with the same database as EV_DATABASE. If it has the data directory ${dataDir}, it has its secret too.`,
+    ? 'There is no secret yet. The first "ev serve" creates one; set it as EV_SECRET for all other processes.'
+    : `Set EV_SECRET or EV_SECRET_FILE to the secret in ${secret} for every process that uses the copy. It decrypts the secrets of webhooks.`,
+  `Then start "ev serve" with EV_DATABASE set to the new database. If its data directory is ${dataDir}, it already has the secret.`,
 ]
 
-/** The same, for programs. */
-const migratedObject = (copied: Copied, { dataDir, file, to, secret }: Place) => ({
+const migratedObject = (copied: Copied, { dataDir, file, to, secret }: MigrationReport) => ({
   from: dataDir,
   file,
   to: withoutPassword(to),

@@ -19,16 +19,16 @@ import { addWorker } from './commands/worker.ts'
 import type { CliContext, CliOutput, EndWith } from './context.ts'
 import { version } from './version.ts'
 
-/** All commands with their options; each loads what it needs only when it runs. */
+/** Defines all commands with their options. Each loads its modules only when it runs. */
 export function program(context: CliContext, end: EndWith): Command {
   const ev = new Command('ev')
-    .description('Finds out whether an email address can receive mail, before anyone sends to it.')
+    .description('Verify whether an email address can receive mail, without sending any.')
     .version(version())
-    .showHelpAfterError('(ev help shows what there is)')
+    .showHelpAfterError('Run "ev help" to see all commands and options.')
     .exitOverride()
     .configureOutput(outputOf(context))
-    .hook('preAction', (_, action) => hintAtPassword(context, action.opts()))
-  // A command takes over what is set here as it is added.
+    .hook('preAction', (_, action) => warnAboutPassword(context, action.opts()))
+  // Subcommands inherit these settings when they are added, so this comes after them.
   for (const add of [
     addVerify,
     addBulk,
@@ -51,7 +51,7 @@ export function program(context: CliContext, end: EndWith): Command {
   return ev
 }
 
-/** Help is as wide as the terminal, and has no colours. */
+/** Help is as wide as the terminal and has no colors. */
 const outputOf = ({ stdout, stderr }: CliContext): OutputConfiguration => ({
   writeOut: text => void stdout.write(text),
   writeErr: text => void stderr.write(text),
@@ -61,22 +61,22 @@ const outputOf = ({ stdout, stderr }: CliContext): OutputConfiguration => ({
   getErrHasColors: () => false,
 })
 
-/** Width of help where the output is no terminal, in characters: the default of commander. */
+/** Width of help in characters if the output is not a terminal: the default of commander. */
 const WIDTH = 80
 
 const widthOf = ({ isTTY, columns }: CliOutput) => (isTTY === true ? (columns ?? WIDTH) : WIDTH)
 
-/** Flags that take the URL of a database, as commander names them, and where the same may stand unseen. */
-const PLACES = { database: '--database', to: '--to' } as const
+/** Flags that take the URL of a database, by their names in commander. */
+const DATABASE_FLAGS = { database: '--database', to: '--to' } as const
 
-/** Says on stderr that a password is seen by others, where a flag holds one. It is taken all the same. */
-function hintAtPassword(context: CliContext, flags: Readonly<Record<string, unknown>>): void {
-  for (const [key, flag] of Object.entries(PLACES)) {
+/** Warns on stderr if a flag has a password, which other users can see. The flag still applies. */
+function warnAboutPassword(context: CliContext, flags: Readonly<Record<string, unknown>>): void {
+  for (const [key, flag] of Object.entries(DATABASE_FLAGS)) {
     const given = flags[key]
-    if (typeof given === 'string' && hasPassword(given)) context.stderr.write(hintFor(flag))
+    if (typeof given === 'string' && hasPassword(given)) context.stderr.write(passwordWarning(flag))
   }
 }
 
-const hintFor = (flag: string) =>
-  `ev: Whoever may list the processes of this machine sees the password in ${flag}. Give the URL as EV_DATABASE in the ` +
-  'environment or as "database" in the config file, or the password alone as PGPASSWORD or in ~/.pgpass.\n'
+const passwordWarning = (flag: string) =>
+  `ev: Other users of this machine can see the password in ${flag} in the process list. Set the URL as EV_DATABASE in ` +
+  'the environment or as "database" in the config file, or set only the password as PGPASSWORD or in ~/.pgpass.\n'

@@ -18,16 +18,16 @@ export type PurgeFlags = {
   readonly [setting: string]: unknown
 }
 
-/** What went, or would go. */
+/** What was deleted, or would be in a dry run. */
 export type Purged = PurgedRows & {
   readonly dryRun: boolean
   readonly files: readonly string[]
-  /** Leftovers that are too young to tell. */
+  /** Number of leftover files that are too recent to delete. */
   readonly young: number
   readonly unfinished: number
-  /** Whether some of it was on a server. */
+  /** Whether one of the databases is PostgreSQL. */
   readonly isShared: boolean
-  /** Of the database's file; on a server nobody tells. */
+  /** Size of the SQLite file; the size on a PostgreSQL server is not known. */
   readonly bytes: { readonly before: number; readonly after: number }
 }
 
@@ -53,49 +53,49 @@ async function purgeAll(
   flags: PurgeFlags,
 ): Promise<Purged> {
   const dryRun = flags.dryRun ?? false
-  const before = sizeOf(config)
+  const before = databaseSize(config)
   const input = { isDryRun: dryRun, isAll: flags.all ?? false, address: flags.address ?? null }
   const purged = await purge({ databases, clock: context.clock, settings: config }, input)
   const lists = databases.find(({ dialect }) => dialect === 'sqlite') ?? null
   const { files, young } = await leftoverCopies(context, lists, config.dataDir)
   if (!dryRun) for (const file of files) await rm(file, { force: true })
   const unfinished = (await Promise.all(databases.map(unfinishedJobs))).flat().length
-  const bytes = { before, after: sizeOf(config) }
+  const bytes = { before, after: databaseSize(config) }
   return { ...purged, dryRun, files, young, unfinished, bytes, isShared: isShared(config) }
 }
 
-const sizeOf = (config: Config) =>
+const databaseSize = (config: Config) =>
   statSync(fileOf(listsUrl(config)), { throwIfNoEntry: false })?.size ?? 0
 
-/** What went, for people. */
+/** Formats what was deleted. */
 export function purgeText(purged: Purged): string {
   const { dryRun, jobs, answers, service, files, traces } = purged
   const rows = jobs.reduce((sum, { total }) => sum + total, 0)
-  const went = [
+  const deleted = [
     ...(jobs.length === 0
       ? []
       : [
           `${pluralize(jobs.length, 'finished list')} of ${pluralize(rows, 'row')}: ${idsOf(purged)}`,
         ]),
-    ...(answers === 0 ? [] : [pluralize(answers, 'remembered answer')]),
+    ...(answers === 0 ? [] : [pluralize(answers, 'cached answer')]),
     ...serviceText(service),
     ...(traces === null ? [] : tracesText(traces)),
     ...(files.length === 0
       ? []
       : [`${pluralize(files.length, 'leftover copy')} of a list from stdin`]),
   ]
-  const title = dryRun ? 'Would remove:' : 'Removed:'
-  const head = went.length === 0 ? ['There is nothing to remove.'] : [title, ...went.map(indent)]
+  const title = dryRun ? 'Would delete:' : 'Deleted:'
+  const head = deleted.length === 0 ? ['Nothing to delete.'] : [title, ...deleted.map(indent)]
   return `${[...head, ...notes(purged)].join('\n')}\n`
 }
 
 function serviceText({ history, deliveries, replays }: Purged['service']): string[] {
   return [
-    ...(history === 0 ? [] : [`${pluralize(history, 'verification')} of the history`]),
+    ...(history === 0 ? [] : [`${pluralize(history, 'verification')} in the history`]),
     ...(deliveries === 0 ? [] : [`${pluralize(deliveries, 'delivery')} of events to webhooks`]),
     ...(replays === 0
       ? []
-      : [`${pluralize(replays, 'answer')} to requests with an Idempotency-Key`]),
+      : [`${pluralize(replays, 'response')} to requests with an Idempotency-Key`]),
   ]
 }
 
@@ -105,15 +105,15 @@ function tracesText(traces: NonNullable<Purged['traces']>): string[] {
   return [
     ...(answers.length === 0
       ? []
-      : [`${pluralize(answers.length, 'remembered answer')} of the address`]),
+      : [`${pluralize(answers.length, 'cached answer')} for the address`]),
     ...(items.length === 0
       ? []
       : [
-          `what ${pluralize(items.length, 'row')} of ${pluralize(lists, 'finished list')} held of the address`,
+          `the address in ${pluralize(items.length, 'row')} of ${pluralize(lists, 'finished list')}`,
         ]),
     ...(verifications.length === 0
       ? []
-      : [`the address of ${pluralize(verifications.length, 'verification')} of the history`]),
+      : [`the address in ${pluralize(verifications.length, 'verification')} of the history`]),
     ...(events.length === 0 ? [] : [`${pluralize(events.length, 'event')} about the address`]),
   ]
 }
@@ -123,25 +123,25 @@ function notes({ dryRun, young, unfinished, bytes, isGone, isShared }: Purged): 
   return [
     ...(dryRun || bytes.after >= bytes.before || before === after
       ? []
-      : [`The database went from ${before} to ${after}.`]),
-    ...(unfinished === 0 ? [] : [`Unfinished lists stay, here ${unfinished}; see “ev jobs”.`]),
+      : [`The database shrank from ${before} to ${after}.`]),
+    ...(unfinished === 0 ? [] : [`Unfinished lists are kept: ${unfinished}. See "ev jobs".`]),
     ...(young === 0
       ? []
-      : [`What came from stdin less than 10 minutes ago stays: ${pluralize(young, 'copy')}.`]),
+      : [`Copies of stdin less than 10 minutes old are kept: ${pluralize(young, 'copy')}.`]),
     ...(dryRun || !isShared
       ? []
       : [
-          'PostgreSQL clears up what was deleted by itself, later; its journal and your backups hold it until they are replaced.',
+          'PostgreSQL vacuums deleted rows later. Its WAL and your backups contain them until they are replaced.',
         ]),
     ...(isGone
       ? []
       : [
-          'Another ev uses the database: what was deleted may stand in its journal until that ends.',
+          'Another ev process uses the database. Its journal may contain deleted rows until that process stops.',
         ]),
   ]
 }
 
-/** IDs shown; more would fill the screen. */
+/** Maximum number of IDs shown. */
 const IDS_MAX = 10
 
 function idsOf({ jobs }: Purged): string {
@@ -152,7 +152,6 @@ function idsOf({ jobs }: Purged): string {
 
 const indent = (line: string) => `  ${line}`
 
-/** The same, for programs. */
 function purgeObject(purged: Purged) {
   const { dryRun, jobs, answers, service, files, young, traces, unfinished, bytes, isGone } = purged
   return {

@@ -5,25 +5,25 @@ import type { Result } from '../engine/verdict/verdict.ts'
 import type { Log } from '../platform/log.ts'
 
 export type OutboundHint = {
-  /** The log to be used meanwhile. */
+  /** The log to use during the run. */
   readonly log: Log
-  /** Takes a result of the run. */
+  /** Records a result of the run. */
   note(result: Result): void
-  /** What to say at the end; null where a mail server was reached or none had to be. */
+  /** Returns the hint; null if a mail server was reached or none had to be. */
   atEnd(): string | null
 }
 
-/** Watches for runs in which no mail server was reached, and is quiet where the log has said so already. */
+/** Detects runs that reached no mail server, unless the log has already reported it. */
 export function createOutboundHint(
   log: Log,
   config: Pick<Config, 'log' | 'smtpPort'>,
 ): OutboundHint {
   const notice = portBlockedMessage(config.smtpPort)
-  let received = false
+  let isLogged = false
   let anyUnreached = false
   let anyReached = false
   const warn: Log['warn'] = (message, fields) => {
-    received ||= message === notice && config.log !== 'error'
+    isLogged ||= message === notice && config.log !== 'error'
     log.warn(message, fields)
   }
   return {
@@ -34,20 +34,20 @@ export function createOutboundHint(
       else anyReached = true
     },
     atEnd: () =>
-      received || config.log === 'silent' || anyReached || !anyUnreached
+      isLogged || config.log === 'silent' || anyReached || !anyUnreached
         ? null
         : hint(config.smtpPort),
   }
 }
 
 const hint = (port: number) =>
-  `No mail server could be reached on port ${port}. If that is so for every domain, ` +
-  `outbound port ${port} is blocked here: run “ev doctor” to find out.`
+  `No mail server could be reached on port ${port}. If this happens for every domain, ` +
+  `outbound port ${port} is blocked on this network. To check, run "ev doctor".`
 
 const hadToBeDialled = (answer: RecipientOutcome) =>
   !(answer.kind === 'no-response' && UNDIALLED.has(answer.why))
 
-/** Told by the DNS alone. */
+/** Reasons that are known from DNS, without a connection. */
 const UNDIALLED: ReadonlySet<NoResponseReason> = new Set(['no-address', 'dns', 'not-public'])
 
 const gotNoConnection = ({ kind, why, stage }: RecipientOutcome) =>

@@ -8,7 +8,7 @@ import type { CliOutput } from './context.ts'
 
 
 /**
- * Runs one command line and gives the code to exit with. Leaves no listener on what is in the
+ * Runs one command line and returns the exit code. Removes all listeners that it has added to the
  * context.
  */
 export async function run(argv: readonly string[], context: CliContext): Promise<number> {
@@ -41,7 +41,7 @@ async function runCommand(
   }
 }
 
-/** Until all that was written has left or has failed, so that `watchOutput` hears of a failure. */
+/** Waits until all output is flushed or has failed, so that `watchOutput` sees a failure. */
 async function settled(...outputs: readonly CliOutput[]): Promise<void> {
   for (const output of outputs) {
     if (output.writableLength === 0) continue

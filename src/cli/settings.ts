@@ -6,7 +6,7 @@ import { type RawSettings, toConfig } from '../config/config.ts'
 import {
   type Config,
   ENGINE_SETTINGS,
-  inItsUnit,
+  toDisplayUnit,
   isPath,
   SETTINGS,
   type Settings,
@@ -34,7 +34,7 @@ export function addSettings(
       command.addOption(new Option(`${flag} [value]`).hideHelp())
       continue
     }
-    const usual = inItsUnit(one, one.fallback(context.env))
+    const usual = toDisplayUnit(one, one.fallback(context.env))
     const shown = typeof usual === 'number' || (typeof usual === 'string' && usual !== '')
     command.option(
       value === null ? flag : `${flag} <${value}>`,

@@ -1,13 +1,13 @@
 import { EvError } from '../platform/error.ts'
 import { pickEgress, readEgresses } from './egresses.ts'
-import { asInFile, shown, textOf } from './fields.ts'
+import { formatValue, normalizeKey, textOf } from './fields.ts'
 import { readOperators } from './operators.ts'
 import { readIpLimits, readPlans } from './plans.ts'
 import type { Environment } from './setting.ts'
 import { type Config, SETTINGS, type Setting, type Settings } from './settings.ts'
 import { Expected } from './values.ts'
 
-/** Where settings are given: flag values by key, the environment, and the parsed file. */
+/** Unparsed settings: flag values by key, the environment, and the parsed config file. */
 export type RawSettings = {
   readonly flags: Readonly<Record<string, string | boolean | undefined>>
   readonly environment: Environment
@@ -15,24 +15,24 @@ export type RawSettings = {
     readonly path: string
     readonly values: Readonly<Record<string, unknown>>
   } | null
-  /** What a program hands in, in place of what the file holds. */
+  /** Structures passed by a program; they replace those of the file. */
   readonly structures?: Readonly<Partial<Record<Structure, unknown>>>
 }
 
-/** Raw settings to a checked and frozen Config. Throws EvError('bad_config') that names the bad one and its place. */
+/** Validates raw settings. Throws EvError('bad_config') that names the setting and its source. */
 export function toConfig(raw: RawSettings): Config {
   refuseUnknownKeys(raw)
-  const entries = SETTINGS.map(one => [one.key, frozen(settingOf(one, raw))] as const)
+  const entries = SETTINGS.map(one => [one.key, frozen(readSetting(one, raw))] as const)
   const settings = Object.fromEntries(entries) as unknown as Settings
-  const named = inPlace('egresses', raw, given => readEgresses(given, settings))
-  const only = egressAskedFor(raw, settings)
-  const fault = raw.flags.egress === undefined ? 'bad_config' : 'usage'
+  const all = readStructure('egresses', raw, value => readEgresses(value, settings))
+  const selected = selectedEgress(raw, settings)
+  const code = raw.flags.egress === undefined ? 'bad_config' : 'usage'
   const egresses =
-    only === null ? named : inPlace('egresses', raw, () => pickEgress(named, only), fault)
-  const names = named.map(({ name }) => name)
-  const operators = inPlace('operators', raw, given => readOperators(given, names))
-  const plans = inPlace('plans', raw, readPlans)
-  const ipLimits = inPlace('ip-limits', raw, readIpLimits)
+    selected === null ? all : readStructure('egresses', raw, () => pickEgress(all, selected), code)
+  const names = all.map(({ name }) => name)
+  const operators = readStructure('operators', raw, value => readOperators(value, names))
+  const plans = readStructure('plans', raw, readPlans)
+  const ipLimits = readStructure('ip-limits', raw, readIpLimits)
   return Object.freeze({
     ...settings,
     egresses: Object.freeze(egresses),
@@ -42,55 +42,55 @@ export function toConfig(raw: RawSettings): Config {
   })
 }
 
-/** What no flag and no variable of the environment can hold, as it is no single text. */
+/** Settings with a nested value: they have no flag and no environment variable. */
 const STRUCTURES = ['egresses', 'operators', 'plans', 'ip-limits'] as const
 
 export type Structure = (typeof STRUCTURES)[number]
 
-function inPlace<T>(
+function readStructure<T>(
   key: Structure,
   { file, structures }: RawSettings,
-  read: (given: unknown) => T,
+  read: (value: unknown) => T,
   code: 'usage' | 'bad_config' = 'bad_config',
 ): T {
-  const handedIn = structures?.[key]
+  const passed = structures?.[key]
   try {
-    return read(handedIn ?? file?.values[key])
+    return read(passed ?? file?.values[key])
   } catch (error) {
     if (!(error instanceof Expected)) throw error
-    if (handedIn !== undefined) {
+    if (passed !== undefined) {
       throw new EvError('usage', `The option "${key}" takes ${error.message}.`)
     }
     throw new EvError(code, `"${key}" in ${file?.path} takes ${error.message}.`)
   }
 }
 
-/** Of several egresses all are used, unless one is named. */
-function egressAskedFor({ flags, environment }: RawSettings, { egress }: Settings): string | null {
+/** Returns the egress named by a flag or the environment; null if all are used. */
+function selectedEgress({ flags, environment }: RawSettings, { egress }: Settings): string | null {
   return flags.egress !== undefined || environment.EV_EGRESS ? egress : null
 }
 
-function settingOf(one: Setting, raw: RawSettings): unknown {
-  const given = givenFor(one, raw)
-  switch (given.by) {
+function readSetting(one: Setting, raw: RawSettings): unknown {
+  const source = findSource(one, raw)
+  switch (source.by) {
     case 'flag':
-      if (isSecretIn(one, given.value)) throw secretAsFlag(one)
-      return readFrom(one, given.value, given.place, 'usage')
+      if (isSecretIn(one, source.value)) throw secretAsFlag(one)
+      return readFrom(one, source.value, source.place, 'usage')
     case 'environment':
-      return readFrom(one, given.value, given.place, 'bad_config')
+      return readFrom(one, source.value, source.place, 'bad_config')
     case 'file':
-      return readFrom(one, given.value, `"${fileKey(one)}" in ${given.place}`, 'bad_config')
+      return readFrom(one, source.value, `"${fileKey(one)}" in ${source.place}`, 'bad_config')
     case 'default':
       return one.fallback(raw.environment)
   }
 }
 
-/** What stands before an @ may be a password, also in a URL that is wrong. */
+/** Text before an @ may be a password, in an invalid URL too. */
 const isSecretIn = (one: Setting, value: unknown) =>
   one.isSecret || (one.mayHoldPassword && `${value}`.includes('@'))
 
-/** Where a setting comes from, and what stands there. */
-export type Given =
+/** The source of a setting, and its value there. */
+export type SettingSource =
   | {
       readonly by: 'flag' | 'environment' | 'file'
       readonly place: string
@@ -98,8 +98,8 @@ export type Given =
     }
   | { readonly by: 'default' }
 
-/** The first door that gives a setting: a flag, the environment, the file; else it has its default. */
-export function givenFor(one: Setting, { flags, environment, file }: RawSettings): Given {
+/** Returns the first source that has a setting: a flag, the environment, the file, or the default. */
+export function findSource(one: Setting, { flags, environment, file }: RawSettings): SettingSource {
   const flagValue = flags[one.key]
   if (flagValue !== undefined) return { by: 'flag', place: one.flag, value: flagValue }
   const fromEnvironment = environment[one.environment]
@@ -113,7 +113,7 @@ export function givenFor(one: Setting, { flags, environment, file }: RawSettings
   return { by: 'default' }
 }
 
-/** In the file a setting has the name of its flag, without the dashes before it. */
+/** Returns the key of a setting in the config file: its flag without the leading dashes. */
 export const fileKey = (one: Setting) => one.flag.slice(2)
 
 function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | 'bad_config') {
@@ -121,18 +121,18 @@ function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | '
     return one.read(textOf(value))
   } catch (error) {
     if (!(error instanceof Expected)) throw error
-    throw new EvError(code, `${place} ${what(one, value)}; it takes ${error.message}.`)
+    throw new EvError(code, `${place} ${problem(one, value)}; it takes ${error.message}.`)
   }
 }
 
-const what = (one: Setting, value: unknown) =>
-  one.isSecret || one.mayHoldPassword ? 'is not right' : `is ${shown(value, one.value === 'URL')}`
+const problem = (one: Setting, value: unknown) =>
+  one.isSecret || one.mayHoldPassword ? 'is invalid' : `is ${formatValue(value, one.value === 'URL')}`
 
 const secretAsFlag = (one: Setting) =>
   new EvError(
     'usage',
-    `${one.flag} would show a secret to everybody who may list the processes of this machine. Give it as ` +
-      `${one.environment} in the environment, or as "${fileKey(one)}" in the config file.`,
+    `${one.flag} would show a secret in the process list. Set ${one.environment} in the environment, ` +
+      `or "${fileKey(one)}" in the config file.`,
   )
 
 const frozen = (value: unknown): unknown => (Array.isArray(value) ? Object.freeze(value) : value)
@@ -141,8 +141,9 @@ function refuseUnknownKeys({ file }: RawSettings) {
   const known = new Set([...SETTINGS.map(fileKey), ...STRUCTURES])
   for (const key of Object.keys(file?.values ?? {})) {
     if (known.has(key)) continue
-    const like = [...known].find(name => name.startsWith(asInFile(key).slice(0, 5)))
-    const remedy = like === undefined ? '"ev config" shows them all.' : `Did you mean "${like}"?`
+    const like = [...known].find(name => name.startsWith(normalizeKey(key).slice(0, 5)))
+    const remedy =
+      like === undefined ? 'Run "ev config" to list all settings.' : `Did you mean "${like}"?`
     throw new EvError('bad_config', `"${key}" in ${file?.path} is not a setting of ev. ${remedy}`)
   }
 }

@@ -5,43 +5,43 @@ import { Expected, list, oneOf, text } from './values.ts'
 const { sessionsPerOperator, recipientsPerSession, sessionsPerSecond } = ENGINE
 
 const readersFor = (egressNames: readonly string[]) => ({
-  /** Ends of its exchangers' names; only needed where ev does not know the operator. */
+  /** Host name suffixes of its exchangers; required only if ev does not know the operator. */
   hosts: (text: string): readonly string[] => list(text).map(hostSuffix),
-  /** Name for people. */
+  /** Display name. */
   title: text,
-  /** What a 2xx to RCPT is worth there. */
+  /** What a 2xx reply to RCPT proves there. */
   truth: oneOf('tells', 'accepts-all', 'tenant', 'gateway', 'parked'),
   sessionsPerOperator: sessionsPerOperator.read,
   recipientsPerSession: recipientsPerSession.read,
   sessionsPerSecond: sessionsPerSecond.read,
-  /** Names of the egresses that may ask it. */
+  /** Names of the egresses that may connect to it. */
   egresses: (text: string): readonly string[] => list(text).map(oneOf(...egressNames)),
 })
 
-type Said = FieldValues<ReturnType<typeof readersFor>>
+type OperatorFields = FieldValues<ReturnType<typeof readersFor>>
 
-/** What the config file says of one mail operator; null, and no hosts: as it is without. */
-export type OperatorConfig = Pick<Said, 'hosts'> & {
-  readonly [K in Exclude<keyof Said, 'hosts'>]: Said[K] | null
+/** Settings of the config file for one operator. Null, or no hosts, keeps the built-in value. */
+export type OperatorConfig = Pick<OperatorFields, 'hosts'> & {
+  readonly [K in Exclude<keyof OperatorFields, 'hosts'>]: OperatorFields[K] | null
 }
 
-/** The operators of the config file. Throws Expected. */
+/** Reads the operators of the config file. Throws Expected. */
 export function readOperators(
-  given: unknown,
+  input: unknown,
   egressNames: readonly string[],
 ): Readonly<Record<string, OperatorConfig>> {
   const readers = readersFor(egressNames)
-  const unsaid = Object.fromEntries(Object.keys(readers).map(key => [key, null]))
-  return readByName(given, said => {
-    const fields = { ...unsaid, hosts: [], ...readFields(said, readers) }
+  const defaults = Object.fromEntries(Object.keys(readers).map(key => [key, null]))
+  return readByName(input, value => {
+    const fields = { ...defaults, hosts: [], ...readFields(value, readers) }
     return fields as Partial<OperatorConfig> as OperatorConfig
   })
 }
 
-function hostSuffix(given: string): string {
-  const suffix = given.replace(/^\*?\./, '').toLowerCase()
+function hostSuffix(input: string): string {
+  const suffix = input.replace(/^\*?\./, '').toLowerCase()
   if (!/^([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)+[a-z0-9-]+$/.test(suffix)) {
-    throw new Expected('ends of host names such as mx.example.com')
+    throw new Expected('host name suffixes such as mx.example.com')
   }
   return suffix
 }

@@ -2,21 +2,21 @@ import { MINUTE, SECOND } from '../platform/clock.ts'
 import { orNull, readByName, readFields } from './fields.ts'
 import { integer, oneOf } from './values.ts'
 
-/** More than any machine answers. */
+/** More than any machine serves. */
 const REQUESTS_MAX = 1_000_000
 const CREDITS_MAX = 1_000_000_000
 const JOBS_MAX = 1_000_000
 const ROWS_MAX = 1_000_000_000_000
 
-/** The plans of the config file, by name. Throws Expected. */
-export const readPlans = (given: unknown): Readonly<Record<string, PlanConfig>> =>
-  readByName(given, readPlan)
+/** Reads the plans of the config file, by name. Throws Expected. */
+export const readPlans = (value: unknown): Readonly<Record<string, PlanConfig>> =>
+  readByName(value, readPlan)
 
-/** What the config file says of one plan; what it leaves out stays as it is without. Null: any number. */
+/** Settings of the config file for one plan. Omitted fields keep their value; null is unlimited. */
 export type PlanConfig = Readonly<ReturnType<typeof readPlan>>
 
-function readPlan(given: unknown) {
-  const { per, ...rest } = readFields(given, {
+function readPlan(value: unknown) {
+  const { per, ...rest } = readFields(value, {
     requests: integer(1, REQUESTS_MAX),
     per: oneOf('second', 'minute'),
     creditsPerDay: orNull(integer(1, CREDITS_MAX)),
@@ -28,11 +28,11 @@ function readPlan(given: unknown) {
 
 const PER_MS = { second: SECOND, minute: MINUTE } as const
 
-/** What the config file says of the limits for each client address. */
+/** Rate limits of the config file per client address. */
 export type IpLimitsConfig = ReturnType<typeof readIpLimits>
 
-/** Reads it. Throws Expected. */
-export function readIpLimits(given: unknown = {}) {
+/** Reads the rate limits per client address. Throws Expected. */
+export function readIpLimits(value: unknown = {}) {
   const limit = integer(1, REQUESTS_MAX)
-  return Object.freeze(readFields(given, { singlePerMinute: limit, bulkPerHour: limit }))
+  return Object.freeze(readFields(value, { singlePerMinute: limit, bulkPerHour: limit }))
 }

@@ -1,26 +1,29 @@
-/** One setting: its names as a flag and in the environment, what it means, and how its text is read. */
+/** A setting: its flag, its environment variable, its help text and its parser. */
 export type SettingSpec<T = unknown> = {
   readonly flag: string
-  /** Placeholder of the flag's value, which names its unit or kind too; null for a switch. */
+  /** Placeholder of the flag's value, which also tells its unit or kind; null for a switch. */
   readonly value: string | null
   readonly environment: string
   readonly help: string
   readonly read: (text: string) => T
   readonly fallback: (environment: Environment) => T
-  /** Neither taken as a flag, as lists of processes show flags, nor ever shown. */
+  /** Never shown, and not accepted as a flag, as process lists show flags. */
   readonly isSecret: boolean
-  /** A URL that may hold a password: with one it is not taken as a flag, and one that is faulty is never repeated. */
+  /**
+   * The value is a URL that may contain a password: with one it is not accepted as a flag, and an
+   * invalid value is not repeated in errors.
+   */
   readonly mayHoldPassword: boolean
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What the settings of a table are when all are read. */
+/** Types of the parsed values of a table of settings. */
 export type SettingValues<Table> = {
   readonly [K in keyof Table]: Table[K] extends SettingSpec<infer T> ? T : never
 }
 
-/** A setting by its flag, from which its other names follow; null when it is not given, unless it has a fallback. */
+/** Defines a setting by its flag. Its value is null if it is not set, unless it has a fallback. */
 export function setting<T>(
   flag: string,
   help: string,

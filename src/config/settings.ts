@@ -19,94 +19,97 @@ import {
   word,
 } from './values.ts'
 
-/** What only the service uses, in the order in which the help of `ev serve` shows them. */
+/** Settings of the service alone, in the order of the help of `ev serve`. */
 const SERVE = {
-  listen: setting('--listen HOST:PORT', 'where to listen', endpoint, '127.0.0.1:8080'),
-  tlsCert: setting('--tls-cert F', 'certificate and its chain, PEM', text),
-  tlsKey: setting('--tls-key F', 'its private key, PEM', text),
-  insecureHttp: setting('--insecure-http', 'plain HTTP beyond this machine', onOff, false),
-  /** Proxies whose X-Forwarded-For is believed. */
-  trustProxy: setting(
-    '--trust-proxy CIDR,…',
-    'proxies before us that speak TLS with clients',
-    ranges,
-    [],
+  listen: setting('--listen HOST:PORT', 'address to listen on', endpoint, '127.0.0.1:8080'),
+  tlsCert: setting('--tls-cert F', 'certificate chain, PEM', text),
+  tlsKey: setting('--tls-key F', 'private key of the certificate, PEM', text),
+  insecureHttp: setting('--insecure-http', 'allow plain HTTP from other machines', onOff, false),
+  /** Proxies whose X-Forwarded-For is trusted. */
+  trustProxy: setting('--trust-proxy CIDR,…', 'reverse proxies that terminate TLS', ranges, []),
+  /** Without a trailing slash; null to derive it from `listen`. */
+  baseUrl: setting('--base-url URL', 'public URL (default: from --listen)', baseUrl),
+  work: setting(
+    '--work on|off',
+    'process jobs in this process (off: only workers do)',
+    onOff,
+    true,
   ),
-  /** Without a slash at its end; null: made from `listen`. */
-  baseUrl: setting('--base-url URL', 'our address for clients (default: from --listen)', baseUrl),
-  work: setting('--work on|off', 'work on lists here, too; off: workers do it', onOff, true),
-  /** False: nobody is held to a rate; credits still count. */
-  limits: setting('--limits on|off', 'rate limits', onOff, true),
+  /** False disables rate limits; credits still apply. */
+  limits: setting('--limits on|off', 'enforce rate limits', onOff, true),
   plan: setting('--plan NAME', 'plan of the first account', word, 'enterprise'),
   webhookAllowRanges: setting(
     '--webhook-allow-ranges CIDR,…',
-    'non-public addresses that webhooks may name',
+    'allowed non-public addresses of webhooks',
     ranges,
     [],
   ),
-  /** Beside the well-known ones. */
+  /** In addition to the root certificates of Node. */
   webhookCaFile: setting(
     '--webhook-ca-file F',
-    'authority that receivers of webhooks may be certified by, PEM',
+    'additional CA certificate for webhooks, PEM',
     text,
   ),
-  /** Null: notices are lines of the log. */
+  /** Null: alerts are written to the log. */
   notifySmtp: {
     ...setting(
       '--notify-smtp URL',
-      'mail server for notices, smtp://host (default: the log)',
+      'mail server for alerts, smtp://host (default: the log)',
       smtpUrl,
     ),
     mayHoldPassword: true,
   },
-  notifyFrom: setting('--notify-from ADDRESS', 'sender of notices', mailbox),
+  notifyFrom: setting('--notify-from ADDRESS', 'sender of alerts', mailbox),
   notifyTo: setting(
     '--notify-to ADDRESS',
-    'who gets notices of accounts without an address',
+    'recipient of alerts of accounts without an address',
     mailbox,
   ),
   metricsListen: setting(
     '--metrics-listen HOST:PORT',
-    'own port for health and metrics, plain HTTP',
+    'separate port for health and metrics, plain HTTP',
     endpoint,
   ),
   metricsToken: {
     ...setting('--metrics-token T', 'bearer token of /metrics (default: loopback only)', secret),
     isSecret: true,
   },
-  /** How long a verification stays in the history. */
-  keepHistoryMs: setting('--keep-history D', 'days that the history is kept', days, 90 * DAY),
+  /** Retention of verifications in the history. */
+  keepHistoryMs: setting('--keep-history D', 'days to keep the history', days, 90 * DAY),
   /**
-   * Free bytes on the disk of the data directory; 0: any will do. A list of a million rows takes about as much before its
-   * results: those of accepted lists still have room.
+   * Free bytes required on the disk of the data directory; 0 for no check. A list of a million rows
+   * takes about 500 MB before its results, so the results of accepted lists still have space.
    */
   minFreeDisk: setting(
     '--min-free-disk MB',
-    'with less free disk no new list is taken',
+    'free disk space required to accept a list',
     megabytes,
     500_000_000,
   ),
-  /** Null: made in the data directory. */
-  secret: { ...setting('--secret S', 'seals what must be read again', secret), isSecret: true },
+  /** Null: generated in the data directory. */
+  secret: { ...setting('--secret S', 'encrypts stored secrets', secret), isSecret: true },
   secretFile: setting(
     '--secret-file F',
-    'file of the secret that seals those of webhooks (default: made in the data directory)',
+    'file of the secret (default: generated in the data directory)',
     text,
   ),
 }
 
-/** Everything that can be set, checked and frozen. Flags win over the environment, that over the file, that over the defaults. */
+/**
+ * The validated, frozen configuration. Precedence: flags, the environment, the config file, the
+ * defaults.
+ */
 export type Config = Settings & {
-  /** At least one; several only where the config file names them. */
+  /** At least one; several only if the config file lists them. */
   readonly egresses: readonly EgressConfig[]
-  /** By the operator's name: what the config file says of it. */
+  /** Operator settings of the config file, by name. */
   readonly operators: Readonly<Record<string, OperatorConfig>>
-  /** By its name: what the config file says of a plan. */
+  /** Plan settings of the config file, by name. */
   readonly plans: Readonly<Record<string, PlanConfig>>
   readonly ipLimits: IpLimitsConfig
 }
 
-/** What is one text at every door: a flag, a variable of the environment, a key of the file. */
+/** Settings that are a single text: as a flag, an environment variable or a key of the file. */
 export type Settings = SettingValues<typeof ENGINE & typeof SERVE>
 export type ServeSettings = SettingValues<typeof SERVE>
 export type LogLevel = Settings['log']
@@ -120,13 +123,13 @@ export const ENGINE_SETTINGS = withKeys(ENGINE)
 export const SERVE_SETTINGS = withKeys(SERVE)
 export const SETTINGS: readonly Setting[] = [...ENGINE_SETTINGS, ...SERVE_SETTINGS]
 
-/** A value in the unit in which it is written: inside everything is milliseconds and bytes. */
-export function inItsUnit<V>({ value: placeholder }: Setting, value: V): V | number {
+/** Converts a value from ms or bytes to the unit of its flag. */
+export function toDisplayUnit<V>({ value: placeholder }: Setting, value: V): V | number {
   const unit = UNITS[placeholder ?? '']
   return unit === undefined || value === null ? value : Number(value) / unit
 }
 
 const UNITS: Readonly<Record<string, number>> = { S: SECOND, D: DAY, MB: MEGABYTE }
 
-/** Whether it names a file or a folder. */
+/** Whether a setting is the path of a file or directory. */
 export const isPath = ({ value }: Setting) => value === 'F' || value === 'DIR'

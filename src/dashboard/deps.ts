@@ -11,32 +11,32 @@ import type { Html } from './page/html.ts'
 import type { FirstKeys } from './session/setup.ts'
 
 export type AskOptions = {
-  /** GET when left out, POST where there is a body. */
+  /** Defaults to POST if there is a body, else GET. */
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** What is undefined or null is left out. */
+  /** Parameters that are undefined or null are omitted. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined | null>>
-  /** Sent as JSON. */
+  /** Serialized as JSON. */
   readonly body?: object
   readonly sandbox?: boolean
-  /** Of a form that is sent twice, as by a double click, only one has an effect: both are answered as that one is. */
+  /** Idempotency key: a form submitted twice (a double click) takes effect once. */
   readonly once?: string | undefined
 }
 
-/** Our own HTTP API, asked as the key of a session: its scopes, limits and errors are those of everybody. */
+/** The HTTP API called with the API key of a session: same scopes, limits and errors as any client. */
 export interface Api {
-  /** The body of the answer, of a type from `client/types.ts`; throws ApiProblem where the API says no. */
+  /** Returns the response body, a type of `client/types.ts`; throws ApiProblem on an error status. */
   ask<T>(path: string, options?: AskOptions): Promise<T>
-  /** The answer as it comes, a refusal too: for files and streams. */
+  /** Returns the raw response, error responses included: for files and streams. */
   fetch(path: string, init?: RequestInit): Promise<Response>
 }
 
 
-/** Who is signed in, by the key that they signed in with. */
+/** The signed-in user: the session and the key it was started with. */
 export type SignedIn = {
   readonly sessionId: string
-  /** The end of the grace period of the key's text that they signed in with, epoch ms; null: it was not replaced. */
+  /** End of the grace period of a rotated key secret, epoch ms; null if it was not rotated. */
   readonly secretExpiresAt: number | null
-  /** To be sent along with whatever changes something. */
+  /** The CSRF token, required by state-changing requests. */
   readonly csrf: string
   readonly keyId: string
   readonly keyName: string
@@ -44,7 +44,7 @@ export type SignedIn = {
   readonly accountId: string
   readonly accountName: string
   readonly plan: string
-  /** Whether the account is that of whoever runs the service. */
+  /** Whether the account may open the Health page. */
   readonly isAdmin: boolean
 }
 

@@ -3,37 +3,40 @@ import { yieldToEventLoop } from '../platform/clock.ts'
 import type { Database } from './database.ts'
 import type { Schema } from './schema.ts'
 
-/** Rows looked at in one go: two milliseconds where the JSON of each is read, else less than one. */
+/** Rows per chunk of a scan: 2 ms if the JSON of each row is read, otherwise less than 1 ms. */
 export const CHUNK_ROWS = 500
 
-/** PostgreSQL looks through them beside our event loop, but each stretch costs a round trip: as many take some 50 ms. */
+/**
+ * PostgreSQL scans outside of our event loop, but each chunk costs a round trip. A chunk of this
+ * size takes some 50 ms.
+ */
 const CHUNK_FACTOR_ON_SERVER = 10
 
-/** Rows that are looked at in one go, here; `rows` as SQLite would, where that is not the usual number. */
+/** Returns the rows per chunk for a database; `rows` is the number for SQLite. */
 export const nextChunk = ({ dialect }: Pick<Database, 'dialect'>, rows = CHUNK_ROWS): number =>
   dialect === 'postgres' ? CHUNK_FACTOR_ON_SERVER * rows : rows
 
-/** Rows that one request looks at, at most: then it answers with what it has, and whoever wants more asks on. */
+/** Rows that one request scans at most. It then returns a partial page with a cursor. */
 export const SCANNED_MAX = 100_000
 
-/** The last in the line of those who look. */
-const lines = new WeakMap<Kysely<Schema>, Promise<unknown>>()
+/** The last queued chunk of each database. */
+const queues = new WeakMap<Kysely<Schema>, Promise<unknown>>()
 
 /**
- * Runs one stretch of looking through many rows. All who look take turns, with a turn of the event loop between: ten
- * that search at the same time take ten times as long, and nobody else waits longer than for one stretch. On PostgreSQL
- * they wait for nobody but for a connection, in turn as well.
+ * Runs one chunk of a scan through many rows. On SQLite chunks of concurrent scans run one at a
+ * time, in order of arrival, with a turn of the event loop between them, so that other work waits
+ * for one chunk at most. On PostgreSQL they only wait for a connection.
  */
-export function inChunk<T>(
+export function runChunk<T>(
   { reader, dialect }: Pick<Database, 'reader' | 'dialect'>,
-  look: () => Promise<T>,
+  scan: () => Promise<T>,
 ): Promise<T> {
-  if (dialect === 'postgres') return look()
-  const before = lines.get(reader) ?? Promise.resolve()
-  const turn = before.then(yieldToEventLoop).then(look)
-  lines.set(
+  if (dialect === 'postgres') return scan()
+  const previous = queues.get(reader) ?? Promise.resolve()
+  const chunk = previous.then(yieldToEventLoop).then(scan)
+  queues.set(
     reader,
-    turn.catch(() => {}),
+    chunk.catch(() => {}),
   )
-  return turn
+  return chunk
 }

@@ -5,45 +5,45 @@ import { codeOf } from './error-code.ts'
 import { migrate } from './migrate.ts'
 import { ConnectBackoff } from './postgres/connect-backoff.ts'
 import { checkEncoding, isConflict, isOutage } from './postgres/errors.ts'
-import { kyselyOn, openPool, type PoolOptions } from './postgres/pool.ts'
+import { createPostgresKysely, openPool, type PoolOptions } from './postgres/pool.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './postgres/pool-timings.ts'
 import type { Schema } from './schema.ts'
-import { kyselyOver, openFile, openReader, TimeSlice } from './sqlite.ts'
+import { createSqliteKysely, openFile, openReader, TimeSlice } from './sqlite.ts'
 import { unusableFile, unusableServer } from './unusable.ts'
 
-/** Where jobs and answers are kept; every function of this folder works on it. */
+/** A database with its connections. */
 export type Database = {
   readonly db: Kysely<Schema>
-  /** For reads that somebody waits for: they stand in no line behind what is written. */
+  /** For reads of requests: they never queue behind writes. */
   readonly reader: Kysely<Schema>
-  /** For what a power cut may undo without harm; on SQLite the same as `db`. */
-  readonly isAsync: Kysely<Schema>
+  /** For writes that may be lost in a power cut; on SQLite the same as `db`. */
+  readonly asyncDb: Kysely<Schema>
   readonly dialect: 'sqlite' | 'postgres'
   readonly clock: Clock
   close(): Promise<void>
 }
 
-/** A write transaction, for whoever is not to know SQL. */
+/** A write transaction, for modules without SQL. */
 export type Trx = Transaction<Schema>
 
 const LOCK_RETRY_MS = 20
-/** How long another writer may keep us waiting in all. */
+/** Total wait for the write lock. */
 const LOCK_TIMEOUT_MS = 30_000
-/** As long as a statement may take on a server. */
+/** Total wait in the write queue on PostgreSQL; the same as the statement timeout. */
 const QUEUE_TIMEOUT_MS = 10_000
-/** Nothing is lost when the journal cannot be emptied, so that is tried less long. */
+/** Shorter, as nothing is lost if the journal cannot be truncated. */
 const JOURNAL_TIMEOUT_MS = 2_000
 
-/** For a server alone. */
+/** Options for PostgreSQL. */
 export type DatabaseOptions = {
   readonly timings?: PoolTimings
-  /** Connections at once, 5 at least. */
+  /** Maximum number of connections, at least 5. */
   readonly connections?: number
 }
 
 /**
- * Opens the database of a `sqlite:FILE` or `postgres://…` URL and brings its tables up to date. A file is made if it is
- * not there.
+ * Opens the database of a `sqlite:FILE` or `postgres://…` URL and migrates it. Creates the file if
+ * it does not exist.
  */
 export function openDatabase(
   url: string,
@@ -53,29 +53,29 @@ export function openDatabase(
   return isPostgresUrl(url) ? openServer(url, clock, options) : openSqlite(url, clock)
 }
 
-/** A server that several machines may share, and not a file. */
+/** Whether the URL names a PostgreSQL database, which several machines may share. */
 export const isPostgresUrl = (url: string) => /^postgres(ql)?:/.test(url)
 
 async function openSqlite(url: string, clock: Clock): Promise<Database> {
   const file = url.replace(/^sqlite:/, '')
   try {
     const sqlite = await retryWhileBusy({ clock }, async () => openFile(file))
-    const chunk = new TimeSlice(clock)
-    const db = kyselyOver(sqlite, chunk)
-    // Once the tables are there.
-    const reader = kyselyOver(() => openReader(file), chunk)
+    const timeSlice = new TimeSlice(clock)
+    const db = createSqliteKysely(sqlite, timeSlice)
+    // Opened on first use, when the tables exist.
+    const reader = createSqliteKysely(() => openReader(file), timeSlice)
     const close = async () => {
       await reader.destroy()
       await db.destroy()
     }
-    const database: Database = { db, reader, isAsync: db, dialect: 'sqlite', clock, close }
-    return await upToDate(database, database)
+    const database: Database = { db, reader, asyncDb: db, dialect: 'sqlite', clock, close }
+    return await migrated(database, database)
   } catch (error) {
     throw unusableFile(file, error)
   }
 }
 
-/** Of one process; a server has some hundred for all. */
+/** Per process; a server allows some hundred in total by default. */
 const CONNECTIONS = 14
 
 async function openServer(
@@ -86,31 +86,35 @@ async function openServer(
   const { writing, reading, asyncCommit } = shareConnections(connections)
   const backoff = new ConnectBackoff(clock, timings)
   const pool = (max: number, options: Partial<PoolOptions> = {}) =>
-    kyselyOn(openPool(url, clock, { max, timings, backoff, ...options }))
-  const [db, reader, isAsync] = [pool(writing), pool(reading), pool(asyncCommit, { isAsync: true })]
+    createPostgresKysely(openPool(url, clock, { max, timings, backoff, ...options }))
+  const [db, reader] = [pool(writing), pool(reading)]
+  const asyncDb = pool(asyncCommit, { asyncCommit: true })
   const close = async () => {
-    await Promise.all([db.destroy(), reader.destroy(), isAsync.destroy()])
+    await Promise.all([db.destroy(), reader.destroy(), asyncDb.destroy()])
   }
-  const database: Database = { db, reader, isAsync, dialect: 'postgres', clock, close }
-  // What moves tables may take its time.
-  const patient = pool(1, { statementMs: null })
+  const database: Database = { db, reader, asyncDb, dialect: 'postgres', clock, close }
+  // Migrations may take longer than the statement timeout.
+  const unlimited = pool(1, { statementMs: null })
   try {
-    return await upToDate(database, { ...database, db: patient })
+    return await migrated(database, { ...database, db: unlimited })
   } catch (error) {
     throw unusableServer(url, error)
   } finally {
-    await patient.destroy()
+    await unlimited.destroy()
   }
 }
 
-/** Half of them write; 5 leave two for writing and two for reading, so that others go on beside one that waits. */
+/**
+ * Divides the connections among the pools; half of them write. 5 connections leave two for writes
+ * and two for reads, so that one blocked statement does not block all others.
+ */
 function shareConnections(connections: number) {
   const asyncCommit = Math.max(1, Math.floor(connections / 7))
   const reading = Math.ceil((connections * 2) / 7)
   return { asyncCommit, reading, writing: connections - asyncCommit - reading }
 }
 
-async function upToDate(database: Database, migrating: Database): Promise<Database> {
+async function migrated(database: Database, migrating: Database): Promise<Database> {
   try {
     if (database.dialect === 'postgres') await checkEncoding(migrating.db)
     await write(migrating, migrate)
@@ -122,8 +126,9 @@ async function upToDate(database: Database, migrating: Database): Promise<Databa
 }
 
 /**
- * Runs `work` in one write transaction, durable when it resolves; use only `trx` in it. Another writer is waited for: as
- * on SQLite, one such transaction runs at a time, over all machines that share the database.
+ * Runs `work` in one write transaction, durable when it resolves; `work` must use only `trx`. Waits
+ * for other writers: one such transaction runs at a time across all machines that share the
+ * database, as on SQLite.
  */
 export function write<T>(
   database: Database,
@@ -139,8 +144,8 @@ export function write<T>(
 }
 
 /**
- * The same beside other writers, on PostgreSQL: for what is done often, and itself locks the rows that it goes by, in
- * the same order as others do.
+ * Runs `work` in a write transaction that on PostgreSQL runs concurrently with other writers. For
+ * frequent writes; `work` must lock the rows that it depends on, in the common order.
  */
 export function writeConcurrent<T>(
   database: Database,
@@ -157,17 +162,17 @@ function transaction<T>(
   return database.dialect === 'sqlite' ? serialized(database, run) : withoutConflict(database, run)
 }
 
-/** Any number does that no other program takes for its own locks: “ev” and a few more digits. */
+/** Key of the advisory lock: any number that no other program uses; here "ev" in ASCII plus 1. */
 const WRITE_LOCK = 0x6576_0001
 
-/** Transactions that stand in each other's way oftener than this do so for a reason. */
+/** More conflicts than this in a row are not transient. */
 const CONFLICTS_MAX = 10
 
 const withoutConflict = <T>({ clock }: Pick<Database, 'clock'>, run: () => Promise<T>) =>
   retry(run, { clock, isRetryable: isConflict, attemptsMax: CONFLICTS_MAX })
 
 /**
- * Runs one writing statement that a power cut may undo without harm: it becomes durable with the next
+ * Runs one write statement that may be lost in a power cut: it becomes durable with the next
  * `write`. A commit that waits for the disk costs more than most statements.
  */
 export function writeAsyncCommit<T>(
@@ -175,7 +180,7 @@ export function writeAsyncCommit<T>(
   statement: (db: Kysely<Schema>) => Promise<T>,
 ): Promise<T> {
   if (database.dialect === 'postgres')
-    return withoutConflict(database, () => statement(database.isAsync))
+    return withoutConflict(database, () => statement(database.asyncDb))
   const run = () =>
     database.db.connection().execute(async db => {
       await sql`pragma synchronous = normal`.execute(db)
@@ -188,18 +193,18 @@ export function writeAsyncCommit<T>(
   return serialized(database, run)
 }
 
-/** From now on what is deleted here is overwritten, not only marked as free. */
+/** Makes SQLite overwrite deleted content instead of only marking it as free. */
 export async function secureDelete({ db, dialect }: Database): Promise<void> {
   if (dialect === 'sqlite') await sql`pragma secure_delete = on`.execute(db)
 }
 
 /**
- * Gives the room of what was deleted back to the disk. False when others keep the database busy: what was
- * deleted may then stand in its journal until the last of them ends.
+ * Returns the space of deleted rows to the file system. Resolves with false if other processes keep
+ * the database busy: deleted content may then stay in the journal until the last of them ends.
  */
 export async function compact(database: Database): Promise<boolean> {
   const { db, clock, dialect } = database
-  // PostgreSQL sees to it by itself, and does not stop everybody for it.
+  // PostgreSQL vacuums automatically, without an exclusive lock.
   if (dialect === 'postgres') return true
   await retryWhileBusy(database, () => sql`vacuum`.execute(db))
   const giveUpAt = clock.monotonicNow() + JOURNAL_TIMEOUT_MS
@@ -211,38 +216,45 @@ export async function compact(database: Database): Promise<boolean> {
   }
 }
 
-/** The last in the line of those who write. */
-const lines = new WeakMap<Kysely<Schema>, Promise<unknown>>()
+/** The last queued write of each database. */
+const queues = new WeakMap<Kysely<Schema>, Promise<unknown>>()
 
-/** While another process writes, the first in the line alone asks for the lock: each that asks holds up everybody. */
+/**
+ * Runs writes one at a time: while another process writes, only the first polls for the lock, as
+ * each poll blocks the event loop.
+ */
 function serialized<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
   const giveUpAt = clock.monotonicNow() + LOCK_TIMEOUT_MS
   return afterPending(db, () => retryWhileBusy({ clock }, run, giveUpAt))
 }
 
-/** On PostgreSQL each that asks takes a connection, and a server that is silent takes its time with each in the line. */
+/**
+ * Runs writes one at a time with a time limit for the whole queue: each waiting write holds a
+ * connection on PostgreSQL, and an unresponsive server delays every queued one.
+ */
 function queued<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
   const giveUpAt = clock.monotonicNow() + QUEUE_TIMEOUT_MS
   return afterPending(db, () => {
-    if (clock.monotonicNow() > giveUpAt) throw new WriteQueueTimeout('others wrote for too long')
+    if (clock.monotonicNow() > giveUpAt)
+      throw new WriteQueueTimeout('timed out waiting for other writers')
     return run()
   })
 }
 
 class WriteQueueTimeout extends Error {
-  /** What PostgreSQL calls a lock that cannot be had in time. */
+  /** SQLSTATE: lock_not_available. */
   readonly code = '55P03'
 }
 
 function afterPending<T>(db: Kysely<Schema>, run: () => Promise<T>): Promise<T> {
-  const before = lines.get(db) ?? Promise.resolve()
-  const turn = before.then(run)
-  // Were many to give up together, others come between.
-  lines.set(
+  const previous = queues.get(db) ?? Promise.resolve()
+  const result = previous.then(run)
+  // Yields after a failure, so that many timeouts in a row do not block the event loop.
+  queues.set(
     db,
-    turn.catch(() => yieldToEventLoop()),
+    result.catch(() => yieldToEventLoop()),
   )
-  return turn
+  return result
 }
 
 function retryWhileBusy<T>(
@@ -253,7 +265,10 @@ function retryWhileBusy<T>(
   return retry(run, { clock, until, isRetryable: isBusy, delayMs: LOCK_RETRY_MS })
 }
 
-/** The disk is full or fails, or another writer does not end: what could not be written may be written later. */
+/**
+ * Whether a write failed for a transient reason (the disk is full or failing, the server is away,
+ * another writer holds the lock) and may succeed later.
+ */
 export const isStorageError = (error: unknown) =>
   /^SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|NOMEM)/.test(codeOf(error)) ||
   isOutage(error) ||
@@ -262,12 +277,15 @@ export const isStorageError = (error: unknown) =>
 const isBusy = (error: unknown) => codeOf(error).startsWith('SQLITE_BUSY')
 
 /**
- * Runs at the end of a use case's transaction, for what must become durable together with its result, such as the answer
- * to an Idempotency-Key. A transaction that is tried again runs it again.
+ * Runs at the end of a use case's transaction, for rows that must be committed together with its
+ * result, such as the response stored for an Idempotency-Key. A retried transaction runs it again.
  */
 export type BeforeCommit<Result> = (trx: Trx, result: Result) => Promise<void>
 
-/** Runs `work` and then `beforeCommit` in one write transaction; `how` is `writeBeside` where rows are locked by `work`. */
+/**
+ * Runs `work` and then `beforeCommit` in one write transaction; `how` is `writeConcurrent` if
+ * `work` locks its rows.
+ */
 export function writeWith<Result>(
   database: Database,
   work: (trx: Trx) => Promise<Result>,

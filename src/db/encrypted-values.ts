@@ -1,7 +1,7 @@
 import type { SecretBox } from '../platform/secret-box.ts'
 import type { Database } from './database.ts'
 
-/** Whether a seal opens what was sealed before, as far as the newest of each kind tell. */
+/** Whether a secret box can decrypt the stored values. Checks the newest value of each kind. */
 export async function canDecrypt(database: Database, secretBox: SecretBox): Promise<boolean> {
   return (await encryptedSamples(database)).every(text => isDecryptable(secretBox, text))
 }

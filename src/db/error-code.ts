@@ -1,3 +1,3 @@
-/** What a driver calls a fault: `SQLITE_BUSY`, an SQLSTATE, `ECONNRESET`; empty where it does not. */
+/** Returns the driver's error code: `SQLITE_BUSY`, an SQLSTATE, `ECONNRESET`; '' if it has none. */
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : ''

@@ -6,14 +6,15 @@ import { EvError, errorMessage } from '../platform/error.ts'
 export type Lock = { release(): void }
 
 /**
- * Takes the right to a thing, such as a job, so that no two processes work on it; null when another has it.
- * The lock is the operating system's, on an empty file of its own: it ends with the process, however that
- * ends. The file stays, or one who opened it just before would hold a lock that nobody else sees.
+ * Acquires an exclusive lock, such as on a job, across processes; returns null if another process
+ * holds it. The operating system holds the lock on an empty file and releases it when the process
+ * ends, even by a crash. The file is never deleted: a process that has just opened it would hold a
+ * lock on a deleted file, which no other process could see.
  */
 export function acquireLock(dataDir: string, name: string): Lock | null {
   const sqlite = openLockFile(join(dataDir, 'locks'), name)
   try {
-    // Nothing is ever written, so a lock can be had, or looked at, where the disk has no room for a journal.
+    // Nothing is ever written, so locks work even if the disk has no space for a journal.
     sqlite.pragma('journal_mode = memory')
     sqlite.exec('BEGIN EXCLUSIVE')
   } catch (error) {
@@ -24,7 +25,7 @@ export function acquireLock(dataDir: string, name: string): Lock | null {
   return { release: () => void sqlite.close() }
 }
 
-/** Whether a process has it just now. */
+/** Whether a process holds the lock. */
 export function isLocked(dataDir: string, name: string): boolean {
   if (!existsSync(lockFile(join(dataDir, 'locks'), name))) return false
   const lock = acquireLock(dataDir, name)
@@ -32,19 +33,19 @@ export function isLocked(dataDir: string, name: string): boolean {
   return lock === null
 }
 
-/** The name of the lock that keeps two processes off one list. */
+/** Name of the lock that prevents two processes from working on one list. */
 export const jobLockName = (sourceKey: string) => `list_${sourceKey}`
 
-/** The name of the lock that keeps two services off one data directory. */
+/** Name of the lock that prevents two services from sharing one data directory. */
 export const SERVE_LOCK = 'serve'
 
-/** Who only looks whether a lock is held takes it for a moment, which must not turn away who wants it. */
-const MOMENT_MS = 50
+/** `isLocked` holds the lock for a moment: `acquireLock` waits this long before it gives up. */
+const LOCK_WAIT_MS = 50
 
 function openLockFile(dir: string, name: string): SqliteDatabase.Database {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
-    return new SqliteDatabase(lockFile(dir, name), { timeout: MOMENT_MS })
+    return new SqliteDatabase(lockFile(dir, name), { timeout: LOCK_WAIT_MS })
   } catch (error) {
     throw unusable(dir, error)
   }
@@ -55,6 +56,6 @@ const lockFile = (dir: string, name: string) => join(dir, `${name}.lock`)
 const unusable = (dir: string, cause: unknown) =>
   new EvError(
     'io',
-    `The data directory ${dir} cannot be used: ${errorMessage(cause)}. Name another place with --data-dir.`,
+    `The data directory ${dir} cannot be used: ${errorMessage(cause)}. Choose another directory with --data-dir.`,
     { cause },
   )

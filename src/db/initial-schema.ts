@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { isPostgres } from './sql-dialect.ts'
 
-/** All tables of the first release. Both databases take the same types. */
+/** Creates the tables of the first release. Both dialects accept the same types. */
 export async function initial(db: Kysely<unknown>): Promise<void> {
   const statements = [...LISTS, ...ACCOUNTS, ...historyStatements(db), ...WEBHOOKS, ...CLUSTER]
   for (const statement of statements) await sql.raw(statement).execute(db)
@@ -72,11 +72,11 @@ const LISTS = [
   // Partial indexes: each holds only the items that its claim reads, and shrinks as they are done.
   `create index item_queued on item (job_id, position) where state = 'queued'`,
   `create index item_probing on item (job_id, position) where state = 'probing'`,
-  // A connection serves the items of its operator in all jobs. With due_at and egress in the index,
+  // A session probes the items of its operator in all jobs. With due_at and egress in the index,
   // a claim skips items that are not due or belong to another egress without reading their rows.
   `create index item_routed on item (operator, job_id, domain, position, due_at, egress)
     where state = 'routed'`,
-  // Few items are bound to an egress; most lists have none.
+  // Few items are pinned to an egress; most jobs have none.
   `create index item_bound on item (job_id, operator, egress, domain, position, due_at)
     where state = 'routed' and egress is not null`,
   // Few items have a second operator; only they are claimed while the first operator is paused.
@@ -173,7 +173,7 @@ const ACCOUNTS = [
 
 function historyStatements(db: Kysely<unknown>): string[] {
   // Rows are stored in the order in which pages of the history read them, and appended at one end
-  // of each account. No query looks for an ID alone.
+  // of each account. No query searches for an ID alone.
   const clustered = isPostgres(db) ? '' : 'without rowid'
   // PostgreSQL would use this index to read a page of one account. The condition is true for all
   // rows, and only queries that repeat it use the index.
@@ -244,7 +244,8 @@ const WEBHOOKS = [
     expires_at bigint,
     error_code text
   )`,
-  // The log, whole or of one state. With kind in the index, a filter by it reads no rows.
+  // The delivery log, with or without a state filter. With kind in the index, a filter by kind
+  // reads no rows.
   'create index delivery_webhook on delivery (webhook_id, created_at, id, kind)',
   'create index delivery_state on delivery (webhook_id, state, created_at, id, kind)',
   // Open deliveries in the order in which they are sent. Without state in the index, SQLite would

@@ -7,11 +7,12 @@ import type { Schema } from './schema.ts'
 import { isPostgres } from './sql-dialect.ts'
 
 /**
- * Brings the tables up to date. All in one transaction: of several that start at once one makes them while the others
- * wait, a kill leaves no half of them, and what a newer version made stays as it is.
+ * Runs the pending migrations in the transaction of the caller: of several processes that start at
+ * once one migrates while the others wait, and a kill leaves no partial migration. A database of a
+ * newer version is not changed.
  */
 export async function migrate(trx: Transaction<Schema>): Promise<void> {
-  const schema = isPostgres(trx) ? await settleIn(trx) : null
+  const schema = isPostgres(trx) ? await selectSchema(trx) : null
   const provider = { getMigrations: async () => MIGRATIONS }
   const inSchema = schema === null ? {} : { migrationTableSchema: schema }
   const { error } = await new Migrator({ db: trx, provider, ...inSchema }).migrateToLatest()
@@ -21,10 +22,10 @@ export async function migrate(trx: Transaction<Schema>): Promise<void> {
 }
 
 /**
- * The schema where the tables are that are seen by their bare names, else where they will be. Tables of another program
- * in another schema of the same database are none of ours, whatever their names; and all of ours stand in one schema.
+ * Sets the search path to the schema that has our tables, or the one to create them in, and returns
+ * its name. Tables of other schemas are ignored, whatever their names.
  */
-async function settleIn(trx: Transaction<Schema>): Promise<string | null> {
+async function selectSchema(trx: Transaction<Schema>): Promise<string | null> {
   const { rows } = await sql<{ name: string | null }>`
     select coalesce(
       (select nspname from pg_class join pg_namespace on pg_namespace.oid = relnamespace
@@ -35,7 +36,10 @@ async function settleIn(trx: Transaction<Schema>): Promise<string | null> {
   return name
 }
 
-/** Records `0001_initial` in place of the development migrations. False for a database of a newer version. */
+/**
+ * Records `0001_initial` in place of the development migrations. Returns false for a database of a
+ * newer version.
+ */
 async function replaceDevelopmentMigrations(trx: Transaction<Schema>): Promise<boolean> {
   const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(trx)
   if (migrationSource(rows.map(({ name }) => name)) === 'newer') return false
@@ -46,18 +50,18 @@ async function replaceDevelopmentMigrations(trx: Transaction<Schema>): Promise<b
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 
-/** Forward only: a released one is never changed, a new one is added. */
+/** Forward only: a released migration is never changed; changes are new migrations. */
 export const MIGRATIONS: Migrations = {
   '0001_initial': { up: initial },
 }
 
-/** The migrations of the development versions. All ten make the tables of `0001_initial`. */
+/** Migrations of the development versions. Together they create the tables of `0001_initial`. */
 export const DEVELOPMENT_MIGRATIONS = [
   ...['0001_lists', '0002_egresses', '0003_service', '0004_deliveries', '0005_sessions'],
   ...['0006_cluster', '0007_retries', '0008_stored_rows', '0009_error_codes', '0010_session_grace'],
 ]
 
-/** A database that has only the first of the development migrations. */
+/** A database that has only some of the development migrations. */
 export class OldDevelopmentDatabase extends Error {
   constructor(recorded: readonly string[]) {
     super(
@@ -68,8 +72,8 @@ export class OldDevelopmentDatabase extends Error {
 }
 
 /**
- * The version of ev that ran the recorded migrations. `development`: all of the development versions. Throws
- * OldDevelopmentDatabase when some of them are missing.
+ * Tells which version of ev ran the recorded migrations; `development` if all migrations of the
+ * development versions are recorded. Throws OldDevelopmentDatabase if some of them are missing.
  */
 export function migrationSource(recorded: readonly string[]): 'known' | 'development' | 'newer' {
   if (recorded.every(name => name in MIGRATIONS)) return 'known'

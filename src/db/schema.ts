@@ -1,11 +1,11 @@
 /**
- * The tables by name. Each module declares its own in its `tables.ts`, with portable types only: text,
- * integers, epoch ms, flags as 0/1, JSON in text.
+ * The tables by name. Each module declares its tables in its `tables.ts`, with portable types only:
+ * text, integers, epoch ms, flags as 0/1, JSON as text.
  */
-// biome-ignore lint/suspicious/noEmptyInterface: the modules add to it.
+// biome-ignore lint/suspicious/noEmptyInterface: modules augment it.
 export interface Schema {}
 
-/** All tables. */
+/** Names of all tables. */
 export const TABLES = [
   ...(['job', 'item', 'answer', 'account', 'api_key', 'key_secret', 'session', 'credit'] as const),
   ...(['usage', 'verification', 'event', 'webhook', 'delivery', 'attempt', 'notice'] as const),

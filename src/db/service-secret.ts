@@ -13,55 +13,58 @@ import { EvError, errorMessage } from '../platform/error.ts'
 import type { Random } from '../platform/random.ts'
 
 export type SecretLocation = {
-  /** The secret itself, where it was given. */
+  /** The secret itself; null if it is not configured. */
   readonly secret: string | null
-  /** The file that somebody keeps it in. */
+  /** The configured file of the secret; null if there is none. */
   readonly secretFile: string | null
   readonly dataDir: string
 }
 
-/** The secret that seals what must be read again; made in the data directory where nobody gave one. */
+/**
+ * Returns the secret that encrypts values in the database. Generates one in the data directory if
+ * neither the secret nor its file is configured.
+ */
 export function readSecret(
   { secret, secretFile, dataDir }: SecretLocation,
   random: Random,
 ): string {
   if (secret !== null) return secret
-  const file = secretFile ?? ownFile(dataDir)
+  const file = secretFile ?? defaultFile(dataDir)
   try {
-    return checked(readFileSync(file, 'utf8').trim(), file)
+    return validated(readFileSync(file, 'utf8').trim(), file)
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-    if (isMissing && secretFile === null) return makeSecret(file, random)
+    if (isMissing && secretFile === null) return generateSecret(file, random)
     if (error instanceof EvError) throw error
     throw unreadable(file, error)
   }
 }
 
-/** Whether `readSecret` would make one. */
+/** Whether `readSecret` would generate a secret. */
 export const needsSecret = ({ secret, secretFile, dataDir }: SecretLocation): boolean =>
-  secret === null && secretFile === null && !existsSync(ownFile(dataDir))
+  secret === null && secretFile === null && !existsSync(defaultFile(dataDir))
 
-/** What tells whether two secrets are the same, and nothing else about them. */
+/** Returns a one-way fingerprint of a secret, to compare secrets without storing them. */
 export const fingerprint = (secret: string): string =>
   createHmac('sha256', secret).update('ev secret mark 1').digest('hex')
 
-const ownFile = (dataDir: string) => join(dataDir, 'secret')
+const defaultFile = (dataDir: string) => join(dataDir, 'secret')
 
-/** 258 bits of chance. */
+/** 258 bits of entropy. */
 const LENGTH = 50
-/** Shorter ones can be guessed. */
+/** Shorter secrets can be guessed. */
 const LENGTH_MIN = 16
 
-function checked(secret: string, file: string): string {
+function validated(secret: string, file: string): string {
   if (secret.length >= LENGTH_MIN) return secret
   throw new EvError(
     'bad_config',
-    `The secret in ${file} is shorter than ${LENGTH_MIN} characters. Put the one back that was there before; what it sealed cannot be read with another.`,
+    `The secret in ${file} is shorter than ${LENGTH_MIN} characters. Restore the previous secret; data encrypted with it cannot be decrypted with another one.`,
   )
 }
 
-/** For nobody else to read, and on the disk before anything is sealed with it. */
-function makeSecret(file: string, random: Random): string {
+/** Readable by the owner only, and flushed to disk before it encrypts anything. */
+function generateSecret(file: string, random: Random): string {
   const secret = random.token(LENGTH)
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -81,6 +84,6 @@ function makeSecret(file: string, random: Random): string {
 const unreadable = (file: string, cause: unknown) =>
   new EvError(
     'bad_config',
-    `The secret in ${file} cannot be used: ${errorMessage(cause)}. Correct its rights, or name another with EV_SECRET_FILE.`,
+    `The secret in ${file} cannot be used: ${errorMessage(cause)}. Correct its permissions, or set another file with EV_SECRET_FILE.`,
     { cause },
   )

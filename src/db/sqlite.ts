@@ -15,18 +15,18 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, yieldToEventLoop } from '../platform/clock.ts'
 import type { Schema } from './schema.ts'
 
-/** A synchronous binding blocks the whole event loop while it waits for a lock; so it waits little, and we retry. */
+/** The synchronous driver blocks the event loop while it waits for a lock, so waits are short. */
 const LOCK_WAIT_MS = 10
 
-/** For all that is written, and what is read on the way. Throws for a file that is none of ours. */
+/** Opens the connection for writes. Throws if another program owns the file. */
 export function openFile(file: string): SqliteDatabase.Database {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
   try {
-    // Before anything is changed in it.
+    // Checked before the file is changed.
     if (isForeign(sqlite)) throw new Error('it belongs to another program')
     sqlite.pragma('journal_mode = WAL')
-    // NORMAL loses acknowledged rows in a power cut; in groups FULL costs next to nothing.
+    // NORMAL loses acknowledged rows in a power cut; with batched writes FULL costs little.
     sqlite.pragma('synchronous = FULL')
     sqlite.pragma('journal_size_limit = 67108864')
     sqlite.pragma('cache_size = -16384')
@@ -38,7 +38,7 @@ export function openFile(file: string): SqliteDatabase.Database {
   }
 }
 
-/** For reads. Never waits for a writer, as the journal is a WAL. */
+/** Opens the connection for reads. In WAL mode it never waits for a writer. */
 export function openReader(file: string): SqliteDatabase.Database {
   const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
   sqlite.pragma('query_only = on')
@@ -46,16 +46,19 @@ export function openReader(file: string): SqliteDatabase.Database {
   return sqlite
 }
 
-/** Ours begins with the table of its migrations. */
+/** A database of ev has the table of its migrations. */
 function isForeign(sqlite: SqliteDatabase.Database): boolean {
   const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all()
   return tables.length > 0 && !tables.includes('kysely_migration')
 }
 
-/** Statements kept prepared; there are about forty, and a few more for lists of odd lengths. */
+/** Cached prepared statements; there are about forty, and a few more for varying row counts. */
 const STATEMENTS_MAX = 200
 
-/** Kysely prepares every statement anew, which costs more than running it: the same text is prepared once. */
+/**
+ * Caches prepared statements by their text: Kysely prepares every statement each time, which costs
+ * more than running it.
+ */
 function withStatementCache(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
   const statements = new LRUCache<string, SqliteDatabase.Statement>({ max: STATEMENTS_MAX })
   return {
@@ -70,12 +73,12 @@ function withStatementCache(sqlite: SqliteDatabase.Database): SqliteDialectDatab
   }
 }
 
-/** How long queries may follow one another before the event loop turns. */
-const CHUNK_MS = 8
+/** How long queries may run back to back before the event loop gets a turn. */
+const SLICE_MS = 8
 
 /**
- * SQLite answers without waiting, so queries that are asked for one after another run in one breath, for half a second
- * when two hundred conversations want their items: nobody else is heard meanwhile.
+ * Limits how long queries block the event loop. SQLite runs synchronously, so consecutive queries
+ * never yield: two hundred sessions that claim their items would block for half a second.
  */
 export class TimeSlice {
   readonly #clock: Clock
@@ -88,11 +91,11 @@ export class TimeSlice {
   /** Resolves when the next query may run. */
   async next(): Promise<void> {
     const now = this.#clock.monotonicNow()
-    if (this.#startedAt === null) this.#begin(now)
-    else if (now - this.#startedAt > CHUNK_MS) await yieldToEventLoop()
+    if (this.#startedAt === null) this.#start(now)
+    else if (now - this.#startedAt > SLICE_MS) await yieldToEventLoop()
   }
 
-  #begin(now: number) {
+  #start(now: number) {
     this.#startedAt = now
     void yieldToEventLoop().then(() => {
       this.#startedAt = null
@@ -100,31 +103,34 @@ export class TimeSlice {
   }
 }
 
-/** Queries over a file, or over one that is opened when it is first asked something. */
-export function kyselyOver(
+/** Returns a query builder for a file; a function opens the file on the first query. */
+export function createSqliteKysely(
   sqlite: SqliteDatabase.Database | (() => SqliteDatabase.Database),
-  chunk: TimeSlice,
+  timeSlice: TimeSlice,
 ): Kysely<Schema> {
   const database =
     typeof sqlite === 'function'
       ? async () => withStatementCache(sqlite())
       : withStatementCache(sqlite)
-  return new Kysely<Schema>({ dialect: new ImmediateDialect({ database }, chunk) })
+  return new Kysely<Schema>({ dialect: new ImmediateDialect({ database }, timeSlice) })
 }
 
-/** Takes the write lock at BEGIN: a transaction that turned writer midway could not be retried safely. */
+/**
+ * Acquires the write lock at BEGIN: a transaction that becomes a writer midway fails with
+ * SQLITE_BUSY without waiting, and could not be retried safely.
+ */
 class ImmediateDialect extends SqliteDialect {
   readonly #config: SqliteDialectConfig
-  readonly #chunk: TimeSlice
+  readonly #timeSlice: TimeSlice
 
-  constructor(config: SqliteDialectConfig, chunk: TimeSlice) {
+  constructor(config: SqliteDialectConfig, timeSlice: TimeSlice) {
     super(config)
     this.#config = config
-    this.#chunk = chunk
+    this.#timeSlice = timeSlice
   }
 
   override createDriver() {
-    return new ImmediateDriver(this.#config, this.#chunk)
+    return new ImmediateDriver(this.#config, this.#timeSlice)
   }
 
   override createAdapter() {
@@ -132,7 +138,7 @@ class ImmediateDialect extends SqliteDialect {
   }
 }
 
-/** SQLite does make tables in transactions, which Kysely does not count on. */
+/** SQLite supports transactional DDL, which Kysely does not assume. */
 class TransactionalAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl() {
     return true
@@ -140,15 +146,15 @@ class TransactionalAdapter extends SqliteAdapter {
 }
 
 class ImmediateDriver extends SqliteDriver {
-  readonly #chunk: TimeSlice
+  readonly #timeSlice: TimeSlice
 
-  constructor(config: SqliteDialectConfig, chunk: TimeSlice) {
+  constructor(config: SqliteDialectConfig, timeSlice: TimeSlice) {
     super(config)
-    this.#chunk = chunk
+    this.#timeSlice = timeSlice
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    await this.#chunk.next()
+    await this.#timeSlice.next()
     return super.acquireConnection()
   }
 
@@ -156,7 +162,10 @@ class ImmediateDriver extends SqliteDriver {
     await connection.executeQuery(CompiledQuery.raw('begin immediate'))
   }
 
-  /** Where the disk is full or fails SQLite has rolled back by itself, and says so: that must not hide what was wrong. */
+  /**
+   * After a full or failing disk SQLite has already rolled back, so ROLLBACK fails; its error must
+   * not replace the original one.
+   */
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     await super.rollbackTransaction(connection).catch(() => {})
   }

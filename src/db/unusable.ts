@@ -4,11 +4,11 @@ import { codeOf } from './error-code.ts'
 import { isUnknownMigration, OldDevelopmentDatabase } from './migrate.ts'
 import { isOutage, NotUtf8 } from './postgres/errors.ts'
 
-/** Why a file cannot be used, and what to do about it. */
+/** Returns the error for a SQLite file that cannot be used, with a remedy. */
 export const unusableFile = (file: string, cause: unknown) =>
   unusable(file, cause, isUnknownMigration(cause) ? NEWER : fileRemedy(cause))
 
-/** Why the database of a server cannot be used, and what to do about it; its password stands nowhere in it. */
+/** Returns the error for a PostgreSQL database that cannot be used, without its password. */
 export const unusableServer = (url: string, cause: unknown) =>
   unusable(
     withoutPassword(url).replace(/\?.*$/s, ''),
@@ -23,37 +23,37 @@ function unusable(place: string, cause: unknown, remedy: string): EvError {
 
 const NEWER = 'It was written by a newer version of ev: use that version.'
 
-const OLD = 'Open it once with the last development version, or name another'
+const OLD = 'Open it once with the last development version, or choose another'
 
 function fileRemedy(cause: unknown): string {
-  if (cause instanceof OldDevelopmentDatabase) return `${OLD} place with --data-dir.`
-  // It is needed again once that is set right: nobody should move it away.
+  if (cause instanceof OldDevelopmentDatabase) return `${OLD} directory with --data-dir.`
+  // The file is intact and must not be moved away.
   if (/^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/.test(codeOf(cause))) {
-    return 'Look whether the disk is full, or may not be written (“ev doctor” tells), or name another place with --data-dir.'
+    return 'Run "ev doctor" to check whether the disk is full or read-only, or choose another directory with --data-dir.'
   }
-  return 'Name another place with --data-dir, or move the file away if it is damaged.'
+  return 'Choose another directory with --data-dir, or move the file away if it is damaged.'
 }
 
 /** SQLSTATE: insufficient_privilege. */
 const NO_RIGHT = '42501'
 
 function serverRemedy(cause: unknown): string {
-  if (cause instanceof OldDevelopmentDatabase) return `${OLD} with --database.`
+  if (cause instanceof OldDevelopmentDatabase) return `${OLD} one with --database.`
   if (isOutage(cause)) {
-    return 'Look whether the server runs, may be reached from here and has connections left, or name another with --database.'
+    return 'Check that the server is running, accepts connections from this machine and has connections left, or choose another one with --database.'
   }
-  // SQLSTATE: a table that is there already.
+  // SQLSTATE: duplicate_table.
   if (codeOf(cause) === '42P07') {
-    return 'Another program uses it: name a database of its own with --database.'
+    return 'Another program uses this database. Choose a separate one with --database.'
   }
   if (cause instanceof NotUtf8) {
-    return "Make another one with: create database NAME encoding 'UTF8' template template0; and name it with --database."
+    return "Create another one with: create database NAME encoding 'UTF8' template template0; then set it with --database."
   }
   if (codeOf(cause) === NO_RIGHT) {
-    return 'ev makes tables, and the schema ev_boss for its queue. Let the owner of the database run: grant create on database NAME to USER; grant create on schema public to USER.'
+    return 'ev creates tables, and the schema ev_boss for its queue. As the owner of the database, run: grant create on database NAME to USER; grant create on schema public to USER.'
   }
   if (/client password must be a/.test(errorMessage(cause))) {
-    return 'The server wants a password: give it in EV_DATABASE, as PGPASSWORD or in ~/.pgpass.'
+    return 'The server requires a password. Set it in EV_DATABASE, PGPASSWORD or ~/.pgpass.'
   }
-  return 'Correct the user, the password or the name in --database.'
+  return 'Correct the user, password or database name in --database.'
 }

@@ -45,12 +45,12 @@ function refusals(facts: ServerFacts): Finding[] {
         "Make another one: create database NAME encoding 'UTF8' template template0; and name that with --database.",
       ),
     facts.isNewer && fail('the database was written by a newer version of ev', 'Use that version.'),
-    !facts.mayMakeTables &&
+    !facts.canCreateTables &&
       fail(
         'the user may not make tables in the database',
         'Let its owner run: grant create on schema public to that user.',
       ),
-    !facts.mayMakeQueue &&
+    !facts.canCreateQueue &&
       fail(
         'the user may not make the schema ev_boss, which has the tables of the queue, or not use it',
         'Let its owner run: grant create on database NAME to that user. If the schema is there: grant usage on schema ev_boss to it.',

@@ -215,7 +215,7 @@ export class Engine {
   /** Whether the catch-all status of the domain of a task is known. */
   isTested(task: ProbeTask): boolean {
     const { catchAll } = this.egressPool.prober(this.egressPool.names[0] as string)
-    return task.catchAll !== null || catchAll.isNotified(catchAllKey(task), false)
+    return task.catchAll !== null || catchAll.isResolved(catchAllKey(task), false)
   }
 
   /** The check of the DNS server; null if the resolver is not checked. */

@@ -3,25 +3,30 @@ import type { Database } from '../db/database.ts'
 import { jobsWaitingFor } from './item-claims.ts'
 import { lastPosition } from './results/result-store.ts'
 
-/** Rows of a job that have an operator and wait to be asked. */
+/** Rows of a job that are routed to an operator and wait to be probed. */
 export type WaitingRows = {
   readonly operator: string
   readonly count: number
-  /** When the first and the last of them may be asked, epoch ms. */
+  /** When the first and the last of these rows are due, epoch ms. */
   readonly firstDueAt: number
   readonly lastDueAt: number
 }
 
-/** Rows that are counted by an index, of all jobs: some 5 ms. */
+/** Maximum number of rows counted over all jobs, by an index: some 5 ms. */
 const READ_MAX = 20_000
-/** As many waiting rows are counted by operator in some 5 ms; of more, a sample tells enough. */
+/**
+ * Maximum number of waiting rows counted by operator, in some 5 ms; beyond it a sample is enough.
+ */
 const COUNTED_BY_OPERATOR_MAX = 5_000
-/** Rows of a sample, spread evenly over the list. */
+/** Rows of the sample, spread evenly over the list. */
 const SAMPLE_ROWS = 200
-/** Operators that are told of. */
+/** Maximum number of operators reported. */
 const OPERATORS_MAX = 20
 
-/** What a job waits for by operator, the most rows first; the counts are estimates where `readMax` rows or more wait. */
+/**
+ * Returns the waiting rows of a job by operator, the most rows first. The counts are estimates if
+ * `readMax` rows or more wait.
+ */
 export async function waitingRows(
   database: Database,
   jobId: string,
@@ -50,10 +55,10 @@ async function countByOperator(
   return rows
 }
 
-/** What waits for an operator, beside one job. */
+/** Rows that wait for an operator in other jobs, and the number of these jobs. */
 export type OperatorBacklog = { readonly rows: number; readonly jobs: number }
 
-/** What other jobs have waiting for an operator. */
+/** Counts the rows of other jobs that wait for an operator. */
 export async function countWaitingAt(
   database: Database,
   operator: string,
@@ -61,11 +66,11 @@ export async function countWaitingAt(
 ): Promise<OperatorBacklog> {
   const jobs = (await jobsWaitingFor(database, operator)).filter(id => id !== jobId)
   if (jobs.length === 0) return { rows: 0, jobs: 0 }
-  const isThere = sql`operator = ${operator} and state = 'routed' and job_id <> ${jobId ?? ''}`
-  return { rows: await countRows(database, isThere), jobs: jobs.length }
+  const isWaiting = sql`operator = ${operator} and state = 'routed' and job_id <> ${jobId ?? ''}`
+  return { rows: await countRows(database, isWaiting), jobs: jobs.length }
 }
 
-/** Rows of other jobs whose operators are not known yet. */
+/** Counts the rows of other jobs that are not routed yet. */
 export const unroutedRows = (database: Database, jobId: string | null): Promise<number> =>
   countRows(database, sql`state = 'queued' and job_id <> ${jobId ?? ''}`)
 

@@ -3,10 +3,10 @@ import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { type CachedAnswer, ttlFor } from '../engine/result-cache.ts'
 
-/** SQLite takes 32,766 parameters; a chunk of a list is far smaller. */
+/** SQLite allows 32,766 parameters; a chunk of a list is far smaller. */
 const KEYS_PER_STATEMENT = 500
 
-/** Answers that are still kept, by address. */
+/** Returns the cached answers that have not expired, by address key. */
 export async function getCachedAnswers(
   { reader, clock }: Database,
   keys: readonly string[],
@@ -24,17 +24,17 @@ export async function getCachedAnswers(
   return found
 }
 
-/** Keeps definite answers, each for its time. */
+/** Caches definite answers, each with its own expiry. */
 export async function putCachedAnswers(
   trx: Transaction<Schema>,
   entries: ReadonlyMap<string, CachedAnswer>,
 ): Promise<void> {
-  // All who keep answers lock rows in this order, so that no two wait for each other.
-  const inOrder = [...entries].sort(([a], [b]) => (a < b ? -1 : 1))
-  const rows = inOrder.flatMap(([address_key, cached]) => {
-    const keep = ttlFor(cached.probed)
-    if (keep === null) return []
-    const keep_until = cached.at + keep.keepMs
+  // All writers lock rows in this order, which prevents deadlocks.
+  const sorted = [...entries].sort(([a], [b]) => (a < b ? -1 : 1))
+  const rows = sorted.flatMap(([address_key, cached]) => {
+    const ttl = ttlFor(cached.probed)
+    if (ttl === null) return []
+    const keep_until = cached.at + ttl.keepMs
     return [{ address_key, remembered: JSON.stringify(cached), keep_until }]
   })
   for (let from = 0; from < rows.length; from += KEYS_PER_STATEMENT) {
@@ -51,7 +51,7 @@ export async function putCachedAnswers(
   }
 }
 
-/** Forgets what is no longer kept. */
+/** Deletes expired answers from the cache. */
 export async function deleteCachedAnswers(trx: Transaction<Schema>, now: number): Promise<void> {
   await trx.deleteFrom('answer').where('keep_until', '<=', now).execute()
 }

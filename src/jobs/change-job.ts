@@ -10,11 +10,14 @@ import type { JobWorker } from './worker/start-worker.ts'
 
 export type ChangeServices = {
   readonly database: Database
-  /** Left out: another process works on jobs, and notices within seconds. */
+  /** Left out if another process works on jobs; it notices the change within seconds. */
   readonly worker?: Pick<JobWorker, 'drop'>
 }
 
-/** A job of an account. Throws `job_not_found`, also for one of another account or one that is being submitted. */
+/**
+ * Returns a job of an account. Throws `job_not_found`, also for a job of another account and for
+ * one that is still being submitted.
+ */
 export async function getJob(
   { database }: { readonly database: Database },
   { jobId: id, accountId }: { readonly jobId: string; readonly accountId: string },
@@ -26,31 +29,34 @@ export async function getJob(
 
 export type Cancelled = {
   readonly job: Job
-  /** False: it was cancelled before. */
+  /** False if the job had been cancelled before. */
   readonly isChanged: boolean
 }
 
-/** Cancels a job: it takes no more results, and its credits go back. Throws `job_not_cancellable` where it has ended otherwise. */
+/**
+ * Cancels a job: it accepts no more results, and its reserved credits are released. Throws
+ * `job_not_cancellable` if the job has completed or failed.
+ */
 export async function cancelJob(services: ChangeServices, job: Job): Promise<Cancelled> {
-  const isChanged = await end(services, job)
-  const now = await readAgain(services, job)
-  if (now.state === 'cancelled') return { job: now, isChanged }
-  throw new OperationError('job_not_cancellable', { id: job.id, state: now.state })
+  const isChanged = await cancelIfOpen(services, job)
+  const current = await reloadJob(services, job)
+  if (current.state === 'cancelled') return { job: current, isChanged }
+  throw new OperationError('job_not_cancellable', { id: job.id, state: current.state })
 }
 
 export type DeleteOptions = {
   /**
-   * Overwrites what is deleted and gives its room back to the disk. Nobody else can use the database meanwhile, so a
-   * process that serves others leaves it out.
+   * Overwrites the deleted data and returns its space to the disk. This locks the database, so a
+   * process that serves requests leaves it out.
    */
   readonly isErased?: boolean
-  /** Runs before others can start with the same list. */
+  /** Runs before another process can start with the same list. */
   readonly onDeleted?: () => Promise<void>
 }
 
 /**
- * Deletes a job with its rows and its part of the history; one of an account that is not finished is cancelled first.
- * Throws `job_in_use` where `ev bulk` is at work on a list of the command line.
+ * Deletes a job with its rows and its part of the history; an unfinished job of an account is
+ * cancelled first. Throws `job_in_use` while `ev bulk` processes a list of the command line.
  */
 export async function deleteJob(
   services: ChangeServices & { readonly settings: { readonly dataDir: string } },
@@ -59,7 +65,7 @@ export async function deleteJob(
 ): Promise<void> {
   const { database, settings } = services
   const lock =
-    job.account_id === null ? acquireLock(settings.dataDir, jobLockName(job.source_key)) : NONE
+    job.account_id === null ? acquireLock(settings.dataDir, jobLockName(job.source_key)) : NO_LOCK
   if (lock === null) throw new OperationError('job_in_use', { id: job.id })
   try {
     if (isErased) await secureDelete(database)
@@ -72,24 +78,24 @@ export async function deleteJob(
   if (isErased) await compact(database)
 }
 
-/** The service alone works on a list of an account. */
-const NONE = { release: () => {} }
+/** Lists of accounts need no file lock, because only the service works on them. */
+const NO_LOCK = { release: () => {} }
 
-/** Cancelled first, so that nothing is added to the history any more. */
+/** Cancels the job first, so that nothing more is added to the history. */
 async function deleteHistory(services: ChangeServices, job: Job): Promise<void> {
-  await end(services, job)
-  await deleteHistoryOf(services.database, await readAgain(services, job))
+  await cancelIfOpen(services, job)
+  await deleteHistoryOf(services.database, await reloadJob(services, job))
 }
 
-/** Others may have deleted it meanwhile. */
-async function readAgain({ database }: ChangeServices, { id }: Job): Promise<Job> {
+/** Throws `job_not_found` if the job was deleted meanwhile. */
+async function reloadJob({ database }: ChangeServices, { id }: Job): Promise<Job> {
   const job = await findJob(database, id)
   if (job === null) throw new OperationError('job_not_found', { id })
   return job
 }
 
-/** False: it has ended already. */
-async function end({ database, worker }: ChangeServices, { id }: Job): Promise<boolean> {
+/** Returns false if the job has already ended. */
+async function cancelIfOpen({ database, worker }: ChangeServices, { id }: Job): Promise<boolean> {
   const isEnded = await cancelRow(database, id)
   if (isEnded) worker?.drop(id)
   return isEnded

@@ -6,8 +6,8 @@ import { releaseReservation } from './job-credits.ts'
 import { type Job, lockedJob } from './job-store.ts'
 
 /**
- * The jobs that were finished before a time, epoch ms: completed, cancelled or failed; those of the sandbox before a time
- * of their own.
+ * Lists the jobs that were finished (completed, cancelled or failed) before `before`, epoch ms;
+ * those of the sandbox also if before `sandboxBefore`.
  */
 export function jobsFinishedBefore(
   { db }: Database,
@@ -28,8 +28,8 @@ export function jobsFinishedBefore(
 }
 
 /**
- * Removes the jobs of `jobsFinishedBefore`, but for those that a process works on. Gives the removed: of several that
- * remove the same job one.
+ * Deletes the jobs of `jobsFinishedBefore`, except those that a process works on. Returns the
+ * deleted jobs; if several processes delete the same job, only one of them returns it.
  */
 export async function deleteJobsBefore(
   database: Database,
@@ -48,7 +48,10 @@ export async function deleteJobsBefore(
   return deleted
 }
 
-/** A list of the command line that is finished may be about to be written, by a process that shares its file. */
+/**
+ * Skips a locked job: a process that shares the database file may be about to write the output of a
+ * finished list of the command line.
+ */
 async function unlessLocked(
   { dialect }: Database,
   dataDir: string,
@@ -65,13 +68,14 @@ async function unlessLocked(
   }
 }
 
-/** Rows removed in one go: nobody else reads or writes meanwhile. */
+/** Rows deleted per transaction, which blocks other readers and writers. */
 const ROWS_MAX = 2_000
 
 /**
- * Removes a job with all its items; what it still holds of its account's credits goes back. It is gone for its account
- * at once, and its items go page by page: what a crash leaves of it is removed as what never came to be queued is. With
- * `isMeant`, only as long as it is one of those. Gives whether it went; two that remove it at once do it together.
+ * Deletes a job with all its items and releases its credit reservation. The job is hidden from its
+ * account at once, and its items are deleted page by page; the remainder after a crash is deleted
+ * like a job that was never queued. Returns false if there is no such job or `isSelected` rejects
+ * it. Concurrent calls share the work.
  */
 export async function deleteJob(
   database: Database,
@@ -85,7 +89,10 @@ export async function deleteJob(
   return true
 }
 
-/** A list of the command line stays as it is: were it loading, the same list would begin anew by it. */
+/**
+ * A list of the command line keeps its state: in state `loading`, the same list would be loaded
+ * into it again.
+ */
 async function hideJob(
   trx: Trx,
   jobId: string,
@@ -100,13 +107,14 @@ async function hideJob(
     .where('id', '=', jobId)
     .where('account_id', 'is not', null)
     .execute()
-  // What was never queued was never counted.
+  // Rows of a job that was never queued were never counted.
   if (job.state !== 'loading') await subtractStoredRows(trx, job)
   return true
 }
 
 async function deleteItems(trx: Trx, jobId: string): Promise<number> {
-  // Who removes the same job waits here: were pages to overlap, a short one would be no last one.
+  // The lock serializes concurrent deletions: if pages overlapped, a short page would not be the
+  // last.
   await lockedJob(trx, jobId)
   const { numDeletedRows } = await trx
     .deleteFrom('item')

@@ -10,7 +10,7 @@ import type { Schema } from '../db/schema.ts'
 import { isPostgres, jsonRows } from '../db/sql-dialect.ts'
 import type { ItemTable } from './tables.ts'
 
-// As in items.ts: states that choose rows are literals, so that the partial indexes are used.
+// States in conditions are literals, as in item-store.ts, so that the partial indexes are used.
 
 export type ClaimedItem = Pick<
   ItemTable,
@@ -26,31 +26,36 @@ export type ClaimedItem = Pick<
   | 'holder'
 >
 
-/** The items of one operator that an egress may ask: its own, and those that any may ask. */
+/**
+ * The items of one operator that an egress may probe: those pinned to it and those pinned to no
+ * egress.
+ */
 export type Share = {
   readonly jobId: string
   readonly operator: string
   readonly egress: string
-  /** True: its own alone. */
+  /** True to select only items pinned to the egress. */
   readonly ownOnly?: boolean
 }
 
 export type Claim = Share & {
   readonly max: number
   readonly now: number
-  /** True: those alone that a second operator can be asked about. */
+  /** True to select only items that have a backup operator. */
   readonly backedUpOnly?: boolean
-  /** The member of the cluster that claims them; null or left out: there is no cluster. */
+  /** The cluster member that claims the items; null or left out without a cluster. */
   readonly holder?: string | null
 }
 
 /**
- * Takes up to `max` items of a share that are due, ordered by domain so that few transactions serve them. A member that
- * was buried takes none.
+ * Claims up to `max` due items of a share, ordered by domain so that few transactions serve them.
+ * An expired member claims nothing.
  */
 export async function claimItems(database: Database, o: Claim): Promise<ClaimedItem[]> {
   const { holder = null } = o
-  // A claim that a power cut undoes is made again. One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
+  // A claim that a power failure undoes is repeated, so the commit can be asynchronous. One
+  // statement claims, choosing in a materialized CTE: a bare sub-select may run twice on
+  // PostgreSQL.
   const rows = await writeAsyncCommit(database, db =>
     db
       .with(
@@ -58,7 +63,7 @@ export async function claimItems(database: Database, o: Claim): Promise<ClaimedI
         query => dueItems(query, o, isPostgres(db)),
       )
       .updateTable('item')
-      // SQLite would look an index of holders up for each item.
+      // Setting the holder would cost an index lookup per item on SQLite.
       .set(holder === null ? { state: 'probing' } : { state: 'probing', holder })
       .where('job_id', '=', o.jobId)
       .where('position', 'in', query => query.selectFrom('due').select('position'))
@@ -91,7 +96,7 @@ function dueItems(
     .orderBy('domain')
     .orderBy('position')
     .limit(max)
-  // Whoever claims at the same time takes others. SQLite has one writer.
+  // Concurrent claims skip the locked rows. SQLite has a single writer.
   return canSkip ? due.forUpdate('item').skipLocked() : due
 }
 
@@ -102,7 +107,7 @@ const isOfShare =
       ? eb('egress', '=', egress)
       : eb.or([eb('egress', 'is', null), eb('egress', '=', egress)])
 
-/** When the next item of a share is due, epoch ms; null when none waits. */
+/** Returns when the next item of a share is due, epoch ms; null if no item waits. */
 export async function nextDueAt({ db }: Database, o: Share): Promise<number | null> {
   const row = await db
     .selectFrom('item')
@@ -115,9 +120,9 @@ export async function nextDueAt({ db }: Database, o: Share): Promise<number | nu
   return row?.due_at ?? null
 }
 
-/** The jobs that have items waiting for an operator, in the order of their IDs. */
+/** Lists the jobs that have items waiting for an operator, in the order of their IDs. */
 export async function jobsWaitingFor({ db }: Database, operator: string): Promise<string[]> {
-  // From job to job by the index: a long list is not read for its one ID.
+  // Skip scan of the index, one step per job, so that the rows of a long list are not read.
   const { rows } = await sql<{ id: string }>`
     with recursive waiting(id) as (
       select min(job_id) from item where operator = ${operator} and state = 'routed'
@@ -129,12 +134,12 @@ export async function jobsWaitingFor({ db }: Database, operator: string): Promis
   return rows.map(({ id }) => id)
 }
 
-/** An operator that has items of a job waiting. */
+/** An operator, and a job that has items waiting for it. */
 export type Waiting = { readonly operator: string; readonly jobId: string }
 
 export type WaitingSpan = { readonly after: Waiting; readonly max: number }
 
-/** All of them, page by page in this order. */
+/** Lists all pairs of operator and job with items waiting, page by page in this order. */
 export async function waitingPage({ db }: Database, span: WaitingSpan): Promise<Waiting[]> {
   const { rows } = await sql<Waiting>`
     with recursive pair(operator, job_id, number) as (${pairsOf(db, span)})
@@ -143,8 +148,8 @@ export async function waitingPage({ db }: Database, span: WaitingSpan): Promise<
 }
 
 /**
- * For a recursive `pair(operator, job_id, number)`. PostgreSQL reads all rows of a pair for its one name; so it is led
- * from pair to pair. SQLite goes by itself.
+ * Returns the body of a recursive CTE `pair(operator, job_id, number)`. PostgreSQL would read all
+ * rows of each pair, so the CTE steps from pair to pair. SQLite does so on its own.
  */
 export function pairsOf(db: Kysely<Schema>, { after, max }: WaitingSpan): RawBuilder<unknown> {
   const first = sql`
@@ -164,7 +169,7 @@ export function pairsOf(db: Kysely<Schema>, { after, max }: WaitingSpan): RawBui
     where pair.number < ${max}`
 }
 
-/** Egresses that have items of their own waiting, by operator. */
+/** Lists the egresses that have pinned items waiting, with the operator of the items. */
 export async function pinnedItems(
   { db }: Database,
   jobId: string,
@@ -180,12 +185,15 @@ export async function pinnedItems(
   return rows.map(({ operator, egress }) => ({ operator: operator ?? '', egress: egress ?? '' }))
 }
 
-/** Gives the items of an egress that is there no more to any other, which begins anew with them. */
+/**
+ * Unpins the items of an egress that no longer exists, so that any other probes them from the
+ * start.
+ */
 export async function unpinItems(
   database: Database,
   o: { jobId: string; operator: string; egress: string },
 ): Promise<void> {
-  // What a power cut undoes is done again when the job is taken up.
+  // If a power failure undoes this, it is repeated when the job is started.
   await writeAsyncCommit(database, db =>
     db
       .updateTable('item')
@@ -200,7 +208,7 @@ export async function unpinItems(
 
 export type HeldItem = { readonly jobId: string; readonly position: number }
 
-/** Items that a member claimed and that have neither a result nor another time yet. */
+/** Lists the items that a member has claimed and neither finished nor postponed. */
 export async function itemsOf({ reader }: Database, holder: string): Promise<HeldItem[]> {
   return reader
     .selectFrom('item')
@@ -210,7 +218,7 @@ export async function itemsOf({ reader }: Database, holder: string): Promise<Hel
     .execute()
 }
 
-/** Gives those of these items back that the member holds still: anybody may ask about them, as if it never had. */
+/** Releases those of these items that the member still holds, so that any member can claim them. */
 export async function releaseItems(
   database: Database,
   holder: string,
@@ -220,8 +228,8 @@ export async function releaseItems(
     sql`
       update item set state = 'routed', holder = null
       from (select value ->> 'jobId' as job_id, cast(value ->> 'position' as bigint) as position
-            from ${jsonRows(trx, items)}) as given
-      where item.job_id = given.job_id and item.position = given.position
+            from ${jsonRows(trx, items)}) as released
+      where item.job_id = released.job_id and item.position = released.position
         and item.holder = ${holder} and item.state = 'probing'`.execute(trx),
   )
 }

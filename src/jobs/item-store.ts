@@ -4,12 +4,12 @@ import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
 import type { ItemTable } from './tables.ts'
 
-// SQLite uses a partial index only where the statement says its condition in so many words: states that
-// choose rows are literals, never parameters.
+// SQLite uses a partial index only if the statement contains its condition literally, so states in
+// conditions are literals, never parameters.
 
 export type QueuedItem = Pick<ItemTable, 'position' | 'text' | 'copies'>
 
-/** The next items that nobody looked at yet, in the order of the list. */
+/** Lists the next items that are not routed yet, in list order. */
 export function queuedItems(
   { db }: Database,
   o: { jobId: string; after: number; max: number },
@@ -28,18 +28,24 @@ export function queuedItems(
 export type Filed = {
   readonly position: number
   readonly operator: string
-  /** The operator of the exchangers that are asked where those of `operator` cannot be; null: none. */
+  /**
+   * Operator of the exchangers to probe if those of `operator` cannot be used; null if there is
+   * none.
+   */
   readonly backupOperator?: string | null
   readonly domain: string
   readonly route: string
 }
 
-/** Files items under the operators that run their mail; one that was filed before stays as it is. */
+/**
+ * Routes queued items to the operators of their exchangers; an item that is already routed stays as
+ * it is.
+ */
 export async function fileItems(
   trx: Transaction<Schema>,
   o: { jobId: string; filed: readonly Filed[]; now: number },
 ): Promise<void> {
-  if (isPostgres(trx)) return fileTogether(trx, o)
+  if (isPostgres(trx)) return fileAll(trx, o)
   for (const { position, operator, backupOperator = null, domain, route } of o.filed) {
     await sql`
       update item set state = 'routed', operator = ${operator},
@@ -48,9 +54,10 @@ export async function fileItems(
   }
 }
 
-// On PostgreSQL each statement is a round trip, so that there is one for all rows; on SQLite one for each is faster.
+// On PostgreSQL each statement is a round trip, so one statement writes all rows; on SQLite one
+// statement per row is faster.
 
-async function fileTogether(
+async function fileAll(
   trx: Transaction<Schema>,
   { jobId, filed, now }: Parameters<typeof fileItems>[1],
 ): Promise<void> {
@@ -59,14 +66,16 @@ async function fileTogether(
     update item set state = 'routed', operator = each.operator,
       backup_operator = each."backupOperator", domain = each.domain, route = each.route, due_at = ${now}, ready_at = ${now}
     from ${typedJsonRows(filed, 'position bigint, operator text, "backupOperator" text, domain text, route text')}
-    where ${isOf(jobId, filed)} and state = 'queued'`.execute(trx)
+    where ${matchItem(jobId, filed)} and state = 'queued'`.execute(trx)
 }
 
-/** As it must stand for a change to be in time; left out: as long as it has no result. */
+/**
+ * The state that an item must have for a change to apply; if left out, any state without a result.
+ */
 export type Fence =
-  /** Nobody filed it meanwhile. */
+  /** The item has not been routed meanwhile. */
   | { readonly state: 'queued' }
-  /** The member of the cluster that claimed it was not buried, and nobody else claimed it, meanwhile. */
+  /** The member that claimed the item has not expired, and no other has claimed it meanwhile. */
   | { readonly state: 'probing'; readonly holder: string }
 
 export type Recorded = {
@@ -76,75 +85,78 @@ export type Recorded = {
   readonly fence?: Fence
 }
 
-/** Writes results; each item takes one and only one. Gives of each whether its item took it. */
+/**
+ * Writes results; each item accepts exactly one. Returns for each result whether its item accepted
+ * it.
+ */
 export async function recordResults(
   trx: Transaction<Schema>,
   jobId: string,
   recorded: readonly Recorded[],
 ): Promise<boolean[]> {
-  if (isPostgres(trx)) return recordTogether(trx, jobId, recorded)
-  const taken: boolean[] = []
+  if (isPostgres(trx)) return recordAll(trx, jobId, recorded)
+  const written: boolean[] = []
   for (const { position, result, class: klass, fence } of recorded) {
     const { numAffectedRows } = await sql`
       update item set state = 'done', result = ${result}, class = ${klass}, route = null,
-        accepted = null${dropped(fence)}
-      where job_id = ${jobId} and position = ${position} and state <> 'done'${within(fence)}`.execute(
+        accepted = null${clearHolder(fence)}
+      where job_id = ${jobId} and position = ${position} and state <> 'done'${fenceCondition(fence)}`.execute(
       trx,
     )
-    taken.push(numAffectedRows === 1n)
+    written.push(numAffectedRows === 1n)
   }
-  return taken
+  return written
 }
 
-async function recordTogether(
+async function recordAll(
   trx: Transaction<Schema>,
   jobId: string,
   recorded: readonly Recorded[],
 ): Promise<boolean[]> {
-  const taken = recorded.map(() => false)
+  const written = recorded.map(() => false)
   for (const rows of withoutDuplicates(recorded.map((row, index) => ({ ...row, index })))) {
     const done = await sql<{ index: number }>`
       update item set state = 'done', result = each.result, class = each.class, route = null,
         accepted = null, holder = null
       from ${typedJsonRows(rows, `${FENCED}, index integer, result text, class text`)}
-      where ${isOf(jobId, rows)} and state <> 'done' and ${IN_TIME}
+      where ${matchItem(jobId, rows)} and state <> 'done' and ${FENCE_HOLDS}
       returning each.index as index`.execute(trx)
-    for (const { index } of done.rows) taken[index] = true
+    for (const { index } of done.rows) written[index] = true
   }
-  return taken
+  return written
 }
 
 export type Postponed = {
   readonly position: number
   readonly dueAt: number
   readonly tries: number
-  /** The egress that must ask it; null: any. */
+  /** The egress that must probe the item; null for any. */
   readonly egress: string | null
   readonly refusedBy: readonly string[]
-  /** JSON of the acceptance, where only the catch-all test is left to be made; else null. */
+  /** JSON of the acceptance if only the catch-all test remains; else null. */
   readonly accepted?: string | null
   readonly fence?: Fence
 }
 
-/** Puts items back that are to be asked again later. */
+/** Reschedules items for a later attempt. */
 export async function postponeItems(
   trx: Transaction<Schema>,
   jobId: string,
   postponed: readonly Postponed[],
 ): Promise<void> {
   const rows = postponed.map(row => ({ ...row, refused: row.refusedBy.join(' ') || null }))
-  if (isPostgres(trx)) return postponeTogether(trx, jobId, rows)
+  if (isPostgres(trx)) return postponeAll(trx, jobId, rows)
   for (const { position, dueAt, tries, egress, refused, accepted, fence } of rows) {
     await sql`
       update item set state = 'routed', due_at = ${dueAt}, tries = ${tries},
-        egress = ${egress}, refused_by = ${refused}, accepted = ${accepted ?? null}${dropped(fence)}
-      where job_id = ${jobId} and position = ${position} and state = 'probing'${within(fence)}`.execute(
+        egress = ${egress}, refused_by = ${refused}, accepted = ${accepted ?? null}${clearHolder(fence)}
+      where job_id = ${jobId} and position = ${position} and state = 'probing'${fenceCondition(fence)}`.execute(
       trx,
     )
   }
 }
 
-async function postponeTogether(
+async function postponeAll(
   trx: Transaction<Schema>,
   jobId: string,
   postponed: readonly (Postponed & { readonly refused: string | null })[],
@@ -154,15 +166,15 @@ async function postponeTogether(
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
         egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null
       from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text`)}
-      where ${isOf(jobId, rows)} and state = 'probing' and ${IN_TIME}`.execute(trx)
+      where ${matchItem(jobId, rows)} and state = 'probing' and ${FENCE_HOLDS}`.execute(trx)
   }
 }
 
 /**
- * The item of a row. The positions are named once more, all together: a list that was stored just now the server has no
- * statistics of, and it would look through the whole of it.
+ * Matches the item of a row. All positions are also passed as an array: the server has no
+ * statistics of a list that was just stored, and would scan all of it.
  */
-function isOf(jobId: string, rows: readonly { readonly position: number }[]) {
+function matchItem(jobId: string, rows: readonly { readonly position: number }[]) {
   const positions = `{${rows.map(({ position }) => position).join(',')}}`
   return sql`job_id = ${jobId} and item.position = any(cast(${positions} as bigint[]))
     and item.position = each.position`
@@ -170,20 +182,23 @@ function isOf(jobId: string, rows: readonly { readonly position: number }[]) {
 
 /** Columns of rows that may have a fence. */
 const FENCED = 'position bigint, fence json'
-const IN_TIME = sql`(fence is null or (state = fence ->> 'state'
+const FENCE_HOLDS = sql`(fence is null or (state = fence ->> 'state'
   and holder is not distinct from fence ->> 'holder'))`
 
-/** SQLite looks a column's indexes up for it, so the holder is named only where there is one. */
-function within(fence: Fence | undefined): RawBuilder<unknown> {
+/**
+ * The holder is compared only if there is one, because each column named costs an index lookup on
+ * SQLite.
+ */
+function fenceCondition(fence: Fence | undefined): RawBuilder<unknown> {
   if (fence === undefined) return sql``
-  const held = 'holder' in fence ? sql` and holder = ${fence.holder}` : sql``
-  return sql` and state = ${sql.lit(fence.state)}${held}`
+  const holderCondition = 'holder' in fence ? sql` and holder = ${fence.holder}` : sql``
+  return sql` and state = ${sql.lit(fence.state)}${holderCondition}`
 }
 
-const dropped = (fence: Fence | undefined) =>
+const clearHolder = (fence: Fence | undefined) =>
   fence !== undefined && 'holder' in fence ? sql`, holder = null` : sql``
 
-/** One statement changes a row only once, so rows of the same item come one after the other. */
+/** Splits rows into groups of distinct items, because one statement changes a row only once. */
 function* withoutDuplicates<Row extends { readonly position: number }>(
   rows: readonly Row[],
 ): Generator<readonly Row[]> {

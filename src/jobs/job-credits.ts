@@ -4,7 +4,7 @@ import type { Schema } from '../db/schema.ts'
 import { locking } from '../db/sql-dialect.ts'
 import type { JobTable } from './tables.ts'
 
-/** Gives back what a job still holds, because nothing more is done for it. */
+/** Releases the remaining credit reservation of a job on which no more work is done. */
 export async function releaseReservation(
   trx: Transaction<Schema>,
   { id }: Pick<JobTable, 'id'>,
@@ -22,11 +22,11 @@ export async function releaseReservation(
 }
 
 /**
- * At a start: single verifications that were under way are lost, so only what open jobs and members of the cluster hold
- * stays held.
+ * Releases orphaned reservations at startup: single verifications in flight were lost, so only open
+ * jobs and cluster members keep reservations.
  */
 export async function releaseOrphanedReservations(trx: Transaction<Schema>): Promise<void> {
-  // Locked first: what others hold meanwhile would else be forgotten.
+  // Locked first, or reservations made meanwhile would be lost.
   await locking(trx, trx.selectFrom('credit').select('account_id').where('held', '>', 0))
     .orderBy('account_id')
     .orderBy('period_start')

@@ -8,8 +8,9 @@ import { type Emission, emit } from '../webhooks/event-store.ts'
 import type { Job } from './job-store.ts'
 
 /**
- * Tells of a job that has just ended, in the transaction that ends it. Nothing is told of lists of the command
- * line, of what was cancelled, and of a single address without a result. Lists that were answered at once do not come here.
+ * Emits the event of a job that has just ended, in the transaction that ends it. Lists of the
+ * command line, cancelled jobs and single addresses without a result emit none. Lists that were
+ * answered directly are not passed here.
  */
 export async function emitJobEvent(
   trx: Transaction<Schema>,

@@ -3,10 +3,10 @@ import type { Database } from '../db/database.ts'
 import type { Job } from './job-store.ts'
 import type { JobState } from './tables.ts'
 
-/** Jobs of a person fit on some screens; finished ones go after a while. */
+/** Maximum number of jobs listed; finished jobs are deleted after a while. */
 const JOBS_MAX = 1_000
 
-/** All lists, the latest first; single verifications that nobody waits for are none. */
+/** Lists all jobs, the latest first, except asynchronous single verifications. */
 export function listJobs({ db }: Database): Promise<Job[]> {
   return db
     .selectFrom('job')
@@ -18,7 +18,10 @@ export function listJobs({ db }: Database): Promise<Job[]> {
     .execute()
 }
 
-/** The jobs that somebody may go on with: also those that only their output is missing of, which the service writes none of. */
+/**
+ * Lists the jobs that can be continued, including lists of the command line of which only the
+ * output is missing; the service writes no output files.
+ */
 export function unfinishedJobs({ db }: Database): Promise<Job[]> {
   return db
     .selectFrom('job')
@@ -29,7 +32,7 @@ export function unfinishedJobs({ db }: Database): Promise<Job[]> {
     .execute()
 }
 
-/** The jobs whose ID begins so. */
+/** Lists the jobs whose ID starts with `prefix`. */
 export function findJobs({ db }: Database, prefix: string): Promise<Job[]> {
   return db
     .selectFrom('job')
@@ -46,17 +49,17 @@ export type Waiting = {
   readonly dueAt: number
 }
 
-/** What a job has yet to do. */
-export type Rest = {
-  /** Items that nobody looked at yet. */
+/** The remaining work of a job. */
+export type RemainingWork = {
+  /** Items that are not routed yet. */
   readonly queued: number
-  /** Items that are being asked, or were when the process that asked them ended. */
+  /** Items that are being probed, or were when their process ended. */
   readonly probing: number
-  /** Operators that have items waiting: what is due first comes first. */
+  /** Operators that have items waiting, in the order in which they are due. */
   readonly waiting: readonly Waiting[]
 }
 
-export async function restOf({ db }: Database, jobId: string): Promise<Rest> {
+export async function getRemainingWork({ db }: Database, jobId: string): Promise<RemainingWork> {
   const counted = await sql<{ state: string; items: number }>`
     select 'queued' as state, count(*) as items from item
       where job_id = ${jobId} and state = 'queued'
@@ -70,7 +73,7 @@ export async function restOf({ db }: Database, jobId: string): Promise<Rest> {
   return { queued: count('queued'), probing: count('probing'), waiting: waiting.rows }
 }
 
-/** A job of an account; null where it is another's, or not all there yet. */
+/** Returns a job of an account; null if it belongs to another account or is still loading. */
 export async function accountJob(
   { reader }: Database,
   accountId: string,
@@ -88,14 +91,14 @@ export async function accountJob(
 
 type JobsOptions = {
   readonly accountId: string
-  /** The last of the page before; null: from the newest on. */
+  /** The last job of the previous page; null for the first page. */
   readonly after: { readonly createdAt: number; readonly id: string } | null
   readonly max: number
   readonly state?: JobState
   readonly sandbox?: boolean
 }
 
-/** The lists of an account, the newest first. */
+/** Lists the jobs of an account, the newest first, except single verifications. */
 export function accountJobs({ reader }: Database, o: JobsOptions): Promise<Job[]> {
   let query = reader
     .selectFrom('job')
@@ -111,14 +114,14 @@ export function accountJobs({ reader }: Database, o: JobsOptions): Promise<Job[]
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
 }
 
-/** The jobs of all accounts that are not finished, the oldest first: a service that starts goes on with them. */
+/** Lists the unfinished jobs of all accounts, the oldest first; a starting service resumes them. */
 export function openJobs({ db }: Database): Promise<Job[]> {
   return (
     db
       .selectFrom('job')
       .selectAll()
       .where('account_id', 'is not', null)
-      // In so many words, for the index of these.
+      // Written literally, so that the partial index is used.
       .where('finished_at', 'is', null)
       .where('state', 'in', ['queued', 'processing'])
       .orderBy('created_at')

@@ -8,8 +8,8 @@ import { releaseReservation } from './job-credits.ts'
 import { type Job, jobIn } from './job-store.ts'
 
 /**
- * Takes a job up, for the first time or after a stop: what was under way then is asked again, but for what a member of
- * the cluster is asking.
+ * Starts a job, for the first time or after a stop. Items that were in flight are probed again,
+ * except those claimed by a live cluster member.
  */
 export async function startJob(database: Database, jobId: string): Promise<Job> {
   return writeConcurrent(database, async trx => {
@@ -26,32 +26,33 @@ export async function startJob(database: Database, jobId: string): Promise<Job> 
 }
 
 async function requeue(trx: Transaction<Schema>, jobId: string): Promise<void> {
-  const underWay = trx
+  const inFlight = trx
     .updateTable('item')
     .set({ state: 'routed' })
     .where('job_id', '=', jobId)
     .where('state', '=', sql.lit('probing'))
-  // On SQLite there are no members, and each column that is named costs a look at its indexes.
-  const left = isPostgres(trx)
-    ? underWay
+  // On SQLite there are no members, and each column set costs an index lookup.
+  const unclaimed = isPostgres(trx)
+    ? inFlight
         .set({ holder: null })
         .where(({ not, exists, selectFrom }) =>
           not(exists(selectFrom('member').select('id').whereRef('member.id', '=', 'item.holder'))),
         )
-    : underWay
-  await left.execute()
+    : inFlight
+  await unclaimed.execute()
 }
 
 export type Counts = Readonly<Record<Class, number>> & {
-  /** Those that something inside ev ended, among the unknown ones. */
+  /** Results of internal failures, which are part of `unknown`. */
   readonly failed?: number
-  /** Credits that are no longer set aside for it. */
+  /** Reserved credits that these results release. */
   readonly released?: number
 }
 
 /**
- * Counts results into their job and finishes it with the last one; call it in the transaction that writes
- * them. Throws when the job was cancelled meanwhile, so that nothing of them is written.
+ * Adds results to the counts of their job and completes the job with the last one; call it in the
+ * transaction that writes them. Throws if the job was cancelled meanwhile, so that none of them is
+ * written.
  */
 export async function countResults(
   trx: Transaction<Schema>,
@@ -76,17 +77,17 @@ export async function countResults(
     .where('state', '<>', 'cancelled')
     .returningAll()
     .executeTakeFirst()
-  if (job === undefined) return refused(trx, jobId)
+  if (job === undefined) return throwRefusal(trx, jobId)
   return job.done === job.total ? finishJob(trx, jobId, now) : job
 }
 
-/** Says why nothing was counted: the job was cancelled, or is not there. */
-async function refused(trx: Transaction<Schema>, jobId: string): Promise<never> {
+/** Throws the reason why nothing was counted: the job was cancelled or does not exist. */
+async function throwRefusal(trx: Transaction<Schema>, jobId: string): Promise<never> {
   refuseCancelled(await jobIn(trx, jobId))
-  throw new Error(`the job ${jobId} takes no results`)
+  throw new Error(`job ${jobId} accepts no results`)
 }
 
-/** All of it is done. */
+/** Marks a job as completed. */
 export function finishJob(trx: Transaction<Schema>, jobId: string, now: number): Promise<Job> {
   return trx
     .updateTable('job')
@@ -96,7 +97,7 @@ export function finishJob(trx: Transaction<Schema>, jobId: string, now: number):
     .executeTakeFirstOrThrow()
 }
 
-/** Ends a job that cannot be finished; `code` is what whoever submitted it is told. */
+/** Marks a job as failed; `code` is the error that its submitter sees. */
 export async function failJob(
   trx: Transaction<Schema>,
   jobId: string,
@@ -114,8 +115,9 @@ export async function failJob(
 }
 
 /**
- * Cancels a job that is not finished, for good: it takes no more results, and the same list is a new job. A
- * process that works on it hears of it with its next commit, as an error. False when it was finished already.
+ * Cancels an unfinished job: it accepts no more results, and the same list becomes a new job. A
+ * process that works on the job gets an error at its next commit. Returns false if the job was
+ * already finished.
  */
 export async function cancelJob(database: Database, jobId: string): Promise<boolean> {
   const cancelled = { state: 'cancelled', finished_at: database.clock.now() } as const
@@ -132,11 +134,11 @@ export async function cancelJob(database: Database, jobId: string): Promise<bool
   })
 }
 
-/** Throws when the job was cancelled: whoever works on it has to end. */
+/** Throws EvError `interrupted` if the job was cancelled, so that work on it ends. */
 export function refuseCancelled({ id, state, done, total }: Job): void {
   if (state !== 'cancelled') return
   throw new EvError(
     'interrupted',
-    `The list was cancelled by “ev jobs cancel ${id}” with ${done} of ${total} rows done. The same command starts it anew.`,
+    `The list was cancelled with "ev jobs cancel ${id}" after ${done} of ${total} rows. Run the same command to start over.`,
   )
 }

@@ -10,7 +10,7 @@ export type NewJob = {
   readonly id: string
   readonly sourceKey: string
   readonly source: string
-  /** Left out: a list of the command line. */
+  /** Left out for a list of the command line. */
   readonly owner?: {
     readonly accountId: string
     readonly keyId: string
@@ -20,13 +20,13 @@ export type NewJob = {
   }
 }
 
-/** Begins a job; its items follow by `addItems`, and `queueJob` ends the loading. */
+/** Creates a job in state `loading`; `addItems` adds its items, and `queueJob` queues it. */
 export async function createJob(database: Database, job: NewJob): Promise<void> {
   const row = newRow(job, database.clock.now())
   await writeConcurrent(database, trx => trx.insertInto('job').values(row).execute())
 }
 
-/** A job as it is before it has items. */
+/** Returns the row of a new job without items. */
 export function newRow({ id, sourceKey, source, owner }: NewJob, now: number): Job {
   return {
     id,
@@ -45,14 +45,14 @@ export function newRow({ id, sourceKey, source, owner }: NewJob, now: number): J
   }
 }
 
-/** Notes anew what finishing a job needs: the newest command counts. */
+/** Replaces the data needed to finish a job: the latest command applies. */
 export async function setSource(database: Database, jobId: string, source: string): Promise<void> {
   await writeConcurrent(database, trx =>
     trx.updateTable('job').set({ source }).where('id', '=', jobId).execute(),
   )
 }
 
-/** The latest job made from this source whose output is not written yet. */
+/** Returns the latest job of this source whose output is not written yet; null if there is none. */
 export async function unfinishedJob({ db }: Database, sourceKey: string): Promise<Job | null> {
   const job = await db
     .selectFrom('job')
@@ -65,7 +65,7 @@ export async function unfinishedJob({ db }: Database, sourceKey: string): Promis
   return job ?? null
 }
 
-/** The job of that id, if there is one. */
+/** Returns the job with this ID; null if there is none. */
 export async function findJob({ db }: Pick<Database, 'db'>, jobId: string): Promise<Job | null> {
   return (await db.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirst()) ?? null
 }
@@ -74,7 +74,7 @@ export async function readJob({ db }: Database, jobId: string): Promise<Job> {
   return jobIn(db, jobId)
 }
 
-/** Notes that the output of a job is written whole. */
+/** Marks the output of a job as completely written. */
 export async function markWritten(database: Database, jobId: string): Promise<void> {
   const written_at = database.clock.now()
   await writeConcurrent(database, trx =>
@@ -82,24 +82,27 @@ export async function markWritten(database: Database, jobId: string): Promise<vo
   )
 }
 
-/** The same; in a transaction nobody else changes it until that ends. */
+/**
+ * Returns the job with this ID, and throws if there is none. In a transaction, the row is locked
+ * until the transaction ends.
+ */
 export function jobIn(db: Kysely<Schema>, jobId: string): Promise<Job> {
   return rowOf(db, jobId).executeTakeFirstOrThrow()
 }
 
 /**
- * The job, while it may still take results; null when it was cancelled or deleted, or is finished. In a transaction
- * nobody else changes it until that ends: whoever locks several takes them in the order of their IDs, and what belongs
- * to them after that.
+ * Returns the job if it still accepts results; null if it was cancelled or deleted or is finished.
+ * In a transaction, the row is locked until the transaction ends: lock several jobs in the order of
+ * their IDs, and rows that belong to them afterwards.
  */
 export async function openJobIn(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
   const job = await lockedJob(trx, jobId)
   if (job === null || job.finished_at !== null) return null
-  // One that is being removed has items no more that results could belong to.
+  // A job that is being deleted has no more items to which results could belong.
   return job.state === 'loading' ? null : job
 }
 
-/** The same of any job; null where there is none. */
+/** Returns and locks a job in any state; null if there is none. */
 export async function lockedJob(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
   return (await rowOf(trx, jobId).executeTakeFirst()) ?? null
 }
@@ -107,35 +110,41 @@ export async function lockedJob(trx: Kysely<Schema>, jobId: string): Promise<Job
 const rowOf = (db: Kysely<Schema>, jobId: string) =>
   locking(db, db.selectFrom('job').selectAll().where('id', '=', jobId))
 
-/** Per cent. 100 is kept for `completed`: who polls for it must find everything there. */
+/**
+ * Returns the progress in percent. 100 is reserved for `completed`: a client that polls for it must
+ * find all results.
+ */
 export function progressOf({ state, done, total }: Job): number {
   if (state === 'completed') return 100
   return total === 0 ? 0 : Math.min(99, Math.floor((100 * done) / total))
 }
 
-/** How the addresses of a job are asked; kept in its `source`, so that it holds after a restart and a resume too. */
+/**
+ * How the addresses of a job are verified. Stored in its `source`, so that restarts and resumes use
+ * the same options.
+ */
 export type JobOptions = {
-  /** False: everything but the mail server. */
+  /** False to check everything except the mail server. */
   readonly checkSmtp: boolean
-  /** True: the mail server is asked even if its answer is remembered. */
+  /** True to probe the mail server even if its answer is cached. */
   readonly forceRefresh: boolean
 }
 
 export const DEFAULT_JOB_OPTIONS: JobOptions = { checkSmtp: true, forceRefresh: false }
 
-/** The part of a job's `source` that says it; what is usual is left out. */
+/** Returns the fields of a job's `source` for these options; defaults are left out. */
 export const toSourceFields = ({ checkSmtp, forceRefresh }: JobOptions) => ({
   ...(checkSmtp ? {} : { check_smtp: false }),
   ...(forceRefresh ? { force_refresh: true } : {}),
 })
 
-/** What the `source` of a job says. */
+/** Reads the options from the `source` of a job. */
 export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {
-  const said = JSON.parse(source) as { check_smtp?: boolean; force_refresh?: boolean }
-  return { checkSmtp: said.check_smtp !== false, forceRefresh: said.force_refresh === true }
+  const fields = JSON.parse(source) as { check_smtp?: boolean; force_refresh?: boolean }
+  return { checkSmtp: fields.check_smtp !== false, forceRefresh: fields.force_refresh === true }
 }
 
-/** Those of these jobs of accounts that are to be worked on. */
+/** Lists those of these jobs that belong to accounts and are queued or processing. */
 export function openJobsAmong({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
   return reader
     .selectFrom('job')
@@ -146,7 +155,7 @@ export function openJobsAmong({ reader }: Database, ids: readonly string[]): Pro
     .execute()
 }
 
-/** Those of these jobs that are there, as they stand. */
+/** Lists those of these jobs that exist. */
 export function jobsAmong({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
   return reader
     .selectFrom('job')
@@ -155,8 +164,11 @@ export function jobsAmong({ reader }: Database, ids: readonly string[]): Promise
     .execute()
 }
 
-/** Takes a job of an account up where others may work on it already: what they ask about stays theirs. Null: it is over. */
-export function beginJob(database: Database, jobId: string): Promise<Job | null> {
+/**
+ * Starts a job of an account that other members may already work on; their claims stay. Returns
+ * null if the job has ended.
+ */
+export function startSharedJob(database: Database, jobId: string): Promise<Job | null> {
   return writeConcurrent(database, async trx => {
     await trx
       .updateTable('job')

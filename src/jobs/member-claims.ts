@@ -27,11 +27,11 @@ export async function releaseClaims(trx: Trx, ids: readonly string[]): Promise<v
 }
 
 /**
- * Releases claims whose member no longer exists: an item may have been claimed, or credits reserved, while the member
- * was removed. Returns the IDs of these members.
+ * Releases claims whose member no longer exists: an item may have been claimed, or credits
+ * reserved, while the member was removed. Returns the IDs of these members.
  */
 export async function releaseOrphanedClaims(database: Database): Promise<string[]> {
-  // From holder to holder by the index: what is being asked are thousands of items.
+  // Skip scan of the index, one step per holder: thousands of items may be claimed.
   const { rows } = await sql<{ id: string }>`
     with recursive holding(id) as (
       select min(holder) from item where holder is not null
@@ -39,8 +39,8 @@ export async function releaseOrphanedClaims(database: Database): Promise<string[
       select (select min(holder) from item where holder > holding.id)
       from holding where holding.id is not null)
     select id from (
-      select id from holding where id is not null union select member_id from hold) as those
-    where not exists (select 1 from member where member.id = those.id)`.execute(
+      select id from holding where id is not null union select member_id from hold) as holders
+    where not exists (select 1 from member where member.id = holders.id)`.execute(
     membershipConnection(database),
   )
   const ids = rows.map(({ id }) => id)

@@ -3,12 +3,12 @@ import { serverTime } from '../cluster/members.ts'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
 import { pairsOf, type Waiting, type WaitingSpan } from './item-claims.ts'
 
-// What the queue must have an entry for, as the store tells it. States that choose rows are literals, so that the
-// partial indexes are used.
+// Finds work in the store for which the queue must have a task. States in conditions are literals,
+// so that the partial indexes are used.
 
 const isOpen = sql`job.finished_at is null and job.account_id is not null and job.state in ('queued', 'processing')`
 
-/** Jobs of accounts that have items which nobody looked at yet, or that nobody began. */
+/** Lists jobs of accounts that were not started or have items that are not routed yet. */
 export async function jobsWithoutTask({ reader }: Database): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     select id from job where ${isOpen} and (state = 'queued' or exists (
@@ -18,13 +18,15 @@ export async function jobsWithoutTask({ reader }: Database): Promise<string[]> {
 }
 
 export type WaitingPage = {
-  /** Operators whose items have been due since `dueBefore` and that any egress may ask. */
+  /** Operators that have unpinned items due by `dueBefore`. */
   readonly operators: readonly string[]
-  /** Where the next page begins; null: there is none. */
+  /** Where the next page starts; null if this is the last one. */
   readonly next: Waiting | null
 }
 
-/** Looks through `max` pairs of an operator and a job that has items for it, from one pair on. */
+/**
+ * Examines `max` pairs of an operator and a job with items waiting for it, after the given pair.
+ */
 export async function operatorsWithoutTask(
   { reader }: Database,
   o: WaitingSpan & { dueBefore: number },
@@ -50,7 +52,7 @@ export type PinnedItems = {
   readonly egress: string
 }
 
-/** Egresses that have items of their own waiting, due since `dueBefore`, in jobs of accounts. */
+/** Lists the egresses that have pinned items due by `dueBefore`, in jobs of accounts. */
 export async function overduePinnedItems(
   { reader }: Database,
   dueBefore: number,
@@ -63,8 +65,11 @@ export async function overduePinnedItems(
   return rows
 }
 
-/** Whether it is this process that looks for what is missing: one does so in this time, of all that share the database. */
-export async function isOwnTurn(database: Database, everyMs: number): Promise<boolean> {
+/**
+ * Returns true if this process is to reconcile now: of all that share the database, one process
+ * does so per `everyMs`.
+ */
+export async function claimReconciliation(database: Database, everyMs: number): Promise<boolean> {
   const now = serverTime(database)
   const { rows } = await writeAsyncCommit(database, db =>
     sql`

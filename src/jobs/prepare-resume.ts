@@ -1,17 +1,19 @@
 import { type Kysely, sql } from 'kysely'
 import { creditsLeft, reserveCredits } from '../accounts/credits/credit-store.ts'
 import { periodStart } from '../accounts/plan.ts'
-import { inChunk, nextChunk } from '../db/chunked-scan.ts'
+import { runChunk, nextChunk } from '../db/chunked-scan.ts'
 import type { Database, Trx } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
-import { beginsWithNul } from '../db/sql-dialect.ts'
+import { startsWithNul } from '../db/sql-dialect.ts'
 import { findJob, type Job } from './job-store.ts'
 import type { ItemState } from './tables.ts'
 
-/** Whether a job ended before all of its rows had a result. */
+/** Returns true if a job ended before all of its rows had a result. */
 export const isResumable = ({ state }: Job) => state === 'cancelled' || state === 'failed'
 
-/** Credits that a job needs to go on; null: it costs nothing, or its plan knows no limit. */
+/**
+ * Returns the credits needed to resume a job; null if it costs nothing or its plan has no limit.
+ */
 export async function creditsToResume(
   database: Database,
   job: Job,
@@ -20,19 +22,22 @@ export async function creditsToResume(
   return creditsPerDay === null || job.sandbox === 1 ? null : countUnasked(database, job)
 }
 
-/** How it was tried: `creditsLeft` are too few; null: meanwhile it is another state, or gone. */
+/**
+ * The resumed job, or `creditsLeft` if these are not enough; null if the job has changed meanwhile
+ * or is gone.
+ */
 export type Resumed = { readonly job: Job } | { readonly creditsLeft: number } | null
 
 /**
- * Opens a job that was cancelled or failed, and sets the credits for its rest aside; call `take` of the worker when
- * that is durable. Where it is not opened, nothing is written.
+ * Reopens a job that was cancelled or failed and reserves credits for its remaining rows; call
+ * `take` of the worker after the commit. If the job is not reopened, nothing is written.
  */
 export async function resumeJob(
   trx: Trx,
   seen: Job,
   o: {
     readonly now: number
-    /** By `creditsToResume`. */
+    /** As returned by `creditsToResume`. */
     readonly needed: number | null
     readonly creditsPerDay: number | null
   },
@@ -49,16 +54,16 @@ export async function resumeJob(
   return { job: await reopenJob(trx, job, { now: o.now, hold }) }
 }
 
-/** It may have been resumed and have ended again. */
+/** Returns false if the job was resumed and has ended again since it was read. */
 const isSame = (job: Job, seen: Job) =>
   isResumable(job) && job.finished_at === seen.finished_at && job.done === seen.done
 
-/** Rows that are looked through in one go: some 3 ms. */
+/** Rows scanned per chunk: some 3 ms. */
 const CHUNK = 2_500
 
 /**
- * How many addresses of a job that ended early have no result: what it would cost to go on with it, at most. Its rows
- * stand still, so nobody need wait while they are counted.
+ * Counts the addresses without a result of a job that ended early: the maximum cost in credits of
+ * resuming it. Its rows do not change, so they are counted without a lock.
  */
 export async function countUnasked(
   database: Database,
@@ -68,12 +73,12 @@ export async function countUnasked(
   const size = nextChunk(database, CHUNK)
   for (let after = 0; after < total; after += size) {
     const chunk = { jobId: id, after, to: after + size }
-    count += await inChunk(database, () => unaskedIn(database.reader, chunk))
+    count += await runChunk(database, () => unaskedIn(database.reader, chunk))
   }
   return count
 }
 
-/** Keys of what is no address begin with a NUL. Erased rows have no text. */
+/** Keys of rows that are not addresses start with NUL. Erased rows have no text. */
 async function unaskedIn(
   db: Kysely<Schema>,
   { jobId, after, to }: { jobId: string; after: number; to: number },
@@ -86,14 +91,15 @@ async function unaskedIn(
     .where('position', '<=', to)
     .where('state', 'in', ['queued', 'routed', 'probing'])
     .where('text', '<>', '')
-    .where(sql<boolean>`not ${beginsWithNul(db, sql`dedupe_key`)}`)
+    .where(sql<boolean>`not ${startsWithNul(db, sql`dedupe_key`)}`)
     .executeTakeFirstOrThrow()
   return Number(count)
 }
 
 /**
- * Opens a job that was cancelled or failed: what has no result is asked as in any job that goes on after a stop. The
- * time that it stood still is none that it worked, or its end could not be foretold.
+ * Reopens a job that was cancelled or failed; items without a result are probed as after a restart.
+ * The time for which it was stopped does not count as working time, or its end could not be
+ * estimated.
  */
 export async function reopenJob(
   trx: Trx,
@@ -101,12 +107,12 @@ export async function reopenJob(
   o: { readonly now: number; readonly hold: { amount: number; period: number } | null },
 ): Promise<Job> {
   await queueErased(trx, id)
-  const stoodMs = Math.max(0, o.now - (finished_at ?? o.now))
+  const stoppedMs = Math.max(0, o.now - (finished_at ?? o.now))
   return trx
     .updateTable('job')
     .set({
       ...{ state: started_at === null ? 'queued' : 'processing', error: null, finished_at: null },
-      started_at: started_at === null ? null : started_at + stoodMs,
+      started_at: started_at === null ? null : started_at + stoppedMs,
       ...{ held: o.hold?.amount ?? 0, credit_period: o.hold?.period ?? null },
     })
     .where('id', '=', id)
@@ -114,7 +120,10 @@ export async function reopenJob(
     .executeTakeFirstOrThrow()
 }
 
-/** Rows whose address was erased (`ev purge`) are filed under nobody any more, so nobody would come to them. */
+/**
+ * Queues rows whose address was erased (`ev purge`): they are routed to no operator, so they would
+ * never be claimed.
+ */
 async function queueErased(trx: Trx, jobId: string): Promise<void> {
   for (const state of ['routed', 'probing'] as const) {
     await trx

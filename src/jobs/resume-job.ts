@@ -9,13 +9,14 @@ import { checkPlanLimits, type JobServices } from './submit-job.ts'
 export type ResumeInput = {
   /** A job of an account. */
   readonly job: Job
-  /** Of its account. */
+  /** The plan of its account. */
   readonly plan: Plan
 }
 
 /**
- * Resumes a job that was cancelled or failed, with credits for its rest set aside. Throws `job_not_resumable`,
- * `job_not_found`, `credits_exceeded` and `concurrent_jobs_exceeded`; then it stays as it is.
+ * Resumes a job that was cancelled or failed, with credits reserved for its remaining rows. Throws
+ * `job_not_resumable`, `job_not_found`, `credits_exceeded` and `concurrent_jobs_exceeded`; the job
+ * is unchanged then.
  */
 export async function resumeJob(
   services: Pick<JobServices, 'database' | 'clock' | 'ledger' | 'worker' | 'metrics'>,
@@ -32,7 +33,7 @@ export async function resumeJob(
     const resumed = await reopen(trx, job, { now, needed, creditsPerDay })
     if (resumed === null) throw await changedMeanwhile(trx, job)
     if (!('job' in resumed)) throw creditsExceeded(plan, now, { needed, left: resumed.creditsLeft })
-    // Its rows are stored already.
+    // Its rows already count as stored.
     const openLists = job.type === 'single' ? 0 : 1
     await checkPlanLimits(services, { accountId, plan }, { openLists, rows: 0 }, trx)
     return resumed.job
@@ -42,7 +43,7 @@ export async function resumeJob(
     worker?.take(job.id)
     return resumed
   } catch (error) {
-    // An event written in the transaction that failed would be undone with it.
+    // Written after the failed transaction, which would have rolled the event back.
     if (isRefusal(error, 'credits_exceeded')) await ledger.refused(accountId, plan)
     throw error
   }

@@ -21,25 +21,26 @@ export type JobServices = LimitServices &
   Parameters<typeof loadJob>[0] & {
     readonly clock: Clock
     readonly ledger: Pick<UsageLedger, 'refused'>
-    /** Left out: another process works on jobs, and notices within seconds. */
+    /** Left out if another process works on jobs; it notices the job within seconds. */
     readonly worker?: Pick<JobWorker, 'take' | 'drop'>
   }
 
 export type JobInput = Owner &
   Pick<Submission, 'keyId' | 'type' | 'name' | 'sandbox' | 'deduplicate'> & {
-    /** Left out: nothing need be known of how its rows were written. */
+    /** The format of the rows; left out if the results do not depend on it. */
     readonly source?: object
     readonly options: JobOptions
-    /** Left out: it is known when they were read. */
+    /** Left out if it is known only after reading the rows. */
     readonly rowCount?: number
     readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
-    /** Runs when the rows are stored, and before the job is queued. */
+    /** Runs after the rows are stored and before the job is queued. */
     readonly afterLoad?: (loaded: Loaded) => Promise<void>
   }
 
 /**
- * Stores a list as a job and queues it, with its credits set aside. Throws `credits_used_up`, `credits_exceeded`,
- * `concurrent_jobs_exceeded`, `stored_rows_exceeded` and `list_empty`; then nothing of it is left.
+ * Stores a list as a job and queues it with its credits reserved. Throws `credits_used_up`,
+ * `credits_exceeded`, `concurrent_jobs_exceeded`, `stored_rows_exceeded` and `list_empty`; nothing
+ * is left of the job then.
  */
 export async function submitJob(
   services: JobServices,
@@ -48,7 +49,7 @@ export async function submitJob(
 ): Promise<Job> {
   const { database, ledger, worker } = services
   const { accountId, plan, type } = input
-  // A list that needs more is refused before all of it is stored.
+  // A list that needs more credits is refused before all of it is stored.
   const creditsMax = await creditsAvailable(services, input)
   const openLists = type === 'single' ? 0 : 1
   const rowsMax = await checkPlanLimits(services, input, { openLists, rows: input.rowCount ?? 1 })
@@ -68,13 +69,13 @@ export async function submitJob(
     return job
   } catch (error) {
     await dropLoading(database, loaded.jobId)
-    // An event written in the transaction that failed would be undone with it.
+    // Written after the failed transaction, which would have rolled the event back.
     if (isRefusal(error, 'credits_exceeded')) await ledger.refused(accountId, plan)
     throw error
   }
 }
 
-/** What is left for the day; null: no limit holds. Throws `credits_used_up`. */
+/** Returns the credits left for the day; null if there is no limit. Throws `credits_used_up`. */
 async function creditsAvailable(
   { database, clock, ledger, metrics }: JobServices,
   { accountId, plan, sandbox }: JobInput,
@@ -113,10 +114,10 @@ async function queueIn(
 
 type Owner = { readonly accountId: string; readonly plan: Plan }
 
-/** What a request adds to what its account has. */
+/** What a request adds to the load of its account. */
 type Added = {
   readonly rows: number
-  /** 1: a list that stays open until it is finished. */
+  /** 1 for a list, which stays open until it is finished. */
   readonly openLists: 0 | 1
 }
 
@@ -127,9 +128,9 @@ type LimitServices = {
 }
 
 /**
- * Throws `concurrent_jobs_exceeded` and `stored_rows_exceeded`. Called before a list is stored, this spares the work.
- * Called with the transaction that has just stored it, this is exact: one such transaction runs at a time. Returns how
- * many rows may be stored; null: any number.
+ * Throws `concurrent_jobs_exceeded` and `stored_rows_exceeded`. Before a list is stored, this check
+ * saves the work. In the transaction that has just stored it, the check is exact, because such
+ * transactions run one at a time. Returns how many rows may be stored; null for any number.
  */
 export async function checkPlanLimits(
   services: LimitServices,
@@ -153,7 +154,10 @@ export async function checkPlanLimits(
 
 const NOTHING: Added = { rows: 0, openLists: 0 }
 
-/** The rows of a list whose length is not known, as long as they fit; throws with the first that do not. */
+/**
+ * Yields the rows of a list of unknown length while they fit; throws at the first batch that does
+ * not.
+ */
 async function* rowsThatFit(
   services: LimitServices,
   { plan }: Owner,

@@ -8,15 +8,18 @@ declare module '../db/schema.ts' {
   }
 }
 
-/** A list. `loading` until all its items are stored; a job that died while loading is loaded anew. */
+/**
+ * State of a job: `loading` until all its items are stored. A job whose process crashed during
+ * loading is loaded again.
+ */
 export type JobState = 'loading' | 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
 
 export type JobTable = {
   id: string
   state: JobState
-  /** What it was made from: the same source asked for again resumes the job. */
+  /** Identifies the source: submitting the same source again resumes the job. */
   source_key: string
-  /** JSON: what whoever submitted it needs to finish it. */
+  /** JSON of the data that its submitter needs to finish it. */
   source: string
   total: number
   done: number
@@ -27,31 +30,36 @@ export type JobTable = {
   unknown: number
   created_at: number
   finished_at: number | null
-  /** When its output was written whole; a finished job without it is written again. */
+  /** When its output was completely written; a finished job without this time is written again. */
   written_at: number | null
-  /** Whose it is; null: a list of the command line. */
+  /** The owning account; null for a list of the command line. */
   account_id: string | null
   key_id: string | null
-  /** `single`: one address, verified without somebody waiting for it. */
+  /** `single` is one address, verified asynchronously. */
   type: JobType
   name: string | null
-  /** 1: its results are simulated. */
+  /** 1 if its results are simulated. */
   sandbox: number
-  /** Rows whose text is no address. */
+  /** Number of rows whose text is not an address. */
   malformed: number
-  /** Rows that something inside ev ended, among the unknown ones. */
+  /** Number of rows with an internal failure, which are part of `unknown`. */
   failed: number
   started_at: number | null
-  /** The code of what ended it, where it failed. */
+  /** Error code; null unless the job failed. */
   error: string | null
-  /** Credits that it may still use, of the period that began then, epoch ms. */
+  /**
+   * Reserved credits that are not used yet, of the period that started at `credit_period`, epoch
+   * ms.
+   */
   held: number
   credit_period: number | null
 }
 
 export type JobType = VerificationSource
 
-/** `queued` → `routed` → `probing` → `done`; `same` has the result of the item at `same_as`. */
+/**
+ * `queued` → `routed` → `probing` → `done`; a `same` item has the result of the item at `same_as`.
+ */
 export type ItemState = 'queued' | 'routed' | 'probing' | 'done' | 'same'
 
 export type ItemTable = {
@@ -59,39 +67,44 @@ export type ItemTable = {
   /** 1 for the first row of the list. */
   position: number
   text: string
-  /** By which duplicates are told. */
+  /** Equal for all rows with the same address. */
   dedupe_key: string
   state: ItemState
   same_as: number | null
-  /** Rows of the list that share this item's result, itself included. */
+  /** Number of rows of the list that share this item's result, itself included. */
   copies: number
   operator: string | null
-  /** The operator to ask while the first one cannot be; null: there is none. */
+  /** The operator to probe while the first one cannot be used; null if there is none. */
   backup_operator: string | null
   domain: string | null
   /** JSON of the route, while the item is routed. */
   route: string | null
   due_at: number
-  /** The egress that must ask it; null: any. */
+  /** The egress that must probe the item; null for any. */
   egress: string | null
-  /** Names of the egresses that were refused for it, blanks between; null: none. */
+  /**
+   * Space-separated names of the egresses that were blocked for this item; null if there are none.
+   */
   refused_by: string | null
-  /** JSON of what the server said when it accepted the address, while the catch-all test is to be made up for. */
+  /** JSON of the server's acceptance, while the catch-all test is still to be made. */
   accepted: string | null
-  /** How often a server was asked by the egress that it is with. */
+  /** Number of attempts by the current egress. */
   tries: number
-  /** When it was first ready to be asked, epoch ms. */
+  /** When the item was first ready to be probed, epoch ms. */
   ready_at: number | null
   /** JSON of the result. */
   result: string | null
   class: string | null
-  /** JSON of what came with the address and goes back with its result: the cells of its row, or an id. */
+  /**
+   * JSON of the data that came with the address and is returned with its result: the cells of its
+   * row, or an ID.
+   */
   cells: string | null
-  /** The member of the cluster that asks it, while it is `probing`; null: there is no cluster. */
+  /** The cluster member that claimed the item, while it is `probing`; null without a cluster. */
   holder: string | null
 }
 
-/** Definite answers, kept for a while. */
+/** Cache of definite answers with an expiry time. */
 export type AnswerTable = {
   address_key: string
   remembered: string

@@ -1,45 +1,46 @@
 import { sql, type Transaction } from 'kysely'
 import type { Schema } from '../db/schema.ts'
 import { inArray, isPostgres, jsonRows } from '../db/sql-dialect.ts'
-import { enterDisabled, enterFailure } from './alerts/alert-store.ts'
+import { queueDisabledAlert, queueFailureAlert } from './alerts/alert-store.ts'
 import { type DeliveryTransition, GONE } from './delivery-state.ts'
 import { type DeliveryError, DISABLED_REASONS, type DisabledCode } from './endpoint.ts'
 import type { AttemptTable, DeliveryTable, DeliveryTrigger } from './tables.ts'
 
-/** One request, and what came of it. */
+/** One request to a webhook and its result. */
 export type TriedDelivery = {
-  /** When it began, epoch ms. */
+  /** Start of the request, epoch ms. */
   readonly startedAt: number
   readonly url: string
   readonly durationMs: number
-  /** Null: nobody answered. */
+  /** Null if there was no response. */
   readonly statusCode: number | null
-  /** Of the answer. */
+  /** Response headers. */
   readonly headers: Readonly<Record<string, string>> | null
-  /** The beginning of the answer's body, cleaned. */
+  /** Start of the response body, sanitized. */
   readonly excerpt: string | null
-  /** What was wrong, in a sentence; null: nothing. */
+  /** Error message; null if the attempt succeeded. */
   readonly error: string | null
-  /** The same for programs. */
+  /** Error code. */
   readonly errorCode: DeliveryError | null
 }
 
 export type NewAttempt = TriedDelivery & {
-  /** As it was when it was taken. */
+  /** The delivery as it was when the attempt started. */
   readonly delivery: {
     readonly id: string
     readonly webhookId: string
-    readonly round: { readonly trigger: DeliveryTrigger; readonly attempt: number }
+    readonly cycle: { readonly trigger: DeliveryTrigger; readonly attempt: number }
   }
   readonly next: DeliveryTransition
-  /** Why its webhook is to be switched off with it; null: it is not. */
+  /** Reason for disabling the webhook; null: it stays active. */
   readonly disabledCode: DisabledCode | null
 }
 
 /**
- * Writes down what came of attempts, in the order in which they ended, and how it goes on with their deliveries and
- * webhooks. Where somebody asked for a delivery once more meanwhile, or another server made the same attempt, that
- * stands: then the attempt is only kept with the others. One whose delivery is gone is passed over.
+ * Records attempts in the order in which they ended, and updates their deliveries and webhooks. If
+ * a delivery was retried manually in the meantime, or another server made the same attempt, the
+ * delivery keeps its state and the attempt is only added to its log. An attempt whose delivery was
+ * deleted is dropped.
  */
 export async function recordAttempts(
   trx: Transaction<Schema>,
@@ -54,38 +55,38 @@ export async function recordAttempts(
     const delivery = status.get(attempt.delivery.id)
     return delivery === undefined ? [] : [{ attempt, delivery }]
   })
-  const made = await notYetWritten(trx, found)
-  if (made.length === 0) return
+  const records = await dropRecorded(trx, found)
+  if (records.length === 0) return
   await insertAttempts(
     trx,
-    made.map(({ attempt, delivery }) => {
+    records.map(({ attempt, delivery }) => {
       delivery.attempts += 1
-      const { trigger } = attempt.delivery.round
-      return attemptRow(attempt, { delivery_id: delivery.id, number: delivery.attempts, trigger })
+      const { trigger } = attempt.delivery.cycle
+      return toAttemptRow(attempt, { delivery_id: delivery.id, number: delivery.attempts, trigger })
     }),
   )
-  await forgetOldest(trx, made)
-  const inCycle = made.filter(isInCycle)
-  await moveOn(trx, inCycle)
-  await enterFailures(trx, inCycle, now)
-  await touchWebhooks(trx, made.filter(hasAlert), now)
+  await deleteOldest(trx, records)
+  const inCycle = records.filter(isInCycle)
+  await updateDeliveries(trx, inCycle)
+  await queueFailureAlerts(trx, inCycle, now)
+  await touchWebhooks(trx, records.filter(affectsWebhook), now)
 }
 
-/** An attempt that is written down. */
+/** An attempt with the state of its delivery before it. */
 export type RecordedAttempt = { readonly attempt: NewAttempt; readonly delivery: EndpointStatus }
 
-const isInCycle = ({ attempt: { delivery: taken }, delivery }: RecordedAttempt) =>
-  delivery.trigger === taken.round.trigger && delivery.attempt === taken.round.attempt
+const isInCycle = ({ attempt: { delivery: started }, delivery }: RecordedAttempt) =>
+  delivery.trigger === started.cycle.trigger && delivery.attempt === started.cycle.attempt
 
-/** One that comes late says nothing of its webhook but that it took something. */
-const hasAlert = (made: RecordedAttempt) =>
-  isInCycle(made) || made.attempt.next.state === 'delivered'
+/** A late attempt affects its webhook only if it succeeded. */
+const affectsWebhook = (record: RecordedAttempt) =>
+  isInCycle(record) || record.attempt.next.state === 'delivered'
 
 /**
- * Where the answer to a commit was lost, it is tried again, and may be there already: its delivery has moved on, and the
- * very same request is among its attempts.
+ * Drops attempts that are recorded already. After a commit whose confirmation was lost the write is
+ * retried: the delivery has moved on, and the same request is in its log.
  */
-async function notYetWritten(
+async function dropRecorded(
   trx: Transaction<Schema>,
   found: readonly RecordedAttempt[],
 ): Promise<RecordedAttempt[]> {
@@ -95,36 +96,36 @@ async function notYetWritten(
   const { rows } = await sql<Request>`
     select delivery_id, "trigger", url, started_at, duration_ms from attempt
     where delivery_id in ${inArray(trx, ids)}`.execute(trx)
-  const written = new Set(rows.map(nameOf))
-  return found.filter(one => isInCycle(one) || !written.has(nameOf(requestOf(one))))
+  const written = new Set(rows.map(requestKey))
+  return found.filter(one => isInCycle(one) || !written.has(requestKey(toRequest(one))))
 }
 
 type Request = Pick<AttemptTable, 'delivery_id' | 'trigger' | 'url' | 'started_at' | 'duration_ms'>
 
-const requestOf = ({ attempt, delivery }: RecordedAttempt): Request => ({
-  ...{ delivery_id: delivery.id, trigger: attempt.delivery.round.trigger, url: attempt.url },
+const toRequest = ({ attempt, delivery }: RecordedAttempt): Request => ({
+  ...{ delivery_id: delivery.id, trigger: attempt.delivery.cycle.trigger, url: attempt.url },
   ...{ started_at: attempt.startedAt, duration_ms: attempt.durationMs },
 })
 
-const nameOf = ({ delivery_id, trigger, url, started_at, duration_ms }: Request) =>
+const requestKey = ({ delivery_id, trigger, url, started_at, duration_ms }: Request) =>
   JSON.stringify([delivery_id, trigger, url, started_at, duration_ms])
 
-const attemptRow = (
-  tried: TriedDelivery,
+const toAttemptRow = (
+  attempt: TriedDelivery,
   of: Pick<AttemptTable, 'delivery_id' | 'number' | 'trigger'>,
 ): AttemptTable => ({
   ...of,
-  url: tried.url,
-  started_at: tried.startedAt,
-  duration_ms: tried.durationMs,
-  status_code: tried.statusCode,
-  headers: tried.headers === null ? null : JSON.stringify(tried.headers),
-  excerpt: tried.excerpt,
-  error: tried.error,
-  error_code: tried.errorCode,
+  url: attempt.url,
+  started_at: attempt.startedAt,
+  duration_ms: attempt.durationMs,
+  status_code: attempt.statusCode,
+  headers: attempt.headers === null ? null : JSON.stringify(attempt.headers),
+  excerpt: attempt.excerpt,
+  error: attempt.error,
+  error_code: attempt.errorCode,
 })
 
-/** All in one parameter: there is one statement for any number of them, and it is prepared once. */
+/** All rows are one JSON parameter, so that one prepared statement serves any number of them. */
 async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): Promise<void> {
   await sql`
     insert into attempt (delivery_id, number, "trigger", url, started_at, duration_ms,
@@ -138,16 +139,16 @@ async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): P
 }
 
 /**
- * Attempts kept of one delivery, the last: each time that somebody asks for it once more there may be six, and
- * nobody else sees to it that they ask no thousand times.
+ * Attempts kept per delivery, the latest ones. Each manual retry may add six, and the number of
+ * retries is not limited.
  */
 export const ATTEMPTS_MAX = 60
 
-async function forgetOldest(
+async function deleteOldest(
   trx: Transaction<Schema>,
-  made: readonly RecordedAttempt[],
+  records: readonly RecordedAttempt[],
 ): Promise<void> {
-  for (const { delivery } of made.filter(one => one.delivery.attempts > ATTEMPTS_MAX)) {
+  for (const { delivery } of records.filter(one => one.delivery.attempts > ATTEMPTS_MAX)) {
     await trx
       .deleteFrom('attempt')
       .where('delivery_id', '=', delivery.id)
@@ -156,8 +157,14 @@ async function forgetOldest(
   }
 }
 
-async function moveOn(trx: Transaction<Schema>, made: readonly RecordedAttempt[]): Promise<void> {
-  const rows = made.map(({ attempt }) => ({ id: attempt.delivery.id, ...afterwards(attempt) }))
+async function updateDeliveries(
+  trx: Transaction<Schema>,
+  records: readonly RecordedAttempt[],
+): Promise<void> {
+  const rows = records.map(({ attempt }) => ({
+    id: attempt.delivery.id,
+    ...toDeliveryUpdate(attempt),
+  }))
   await sql`
     update delivery set attempt = delivery.attempt + 1, state = value ->> 'state',
       due_at = coalesce(cast(value ->> 'due_at' as bigint), due_at),
@@ -168,44 +175,50 @@ async function moveOn(trx: Transaction<Schema>, made: readonly RecordedAttempt[]
     from ${jsonRows(trx, rows)} where delivery.id = value ->> 'id'`.execute(trx)
 }
 
-const afterwards = ({ next, ...tried }: TriedDelivery & { readonly next: DeliveryTransition }) => ({
+const toDeliveryUpdate = ({
+  next,
+  ...attempt
+}: TriedDelivery & { readonly next: DeliveryTransition }) => ({
   state: next.state,
-  /** Null: as it was. */
+  /** Null leaves it unchanged. */
   due_at: next.state === 'retry_scheduled' ? next.dueAt : null,
   expires_at: next.state === 'retry_scheduled' ? null : next.expiresAt,
-  status_code: tried.statusCode,
-  duration_ms: tried.durationMs,
-  error: tried.error,
-  error_code: tried.errorCode,
+  status_code: attempt.statusCode,
+  duration_ms: attempt.durationMs,
+  error: attempt.error,
+  error_code: attempt.errorCode,
 })
 
-/** Whoever owns the webhooks is told of what was given up. */
-async function enterFailures(
+/** Queues alerts about deliveries that failed for good. */
+async function queueFailureAlerts(
   trx: Transaction<Schema>,
-  made: readonly RecordedAttempt[],
+  records: readonly RecordedAttempt[],
   now: number,
 ): Promise<void> {
-  const failed = made.filter(({ attempt }) => attempt.next.state === 'failed')
-  for (const [webhookId, ofOne] of Map.groupBy(failed, ({ delivery }) => delivery.webhookId)) {
-    const [last] = ofOne.slice(-1) as [RecordedAttempt]
+  const failed = records.filter(({ attempt }) => attempt.next.state === 'failed')
+  for (const [webhookId, group] of Map.groupBy(failed, ({ delivery }) => delivery.webhookId)) {
+    const [last] = group.slice(-1) as [RecordedAttempt]
     const { accountId } = last.delivery
-    const events = ofOne.length
-    await enterFailure(trx, { webhookId, accountId, events, error: last.attempt.error, now })
+    const events = group.length
+    await queueFailureAlert(trx, { webhookId, accountId, events, error: last.attempt.error, now })
   }
 }
 
-/** A test, which was sent at once and is written down afterwards. */
+/** A test event that has been sent. */
 export type NewTest = TriedDelivery & {
   readonly accountId: string
   readonly webhookId: string
-  /** The bytes that were sent. */
+  /** The event as it was sent. */
   readonly event: { readonly id: string; readonly body: string }
   readonly deliveryId: string
   readonly next: DeliveryTransition
   readonly now: number
 }
 
-/** Writes a test down, as an event with its delivery and attempt; it says nothing about how its webhook stands. */
+/**
+ * Records a test as an event with its delivery and attempt. It does not affect the state of its
+ * webhook.
+ */
 export async function recordTest(trx: Transaction<Schema>, test: NewTest): Promise<void> {
   const { accountId, webhookId, event, deliveryId, now } = test
   const [kind, trigger] = ['webhook.test', 'test'] as const
@@ -213,7 +226,7 @@ export async function recordTest(trx: Transaction<Schema>, test: NewTest): Promi
     .insertInto('event')
     .values({ ...event, account_id: accountId, kind, created_at: now })
     .execute()
-  const after = afterwards(test)
+  const after = toDeliveryUpdate(test)
   await trx
     .insertInto('delivery')
     .values({
@@ -221,19 +234,19 @@ export async function recordTest(trx: Transaction<Schema>, test: NewTest): Promi
       ...{ ...after, due_at: after.due_at ?? now, attempt: 1, created_at: now },
     })
     .execute()
-  await insertAttempts(trx, [attemptRow(test, { delivery_id: deliveryId, number: 1, trigger })])
+  await insertAttempts(trx, [toAttemptRow(test, { delivery_id: deliveryId, number: 1, trigger })])
 }
 
-/** Keeps since when webhooks have failed, by what came of attempts, and switches off those that were to be. */
+/** Updates since when webhooks have been failing, and disables those whose attempts ask for it. */
 async function touchWebhooks(
   trx: Transaction<Schema>,
-  made: readonly RecordedAttempt[],
+  records: readonly RecordedAttempt[],
   now: number,
 ): Promise<void> {
-  const events = made.filter(isWhereItIs)
-  for (const [webhookId, ofOne] of Map.groupBy(events, ({ delivery }) => delivery.webhookId)) {
-    const [{ delivery: before }] = ofOne as [RecordedAttempt]
-    const after = deliveriesOf(ofOne, now)
+  const events = records.filter(isCurrentUrl)
+  for (const [webhookId, group] of Map.groupBy(events, ({ delivery }) => delivery.webhookId)) {
+    const [{ delivery: before }] = group as [RecordedAttempt]
+    const after = applyAttempts(group, now)
     if (after.failingSince !== before.failingSince) {
       const { failingSince } = after
       await sql`update webhook set failing_since = ${failingSince} where id = ${webhookId}`.execute(
@@ -243,21 +256,22 @@ async function touchWebhooks(
     if (before.active === 1 && after.disabledCode !== null) {
       const { disabledCode: code } = after
       const reason = DISABLED_REASONS[code]
-      await switchOff(trx, { webhookId, code, reason, now })
-      await enterDisabled(trx, { webhookId, accountId: before.accountId, reason, now })
+      await disableWebhook(trx, { webhookId, code, reason, now })
+      await queueDisabledAlert(trx, { webhookId, accountId: before.accountId, reason, now })
     }
   }
 }
 
-/** A URL that was changed meanwhile says nothing about the one that has taken its place. */
-const isWhereItIs = ({ attempt, delivery }: RecordedAttempt) => attempt.url === delivery.url
+/** An attempt at a former URL says nothing about the current one. */
+const isCurrentUrl = ({ attempt, delivery }: RecordedAttempt) => attempt.url === delivery.url
 
-/** What attempts at one webhook make of it, one after the other. */
-function deliveriesOf(made: readonly RecordedAttempt[], now: number) {
-  let failingSince = made[0]?.delivery.failingSince ?? null
+/** Applies attempts at one webhook in order. */
+function applyAttempts(records: readonly RecordedAttempt[], now: number) {
+  let failingSince = records[0]?.delivery.failingSince ?? null
   let disabledCode: DisabledCode | null = null
-  for (const { attempt } of made) {
-    // Another attempt succeeded since this one was judged: the webhook has not failed for long.
+  for (const { attempt } of records) {
+    // Another attempt has succeeded since this one was evaluated, so the webhook has not failed
+    // that long.
     const isStale = failingSince === null || failingSince > attempt.startedAt
     if (attempt.statusCode === GONE || !isStale) disabledCode ??= attempt.disabledCode
     failingSince = attempt.next.state === 'delivered' ? null : (failingSince ?? now)
@@ -265,7 +279,7 @@ function deliveriesOf(made: readonly RecordedAttempt[], now: number) {
   return { failingSince, disabledCode }
 }
 
-const switchOff = (
+const disableWebhook = (
   trx: Transaction<Schema>,
   o: {
     readonly webhookId: string
@@ -280,18 +294,21 @@ const switchOff = (
     .where('id', '=', o.webhookId)
     .execute()
 
-/** A delivery, and its webhook, before an attempt is written down. */
+/** A delivery and its webhook before an attempt is recorded. */
 type EndpointStatus = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
   readonly webhookId: string
   readonly accountId: string
   readonly url: string
   readonly active: number
   readonly failingSince: number | null
-  /** Of all its rounds. */
+  /** Attempts of all its cycles. */
   attempts: number
 }
 
-/** How deliveries stand, by ID; those that are gone are left out. It stays so until the end of the transaction. */
+/**
+ * Returns the state of deliveries by ID, without deleted ones, and locks them until the end of the
+ * transaction.
+ */
 async function getEndpointStatus(
   trx: Transaction<Schema>,
   ids: readonly string[],
@@ -308,8 +325,9 @@ async function getEndpointStatus(
 }
 
 /**
- * Keeps other servers off these deliveries, then off their webhooks, each in the order of their IDs, so that no two wait
- * for one another. Statements of their own: what is read afterwards is what was committed while these waited.
+ * Locks these deliveries and then their webhooks, each in ID order, so that servers cannot
+ * deadlock. The locks are separate statements: later reads see what was committed while these
+ * waited.
  */
 async function lockDeliveries(trx: Transaction<Schema>, ids: readonly string[]): Promise<void> {
   await sql`

@@ -5,15 +5,16 @@ import { HOUR } from '../platform/clock.ts'
 import { WAIT_MAX_MS } from './delivery-state.ts'
 
 type ClockShift = {
-  /** The wall clock as it is now, epoch ms. */
+  /** Current time, epoch ms. */
   readonly now: number
-  /** By how much it was set back just now; 0: nobody saw it. */
+  /** How far the clock was just set back; 0 if that was not observed. */
   readonly byMs: number
 }
 
 /**
- * Moves what is to happen along with a wall clock that was set back: what was due at once by the time before would else
- * wait until that time comes again. Without `byMs` it is known by times that no wait of ours can have.
+ * Moves due times after the wall clock was set back: a delivery that was due at once would
+ * otherwise wait until the old time comes round. If `byMs` is 0, only times are moved that are
+ * further ahead than any wait.
  */
 export async function shiftAfterClockSkew(
   database: Database,
@@ -34,22 +35,22 @@ export async function shiftAfterClockSkew(
       set due_at = case state when 'pending' then ${present} else ${greatest(trx, present, moved)} end
       where ${ahead}`.execute(trx)
     await sql`
-      update notice set due_at = ${earlier('due_at', soon)}, sent_at = ${earlier('sent_at', present)}
+      update notice set due_at = ${atMost('due_at', soon)}, sent_at = ${atMost('sent_at', present)}
       where due_at > ${soon} or sent_at > ${present}`.execute(trx)
     await sql`update webhook set failing_since = ${now} where failing_since > ${now}`.execute(trx)
   })
 }
 
-/** PostgreSQL asks of what type a number is where nothing beside it says so. */
+/** PostgreSQL cannot infer the type of the parameter here. */
 const number = (value: number) => sql<number>`cast(${value} as bigint)`
 
-/** What is null stays null, which the two databases see differently in their functions. */
-const earlier = (column: string, time: RawBuilder<number>) =>
+/** Null stays null. The minimum functions of the two databases treat null differently. */
+const atMost = (column: string, time: RawBuilder<number>) =>
   sql`case when ${sql.ref(column)} > ${time} then ${time} else ${sql.ref(column)} end`
 
 /**
- * The first attempt of a round is always due at once. The times are literals: a plan of PostgreSQL for any time takes
- * it that many are ahead, and looks through all to find the first.
+ * The first attempt of a cycle is always due at once. The times are literals: for a parameter
+ * PostgreSQL plans as if many rows matched, and scans all of them to find the first.
  */
 const isAhead = ({ now, byMs }: ClockShift): RawBuilder<boolean> =>
   sql<boolean>`state in ('pending', 'retry_scheduled') and due_at > ${sql.lit(now)}

@@ -19,33 +19,39 @@ import { type ChangeServices, getWebhook, requireActive, type WebhookTarget } fr
 
 export type DeliveryTarget = {
   readonly deliveryId: string
-  /** Null: whichever it was sent to. */
+  /** Null for a delivery to any webhook. */
   readonly webhookId: string | null
-  /** Null: of any account, as for the admin. */
+  /** Null for a webhook of any account, as the admin may address. */
   readonly accountId: string | null
 }
 
 export type WebhookDelivery = { readonly webhook: Webhook; readonly logged: LoggedDelivery }
 
-/** One delivery with its attempts. Throws `delivery_not_found`, and `webhook_not_found` where one is named. */
+/**
+ * Returns a delivery with its attempts. Throws `delivery_not_found`, and `webhook_not_found` if a
+ * webhook is specified.
+ */
 export async function getDelivery(
   services: { readonly database: Database },
   target: DeliveryTarget,
 ): Promise<WebhookDelivery> {
-  const webhook = await webhookOf(services, target)
+  const webhook = await findTargetWebhook(services, target)
   const logged = await findDelivery(services.database, webhook.id, target.deliveryId)
   return { webhook, logged: logged ?? deliveryNotFound(target) }
 }
 
 export type RetriedDelivery = { readonly webhook: Webhook; readonly delivery: DeliveryRow }
 
-/** Sends an event once more, at once. Throws `delivery_not_found`, `webhook_not_found` and `webhook_disabled`. */
+/**
+ * Retries a delivery immediately. Throws `delivery_not_found`, `webhook_not_found` and
+ * `webhook_disabled`.
+ */
 export async function retryDelivery(
   services: ChangeServices,
   target: DeliveryTarget,
   beforeCommit?: BeforeCommit<RetriedDelivery>,
 ): Promise<RetriedDelivery> {
-  const webhook = await webhookOf(services, target)
+  const webhook = await findTargetWebhook(services, target)
   requireActive(webhook)
   const now = services.clock.now()
   const retry = async (trx: Trx) => {
@@ -59,7 +65,10 @@ export async function retryDelivery(
 
 export type Recovered = { readonly webhook: Webhook; readonly recovered: number }
 
-/** Sends all once more that failed since a time, epoch ms. Throws `webhook_not_found` and `webhook_disabled`. */
+/**
+ * Retries all deliveries that failed since a time, epoch ms. Throws `webhook_not_found` and
+ * `webhook_disabled`.
+ */
 export async function retryFailedDeliveries(
   services: ChangeServices,
   { since, ...target }: WebhookTarget & { readonly since: number },
@@ -77,7 +86,7 @@ export async function retryFailedDeliveries(
   return result
 }
 
-async function webhookOf(
+async function findTargetWebhook(
   services: { readonly database: Database },
   target: DeliveryTarget,
 ): Promise<Webhook> {

@@ -15,41 +15,45 @@ import type {
 
 export { type NewAttempt, type NewTest, recordAttempts, recordTest } from './attempt-store.ts'
 
-// States that choose rows are literals, so that the partial index of what is open is used.
+// States in conditions are literals, so that the partial index of open deliveries is used.
 
-/** An event that is to be sent to a webhook now. */
+/** A delivery that is due now. */
 export type DueDelivery = {
   readonly id: string
   readonly eventId: string
   readonly kind: string
-  /** The bytes of the event. */
+  /** The event as JSON. */
   readonly body: string
   readonly trigger: DeliveryTrigger
-  /** Attempts of this round so far. */
+  /** Attempts in this cycle so far. */
   readonly attempt: number
-  /** As it stands now. */
+  /** The webhook in its current state. */
   readonly webhook: Webhook
 }
 
 export type DueWebhook = { readonly id: string; readonly url: string }
 
-/** The active webhooks that have something due by now, epoch ms. */
+/** Lists the active webhooks with a delivery due by now, epoch ms. */
 export async function dueWebhooks({ reader }: Database, now: number): Promise<DueWebhook[]> {
-  // From webhook to webhook by the index: one that has nothing open costs nothing, and a long line no more than a short one.
+  // Skips from webhook to webhook on the index: the cost does not depend on the number of open
+  // deliveries.
   const { rows } = await sql<DueWebhook>`
-    with recursive waiting(id) as (
+    with recursive pending_webhook(id) as (
       select min(webhook_id) from delivery where ${IS_OPEN}
       union all
-      select (select min(webhook_id) from delivery where ${IS_OPEN} and webhook_id > waiting.id)
-      from waiting where waiting.id is not null)
-    select webhook.id as id, webhook.url as url from waiting join webhook on webhook.id = waiting.id
+      select (select min(webhook_id) from delivery where ${IS_OPEN} and webhook_id > pending_webhook.id)
+      from pending_webhook where pending_webhook.id is not null)
+    select webhook.id as id, webhook.url as url from pending_webhook join webhook on webhook.id = pending_webhook.id
     where webhook.active = 1 and webhook.deleted_at is null and exists (
       select 1 from delivery
       where webhook_id = webhook.id and ${IS_OPEN} and due_at <= ${now})`.execute(reader)
   return rows
 }
 
-/** What a webhook is to be sent next: the earliest due, but for those under way. None while it is off, or when it is gone. */
+/**
+ * Returns the next deliveries to a webhook, earliest due first, except those in flight. Empty if
+ * the webhook is disabled or deleted.
+ */
 export async function nextDeliveries(
   { reader }: Database,
   webhookId: string,
@@ -59,7 +63,7 @@ export async function nextDeliveries(
     max,
   }: { readonly now: number; readonly except: readonly string[]; readonly max: number },
 ): Promise<DueDelivery[]> {
-  // Before each request: made by Kysely's builder it would cost twice as much.
+  // Raw SQL because it runs before each request: Kysely's builder would double the cost.
   const { rows } = await sql<DueRow>`
     select webhook.*, delivery.id as delivery_id, delivery.event_id, delivery.kind,
       delivery."trigger", delivery.attempt, event.body
@@ -79,7 +83,10 @@ type DueRow = WebhookTable &
   Pick<DeliveryTable, 'event_id' | 'kind' | 'trigger' | 'attempt'> &
   Pick<EventTable, 'body'> & { readonly delivery_id: string }
 
-/** When the next delivery of a webhook is due, but for those under way, epoch ms; null: none is, or it is off or gone. */
+/**
+ * Returns when the next delivery of a webhook is due, epoch ms, except those in flight. Null if
+ * there is none, or the webhook is disabled or deleted.
+ */
 export async function nextDueAt(
   { reader }: Database,
   webhookId: string,
@@ -91,7 +98,7 @@ export async function nextDueAt(
   return rows[0]?.due_at ?? null
 }
 
-/** How many are on their way, to whatever webhooks: the index of these is read, and no row. */
+/** Counts the open deliveries of all webhooks. An index-only query. */
 export async function countOpenDeliveries({ reader }: Database): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*) as count from delivery where ${IS_OPEN}`.execute(reader)
@@ -100,13 +107,13 @@ export async function countOpenDeliveries({ reader }: Database): Promise<number>
 
 const IS_OPEN = sql`delivery.state in ('pending', 'retry_scheduled')`
 
-/** On its way to a webhook that is on, and not under way now. */
+/** Open, to an active webhook, and not in flight. */
 const isOpenAt = (webhookId: string, except: readonly string[]) =>
   sql`webhook.id = ${webhookId} and webhook.active = 1 and webhook.deleted_at is null
-    and ${IS_OPEN} ${butFor(except)}`
+    and ${IS_OPEN} ${excludeSql(except)}`
 
-/** One by one: for `not in` a table is made each time. */
-const butFor = (except: readonly string[]) =>
+/** Single conditions: SQLite builds a table for each `not in`. */
+const excludeSql = (except: readonly string[]) =>
   sql.join(
     except.map(id => sql`and delivery.id <> ${id}`),
     sql` `,
@@ -115,8 +122,8 @@ const butFor = (except: readonly string[]) =>
 export type DeliveryRow = DeliveryTable
 
 /**
- * Begins a new round of attempts at once, whatever came of those before. One that is still to be sent for the first
- * time in its round stays as it is: it is due already. Null when the webhook has no such delivery.
+ * Starts a new cycle of attempts immediately, whatever the state. A delivery whose first attempt is
+ * pending stays unchanged, as it is due already. Returns null if the webhook has no such delivery.
  */
 export async function retryDelivery(
   trx: Transaction<Schema>,
@@ -143,18 +150,19 @@ export async function retryDelivery(
 }
 
 /**
- * Begins a new round for all that failed and was made since a time, epoch ms, but for tests; gives how many they are.
- * In steps of one transaction: after a long breakdown they are so many that nobody else would be heard meanwhile.
+ * Starts a new cycle for all failed deliveries created since a time, epoch ms, except tests.
+ * Returns how many. It updates in steps within one transaction: after a long outage one statement
+ * for all of them would block the event loop.
  */
 export async function recoverDeliveries(
   trx: Transaction<Schema>,
   webhookId: string,
   { since, now }: { readonly since: number; readonly now: number },
 ): Promise<number> {
-  for (let all = 0; ; await yieldToEventLoop()) {
+  for (let total = 0; ; await yieldToEventLoop()) {
     const { numUpdatedRows } = await trx
       .with(
-        cte => cte('lost').materialized(),
+        cte => cte('failed').materialized(),
         db =>
           db
             .selectFrom('delivery')
@@ -168,14 +176,14 @@ export async function recoverDeliveries(
       )
       .updateTable('delivery')
       .set(newCycle(now))
-      .where('id', 'in', db => db.selectFrom('lost').select('id'))
+      .where('id', 'in', db => db.selectFrom('failed').select('id'))
       .executeTakeFirstOrThrow()
-    all += Number(numUpdatedRows)
-    if (numUpdatedRows < STEP_ROWS) return all
+    total += Number(numUpdatedRows)
+    if (numUpdatedRows < STEP_ROWS) return total
   }
 }
 
-/** It takes some milliseconds. */
+/** A step takes some milliseconds. */
 const STEP_ROWS = 1_000
 
 const newCycle = (now: number) => ({
@@ -186,14 +194,14 @@ const newCycle = (now: number) => ({
 export type DeliveryQuery = {
   readonly webhookId: string
   readonly status?: DeliveryState | undefined
-  /** A kind of event. */
+  /** An event kind. */
   readonly event?: string | undefined
-  /** The last of the page before; null: from the newest on. */
+  /** The last row of the previous page; null: start with the newest. */
   readonly before: { readonly createdAt: number; readonly id: string } | null
   readonly max: number
 }
 
-/** What was sent to a webhook, and what is to be, the newest first. */
+/** Returns a page of the deliveries to a webhook, newest first. */
 export function deliveryPage({ reader }: Database, o: DeliveryQuery): Promise<DeliveryTable[]> {
   let query = reader.selectFrom('delivery').selectAll().where('webhook_id', '=', o.webhookId)
   if (o.status !== undefined) query = query.where('state', '=', o.status)
@@ -207,13 +215,16 @@ export function deliveryPage({ reader }: Database, o: DeliveryQuery): Promise<De
 
 export type LoggedDelivery = {
   readonly delivery: DeliveryTable
-  /** The bytes that are sent. */
+  /** The request body. */
   readonly body: string
-  /** Those that are kept, the first first. */
+  /** The attempts that are kept, oldest first. */
   readonly attempts: AttemptTable[]
 }
 
-/** One delivery to a webhook, with all that came of it; null when the webhook has no such delivery. */
+/**
+ * Finds a delivery to a webhook with its attempts. Returns null if the webhook has no such
+ * delivery.
+ */
 export async function findDelivery(
   { reader }: Database,
   webhookId: string,
@@ -238,7 +249,7 @@ export async function findDelivery(
   return { delivery, body, attempts }
 }
 
-/** The ID of the webhook that a delivery goes to; null: there is no such delivery. */
+/** Returns the ID of the webhook of a delivery; null if there is no such delivery. */
 export async function findWebhookOfDelivery(
   { reader }: Database,
   deliveryId: string,

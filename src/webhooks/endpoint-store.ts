@@ -6,7 +6,7 @@ import type { DisabledCode } from './endpoint.ts'
 import { type EventKind, isEventKind } from './event.ts'
 import type { WebhookTable } from './tables.ts'
 
-/** Where an account wants to be told of what happens. */
+/** A webhook endpoint of an account. */
 export type Webhook = {
   readonly id: string
   readonly accountId: string
@@ -14,19 +14,19 @@ export type Webhook = {
   readonly events: readonly EventKind[]
   readonly active: boolean
   readonly description: string | null
-  /** Sealed. */
+  /** Encrypted. */
   readonly secret: string
   /** Its last characters. */
   readonly secretHint: string
   /** Epoch ms. */
   readonly createdAt: number
   readonly updatedAt: number
-  /** Why ev switched it off; null: it did not. */
+  /** Why ev disabled it; null if it did not. */
   readonly disabledReason: string | null
   readonly disabledCode: DisabledCode | null
-  /** The secret before this one, sealed, with which is signed beside it until then; null: there is none. */
+  /** The previous secret, encrypted, which also signs until `until`; null if there is none. */
   readonly previousSecret: { readonly secret: string; readonly until: number } | null
-  /** Since when all attempts have failed, epoch ms; null: the last one did not. */
+  /** Start of the current series of failed attempts, epoch ms; null if the last one succeeded. */
   readonly failingSince: number | null
 }
 
@@ -60,7 +60,7 @@ export async function createWebhook(
   return toWebhook(row)
 }
 
-/** All of an account, the oldest first; there are at most a few dozen. */
+/** Lists the webhooks of an account, oldest first; there are at most a few dozen. */
 export async function listWebhooks({ db }: Database, accountId: string): Promise<Webhook[]> {
   const rows = await db
     .selectFrom('webhook')
@@ -83,7 +83,10 @@ export async function countWebhooks(db: Kysely<Schema>, accountId: string): Prom
   return Number(count)
 }
 
-/** Null for one that is another account's, as for one that is not there; `accountId` null: of any account. */
+/**
+ * Finds a webhook of an account; `accountId` null finds it in any account. Returns null if there is
+ * none.
+ */
 export async function findWebhook(
   { db }: Database,
   accountId: string | null,
@@ -103,7 +106,7 @@ export type WebhookPatch = {
   readonly [Field in 'url' | 'events' | 'active' | 'description']?: Webhook[Field] | undefined
 } & { readonly now: number }
 
-/** Changes what the patch names. One that is switched on again has no reason for being off any more. */
+/** Updates the fields in `patch`. Enabling a webhook clears the reason why it was disabled. */
 export async function updateWebhook(
   trx: Transaction<Schema>,
   accountId: string,
@@ -120,7 +123,7 @@ export async function updateWebhook(
       ...(description === undefined ? {} : { description }),
       ...(active === undefined ? {} : { active: active ? 1 : 0 }),
       ...(active ? { disabled_reason: null, disabled_code: null } : {}),
-      failing_since: stillFailing(patch),
+      failing_since: keptFailingSince(patch),
     })
     .where('id', '=', id)
     .where('account_id', '=', accountId)
@@ -130,21 +133,21 @@ export async function updateWebhook(
   return row === undefined ? null : toWebhook(row)
 }
 
-/** Nothing is held against one that was off until now, or that is to be found elsewhere from now on. */
-const stillFailing = ({ url, active }: WebhookPatch) =>
+/** The failure series restarts when a webhook is enabled or its URL changes. */
+const keptFailingSince = ({ url, active }: WebhookPatch) =>
   sql<number | null>`case when url = coalesce(${url ?? null}, url) and active >= ${active ? 1 : 0}
     then failing_since end`
 
 export type NewSecret = {
-  /** Sealed. */
+  /** Encrypted. */
   readonly secret: string
   readonly secretHint: string
-  /** How long the secret before it still signs; 0: not at all. */
+  /** Grace period of the previous secret; 0: it stops signing at once. */
   readonly graceMs: number
   readonly now: number
 }
 
-/** Gives a webhook another secret. Of those before it one alone is kept, the last. */
+/** Issues a new signing secret. Only the last previous secret is kept. */
 export async function rotateSecret(
   trx: Transaction<Schema>,
   accountId: string,
@@ -166,7 +169,10 @@ export async function rotateSecret(
   return row === undefined ? null : toWebhook(row)
 }
 
-/** Removes a webhook: nothing of it is shown or sent after this. What was on its way to it goes later, in steps. */
+/**
+ * Marks a webhook as deleted: it is no longer shown and gets no more events. Its deliveries are
+ * deleted later, in steps.
+ */
 export async function deleteWebhook(
   trx: Transaction<Schema>,
   accountId: string,
@@ -183,7 +189,10 @@ export async function deleteWebhook(
   return numUpdatedRows === 1n
 }
 
-/** The IDs of the active webhooks of an account that subscribed to this kind of event; none of them goes before the transaction ends. */
+/**
+ * Returns the IDs of the active webhooks of an account that are subscribed to an event kind, and
+ * locks them against deletion until the end of the transaction.
+ */
 export async function subscribers(
   trx: Transaction<Schema>,
   accountId: string,
@@ -199,14 +208,14 @@ export async function subscribers(
     .orderBy('id')
     .$if(isPostgres(trx), query => query.forKeyShare())
     .execute()
-  return rows.filter(row => kindsOf(row.events).includes(kind)).map(({ id }) => id)
+  return rows.filter(row => parseKinds(row.events).includes(kind)).map(({ id }) => id)
 }
 
 export const toWebhook = (row: WebhookTable): Webhook => ({
   id: row.id,
   accountId: row.account_id,
   url: row.url,
-  events: kindsOf(row.events),
+  events: parseKinds(row.events),
   active: row.active === 1,
   description: row.description,
   secret: row.secret,
@@ -215,13 +224,13 @@ export const toWebhook = (row: WebhookTable): Webhook => ({
   updatedAt: row.updated_at,
   disabledReason: row.disabled_reason,
   disabledCode: row.disabled_code,
-  previousSecret: previousOf(row),
+  previousSecret: toPreviousSecret(row),
   failingSince: row.failing_since,
 })
 
-const previousOf = ({ previous_secret: secret, previous_until: until }: WebhookTable) =>
+const toPreviousSecret = ({ previous_secret: secret, previous_until: until }: WebhookTable) =>
   secret === null || until === null ? null : { secret, until }
 
-/** A kind that a later ev knew is passed over. */
-const kindsOf = (events: string): EventKind[] =>
+/** Skips a kind that only a newer version knows. */
+const parseKinds = (events: string): EventKind[] =>
   (JSON.parse(events) as unknown[]).map(String).filter(isEventKind)

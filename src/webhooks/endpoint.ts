@@ -2,29 +2,29 @@ import { DAY } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import { SECRET_PREFIX } from './signature.ts'
 
-/** Webhooks of an account: each event is sent to all of them. */
+/** Maximum webhooks of an account: each event may be sent to all of them. */
 export const WEBHOOKS_MAX = 50
-/** Characters that a webhook's description may have. */
+/** Maximum length of a description, in characters. */
 export const DESCRIPTION_LENGTH_MAX = 500
-/** How long a secret may go on beside the one that took its place: it was replaced for a reason. */
+/** Maximum grace period of a previous secret. */
 export const SECRET_GRACE_MAX_MS = 7 * DAY
-/** How long it does where nobody says: time to bring the new one to all that check signatures. */
+/** Default grace period: time to deploy the new secret to all receivers. */
 export const SECRET_GRACE_MS = DAY
 
 export const newWebhookId = (random: Random): string => `wh_${random.token(ID_LENGTH)}`
 
-/** What signs the events of one webhook: its text is shown once, of which the hint are the last characters. */
+/** Creates the signing secret of a webhook. `text` is shown once; `hint` is its last characters. */
 export function newSigningSecret(random: Random): { readonly text: string; readonly hint: string } {
   const text = `${SECRET_PREFIX}${random.token(SECRET_LENGTH)}`
   return { text, hint: text.slice(-HINT_LENGTH) }
 }
 
 const ID_LENGTH = 16
-/** 165 bits of chance, in letters that are base64 too: 24 bytes to whoever decodes it. */
+/** 165 bits of entropy, in characters that are also base64: 24 bytes when decoded. */
 const SECRET_LENGTH = 32
 const HINT_LENGTH = 4
 
-/** Why an attempt failed, for programs; the sentence beside it is for people. Each is explained in docs/webhooks.md. */
+/** Error codes of attempts. Each is explained in docs/webhooks.md. */
 export const DELIVERY_ERRORS = [
   'http_status',
   'redirect',
@@ -42,9 +42,9 @@ export const DELIVERY_ERRORS = [
 
 export type DeliveryError = (typeof DELIVERY_ERRORS)[number]
 
-/** Why the service switched a webhook off: for programs, and the sentence for people. */
+/** Reasons for disabling a webhook: code and message. */
 export const DISABLED_REASONS = {
-  gone: 'It answered 410 Gone, which says that nothing is wanted there.',
+  gone: 'It answered 410 Gone: it accepts no more events.',
   failing: 'All attempts failed for 5 days.',
 } as const
 

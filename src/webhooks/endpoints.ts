@@ -19,7 +19,7 @@ import {
 } from './endpoint-store.ts'
 import { validateWebhookUrl } from './webhook-url.ts'
 
-/** What decides where events may be sent. */
+/** Dependencies of the check of webhook URLs. */
 export type UrlServices = {
   readonly resolver: Resolver
   readonly settings: { readonly webhookAllowRanges: readonly string[] }
@@ -29,24 +29,24 @@ export type SecretServices = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  /** Seals signing secrets; it must be that of the service that sends. */
+  /** Encrypts signing secrets. Its key must be that of the sending service. */
   readonly secretBox: SecretBox
 }
 
 export type ChangeServices = {
   readonly database: Database
   readonly clock: Clock
-  /** Told where something became due; without it the service notices within half a second. */
+  /** Woken when a delivery became due; without it the service notices within half a second. */
   readonly deliveries?: { wake(): void }
 }
 
 export type WebhookTarget = {
   readonly webhookId: string
-  /** Null: of any account, as for the admin. */
+  /** Null for a webhook of any account, as the admin may address. */
   readonly accountId: string | null
 }
 
-/** Throws `webhook_not_found`, also for a webhook of another account. */
+/** Returns a webhook. Throws `webhook_not_found`, also for a webhook of another account. */
 export async function getWebhook(
   { database }: { readonly database: Database },
   { accountId, webhookId: id }: WebhookTarget,
@@ -61,11 +61,13 @@ export type WebhookInput = Pick<
 
 export type WebhookWithSecret = {
   readonly webhook: Webhook
-  /** Its text, which only the caller has: the database has it sealed. */
+  /** The secret. Only the caller gets it: the database stores it encrypted. */
   readonly secret: string
 }
 
-/** Creates an endpoint with a new secret. Throws `webhook_url_rejected` and `webhook_limit_reached`. */
+/**
+ * Creates an endpoint with a new secret. Throws `webhook_url_rejected` and `webhook_limit_reached`.
+ */
 export async function createWebhook(
   services: SecretServices & UrlServices,
   input: WebhookInput,
@@ -75,7 +77,9 @@ export async function createWebhook(
   return createUncheckedWebhook(services, input, beforeCommit)
 }
 
-/** The same for a URL of our own, such as that of `ev webhooks listen`: it is not checked. */
+/**
+ * The same without the URL check, for a URL that ev creates itself, as `ev webhooks listen` does.
+ */
 export function createUncheckedWebhook(
   { database, clock, random, secretBox }: SecretServices,
   input: WebhookInput,
@@ -83,7 +87,7 @@ export function createUncheckedWebhook(
 ): Promise<WebhookWithSecret> {
   const { text: secret, hint } = newSigningSecret(random)
   const row = {
-    ...{ ...input, id: newWebhookId(random), description: withoutBlank(input.description) },
+    ...{ ...input, id: newWebhookId(random), description: blankToNull(input.description) },
     ...{ secret: secretBox.encrypt(secret), secretHint: hint, createdAt: clock.now() },
   }
   const insert = async (trx: Parameters<typeof insertRow>[0]) => {
@@ -96,7 +100,10 @@ export function createUncheckedWebhook(
 
 export type WebhookChange = Omit<WebhookPatch, 'now'>
 
-/** Changes the fields that `change` has. A new URL is checked; the same one is not, as its name may be unknown just now. */
+/**
+ * Updates the fields in `change`. A changed URL is checked. An unchanged one is not, because a
+ * temporary DNS failure must not block other changes.
+ */
 export async function updateWebhook(
   services: ChangeServices & UrlServices,
   { change, ...target }: WebhookTarget & { readonly change: WebhookChange },
@@ -106,7 +113,7 @@ export async function updateWebhook(
   return applyChange(services, webhook, change)
 }
 
-/** Switches an endpoint on or off. */
+/** Enables or disables an endpoint. */
 export async function setWebhookActive(
   services: ChangeServices,
   { active, ...target }: WebhookTarget & { readonly active: boolean },
@@ -115,11 +122,14 @@ export async function setWebhookActive(
 }
 
 export type RotatedSecret = WebhookWithSecret & {
-  /** Until then the secret before signs too, epoch ms. */
+  /** When the previous secret stops signing, epoch ms. */
   readonly previousExpiresAt: number
 }
 
-/** Replaces the signing secret; the one before signs too for `graceMs`, at most `SECRET_GRACE_MAX_MS`. */
+/**
+ * Issues a new signing secret. The previous one also signs for `graceMs`, at most
+ * `SECRET_GRACE_MAX_MS`.
+ */
 export async function rotateWebhookSecret(
   services: SecretServices,
   { graceMs, ...target }: WebhookTarget & { readonly graceMs: number },
@@ -137,7 +147,7 @@ export async function rotateWebhookSecret(
   return writeWith(database, rotate, beforeCommit)
 }
 
-/** Deletes an endpoint; nothing more is sent to it. Returns it as it was. */
+/** Deletes an endpoint and returns its last state. Nothing more is sent to it. */
 export async function deleteWebhook(
   services: Pick<ChangeServices, 'database' | 'clock'>,
   target: WebhookTarget,
@@ -149,7 +159,9 @@ export async function deleteWebhook(
   return isGone ? webhook : webhookNotFound(id)
 }
 
-/** Throws `webhook_disabled`: what is sent again would wait, and look as if it were sent. */
+/**
+ * Throws `webhook_disabled`: a retry would be accepted but not sent while the webhook is disabled.
+ */
 export function requireActive({ id, active }: Webhook): void {
   if (!active) throw new OperationError('webhook_disabled', { id })
 }
@@ -161,22 +173,22 @@ async function applyChange(
 ): Promise<Webhook> {
   const patch = {
     ...{ url, events, active, now: clock.now() },
-    description: description === undefined ? undefined : withoutBlank(description),
+    description: description === undefined ? undefined : blankToNull(description),
   }
   const webhook = await write(database, trx => updateRow(trx, accountId, id, patch))
-  // What waited while it was off goes on.
+  // Deliveries that waited while it was disabled are due now.
   if (active === true) deliveries?.wake()
   return webhook ?? webhookNotFound(id)
 }
 
-/** A description without text is none. */
-const withoutBlank = (description: string | null) => description?.trim() || null
+/** Turns a blank description into null. */
+const blankToNull = (description: string | null) => description?.trim() || null
 
 function webhookNotFound(id: string): never {
   throw new OperationError('webhook_not_found', { id })
 }
 
-/** The service checks the URL once more when it sends, by its own settings. */
+/** Validates a URL. The service checks it again when it sends, with its own settings. */
 async function checkUrl({ resolver, settings }: UrlServices, url: string): Promise<void> {
   const findFault = (mayDial: (ip: string) => boolean) =>
     validateWebhookUrl(url, { resolver, mayDial })

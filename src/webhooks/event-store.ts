@@ -15,8 +15,9 @@ export type Emission = {
 }
 
 /**
- * Writes an event and one delivery for each webhook that subscribed to it, in the transaction of what caused it:
- * it is told exactly if that is kept. Gives the event's ID; null when nobody subscribed, and nothing is written.
+ * Writes an event and one delivery per subscribed webhook, in the transaction that causes the
+ * event, so that it is sent exactly if that transaction commits. Returns the ID of the event, or
+ * null, and writes nothing, if no webhook is subscribed.
  */
 export async function emit(trx: Transaction<Schema>, o: Emission): Promise<string | null> {
   const webhooks = await subscribers(trx, o.accountId, o.kind)

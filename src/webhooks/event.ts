@@ -1,6 +1,6 @@
 import type { Random } from '../platform/random.ts'
 
-/** What a webhook can subscribe to (spec section 6). */
+/** Event kinds that a webhook can subscribe to (spec section 6). */
 export const EVENT_KINDS = [
   'batch.completed',
   'batch.failed',
@@ -14,10 +14,10 @@ export type EventKind = (typeof EVENT_KINDS)[number]
 export const isEventKind = (text: string): text is EventKind =>
   (EVENT_KINDS as readonly string[]).includes(text)
 
-/** What an endpoint is tried out with: sent to it whatever it subscribed to. */
+/** The kind of test events, which are sent regardless of subscriptions. */
 export const TEST_KIND = 'webhook.test'
 
-/** What is sent, and what the log of deliveries knows. */
+/** All event kinds that are sent and logged. */
 export const SENT_KINDS = [...EVENT_KINDS, TEST_KIND] as const
 
 export type SentKind = (typeof SENT_KINDS)[number]
@@ -26,15 +26,16 @@ export type NewEvent = {
   /** `evt_…` */
   readonly id: string
   readonly kind: SentKind
-  /** When it happened, epoch ms. */
+  /** Time of the event, epoch ms. */
   readonly at: number
   readonly data: object
   readonly sandbox: boolean
 }
 
 /**
- * The body that is sent for an event (spec 2.8). It is made once and kept, because a signature is of bytes and
- * every attempt sends the same. What was simulated says so beside `data`, which has the same shape always.
+ * Serializes an event (spec 2.8). The result is stored, because the signature covers the bytes and
+ * every attempt must send the same. A sandbox event has `sandbox: true` beside `data`; `data`
+ * always has the same shape.
  */
 export function eventBody({ id, kind, at, data, sandbox }: NewEvent): string {
   return JSON.stringify({
@@ -46,20 +47,20 @@ export function eventBody({ id, kind, at, data, sandbox }: NewEvent): string {
   })
 }
 
-/** Whether the event of a body of `eventBody` was simulated. */
+/** Whether a body from `eventBody` is a sandbox event. */
 export const isSandboxBody = (body: string): boolean => SANDBOX_BODY.test(body)
 
 const SANDBOX_BODY = /^\{"event":"[^"]*","event_id":"[^"]*","timestamp":"[^"]*","sandbox":true,/
 
 export const newEventId = (random: Random): string => `evt_${random.token(ID_LENGTH)}`
 
-/** Of one event on its way to one webhook. */
+/** Creates the ID of a delivery: one event to one webhook. */
 export const newDeliveryId = (random: Random): string => `dlv_${random.token(ID_LENGTH)}`
 
-/** 103 bits of chance: IDs of events are for telling them apart, for ever. */
+/** 103 bits of entropy: event IDs must be unique forever. */
 const ID_LENGTH = 20
 
-/** How a job stood when it ended. */
+/** The counts of a finished job. */
 type JobCounts = {
   readonly jobId: string
   readonly total: number
@@ -67,20 +68,23 @@ type JobCounts = {
   readonly deliverable: number
   readonly risky: number
   readonly undeliverable: number
-  /** With those that something inside ev ended. */
+  /** Including items that failed because of an error inside ev. */
   readonly unknown: number
   readonly failed: number
-  /** The code of what ended it, where it failed. */
+  /** Error code, if the job failed. */
   readonly error: string | null
 }
 
-/** Where the results of a job are. It carries no credential: a request for it needs an API key (ASVS 14.2.1). */
+/**
+ * The URL of the results of a job. It contains no credential: the request needs an API key (ASVS
+ * 14.2.1).
+ */
 export const downloadUrl = (baseUrl: string, jobId: string): string =>
   `${baseUrl}/v1/jobs/${jobId}/download`
 
 /**
- * The data of `batch.completed`. Here `valid` are the deliverable ones alone, beside `risky`, as in the spec's
- * example; a job's status counts both as valid: `summary.valid` = `valid` + `risky`.
+ * The data of `batch.completed`. `valid` counts deliverable addresses only, beside `risky`, as in
+ * the spec's example; the status of a job counts both: `summary.valid` = `valid` + `risky`.
  */
 export function batchCompleted(counts: JobCounts, baseUrl: string) {
   return {
@@ -106,7 +110,7 @@ export function batchFailed(counts: JobCounts) {
   }
 }
 
-/** What is said of a job that failed; the log says more. */
+/** The public message of a failed job; the log has the details. */
 export const JOB_FAILED = 'The job could not be finished'
 
 type Quota = {

@@ -24,8 +24,8 @@ export type TestOutcome = Pick<
 }
 
 /**
- * Sends a test event to an endpoint once, whether it is on or off, and logs the attempt. Throws `webhook_not_found` and
- * `webhook_test_limit_reached`.
+ * Sends a test event to an endpoint once, whether it is enabled or not, and logs the attempt.
+ * Throws `webhook_not_found` and `webhook_test_limit_reached`.
  */
 export async function sendTestEvent(
   services: TestEventServices,
@@ -61,15 +61,21 @@ async function send(
   }
 }
 
-/** Each may take half a minute and holds a connection meanwhile: nobody tries out more by hand. */
+/**
+ * Maximum concurrent tests of an account. Each may hold a connection for half a minute, and manual
+ * testing needs no more.
+ */
 export const TESTS_AT_ONCE_MAX = 4
 
 export type TestEventLimit = {
-  /** Takes one of an account's places; the returned function gives it back. Throws `webhook_test_limit_reached`. */
+  /**
+   * Acquires a slot of an account; the returned function releases it. Throws
+   * `webhook_test_limit_reached`.
+   */
   acquire(accountId: string): () => void
 }
 
-/** Limits the test events that a process sends at the same time for one account. */
+/** Limits the test events that a process sends concurrently per account. */
 export function createTestEventLimit(): TestEventLimit {
   const running = new Map<string, number>()
   return {

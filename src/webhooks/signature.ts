@@ -1,15 +1,15 @@
 import { createHmac } from 'node:crypto'
 
 export type Signing = {
-  /** `evt_…`, the same at every attempt. */
+  /** `evt_…`, the same for every attempt. */
   readonly eventId: string
-  /** When it is sent, epoch ms. */
+  /** Time of sending, epoch ms. */
   readonly at: number
-  /** `whsec_…`: the current one first, then the one before it while its grace lasts. */
+  /** `whsec_…`: the current secret, then the previous one during its grace period. */
   readonly secrets: readonly [string, ...string[]]
 }
 
-/** The headers by which a receiver knows that a body comes from us: the one of the spec, and those of Standard Webhooks. */
+/** Returns the signature headers: the one of the spec and those of Standard Webhooks. */
 export function signedHeaders(
   body: string,
   { eventId, at, secrets }: Signing,
@@ -24,16 +24,16 @@ export function signedHeaders(
   }
 }
 
-/** Spec 5.5: keyed with the secret as it is shown, its prefix included. */
+/** Spec 5.5: the key is the secret as shown, including its prefix. */
 const plainSignature = (body: string, secret: string) =>
   createHmac('sha256', secret).update(body).digest('hex')
 
-/** Standard Webhooks keys with the bytes that the part after the prefix is the base64 of. */
+/** Standard Webhooks: the key is the base64-decoded part after the prefix. */
 const standardSignature = (signed: string, secret: string) =>
-  // As bytes the key would cost five times the signature.
+  // Decoding the key to bytes first would cost five times the signature.
   createHmac('sha256', secret.slice(SECRET_PREFIX.length), { encoding: 'base64' })
     .update(signed)
     .digest('base64')
 
-/** Before the base64 of every signing secret. */
+/** Prefix of every signing secret, before the base64. */
 export const SECRET_PREFIX = 'whsec_'

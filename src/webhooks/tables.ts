@@ -10,12 +10,12 @@ declare module '../db/schema.ts' {
   }
 }
 
-/** Something that was told to who subscribed to it. */
+/** An event that at least one webhook was subscribed to. */
 export type EventTable = {
   id: string
   account_id: string
   kind: string
-  /** The JSON that is sent, the same bytes each time. */
+  /** The JSON that is sent, identical for each attempt. */
   body: string
   created_at: number
 }
@@ -24,86 +24,90 @@ export type WebhookTable = {
   id: string
   account_id: string
   url: string
-  /** JSON: an array of kinds of events. */
+  /** JSON: an array of event kinds. */
   events: string
   active: number
   description: string | null
-  /** Sealed: it signs what is sent, so it must be read again. */
+  /** Encrypted, not hashed: it is needed to sign requests. */
   secret: string
-  /** Its last characters, to be shown. */
+  /** Its last characters, for display. */
   secret_hint: string
-  /** Sealed: the secret before this one, with which is signed beside it until then; null: there is none. */
+  /**
+   * Encrypted: the previous secret, which also signs until `previous_until`; null if there is none.
+   */
   previous_secret: string | null
   previous_until: number | null
   created_at: number
   updated_at: number
-  /** Why the service switched it off, for people and for programs; null: it did not. */
+  /** Why the service disabled it, as message and code; null if it did not. */
   disabled_reason: string | null
   disabled_code: DisabledCode | null
-  /** When the first of the attempts failed that failed one after the other until now; null: the last one did not. */
+  /** Start of the current series of failed attempts; null if the last one succeeded. */
   failing_since: number | null
-  /** Deleted: its deliveries go in steps, and it goes with the last of them. */
+  /**
+   * Set when it is deleted: its deliveries are deleted in steps, and the row with the last of them.
+   */
   deleted_at: number | null
 }
 
 export type DeliveryState = 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
-/** Why it is sent: an event happened, somebody asked for it once more, or somebody tries the endpoint out. */
+/** Why it is sent: an event, a manual retry, or a test. */
 export type DeliveryTrigger = 'scheduled' | 'manual' | 'test'
 
-/** One event on its way to one webhook. */
+/** The delivery of one event to one webhook. */
 export type DeliveryTable = {
   id: string
   event_id: string
   webhook_id: string
-  /** That of the event. */
+  /** Kind of the event. */
   kind: string
   state: DeliveryState
   trigger: DeliveryTrigger
-  /** Attempts of this round; asking for it once more begins another. */
+  /** Attempts in this cycle; a manual retry starts a new cycle. */
   attempt: number
   due_at: number
   created_at: number
-  /** Of the last attempt. */
+  /** Result of the last attempt. */
   status_code: number | null
   duration_ms: number | null
   error: string | null
   error_code: DeliveryError | null
-  /** When it is forgotten; null while it is on its way. */
+  /** When it is deleted; null while it is open. */
   expires_at: number | null
 }
 
-/** One request to a webhook, and what came of it. */
+/** One request to a webhook and its result. */
 export type AttemptTable = {
   delivery_id: string
-  /** 1 for the first of its delivery. */
+  /** Number within its delivery, from 1. */
   number: number
   trigger: DeliveryTrigger
   url: string
   started_at: number
   duration_ms: number
-  /** Null: no answer. */
+  /** Null if there was no response. */
   status_code: number | null
-  /** JSON: headers of the answer; null: no answer. */
+  /** JSON: response headers; null if there was no response. */
   headers: string | null
-  /** The beginning of the body of the answer, cleaned. */
+  /** Start of the response body, sanitized. */
   excerpt: string | null
-  /** What was wrong, in a sentence; null: nothing. */
+  /** Error message; null if the attempt succeeded. */
   error: string | null
-  /** The same for programs. */
+  /** Error code. */
   error_code: DeliveryError | null
 }
 
-/** What the owner of a webhook is to be told; one row for each webhook that was ever in trouble. */
+/** A pending alert about a webhook; one row per webhook that ever had one. */
 export type NoticeTable = {
   webhook_id: string
   account_id: string
-  /** Events that were given up since the last notice. */
+  /** Events that failed for good since the last alert. */
   failed_events: number
   last_error: string | null
-  /** Why it was switched off since the last notice; null: it was not. */
+  /** Why it was disabled since the last alert; null if it was not. */
   disabled_reason: string | null
-  /** When the next notice goes out; null: there is nothing to tell. */
+  /** When the next alert is due; null if there is nothing to report. */
   due_at: number | null
-  /** When the last one went out. */
+  /** When the last alert was sent. */
   sent_at: number | null
 }

@@ -91,12 +91,12 @@ describe.concurrent('ev verify with a list of one’s own', () => {
     ['--allow-file', 'ann@listed.test', 'a domain such as'],
     ['--blocked-file', 'listed', 'a domain such as'],
     ['--spam-trap-file', 'foo bar', 'a domain such as'],
-    ['--role-file', 'ann@listed.test', 'what stands before the @'],
+    ['--role-file', 'ann@listed.test', 'the part before the @'],
   ])('%s with a bad line ends with 78, its place and what it takes', async (flag, bad, takes) => {
     const files = { 'own.txt': `# ours\n\n${bad} # why\n` }
     const { code, stdout, stderr } = await verify('user1@good.test', [flag, 'own.txt'], files)
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' })
-    expect(stderr).toMatch(/^ev: The list .*own\.txt has "[^"]+" in line 3\. .* A line takes .*\n$/)
+    expect(stderr).toMatch(/^ev: The list .*own\.txt has "[^"]+" on line 3\. .* Each line takes .*\n$/)
     expect(stderr).toContain(`"${bad}"`)
     expect(stderr).toContain(takes)
   })
@@ -156,7 +156,7 @@ describe.concurrent('ev bulk', () => {
     const { code, stderr } = await runEv(args, { home })
     expect({ code, stderr }).toEqual({
       code: 78,
-      stderr: expect.stringMatching(/^ev: The list .*own\.txt has "foo bar" in line 1\. /),
+      stderr: expect.stringMatching(/^ev: The list .*own\.txt has "foo bar" on line 1\. /),
     })
     expect(existsSync(join(home, 'data/ev.sqlite'))).toBe(false)
   })

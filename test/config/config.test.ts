@@ -19,7 +19,7 @@ const MS: Row['bad'] = [
   ['10s', /whole number/],
   ['-1', /whole number/],
 ]
-const SOME_TEXT: Row['bad'] = [[' ', /some text/]]
+const SOME_TEXT: Row['bad'] = [[' ', /a non-empty text/]]
 const MAILBOX: Pick<Row, 'good' | 'bad'> = {
   good: [
     ['ops@example.com', 'ops@example.com'],
@@ -274,7 +274,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
     good: [['0123456789abcdef', '0123456789abcdef']],
     bad: [
       ['0123456789abcde', /at least 16 letters/],
-      ['0123456789 abcdef', /without blanks/],
+      ['0123456789 abcdef', /without spaces/],
     ],
     fallback: null,
   },
@@ -483,7 +483,7 @@ describe('flags, environment and file', () => {
     ['a list that holds an object', [{}]],
   ])('%s in the file is no value, not the word for it', (_, value) => {
     const fault = faultOf(raw({ file: file({ helo: value, 'disposable-file': value }) }))
-    expect(fault.message).toMatch(/^"helo" in ev\.config\.json is .* a text, a number or a list\.$/)
+    expect(fault.message).toMatch(/^"helo" in ev\.config\.json is .* a string, a number or a list\.$/)
   })
 
   test.each([
@@ -491,7 +491,7 @@ describe('flags, environment and file', () => {
     ['EV_HELO', 'Did you mean "helo"?'],
     ['--mail-from', 'Did you mean "mail-from"?'],
     ['connect-timeout-ms', 'Did you mean "connect-timeout"?'],
-    ['threads', '"ev config" shows them all.'],
+    ['threads', 'Run "ev config" to list all settings.'],
   ])('the key %s that no setting has is refused', (key, remedy) => {
     const fault = faultOf(raw({ file: file({ [key]: '1' }) }))
     expect(fault).toMatchObject({ code: 'bad_config' })
@@ -561,7 +561,7 @@ describe('flags, environment and file', () => {
         { file: file({ 'notify-smtp': given }) },
       ]) {
         const fault = faultOf(raw(where))
-        expect(fault.message).toMatch(/notify.smtp"? .*is not right; it takes smtp:/i)
+        expect(fault.message).toMatch(/notify.smtp"? .*is invalid; it takes smtp:/i)
         expect(fault.message).not.toMatch(/ann|s3cret/)
       }
     })
@@ -684,9 +684,9 @@ describe('egresses of the config file', () => {
     [{}, /takes a list such as/],
     [[], /takes a list such as/],
     [['a'], /takes an object such as/],
-    [[{ helo: 'a.example.com' }], /takes a "name" in each; number 1 has none/],
-    [[{ name: 'a' }, { name: 'a' }], /"a" is there twice/],
-    [[{ name: 'a', hello: 'x' }], /nothing of the name "hello", only name, helo, mail-from/],
+    [[{ helo: 'a.example.com' }], /takes a "name" in each entry; entry 1 has none/],
+    [[{ name: 'a' }, { name: 'a' }], /"a" is used twice/],
+    [[{ name: 'a', hello: 'x' }], /takes no "hello", only name, helo, mail-from/],
     [[{ name: 'a', helo: 'x y' }], /in "helo" a host name such as .*, not "x y"/],
     [[{ name: 'a', proxy: 'http://u:pw@h' }], /in "proxy" socks5:.*, not "…@h"/],
   ])('%j is refused', (value, says) => {
@@ -727,11 +727,11 @@ describe('operators of the config file', () => {
     [[], /takes an object such as/],
     [{ google: 1 }, /for "google" an object/],
     [{ 'a b': {} }, /a short name/],
-    [{ google: { sessions: 1 } }, /for "google" nothing of the name "sessions", only hosts, title/],
+    [{ google: { sessions: 1 } }, /for "google" no "sessions", only hosts, title/],
     [{ google: { 'sessions-per-operator': 0 } }, /a whole number from 1 to 1000, not 0/],
     [{ google: { truth: 'lies' } }, /tells, accepts-all, tenant, gateway, parked, not "lies"/],
     [{ google: { egresses: ['c'] } }, /in "egresses" a, b, not \["c"\]/],
-    [{ acme: { hosts: ['com'] } }, /ends of host names such as/],
+    [{ acme: { hosts: ['com'] } }, /host name suffixes such as/],
   ])('%j is refused', (value, says) => {
     const fault = faultOf(
       raw({ file: file({ operators: value, egresses: [{ name: 'a' }, { name: 'b' }] }) }),

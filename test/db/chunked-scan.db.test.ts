@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { inChunk, nextChunk } from '../../src/db/chunked-scan.ts'
+import { runChunk, nextChunk } from '../../src/db/chunked-scan.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 
 test.skipIf(onPostgres)(
@@ -9,7 +9,7 @@ test.skipIf(onPostgres)(
     const database = await tempDatabase()
     const looked: string[] = []
     const look = async (name: string) => {
-      for (let n = 0; n < 2; n++) await inChunk(database, async () => void looked.push(name))
+      for (let n = 0; n < 2; n++) await runChunk(database, async () => void looked.push(name))
     }
     const all = Promise.all([look('a'), look('b'), look('c')])
     for (let turn = 0; turn < 12; turn++) {
@@ -25,8 +25,8 @@ test.skipIf(onPostgres)(
 test.runIf(onPostgres)('on PostgreSQL nobody who looks waits for another', async () => {
   const database = await tempDatabase()
   const gate = Promise.withResolvers<void>()
-  const first = inChunk(database, () => gate.promise)
-  expect(await inChunk(database, async () => 'found')).toBe('found')
+  const first = runChunk(database, () => gate.promise)
+  expect(await runChunk(database, async () => 'found')).toBe('found')
   gate.resolve()
   await first
 })
@@ -39,8 +39,8 @@ test('a stretch is longer where each costs a round trip, and nobody else waits f
 
 test('a stretch that fails fails for whoever asked for it alone', async () => {
   const database = await tempDatabase()
-  const failing = inChunk(database, () => Promise.reject(new Error('no')))
-  const after = inChunk(database, async () => 'found')
+  const failing = runChunk(database, () => Promise.reject(new Error('no')))
+  const after = runChunk(database, async () => 'found')
   await expect(failing).rejects.toThrow('no')
   expect(await after).toBe('found')
 })

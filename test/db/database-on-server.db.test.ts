@@ -12,7 +12,7 @@ import {
   writeConcurrent,
 } from '../../src/db/database.ts'
 import { MIGRATIONS } from '../../src/db/migrate.ts'
-import { kyselyOn, openPool } from '../../src/db/postgres/pool.ts'
+import { createPostgresKysely, openPool } from '../../src/db/postgres/pool.ts'
 import { TABLES } from '../../src/db/schema.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
@@ -39,7 +39,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
   }
 
   test('loses nothing in a power cut: every commit waits for the disk, but for what may be lost', async () => {
-    const { db, reader, isAsync: loose } = await opened(await empty())
+    const { db, reader, asyncDb: loose } = await opened(await empty())
     const level = async (one: Database['db']) =>
       (
         await sql<{ level: string }>`select current_setting('synchronous_commit') as level`.execute(
@@ -94,7 +94,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       const database = await opened(within)
       await createJob(database, newJob('job_a'))
       await write(database, trx => trx.deleteFrom('answer').execute())
-      for (const db of [database.db, database.reader, database.isAsync]) {
+      for (const db of [database.db, database.reader, database.asyncDb]) {
         expect(await db.selectFrom('job').select('id').execute()).toEqual([{ id: 'job_a' }])
       }
       expect(await ask(url, 'select * from public.job')).toEqual([])
@@ -184,7 +184,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
 
     test('as it was written by a newer ev: not one migration is run', async () => {
       const url = await empty()
-      const db = kyselyOn(openPool(url, systemClock, { max: 1 }))
+      const db = createPostgresKysely(openPool(url, systemClock, { max: 1 }))
       const provider = { getMigrations: async () => MIGRATIONS }
       const { error } = await new Migrator({ db, provider }).migrateTo(NO_MIGRATIONS)
       await db.destroy()
@@ -206,7 +206,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       await ask(url, "update kysely_migration set name = '0001_lists'")
       await refused(
         url,
-        /a development version of ev made it, .*\. Open it once with the last development version, or name another with --database\.$/,
+        /a development version of ev made it, .*\. Open it once with the last development version, or choose another one with --database\.$/,
       )
     })
 
@@ -214,7 +214,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       const url = await latin1Database()
       await refused(
         url,
-        /cannot be used: it is in LATIN1, and ev needs UTF8\. Make another one with: create database NAME encoding 'UTF8' template template0; and name it with --database\.$/,
+        /cannot be used: its encoding is LATIN1, and ev needs UTF8\. Create another one with: create database NAME encoding 'UTF8' template template0; then set it with --database\.$/,
       )
       const [row] = await ask<{ tables: string }>(
         url,
@@ -226,13 +226,16 @@ describe.runIf(onPostgres)('a database of a server', () => {
     test('as another program has its tables there', async () => {
       const url = await empty()
       await ask(url, 'create table job (songs text)')
-      await refused(url, /relation "job" already exists\. Another program uses it: name a database/)
+      await refused(
+        url,
+        /relation "job" already exists\. Another program uses this database\. Choose a separate one/,
+      )
     })
 
     test('as there is none of that name', async () => {
       await refused(
         server.url('none'),
-        /database "none" does not exist\. Correct the user, the password or the name in --database/,
+        /database "none" does not exist\. Correct the user, password or database name in --database/,
       )
     })
 
@@ -264,13 +267,13 @@ describe.runIf(onPostgres)('a database of a server', () => {
       await refused(
         url.replace('//ev@', '//locked:wr%2Fong@'),
         new RegExp(
-          `${place}password authentication failed for user "locked"\\. Correct the user, the password`,
+          `${place}password authentication failed for user "locked"\\. Correct the user, password`,
         ),
       )
       await refused(
         url.replace('//ev@', '//locked@'),
         new RegExp(
-          `${place}.*password must be a string\\. The server wants a password: give it in`,
+          `${place}.*password must be a string\\. The server requires a password\\. Set it in`,
         ),
       )
       // A connection that is still open would keep a process from ending.
@@ -281,11 +284,11 @@ describe.runIf(onPostgres)('a database of a server', () => {
       const url = `postgres://ev:s3cret@127.0.0.1:${await closedPort()}/ev`
       await refused(
         `${url}?application_name=x&password=s3cret`,
-        /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: connect ECONNREFUSED [^?]*\. Look whether the server runs, may be reached/,
+        /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: connect ECONNREFUSED [^?]*\. Check that the server is running, accepts connections/,
       )
       await refused(
         url.replace('127.0.0.1', 'localhost'),
-        /localhost:\d+\/ev cannot be used: .*ECONNREFUSED.*\. Look whether the server runs/,
+        /localhost:\d+\/ev cannot be used: .*ECONNREFUSED.*\. Check that the server is running/,
       )
     })
   })

@@ -191,7 +191,7 @@ describe.skipIf(onPostgres)(
       writeFileSync(file, 'name,email\nAnn,ann@x.test\n')
       await expectRefused(
         file,
-        /^The database .*ev\.sqlite cannot be used: file is not a database\. Name another place/,
+        /^The database .*ev\.sqlite cannot be used: file is not a database\. Choose another directory/,
       )
     })
 
@@ -219,7 +219,7 @@ describe.skipIf(onPostgres)(
       foreign.close()
       await expectRefused(
         file,
-        /cannot be used: it belongs to another program\. Name another place/,
+        /cannot be used: it belongs to another program\. Choose another directory/,
       )
     })
 
@@ -240,7 +240,7 @@ describe.skipIf(onPostgres)(
       early.close()
       await expectRefused(
         file,
-        /a development version of ev made it, .*\. Open it once with the last development version, or name another place with --data-dir\.$/,
+        /a development version of ev made it, .*\. Open it once with the last development version, or choose another directory with --data-dir\.$/,
       )
     })
 
@@ -263,7 +263,7 @@ describe.skipIf(onPostgres)(
       mkdirSync(`${file}-wal`)
       await expectRefused(
         file,
-        /Look whether the disk is full.*“ev doctor”.* or name another place/,
+        /Run "ev doctor" to check whether the disk is full.* or choose another directory/,
       )
     })
 

@@ -83,7 +83,7 @@ describe('lists', () => {
   })
 
   test.each<[string, string, ListFiles['operators'], RegExp]>([
-    ['a bad line', 'two.test\nfoo bar\n', {}, /blocked\.txt has "foo bar" in line 2/],
+    ['a bad line', 'two.test\nfoo bar\n', {}, /blocked\.txt has "foo bar" on line 2/],
     ['a bad operator', 'two.test', { gogle: operator([]) }, /Did you mean "google"/],
   ])('all stay as they were after %s', (_, content, operators, message) => {
     const blocked = file('blocked.txt', 'one.test')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
 import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
-import { findJobs, listJobs, restOf, unfinishedJobs } from '../../src/jobs/job-list.ts'
+import { findJobs, listJobs, getRemainingWork, unfinishedJobs } from '../../src/jobs/job-list.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { markWritten } from '../../src/jobs/job-store.ts'
 import { addJob, queuedJob } from '../support/database.ts'
@@ -55,7 +55,7 @@ test('the rest of a job is told by what it waits for, what is due first first', 
   await file([e], 'asked', now)
   const claim = { jobId: job.id, operator: 'asked', egress: 'default', max: 9, now }
   expect(await claimItems(database, claim)).toHaveLength(1)
-  expect(await restOf(database, job.id)).toEqual({
+  expect(await getRemainingWork(database, job.id)).toEqual({
     queued: 1,
     probing: 1,
     waiting: [

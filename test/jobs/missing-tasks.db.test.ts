@@ -5,7 +5,7 @@ import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
 import {
-  isOwnTurn,
+  claimReconciliation,
   jobsWithoutTask,
   operatorsWithoutTask,
   overduePinnedItems,
@@ -136,8 +136,8 @@ test('items of an egress are told by job, operator and egress, when they have be
 
 test('of all that ask at once one has the round, and the next one only after a while', async () => {
   const database = await tempDatabase()
-  const asked = await Promise.all([0, 1, 2].map(() => isOwnTurn(database, 60_000)))
+  const asked = await Promise.all([0, 1, 2].map(() => claimReconciliation(database, 60_000)))
   expect(asked.filter(isOurs => isOurs)).toHaveLength(1)
-  expect(await isOwnTurn(database, 60_000)).toBe(false)
-  expect(await isOwnTurn(database, 0)).toBe(true)
+  expect(await claimReconciliation(database, 60_000)).toBe(false)
+  expect(await claimReconciliation(database, 0)).toBe(true)
 })

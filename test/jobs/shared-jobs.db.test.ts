@@ -4,7 +4,7 @@ import type { Database } from '../../src/db/database.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
 import { claimItems, itemsOf, releaseItems } from '../../src/jobs/item-claims.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
-import { beginJob, createJob, jobsAmong, openJobsAmong } from '../../src/jobs/job-store.ts'
+import { startSharedJob, createJob, jobsAmong, openJobsAmong } from '../../src/jobs/job-store.ts'
 import { addJob, fileAll, tempDatabase } from '../support/database.ts'
 
 const owner = {
@@ -20,9 +20,9 @@ async function addOurs(database: Database, id: string): Promise<void> {
 test('a job of an account is begun once, and what others ask about stays theirs', async () => {
   const database = await tempDatabase()
   await addOurs(database, 'job_1')
-  expect(await beginJob(database, 'job_1')).toMatchObject({ state: 'processing' })
+  expect(await startSharedJob(database, 'job_1')).toMatchObject({ state: 'processing' })
   await database.db.updateTable('item').set({ state: 'probing' }).execute()
-  const { started_at } = (await beginJob(database, 'job_1')) ?? {}
+  const { started_at } = (await startSharedJob(database, 'job_1')) ?? {}
   expect(started_at).toBe(database.clock.now())
   expect(await database.db.selectFrom('item').select('state').execute()).toEqual([
     { state: 'probing' },
@@ -35,7 +35,7 @@ test('a job that is over, of the command line, or not there is not begun', async
   await cancelJob(database, 'job_1')
   await addJob(database, ['ann@a'], 'job_alone')
   for (const id of ['job_1', 'job_alone', 'job_absent']) {
-    expect(await beginJob(database, id)).toBeNull()
+    expect(await startSharedJob(database, id)).toBeNull()
   }
   const rows = await database.db.selectFrom('job').select(['id', 'state']).orderBy('id').execute()
   expect(rows).toEqual([

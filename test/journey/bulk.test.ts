@@ -246,7 +246,7 @@ describe.concurrent('a list that cannot be worked on', () => {
       'meets a database of another kind',
       ['bulk', 'list.csv', '-o', 'out.csv', '--database', 'sqlite:list.csv'],
       74,
-      /^ev: The database list\.csv cannot be used: file is not a database\. Name another/,
+      /^ev: The database list\.csv cannot be used: file is not a database\. Choose another/,
     ],
   ] as [string, string[], number, RegExp][])(
     'because it %s ends with its code and a sentence, before any work',

@@ -8,7 +8,7 @@ import {
   type Expiry,
   forgetSecretsUntil,
 } from '../../src/maintenance/retention.ts'
-import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
+import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { deleteWebhook, findWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import { tempDatabase } from '../support/database.ts'
 import { addDelivery, addWebhook } from '../support/webhook-rows.ts'
@@ -117,7 +117,7 @@ test('a deleted webhook goes with the last of its deliveries, in steps', async (
   await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
   for (const webhookId of ['wh_a', 'wh_b']) {
     const failure = { webhookId, accountId: 'acc_a', events: 1, error: null, now: 1 }
-    await write(database, trx => enterFailure(trx, failure))
+    await write(database, trx => queueFailureAlert(trx, failure))
   }
   await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 10))
   expect(await run(database, deleteWebhooksUntil, 9)).toBe(0)

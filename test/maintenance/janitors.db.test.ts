@@ -13,7 +13,7 @@ import {
   forgetAnswersBefore,
   forgetSecretsUntil,
 } from '../../src/maintenance/retention.ts'
-import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
+import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { deleteWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
@@ -150,7 +150,7 @@ describe.runIf(onPostgres)('a deleted webhook', () => {
     const database = await tempDatabase()
     await addWebhook(database)
     await write(database, trx =>
-      enterFailure(trx, { webhookId: 'wh_a', accountId: 'acc_a', events: 1, error: null, now: 1 }),
+      queueFailureAlert(trx, { webhookId: 'wh_a', accountId: 'acc_a', events: 1, error: null, now: 1 }),
     )
     const expire = () => writeConcurrent(database, trx => deleteWebhooksUntil(trx, 100, 9))
     const o = { accountId: 'acc_a', kind: 'batch.completed', data: {}, sandbox: false } as const

@@ -29,7 +29,7 @@ export const FAST_TIMINGS: Timings = {
     ...{ gatherMs: 100, entriesMs: 5, againMs: 50, againMaxMs: 200, faultDelayMs: 20 },
     ...{ roundMs: 20, withdrawalLookMs: 30 },
   },
-  deliveries: { ...DEFAULT_TIMINGS.deliveries, dueLookMs: 20, retryMs: 40 },
+  deliveries: { ...DEFAULT_TIMINGS.deliveries, duePollMs: 20, retryMs: 40 },
   notices: DEFAULT_TIMINGS.notices,
   http: { pollMs: 20, progressMs: 20 },
   janitorMs: DEFAULT_TIMINGS.janitorMs,

@@ -134,7 +134,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
 /** Deliveries of webhooks where there are none. */
 export const idleDeliveries = (): Service['deliveries'] => ({
   wake: () => {},
-  status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
+  status: () => ({ inFlight: 0, delivered: 0, retried: 0, failed: 0 }),
 })
 
 /** A key of the first account that may do everything, but for its ID, its text and its time. */

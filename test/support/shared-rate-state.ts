@@ -40,7 +40,7 @@ export function fakePaceShare(clock: Clock) {
     }
     return {
       ...{
-        kept: () => 0,
+        reservedForOthers: () => 0,
         isSingleWaiting: false,
         now: () => clock.now(),
         change,
@@ -52,7 +52,7 @@ export function fakePaceShare(clock: Clock) {
       get sessions() {
         return kept.held
       },
-      async begin(signal): Promise<PermitEnd | null> {
+      async acquire(signal): Promise<PermitEnd | null> {
         share.started++
         await Promise.resolve()
         if (share.fault !== null) throw share.fault

@@ -55,10 +55,10 @@ export const happenings = ({ database, clock, random, service }: Home, id: strin
     const o = { now: clock.now(), except: [], max: 1 }
     const [due] = await nextDeliveries(database, id, o)
     if (due === undefined) throw new Error('nothing is due')
-    const round = { trigger: due.trigger, attempt: due.attempt }
+    const cycle = { trigger: due.trigger, attempt: due.attempt }
     const sent = last ? { ...due, attempt: 5 } : due
     const made = await makeAttempt({ ...service, version: service.settings.version }, sent)
-    const delivery = { id: due.id, webhookId: id, round }
+    const delivery = { id: due.id, webhookId: id, cycle }
     const attempts = [{ ...made, delivery, disabledCode }]
     await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
     return due.id

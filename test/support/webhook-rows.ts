@@ -43,7 +43,7 @@ export const deliveryRow = ({ db }: Database, id: string): Promise<DeliveryTable
 
 /** An attempt at the delivery that was answered 500 and is tried again at 60,000. */
 export const attemptAt = (id: string, given: Partial<NewAttempt> = {}): NewAttempt => ({
-  delivery: { id, webhookId: 'wh_a', round: { trigger: 'scheduled', attempt: 0 } },
+  delivery: { id, webhookId: 'wh_a', cycle: { trigger: 'scheduled', attempt: 0 } },
   next: { state: 'retry_scheduled', dueAt: 60_000 },
   ...{ startedAt: 1_000, url: 'https://app.example/hook', durationMs: 84, statusCode: 500 },
   ...{ headers: { server: 'x' }, excerpt: 'no', error: 'It answered 500.' },
@@ -78,7 +78,7 @@ export async function createDeliveries(...ids: string[]): Promise<Database> {
 
 /** An attempt that was taken when its delivery stood so. */
 export const roundOf = (id: string, trigger: DeliveryTrigger, attempt: number) => ({
-  delivery: { id, webhookId: 'wh_a', round: { trigger, attempt } },
+  delivery: { id, webhookId: 'wh_a', cycle: { trigger, attempt } },
 })
 
 export const noticeOf = ({ db }: Database): Promise<NoticeTable | undefined> =>

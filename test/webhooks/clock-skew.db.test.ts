@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import { DAY, HOUR, MINUTE } from '../../src/platform/clock.ts'
-import { enterFailure } from '../../src/webhooks/alerts/alert-store.ts'
+import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
 import { findWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { plansOf } from '../db/plan/query-plans.ts'
@@ -51,7 +51,7 @@ describe('a wall clock that was set back', () => {
     const database = await createDeliveries('dlv_a')
     await record(database, [attemptAt('dlv_a')], NOW + 400 * DAY)
     const entered = { webhookId: 'wh_a', accountId: 'acc_a', events: 1, error: null }
-    await write(database, trx => enterFailure(trx, { ...entered, now: NOW + 400 * DAY }))
+    await write(database, trx => queueFailureAlert(trx, { ...entered, now: NOW + 400 * DAY }))
     await database.db
       .updateTable('notice')
       .set({ sent_at: NOW + 399 * DAY })

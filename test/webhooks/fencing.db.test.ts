@@ -124,7 +124,7 @@ describe('many that write down attempts at the same time', () => {
     ...attemptAt(id, given),
     delivery: {
       ...{ id, webhookId: webhookOf(id) },
-      round: { trigger: 'scheduled' as const, attempt },
+      cycle: { trigger: 'scheduled' as const, attempt },
     },
   })
 

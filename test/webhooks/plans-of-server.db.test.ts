@@ -13,7 +13,7 @@ import {
   type Expiry,
   forgetAnswersBefore,
 } from '../../src/maintenance/retention.ts'
-import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
+import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
 import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
 import {
   countOpenDeliveries,
@@ -42,7 +42,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
     attemptAt(`dlv_${n * 100}`, {
       delivery: {
         ...{ id: `dlv_${n * 100}`, webhookId: 'wh_7' },
-        round: { trigger: 'scheduled', attempt: n % 2 },
+        cycle: { trigger: 'scheduled', attempt: n % 2 },
       },
     }),
   )
@@ -90,7 +90,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
     ['replays that are over', expiring(deleteReplaysBefore, 9), /replay_age/],
     ['sessions that are over', expiring(deleteSessionsUntil, 9), /session_(expiry|idle)/],
     ['credits of old days', expiring(deleteCreditsBefore, 9), /credit/],
-    ['notices that are due', db => dueNotices(db, 9), /notice_due/],
+    ['notices that are due', db => listDueAlerts(db, 9), /notice_due/],
     [
       'what a clock that was set back would move',
       db => shiftAfterClockSkew(db, { now: NOW, byMs: 0 }),

@@ -6,7 +6,7 @@ import {
   deleteStrandedUntil,
   deleteWebhooksUntil,
 } from '../../src/maintenance/retention.ts'
-import { dueNotices } from '../../src/webhooks/alerts/alert-store.ts'
+import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
 import {
   countOpenDeliveries,
   deliveryPage,
@@ -93,7 +93,7 @@ describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', 
       inTrx(trx => deleteOrphanedEventsBefore(trx, 9, 9)),
       /INDEX delivery_event \(event_id=\?\)/,
     ],
-    ['notices that are due', db => dueNotices(db, 9), /notice USING INDEX notice_due/],
+    ['notices that are due', db => listDueAlerts(db, 9), /notice USING INDEX notice_due/],
   ])('%s', async (_, run, index) => {
     const database = await tempDatabase()
     await addWebhook(database)

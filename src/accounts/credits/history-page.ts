@@ -1,8 +1,8 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { inChunk, nextChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
+import { nextChunk, runChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
-import { contains, hasForeign } from '../../db/sql-dialect.ts'
+import { contains, hasNonAscii } from '../../db/sql-dialect.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import type { VerificationSource } from '../tables.ts'
 import type { Verification } from './history.ts'
@@ -54,7 +54,7 @@ export async function historyPage(database: Database, query: HistoryQuery): Prom
   while (left > 0 && rows.length <= query.max) {
     const part = { ...query, max: query.max + 1 - rows.length }
     const chunk = { before, size: Math.min(left, nextChunk(database)) }
-    const { found, end } = await inChunk(database, () => scan(database, part, chunk))
+    const { found, end } = await runChunk(database, () => scan(database, part, chunk))
     rows.push(...found.filter(row => matches(row, query)))
     left -= chunk.size
     const last = found.length < part.max ? null : found.at(-1)
@@ -155,7 +155,7 @@ function textTest(
   test: (lowerCase: string) => RawBuilder<unknown>,
 ): RawBuilder<unknown> {
   const lowerCase = text.toLowerCase()
-  return isAscii(lowerCase) ? test(lowerCase) : hasForeign(db, sql`email`)
+  return isAscii(lowerCase) ? test(lowerCase) : hasNonAscii(db, sql`email`)
 }
 
 const isAscii = (text: string) => Buffer.byteLength(text) === text.length

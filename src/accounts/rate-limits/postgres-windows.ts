@@ -68,7 +68,7 @@ async function chargeAll(
   database: Database,
   requests: readonly ChargeRequest[],
 ): Promise<Counted | null> {
-  const db = database.isAsync
+  const db = database.asyncDb
   const requested = mergeRequests(requests)
   const { rows } = await sql<Row & { readonly charge: number }>`
     with requested as (
@@ -125,7 +125,7 @@ function mergeRequests(requests: readonly ChargeRequest[]) {
  * then their order decides which.
  */
 function countOneByOne(database: Database, requests: readonly ChargeRequest[]): Promise<Counted> {
-  return database.isAsync.transaction().execute(async trx => {
+  return database.asyncDb.transaction().execute(async trx => {
     const locked = await lockWindows(database, trx, requests)
     const { outcomes, changed } = applyCharges(requests, locked)
     const rows = [...changed].map(key => ({ key, ...(locked.windows.get(key) as Window) }))
@@ -205,7 +205,7 @@ async function deleteExpired(database: Database): Promise<void> {
   await sql`
     delete from bucket where key in (
       select key from bucket where ends_at <= ${serverTime(database)}
-      limit ${DELETED_ROWS_MAX} for update skip locked)`.execute(database.isAsync)
+      limit ${DELETED_ROWS_MAX} for update skip locked)`.execute(database.asyncDb)
 }
 
 const DELETED_ROWS_MAX = 10_000

@@ -1,4 +1,4 @@
-/** Every code of an error of the API, with its status. */
+/** Every error code of the API with its HTTP status. */
 export const STATUS = {
   invalid_request: 400,
   invalid_json: 400,
@@ -39,11 +39,11 @@ export const STATUS = {
 
 export type ApiCode = keyof typeof STATUS
 
-/** A request that is refused: thrown anywhere above the store, answered in one place. */
+/** A refused request. Thrown anywhere above the store and turned into a response in one place. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: ApiCode
-  /** After how many seconds it is worth trying again. */
+  /** Seconds after which a retry is useful; null if unknown. */
   readonly retryAfterS: number | null
 
   constructor(
@@ -51,7 +51,8 @@ export class ApiError extends Error {
     message: string,
     options: { retryAfterS?: number; cause?: unknown } = {},
   ) {
-    // It is an answer: where it was thrown tells nothing, and to find that out costs as much as all limits.
+    // The error becomes a response, so its stack is not used, and capturing one costs as much as
+    // checking all rate limits.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(message, { cause: options.cause })

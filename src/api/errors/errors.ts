@@ -19,7 +19,7 @@ import { emptyList } from '../lists/emails.ts'
 import { LAST_KEY } from '../schemas/key.ts'
 import { type ApiCode, ApiError, STATUS } from './api-error.ts'
 
-/** The body of every error (section 7 of the interface), with its code and the id of its request. */
+/** The body of every error response (section 7 of the interface). */
 export const errorBody = (code: ApiCode, message: string, requestId: string) => ({
   success: false as const,
   error: message,
@@ -27,23 +27,23 @@ export const errorBody = (code: ApiCode, message: string, requestId: string) => 
   request_id: requestId,
 })
 
-/** Anything thrown, as what the caller is told; what is a fault of ours does not say how it came about. */
+/** Turns anything thrown into an ApiError. Internal faults do not reveal their cause. */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
-  if (thrown instanceof OperationError) return operationAnswer(thrown)
-  if (thrown instanceof HTTPException) return ofHono(thrown)
+  if (thrown instanceof OperationError) return fromOperationError(thrown)
+  if (thrown instanceof HTTPException) return fromHttpException(thrown)
   const cause = { cause: thrown }
   if (isStorageError(thrown)) {
-    const sentence = isOutage(thrown) ? AWAY : 'The service cannot store anything now: try again'
+    const sentence = isOutage(thrown) ? DATABASE_UNREACHABLE : 'The service cannot store data right now. Try again.'
     return new ApiError('service_unavailable', sentence, { ...cause, retryAfterS: STORE_RETRY_S })
   }
   if (thrown instanceof EvError && thrown.code === 'bad_input') {
     return new ApiError('invalid_request', thrown.message, cause)
   }
-  return new ApiError('server_error', 'Something inside the service failed: try again later', cause)
+  return new ApiError('server_error', 'An internal error occurred. Try again later.', cause)
 }
 
-/** Answers an error, as JSON or, where it was asked for, as a problem (RFC 9457). */
+/** Sends an error as JSON, or as a problem document (RFC 9457) if the client accepts one. */
 export function answerError(c: Context<Env>, log: Log, thrown: unknown): Response {
   const { error, body } = logError(c, log, thrown)
   const status = STATUS[error.code]
@@ -56,7 +56,7 @@ export function answerError(c: Context<Env>, log: Log, thrown: unknown): Respons
   })
 }
 
-/** What the caller is told of an error; of one of ours the log is told more. */
+/** Returns an error with its response body. Faults of the service are logged with their cause. */
 export function logError(c: Context<Env>, log: Log, thrown: unknown) {
   const error = toApiError(thrown)
   const requestId = c.get('requestId')
@@ -64,30 +64,31 @@ export function logError(c: Context<Env>, log: Log, thrown: unknown) {
   return { error, body: errorBody(error.code, error.message, requestId) }
 }
 
-const AWAY = 'The service cannot reach its database now: try again'
+const DATABASE_UNREACHABLE = 'The service cannot reach its database. Try again.'
 
-/** A disk that is full or a database that is busy is seldom so for long. */
+/** A full disk or a busy database usually recovers within seconds. */
 const STORE_RETRY_S = 5
 
-/** What Hono itself throws: its validators, before ours. */
-function ofHono(thrown: HTTPException): ApiError {
+/** Converts an error of Hono's own validators, which run before ours. */
+function fromHttpException(thrown: HTTPException): ApiError {
   const cause = { cause: thrown }
   if (thrown.status === 415) {
     return new ApiError(
       'unsupported_media_type',
-      'This path does not take that Content-Type',
+      'This endpoint does not accept this Content-Type',
       cause,
     )
   }
   if (thrown.status === 413)
     return new ApiError('payload_too_large', 'The body is too large', cause)
   if (thrown.status < 500) return new ApiError('invalid_request', thrown.message, cause)
-  return new ApiError('server_error', 'Something inside the service failed: try again later', cause)
+  return new ApiError('server_error', 'An internal error occurred. Try again later.', cause)
 }
 
-/** What is away or full has no place in our code: 503 goes without a stack. */
+/** Logs a failed request. A 503 is caused by the environment and is logged without a stack. */
 function report(log: Log, error: ApiError, requestId: string): void {
-  // Limits of ours may refuse a thousand requests a second: the log tells the same refusal once a minute.
+  // Our own limits can refuse a thousand requests a second: the log writes the same refusal once a
+  // minute.
   if (STATUS[error.code] === 503 && error.cause === undefined) {
     log.warn('requests are refused', { why: error.message })
     return
@@ -101,7 +102,7 @@ function report(log: Log, error: ApiError, requestId: string): void {
 const wantsProblem = (accept: string | undefined) =>
   accept?.includes('application/problem+json') === true
 
-/** RFC 9457, with our own fields beside it so that one reader does for both. */
+/** RFC 9457 members plus the fields of the plain error body, so that one parser reads both. */
 const problemOf = (body: ReturnType<typeof errorBody>) => ({
   type: 'about:blank',
   title: body.code,
@@ -110,32 +111,32 @@ const problemOf = (body: ReturnType<typeof errorBody>) => ({
   ...body,
 })
 
-/** What only the command line does. */
+/** Errors of use cases that only the CLI runs. */
 const notOverHttp = () =>
-  new ApiError('server_error', 'Something inside the service failed: try again later')
+  new ApiError('server_error', 'An internal error occurred. Try again later.')
 
-/** The answer of the API to each refusal of a use case. */
+/** Maps each operation error to an API error. */
 const ANSWERS: OperationTexts<ApiError> = {
   webhook_not_found: () => new ApiError('not_found', 'There is no such webhook endpoint'),
   webhook_disabled: () =>
     new ApiError(
       'invalid_request',
-      'The webhook endpoint is switched off, so nothing is sent to it. Switch it on first: PATCH it with {"active": true}.',
+      'The webhook endpoint is disabled, so nothing is sent to it. Enable it first: PATCH it with {"active": true}.',
     ),
   webhook_limit_reached: ({ count }) =>
     new ApiError(
       'invalid_request',
-      `The account has ${count} webhook endpoints, which is the most it may have. Delete one first.`,
+      `The account has ${count} webhook endpoints, which is the maximum. Delete one first.`,
     ),
   webhook_url_rejected: ({ url, fault, isPrivate }) =>
     new ApiError(
       'invalid_webhook_url',
-      `"url" is “${sanitizeText(url, 100)}”, which cannot be used. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
+      `"url" is "${sanitizeText(url, 100)}", which cannot be used. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
     ),
   webhook_test_limit_reached: ({ count }) =>
     new ApiError(
       'rate_limit',
-      `${count} test events of this account are under way: wait until one has been answered.`,
+      `${count} test events of this account are in flight. Wait until one has finished.`,
       { retryAfterS: TEST_RETRY_S },
     ),
   delivery_not_found: () =>
@@ -149,7 +150,7 @@ const ANSWERS: OperationTexts<ApiError> = {
   key_limit_reached: ({ count }) =>
     new ApiError(
       'invalid_request',
-      `The account has ${count} keys, which is the most it may have. Delete those that nobody uses.`,
+      `The account has ${count} keys, which is the maximum. Delete unused keys first.`,
     ),
   last_key: () => new ApiError('last_key', LAST_KEY),
   rights_exceeded: ({ rights, scopes }) =>
@@ -171,26 +172,26 @@ const ANSWERS: OperationTexts<ApiError> = {
     new ApiError(
       'job_not_resumable',
       state === 'cancelled' || state === 'failed'
-        ? 'The job was resumed meanwhile: ask how it stands'
-        : `The job is ${state}: only one that is cancelled or failed can be resumed`,
+        ? 'The job was resumed in the meantime: get its current status'
+        : `The job is ${state}; only a cancelled or failed job can be resumed`,
     ),
   job_in_use: notOverHttp,
   list_empty: () => emptyList('The list has no rows.'),
   credits_used_up: ({ limit, ...reset }) =>
     new ApiError(
       'quota_exceeded',
-      `All ${limit} verifications of the day are used up. The next ones can be had at midnight UTC.`,
+      `All ${limit} daily verifications are used up. They reset at midnight UTC.`,
       { retryAfterS: secondsUntil(reset) },
     ),
   credits_exceeded: ({ plan, creditsPerDay, needed, left, ...reset }) => {
-    const wanted = needed === null ? 'more than that' : formatNumber(needed)
-    const rest =
+    const neededText = needed === null ? 'more than that' : formatNumber(needed)
+    const leftText =
       left === null
         ? 'not enough are left'
-        : `${formatNumber(left)} are left, and this list needs ${wanted}`
+        : `${formatNumber(left)} are left, and this list needs ${neededText}`
     return new ApiError(
       'quota_exceeded',
-      `The plan ${plan} gives ${creditsPerDay} verifications a day; ${rest}. They are given anew at ${isoTime(reset.resetAt)}.`,
+      `The plan ${plan} has ${creditsPerDay} verifications a day; ${leftText}. They reset at ${isoTime(reset.resetAt)}.`,
       { retryAfterS: secondsUntil(reset) },
     )
   },
@@ -221,12 +222,11 @@ const ANSWERS: OperationTexts<ApiError> = {
   email_invalid: notOverHttp,
 }
 
-/** 50,000 */
 
 const secondsUntil = ({ resetAt, now }: { readonly resetAt: number; readonly now: number }) =>
   Math.max(1, Math.ceil((resetAt - now) / SECOND))
 
-/** How the API names the rights of a key. */
+/** API field names of the rights of a key. */
 const RIGHT_FIELDS = {
   allowedIps: 'allowed_ips',
   allowedDomains: 'allowed_domains',
@@ -235,9 +235,9 @@ const RIGHT_FIELDS = {
 } as const
 
 const PRIVATE_HINT =
-  ' Events go to public addresses; whoever runs the service can allow others with --webhook-allow-ranges.'
+  ' Events are only sent to public addresses; the admin can allow others with --webhook-allow-ranges.'
 
-/** A test event takes half a minute at most. */
+/** A test event times out after 30 seconds; most end sooner. */
 const TEST_RETRY_S = 5
 
-const operationAnswer = (error: OperationError): ApiError => describeOperation(ANSWERS, error)
+const fromOperationError = (error: OperationError): ApiError => describeOperation(ANSWERS, error)

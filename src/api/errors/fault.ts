@@ -1,7 +1,7 @@
 import { sanitizeText } from '../../platform/text.ts'
 import { type ApiCode, ApiError, STATUS } from './api-error.ts'
 
-/** What a schema finds wrong. */
+/** A validation issue reported by a schema. */
 export type Issue = {
   readonly code?: string | undefined
   readonly message: string
@@ -12,66 +12,69 @@ export type Issue = {
   readonly maximum?: unknown
   readonly values?: readonly unknown[]
   readonly format?: unknown
-  /** A schema that wants a code of its own says so: `refine(…, { params: { code: 'empty_list' } })`. */
+  /** A schema sets its own error code with `refine(…, { params: { code: 'empty_list' } })`. */
   readonly params?: unknown
 }
 
-/** Says of the first fault what was given and what is allowed; the others are seen when that one is set right. */
-export function faultOf(target: string, issues: readonly Issue[], given: unknown): ApiError {
+/**
+ * Describes the first issue: what was given and what is allowed. Others are reported once it is
+ * fixed.
+ */
+export function faultOf(target: string, issues: readonly Issue[], input: unknown): ApiError {
   const issue = issues[0]
   if (issue === undefined) return new ApiError('invalid_request', 'The request is not valid')
-  const place = placeOf(target, issue.path)
-  const sentence = `${place} ${predicateOf(issue, shownAt(given, issue.path))}`
+  const label = fieldLabel(target, issue.path)
+  const sentence = `${label} ${describeIssue(issue, excerptAt(input, issue.path))}`
   return new ApiError(codeOf(issue), sanitizeText(sentence, SENTENCE_LENGTH_MAX))
 }
 
-/** All reasons fit, which is the longest list of what is allowed. */
+/** Fits all reason codes, the longest list of allowed values. */
 const SENTENCE_LENGTH_MAX = 600
-/** What was given is shown to be found again, not whole. */
-const SHOWN_LENGTH_MAX = 60
+/** Enough of the given value to recognize it. */
+const EXCERPT_LENGTH_MAX = 60
 
-function placeOf(target: string, path: readonly PropertyKey[]): string {
-  if (path.length === 0) return WHOLE[target] ?? 'The request'
-  return `"${formatPath(path)}"${PARTS[target] ?? ''}`
+function fieldLabel(target: string, path: readonly PropertyKey[]): string {
+  if (path.length === 0) return TARGET_LABELS[target] ?? 'The request'
+  return `"${formatPath(path)}"${TARGET_SUFFIXES[target] ?? ''}`
 }
 
-/** How every error names a field, in the notation of JavaScript: `scopes[0]`, `items[3].email`. */
+/** Formats a field path in the notation of JavaScript: `scopes[0]`, `items[3].email`. */
 export const formatPath = (path: readonly PropertyKey[]): string =>
   path
     .map((key, at) => (typeof key === 'number' ? `[${key}]` : `${at > 0 ? '.' : ''}${String(key)}`))
     .join('')
 
-const WHOLE: Readonly<Record<string, string>> = {
+const TARGET_LABELS: Readonly<Record<string, string>> = {
   json: 'The body',
   query: 'The query',
   param: 'The path',
   header: 'The headers',
 }
 
-const PARTS: Readonly<Record<string, string>> = {
+const TARGET_SUFFIXES: Readonly<Record<string, string>> = {
   query: ' in the query',
   param: ' in the path',
   header: ' in the headers',
 }
 
-/** Null: it is not there. */
-function shownAt(given: unknown, path: readonly PropertyKey[]): string | null {
-  let value: unknown = given
+/** Returns null if there is no value at the path. */
+function excerptAt(input: unknown, path: readonly PropertyKey[]): string | null {
+  let value: unknown = input
   for (const name of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return null
     value = value[name as keyof typeof value]
   }
-  return value === undefined ? null : sanitizeText(JSON.stringify(value) ?? '', SHOWN_LENGTH_MAX)
+  return value === undefined ? null : sanitizeText(JSON.stringify(value) ?? '', EXCERPT_LENGTH_MAX)
 }
 
-function predicateOf(issue: Issue, shown: string | null): string {
-  const demand = demandOf(issue)
-  const is = shown === null ? 'is missing' : `is ${shown}`
-  return demand === null ? `${issue.message}.` : `${is}; it must ${demand}.`
+function describeIssue(issue: Issue, excerpt: string | null): string {
+  const requirement = requirementText(issue)
+  const is = excerpt === null ? 'is missing' : `is ${excerpt}`
+  return requirement === null ? `${issue.message}.` : `${is}; it must ${requirement}.`
 }
 
-/** What comes after “it must”; null: the schema says it all itself. */
-function demandOf(issue: Issue): string | null {
+/** The text after “it must”, or null if the message of the schema is complete. */
+function requirementText(issue: Issue): string | null {
   const { code, message, origin, minimum, maximum, values = [] } = issue
   if (code === 'custom' || code === 'invalid_union') return /^must (.*)$/.exec(message)?.[1] ?? null
   if (code === 'too_small' && minimum === 1 && (origin === 'string' || origin === 'array')) {

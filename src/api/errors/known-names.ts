@@ -2,60 +2,63 @@ import { typoDistance } from '../../engine/address/typo-distance.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { ApiError } from './api-error.ts'
 
-/** Where a name was given, and what such names are called in messages. */
+/** Parts of a request and the words for their names in messages. */
 const PARTS = {
-  body: { whole: 'The body', one: 'field' },
-  form: { whole: 'The form', one: 'field' },
-  query: { whole: 'The query', one: 'parameter' },
+  body: { label: 'The body', noun: 'field' },
+  form: { label: 'The form', noun: 'field' },
+  query: { label: 'The query', noun: 'parameter' },
 } as const
 
 export type Part = keyof typeof PARTS
 
-/** A name is shown to be found again, not whole. */
-const SHOWN_LENGTH_MAX = 60
+/** Enough of a name to recognize it. */
+const EXCERPT_LENGTH_MAX = 60
 
 /**
- * Throws ApiError for the first name that is not known: it says the name, the nearest known one, and all that are
- * known. `place` is where the names stand within the body, such as `items[0]`.
+ * Throws ApiError for the first unknown name. The message has that name, the nearest known name,
+ * and all known names. `parent` is the path of the names within the body, such as `items[0]`.
  */
 export function checkNames(
   part: Part,
-  given: readonly string[],
+  names: readonly string[],
   known: readonly string[],
-  place = '',
+  parent = '',
 ): void {
-  const name = given.find(one => !known.includes(one))
+  const name = names.find(one => !known.includes(one))
   if (name === undefined) return
-  const { whole, one } = PARTS[part]
-  const shown = sanitizeText(JSON.stringify(joinPath(place, name)), SHOWN_LENGTH_MAX)
+  const { label, noun } = PARTS[part]
+  const excerpt = sanitizeText(JSON.stringify(joinPath(parent, name)), EXCERPT_LENGTH_MAX)
   const nearest = findNearestName(name, known)
-  const meant = nearest === null ? '' : ` Did you mean "${nearest}"?`
-  const owner = place === '' ? whole : `"${place}"`
-  const taken = known.length === 0 ? `no ${one}s` : known.join(', ')
-  const sentence = `${shown} is not a known ${one}.${meant} ${owner} takes ${taken}.`
+  const hint = nearest === null ? '' : ` Did you mean "${nearest}"?`
+  const owner = parent === '' ? label : `"${parent}"`
+  const allowed = known.length === 0 ? `no ${noun}s` : known.join(', ')
+  const sentence = `${excerpt} is not a known ${noun}.${hint} ${owner} takes ${allowed}.`
   throw new ApiError('invalid_request', sentence)
 }
 
-/** The name of a field with those that it stands in. */
-export const joinPath = (place: string, name: string) => (place === '' ? name : `${place}.${name}`)
+/** Joins a field name to the path of its parent. */
+export const joinPath = (parent: string, name: string) =>
+  parent === '' ? name : `${parent}.${name}`
 
-/** If more than a third of its letters differ, a name is more likely another word than a slip. */
+/**
+ * With more than a third of its letters different, a name is probably another word and not a typo.
+ */
 const DISTANCE_SHARE_MAX = 1 / 3
-/** Longer names are not compared: the longest known one has 21 characters. */
+/** Longer names are not compared: the longest known name has 21 characters. */
 const NAME_LENGTH_MAX = 64
 
-/** The known name that a misspelt one most likely means; null: none is near. */
-export function findNearestName(given: string, known: readonly string[]): string | null {
-  if (given.length > NAME_LENGTH_MAX) return null
-  const limit = Math.max(1, given.length * DISTANCE_SHARE_MAX)
+/** Returns the known name closest to a misspelled one, or null if none is close. */
+export function findNearestName(input: string, known: readonly string[]): string | null {
+  if (input.length > NAME_LENGTH_MAX) return null
+  const limit = Math.max(1, input.length * DISTANCE_SHARE_MAX)
   const [best] = known
     .map(name => ({
       name,
-      distance: typoDistance(normalizeName(given), normalizeName(name), limit),
+      distance: typoDistance(normalizeName(input), normalizeName(name), limit),
     }))
     .toSorted((a, b) => a.distance - b.distance)
   return best === undefined || best.distance > limit ? null : best.name
 }
 
-/** `webhookUrl` and `Webhook-URL` mean `webhook_url`. */
+/** Treats `webhookUrl` and `Webhook-URL` as `webhook_url`. */
 const normalizeName = (name: string) => name.toLowerCase().replace(/[_-]/g, '')

@@ -4,19 +4,22 @@ import { type Breakdown, countBreakdown } from '../../jobs/results/breakdown.ts'
 import { type Clock, HOUR, SECOND } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 
-/** What was counted of jobs; a list of a million rows takes some seconds, so nothing is counted twice. */
-export type StatisticsCache = { of(job: Job): Promise<Breakdown> }
+/**
+ * Caches the breakdowns of jobs. Counting a million rows takes some seconds, so no count runs
+ * twice.
+ */
+export type StatisticsCache = { get(job: Job): Promise<Breakdown> }
 
-/** Each has some kilobytes. */
-const KEPT_MAX = 500
-/** An address that was erased is part of no count for longer. */
+/** Each entry takes some kilobytes. */
+const ENTRIES_MAX = 500
+/** Limits how long an erased address can still be part of a count. */
 const RETENTION_MS = HOUR
-/** Of a job that is under way: whoever watches it asks again and again. */
+/** Lifetime of the count of a running job, which clients poll repeatedly. */
 const RECENT_MS = 5 * SECOND
 
-type Counted = {
+type CachedBreakdown = {
   readonly breakdown: Breakdown
-  /** That of the job when counting began: one that is resumed counts anew. */
+  /** `finished_at` of the job when counting started; a resumed job is counted again. */
   readonly finishedAt: number | null
   readonly countedAt: number
 }
@@ -26,31 +29,31 @@ export function createStatisticsCache(deps: {
   readonly database: Database
 }): StatisticsCache {
   const { clock, database } = deps
-  const known = new TtlMap<Counted>({ sizeMax: KEPT_MAX, clock })
-  const counting = new Map<string, Promise<unknown>>()
+  const cache = new TtlMap<CachedBreakdown>({ sizeMax: ENTRIES_MAX, clock })
+  const inFlight = new Map<string, Promise<unknown>>()
 
-  const isRight = ({ finishedAt, countedAt }: Counted, job: Job) =>
+  const isFresh = ({ finishedAt, countedAt }: CachedBreakdown, job: Job) =>
     finishedAt === job.finished_at &&
     (finishedAt !== null || clock.monotonicNow() - countedAt < RECENT_MS)
 
   async function count({ id, finished_at: finishedAt }: Job): Promise<Breakdown> {
     const breakdown = await countBreakdown(database, id)
-    known.set(id, { breakdown, finishedAt, countedAt: clock.monotonicNow() }, RETENTION_MS)
+    cache.set(id, { breakdown, finishedAt, countedAt: clock.monotonicNow() }, RETENTION_MS)
     return breakdown
   }
 
   return {
-    async of(job) {
+    async get(job) {
       for (;;) {
-        const counted = known.get(job.id)
-        if (counted !== undefined && isRight(counted, job)) return counted.breakdown
-        const other = counting.get(job.id)
-        if (other === undefined) break
-        // It may have begun before the job ended, or fail.
-        await other.catch(() => {})
+        const counted = cache.get(job.id)
+        if (counted !== undefined && isFresh(counted, job)) return counted.breakdown
+        const running = inFlight.get(job.id)
+        if (running === undefined) break
+        // That count may have started before the job finished, or it may fail.
+        await running.catch(() => {})
       }
-      const counted = count(job).finally(() => counting.delete(job.id))
-      counting.set(job.id, counted)
+      const counted = count(job).finally(() => inFlight.delete(job.id))
+      inFlight.set(job.id, counted)
       return counted
     },
   }

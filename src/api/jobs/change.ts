@@ -9,20 +9,20 @@ import type { Service } from '../service.ts'
 import { presentJob } from './job-view.ts'
 import { loadJob } from './load-job.ts'
 
-/** Ending a job before its end, and removing it. */
+/** Routes that cancel and delete a job. */
 export function jobChangeRoutes(service: Service) {
   const middleware = requireKey(service, { scope: 'jobs:write', counts: null, bodyMax: BODY_MAX })
   const cancel = createRoute({
     ...{ method: 'post', path: '/v1/jobs/{id}/cancel', operationId: 'cancelJob' },
     summary: 'Cancel a job',
     description:
-      'Nothing more is asked for it, and the credits that it has not used are given back. What was found out stays: download it with `partial=true`. A job that was cancelled already is told as it is.',
+      'Stops the job and returns its unused credits. Existing results remain available: download them with `partial=true`. A job that is already cancelled is returned unchanged.',
     tags: ['Jobs'],
     security: SECURITY,
     middleware,
     request: { params },
     responses: {
-      200: json(JobAnswer, 'The job, cancelled', CANCELLED_EXAMPLE),
+      200: json(JobAnswer, 'The cancelled job', CANCELLED_EXAMPLE),
       ...errorResponses('invalid_request', 'not_found', 'job_not_cancellable', ...BODY_FAULTS),
     },
   } as const)
@@ -30,13 +30,13 @@ export function jobChangeRoutes(service: Service) {
     ...{ method: 'delete', path: '/v1/jobs/{id}', operationId: 'deleteJob' },
     summary: 'Delete a job',
     description:
-      'Removes its addresses and results, from the history too; statistics keep their counts. One that is not finished is cancelled first.',
+      'Deletes its addresses and results, also from the history. Statistics keep their counts. An unfinished job is cancelled first.',
     tags: ['Jobs'],
     security: SECURITY,
     middleware,
     request: { params },
     responses: {
-      204: { description: 'It is gone' },
+      204: { description: 'The job is deleted' },
       ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
     },
   } as const)
@@ -51,7 +51,7 @@ export function jobChangeRoutes(service: Service) {
     })
 }
 
-/** These paths take no body; a client may send an empty object all the same. */
+/** These routes need no body, but accept an empty JSON object. */
 const BODY_MAX = 1_024
 
 const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })

@@ -20,9 +20,9 @@ import { ROW_COLUMNS, rowJson, rowValues } from './row-view.ts'
 const FORMATS = ['csv', 'json', 'ndjson'] as const
 type Format = (typeof FORMATS)[number]
 
-/** How a download is written. */
+/** The text parts of a download format. */
 type DownloadText = {
-  /** Stands before the first row, even if there is none. */
+  /** Written before the first row, even if there are no rows. */
   readonly begin: string
   readonly between: string
   readonly end: string
@@ -35,7 +35,7 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   ndjson: 'application/x-ndjson',
 }
 
-/** `raw` leaves out the guard against formulas, which only CSV has. */
+/** `raw` omits the guard against formulas, which only CSV has. */
 function downloadText(job: Job, format: Format, options: { raw: boolean }): DownloadText {
   const dialect = dialectOf(job)
   if (format === 'csv') {
@@ -46,10 +46,10 @@ function downloadText(job: Job, format: Format, options: { raw: boolean }): Down
     rowJson(row, row.cells === null ? null : (input?.(row.cells) ?? null))
   return format === 'json'
     ? { begin: '[\n', between: ',\n', end: '\n]\n', row }
-    : { begin: '', between: '', end: '', row: given => `${row(given)}\n` }
+    : { begin: '', between: '', end: '', row: item => `${row(item)}\n` }
 }
 
-/** The columns of the file as they came, ours behind them. */
+/** The original columns unchanged, followed by the columns of the results. */
 function fileCsv(dialect: ListDialect, options: { raw: boolean }): DownloadText {
   const columns = ROW_COLUMNS.map(name => `ev_${name}`)
   const writer = createRowWriter(dialect, columns, options)
@@ -57,7 +57,7 @@ function fileCsv(dialect: ListDialect, options: { raw: boolean }): DownloadText 
   return { begin: writer.header(), between: '', end: '', row }
 }
 
-/** RFC 4180. Where addresses came with IDs, these stand last. */
+/** RFC 4180. If addresses were submitted with IDs, the last column has them. */
 function listCsv(job: Job, { raw }: { raw: boolean }): DownloadText {
   const hasIds = sourceOf(job).ids === true
   const columns = [...ROW_COLUMNS, ...(hasIds ? ['id'] : [])]
@@ -71,19 +71,19 @@ const NO_COLUMNS: ListDialect = {
   ...{ header: [], column: 0, columnName: null, skipLines: 0, width: 0 },
 }
 
-/** How the uploaded file was written; null: it was no file. */
+/** The CSV dialect of the uploaded file; null if the list was not a file. */
 const dialectOf = (job: Job): ListDialect | null => sourceOf(job).dialect ?? null
 
 type Source = { readonly dialect?: ListDialect | null; readonly ids?: boolean }
 
 const sourceOf = ({ source }: Job): Source => JSON.parse(source) as Source
 
-/** The results of a job as a file, by either of its two addresses. */
+/** Routes that download the results of a job as a file. */
 export function downloadRoutes(service: Service) {
   const route = {
     method: 'get' as const,
     description:
-      "CSV has the columns of `results` first. Of an uploaded file the original columns come first and unchanged, ours behind them with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
+      "CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
     tags: ['Jobs'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
@@ -93,12 +93,12 @@ export function downloadRoutes(service: Service) {
   const bulk = createRoute({
     ...route,
     ...{ path: '/v1/verify/bulk/download/{id}', operationId: 'downloadBulk' },
-    summary: 'The results of a list as CSV',
+    summary: 'Download the results of a list',
   } as const)
   const job = createRoute({
     ...route,
     ...{ path: '/v1/jobs/{id}/download', operationId: 'downloadJob' },
-    summary: 'The results of a job as a file',
+    summary: 'Download the results of a job',
   } as const)
   return newRouter()
     .openapi(bulk, c => download(c, service, c.req.valid('param').id, c.req.valid('query')))
@@ -111,7 +111,7 @@ const flag = (description: string) =>
   z
     .enum(['1', '0', 'true', 'false'])
     .optional()
-    .transform(given => given === '1' || given === 'true')
+    .transform(value => value === '1' || value === 'true')
     .openapi({ type: 'string', enum: ['true', 'false', '1', '0'], description })
 
 const query = z.object({
@@ -120,12 +120,12 @@ const query = z.object({
     description: 'Only rows of these classes',
     example: 'deliverable,risky',
   }),
-  raw: flag('true: cells stay as they are, for programs. A spreadsheet may run them as formulas.'),
-  partial: flag('true: what is there already, also of a job that is not completed.'),
+  raw: flag('Set to true to leave cells unmodified, for programs. A spreadsheet may run them as formulas.'),
+  partial: flag('Set to true to get the existing results of a job that is not completed.'),
 })
 
 const FILE = {
-  description: 'The file, row by row in the order of the list',
+  description: 'The results in the order of the list',
   content: {
     'text/csv': {
       schema: z.string(),
@@ -156,10 +156,10 @@ async function download(
 }
 
 function notReady({ state }: Job): ApiError {
-  const isEnded = state === 'cancelled' || state === 'failed'
-  const sentence = isEnded
-    ? `The job is ${state}: it has not all of its results. ?partial=true gives those that it has.`
-    : `The job is ${state}: its results are there when it is completed. ?partial=true gives what is there already.`
+  const isStopped = state === 'cancelled' || state === 'failed'
+  const sentence = isStopped
+    ? `The job is ${state}, so its results are incomplete. Add ?partial=true to get the existing ones.`
+    : `The job is ${state}; its results are available when it is completed. Add ?partial=true to get the existing ones.`
   return new ApiError('job_not_ready', sentence)
 }
 

@@ -15,28 +15,28 @@ import { classesOf, summaryOf } from './job-view.ts'
 import { loadJob } from './load-job.ts'
 import { nextCommit } from './long-poll.ts'
 
-/** The pace is that of so long a time: a connection brings its results in bursts. */
+/** The rate is measured over this time, since a connection returns its results in bursts. */
 const RATE_OVER_MS = 10 * SECOND
-/** Over less, it would be that of one burst. */
+/** Over a shorter time it would be the rate of a single burst. */
 const RATE_SINCE_MS = SECOND
 
-/** Tells how a job stands, look after look, and how fast it goes. */
+/** Returns a function that turns a job into a progress report with its current rate. */
 export function createProgress(clock: Pick<Clock, 'monotonicNow'>) {
-  const looks: { readonly at: number; readonly done: number }[] = []
+  const samples: { readonly at: number; readonly done: number }[] = []
 
-  /** Rows a second since the oldest look that counts; null: too few looks. */
-  const rateOf = ({ done }: Job): number | null => {
+  /** Rows per second since the oldest sample; null if the samples cover too short a time. */
+  const measureRate = ({ done }: Job): number | null => {
     const now = clock.monotonicNow()
-    looks.push({ at: now, done })
-    while ((looks[1]?.at ?? now) <= now - RATE_OVER_MS) looks.shift()
-    const [first = { at: now, done }] = looks
+    samples.push({ at: now, done })
+    while ((samples[1]?.at ?? now) <= now - RATE_OVER_MS) samples.shift()
+    const [first = { at: now, done }] = samples
     const tookMs = now - first.at
     if (tookMs < RATE_SINCE_MS) return null
     return Math.round((10 * SECOND * (done - first.done)) / tookMs) / 10
   }
 
   return (job: Job) => {
-    const rate = job.finished_at === null ? rateOf(job) : null
+    const rate = job.finished_at === null ? measureRate(job) : null
     return {
       status: job.state as Exclude<Job['state'], 'loading'>,
       progress: progressOf(job),
@@ -50,14 +50,14 @@ export function createProgress(clock: Pick<Clock, 'monotonicNow'>) {
   }
 }
 
-/** How a job stands, told as it happens. */
+/** Route that streams the progress of a job. */
 export function jobEventRoutes(service: Service) {
   const { streams } = stateOf(service)
   const events = createRoute({
     ...{ method: 'get', path: '/v1/jobs/{id}/events', operationId: 'followJob' },
-    summary: 'How a job stands, as server-sent events',
+    summary: 'Stream the progress of a job',
     description:
-      'An event `progress` at once and whenever something changed, at most two a second; `end` when the job has ended, and then the stream ends. Their data is a `JobProgress`. A stream that ends without `end` was cut off: ask again. An account has 20 at the same time.',
+      'Server-sent events. Sends `progress` at once and after each change, at most twice a second, and `end` when the job has finished. The data of both is a `JobProgress`. If the stream closes without `end`, reconnect. An account can have 20 open streams.',
     tags: ['Jobs'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
@@ -68,10 +68,10 @@ export function jobEventRoutes(service: Service) {
   router.openAPIRegistry.register('JobProgress', JobProgress)
   return router.openapi(events, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
-    return eventStream(c, service, gone => {
-      const place = streams.enter(c.get('caller').account.id)
-      gone.addEventListener('abort', place.leave)
-      return progress(service, job, AbortSignal.any([gone, place.stopping]))
+    return eventStream(c, service, disconnected => {
+      const slot = streams.enter(c.get('caller').account.id)
+      disconnected.addEventListener('abort', slot.leave)
+      return progress(service, job, AbortSignal.any([disconnected, slot.stopping]))
     })
   })
 }
@@ -79,7 +79,7 @@ export function jobEventRoutes(service: Service) {
 const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
 
 const EVENTS = {
-  description: 'Events, until the job has ended',
+  description: 'Events until the job has finished',
   content: {
     'text/event-stream': {
       schema: z.string(),
@@ -88,39 +88,42 @@ const EVENTS = {
   },
 }
 
-/** How the job stands, whenever that is another than what was told last, to its end or until it is over. */
+/**
+ * Yields the progress of a job after each change, until the job has finished, the signal aborts or
+ * the service stops.
+ */
 async function* progress(
   service: Service,
   job: Job,
-  over: AbortSignal,
+  signal: AbortSignal,
 ): AsyncGenerator<StreamEvent, void> {
   const { clock, database, isStopping } = service
   const progress = createProgress(clock)
   let sent = ''
-  for (let last = job; !over.aborted && !isStopping(); ) {
+  for (let last = job; !signal.aborted && !isStopping(); ) {
     const data = progress(last)
     if (last.finished_at !== null) return yield { event: 'end', data }
     const text = JSON.stringify(data)
     if (text !== sent) yield { event: 'progress', data }
     sent = text
-    await nextChange(service, job.id, over)
-    const now = await unlessDisconnected(accountJob(database, job.account_id ?? '', job.id))
-    if (now === undefined) continue
-    // One that was deleted was cancelled first.
-    last = now ?? { ...last, state: 'cancelled', finished_at: clock.now() }
+    await nextChange(service, job.id, signal)
+    const current = await unlessUnavailable(accountJob(database, job.account_id ?? '', job.id))
+    if (current === undefined) continue
+    // A job is cancelled before it is deleted.
+    last = current ?? { ...last, state: 'cancelled', finished_at: clock.now() }
   }
 }
 
-/** A database that cannot be had for a while is no end: whoever listens hears more when it is there again. */
-const unlessDisconnected = <T>(read: Promise<T>): Promise<T | undefined> =>
+/** Ignores storage errors: the stream continues when the database is back. */
+const unlessUnavailable = <T>(read: Promise<T>): Promise<T | undefined> =>
   read.catch(error => {
     if (isStorageError(error)) return undefined
     throw error
   })
 
-async function nextChange(service: Service, jobId: string, over: AbortSignal): Promise<void> {
+async function nextChange(service: Service, jobId: string, signal: AbortSignal): Promise<void> {
   const { clock, timings = DEFAULT_HTTP_TIMINGS } = service
   const notBefore = clock.monotonicNow() + timings.progressMs
-  await nextCommit(service, jobId, timings.pollMs, over)
-  await sleep(clock, Math.max(0, notBefore - clock.monotonicNow()), over)
+  await nextCommit(service, jobId, timings.pollMs, signal)
+  await sleep(clock, Math.max(0, notBefore - clock.monotonicNow()), signal)
 }

@@ -6,32 +6,36 @@ import { type ResultRow, resultPage } from '../../jobs/results/result-store.ts'
 
 /** A row of a list with its result. */
 export type JobRow = {
-  /** From 1. */
+  /** Row number, from 1. */
   readonly position: number
-  /** What whoever submitted it called it by. */
+  /** The ID that was submitted with the row; null if none was. */
   readonly id: string | null
-  /** The cells of the uploaded file. */
+  /** The cells of the row in the uploaded file; null for other lists. */
   readonly cells: readonly string[] | null
   readonly class: Class
-  /** Null: the address was erased (`ev purge`), and with it all that was known of it but the class. */
+  /** Null if the address was erased (`ev purge`); only its class remains. */
   readonly result: Result | null
 }
 
 export type RowsOptions = {
-  /** Left out: all rows. */
+  /** All rows if omitted. */
   readonly classes?: readonly Class[] | undefined
 }
 
-/** Rows read in one go, at first and at most: some 10 ms of work, so that others have their turn. */
+/**
+ * Rows of the first page and of the largest page: some 10 ms of work, so that other requests are
+ * not delayed.
+ */
 const PAGE_ROWS_FIRST = 50
 const PAGE_ROWS_MAX = 500
-/** Text of one page: a row of a file may have a megabyte, and then few of them are read at once. */
+/** Target length of one page. A row of a file can have a megabyte; then a page has few rows. */
 const PAGE_LENGTH = 1024 * 1024
 
 /**
- * The rows of a job that have a result, in the order of the list, page by page as `present` makes something of them:
- * while a slow reader takes that, the rows themselves are not kept. Throws when they turn out not to be all: a job that
- * is deleted while it is read must not look like a shorter one.
+ * Yields the rows of a job that have a result, in the order of the list, page by page as converted
+ * by `present`. The rows themselves are not held in memory while a slow reader takes a page. Throws
+ * if rows are missing at the end: a job that is deleted while it is read must not look like a
+ * shorter one.
  */
 export async function* rowPages<T>(
   database: Database,
@@ -39,10 +43,10 @@ export async function* rowPages<T>(
   { classes }: RowsOptions,
   present: (rows: readonly JobRow[]) => T,
 ): AsyncGenerator<T> {
-  const chosen = classes === undefined ? {} : { classes }
+  const filter = classes === undefined ? {} : { classes }
   let [count, after, max] = [0, 0, PAGE_ROWS_FIRST]
   const next = async () => {
-    const page = await resultPage(database, { jobId: job.id, after, max, ...chosen })
+    const page = await resultPage(database, { jobId: job.id, after, max, ...filter })
     const rows = page.flatMap(toRow)
     const isLast = page.length < max
     count += rows.length
@@ -55,12 +59,14 @@ export async function* rowPages<T>(
     yield* page.presented
     isLast = page.isLast
   }
-  if (!(await isWhole(database, job, count, classes))) {
+  if (!(await isComplete(database, job, count, classes))) {
     throw new Error(`the job ${job.id} changed while its results were read`)
   }
 }
 
-/** As many rows as have about the text of a page, by those of the last one; no more than twice as many. */
+/**
+ * Estimates how many rows fit the next page from the length of the last one; at most doubles it.
+ */
 function nextMax(page: readonly ResultRow[]): number {
   let length = 1
   for (const { text, cells, result } of page) {
@@ -70,32 +76,33 @@ function nextMax(page: readonly ResultRow[]): number {
   return Math.max(1, Math.min(PAGE_ROWS_MAX, 2 * page.length, fitting))
 }
 
-/** The row with its result, or nothing where it has none. */
+/** Converts a stored row; returns an empty array if it has no result. */
 export function toRow(row: ResultRow): JobRow[] {
   const { position, text, cells, class: klass } = row
   if (row.result === null || klass === null) return []
   const result = JSON.parse(row.result) as Result | null
-  const came = cells === null ? null : (JSON.parse(cells) as string | string[])
+  const parsed = cells === null ? null : (JSON.parse(cells) as string | string[])
   return [
     {
       position,
-      id: typeof came === 'string' ? came : null,
-      cells: Array.isArray(came) ? came : null,
+      id: typeof parsed === 'string' ? parsed : null,
+      cells: Array.isArray(parsed) ? parsed : null,
       class: klass,
-      // A duplicate has the result of its first, whose domain may be written otherwise.
+      // A duplicate shares the result of its first occurrence, which can spell the domain
+      // differently.
       result: result === null || result.email === text ? result : { ...result, email: text },
     },
   ]
 }
 
-async function isWhole(
+async function isComplete(
   database: Database,
   job: Job,
   count: number,
   classes: readonly Class[] | undefined,
 ): Promise<boolean> {
   if ((await accountJob(database, job.account_id ?? '', job.id)) === null) return false
-  // A job that is under way may have gained rows meanwhile.
+  // A running job may have gained rows in the meantime.
   if (job.state !== 'completed') return true
   return count === (classes?.reduce((sum, one) => sum + job[one], 0) ?? job.total)
 }

@@ -3,12 +3,12 @@ import { type Job, parseJobOptions, progressOf } from '../../jobs/job-store.ts'
 import { formatEstimate } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'
 import type { Service } from '../service.ts'
-import { simulatedTime, usualMs } from '../verify/estimate.ts'
-import { presentWait, sentenceOf, type WaitReport } from './wait-report.ts'
+import { simulatedTime, typicalMs } from '../verify/estimate.ts'
+import { presentWait, describeWait, type WaitReport } from './wait-report.ts'
 
 /**
- * A job as its status tells of it; its results are put into `data` by whoever is asked for them. `outlook`:
- * what is to be expected of it; null where it is finished, or one of many.
+ * The status of a job. The caller adds results to `data`. `waitReport` is null if the job is
+ * finished or one of a list of jobs.
  */
 export function presentStatus(service: Service, job: Job, waitReport: WaitReport | null = null) {
   return {
@@ -32,7 +32,7 @@ export function presentStatus(service: Service, job: Job, waitReport: WaitReport
   }
 }
 
-/** The same, with what jobs have beside. */
+/** The status of a job with the fields of the newer endpoints. */
 export function presentJob(service: Service, job: Job, waitReport: WaitReport | null = null) {
   const { data, ...status } = presentStatus(service, job, waitReport)
   const { baseUrl } = service.settings
@@ -48,7 +48,7 @@ export function presentJob(service: Service, job: Job, waitReport: WaitReport | 
   }
 }
 
-/** Why most rows of the job wait, as far as this process knows; null where none do. */
+/** Explains why most rows wait, as far as this process knows; null if none do. */
 function reasonToWait(
   { engine }: Service,
   { state, sandbox }: Job,
@@ -56,12 +56,12 @@ function reasonToWait(
 ): string | null {
   if (state !== 'processing' || sandbox === 1) return null
   const [first] = waitReport?.waits ?? []
-  return engine.resolverCheck?.failure?.detail ?? (first ? sentenceOf(first) : null)
+  return engine.resolverCheck?.failure?.detail ?? (first ? describeWait(first) : null)
 }
 
 /**
- * Counts that sum up to the rows that are done; in a job that ended before its end, to all its rows: those that were
- * never tried have failed.
+ * Counts that add up to the processed rows. If the job was cancelled or failed, they add up to all
+ * rows: rows that were never tried count as failed.
  */
 export function summaryOf(job: Job) {
   const endedEarly = job.state === 'failed' || job.state === 'cancelled'
@@ -74,21 +74,24 @@ export function summaryOf(job: Job) {
   }
 }
 
-/** Counts that sum up to the rows that are done. */
+/** Counts that add up to the processed rows. */
 export const classesOf = ({ deliverable, risky, undeliverable, unknown }: Job) => ({
   ...{ deliverable, risky, undeliverable, unknown },
 })
 
-/** Lists of the command line have no account, so nobody is shown one. */
+/** Lists of the CLI have no account, so the API never returns one. */
 const typeOf = ({ type }: Job) => type as Exclude<Job['type'], 'list'>
 
-/** By the pace so far; before anything is done, by what is usual. Null when the job is finished. */
+/**
+ * Estimates the remaining time from the rate so far or, before the first result, from typical
+ * rates. Null if the job is finished.
+ */
 function timeLeft({ clock, engine }: Service, job: Job): string | null {
   if (job.finished_at !== null) return null
   const left = job.total - job.done
   if (job.started_at === null || job.done === 0) {
     if (job.sandbox === 1) return simulatedTime(left)
-    return formatEstimate(usualMs(engine, left, parseJobOptions(job)))
+    return formatEstimate(typicalMs(engine, left, parseJobOptions(job)))
   }
   const tookMs = Math.max(0, clock.now() - job.started_at)
   return formatEstimate((tookMs * left) / job.done)

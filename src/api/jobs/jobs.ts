@@ -22,7 +22,7 @@ import { resultRoutes } from './results.ts'
 import { jobResumeRoutes } from './resume.ts'
 import { statusRoutes } from './status.ts'
 
-/** Everything about lists that were submitted. */
+/** Routes of submitted lists. */
 export function jobRoutes(service: Service) {
   const router = newRouter()
   router.route('/', statusRoutes(service))
@@ -36,18 +36,17 @@ export function jobRoutes(service: Service) {
   return router
 }
 
-/** The lists of an account. */
 function jobListRoutes(service: Service) {
   const list = createRoute({
     ...{ method: 'get', path: '/v1/jobs', operationId: 'listJobs' },
-    summary: 'The lists of the account, the newest first',
-    description: 'With `X-EV-Sandbox: true` the simulated ones, else the others.',
+    summary: 'List jobs, newest first',
+    description: 'With `X-EV-Sandbox: true`, lists simulated jobs, otherwise live ones.',
     tags: ['Jobs'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ ...pageQuery, status: z.enum(JOB_STATES).optional() }) },
     responses: {
-      200: json(JobPage, 'One page of them', PAGE_EXAMPLE),
+      200: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
       ...errorResponses('invalid_request'),
     },
   } as const)
@@ -72,13 +71,12 @@ function jobListRoutes(service: Service) {
   })
 }
 
-/** The results of a job in numbers. */
 function breakdownRoutes(service: Service) {
   const breakdown = createRoute({
     ...{ method: 'get', path: '/v1/jobs/{id}/breakdown', operationId: 'getBreakdown' },
-    summary: 'The results of a job by class, reason and mail operator',
+    summary: 'Count the results of a job by class, reason and mail operator',
     description:
-      'The most frequent first; of operators the first twenty. Counting a million rows takes some seconds; the counts of a job that has ended are remembered, those of one that is under way are up to five seconds old.',
+      'Most frequent first; at most 20 operators. Counting a million rows takes some seconds. The counts of a finished job are cached; those of a running job are up to five seconds old.',
     tags: ['Jobs'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
@@ -90,8 +88,8 @@ function breakdownRoutes(service: Service) {
   } as const)
   return newRouter().openapi(breakdown, async c => {
     const { id } = c.req.valid('param')
-    const counted = await stateOf(service).breakdowns.of(await loadJob(c, service, id))
-    // One that was deleted meanwhile was counted in part.
+    const counted = await stateOf(service).breakdowns.get(await loadJob(c, service, id))
+    // Reloads the job: the count of a job that was deleted meanwhile is incomplete.
     const data = present(await loadJob(c, service, id), counted)
     return c.json({ success: true as const, data }, 200)
   })

@@ -6,7 +6,7 @@ import type { Env } from '../context.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 
-/** The job of a path; whoever asks for another account's hears that there is none. */
+/** Loads the job of a path parameter. A job of another account is reported as missing. */
 export const loadJob = (c: Context<Env>, service: Service, id: string): Promise<Job> =>
   getJob(service, { jobId: id, accountId: c.get('caller').account.id })
 
@@ -14,7 +14,7 @@ export function noSuchJob(id: string): never {
   throw new OperationError('job_not_found', { id })
 }
 
-/** What use cases of jobs work with: refusals by the plan are counted. */
+/** Dependencies of the use cases of jobs, with metrics to count refusals by plan limits. */
 export const jobServices = (service: Service) => ({
   ...service,
   metrics: stateOf(service).metrics,

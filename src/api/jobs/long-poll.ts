@@ -4,12 +4,13 @@ import { SECOND, sleep } from '../../platform/clock.ts'
 import type { Service } from '../service.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
 
-/** Longer ones are cut off by many a proxy. */
+/** Many proxies cut off longer requests. */
 export const WAIT_S_MAX = 60
 
 /**
- * The job as it stands when its state or its progress has changed, or when the time is over, the client is gone or the
- * service stops. A job that is finished is given at once; one that is deleted meanwhile is null.
+ * Resolves with the job when its state or progress has changed, the time is over, the client has
+ * disconnected or the service stops; at once if the job is finished. Resolves with null if the job
+ * is deleted meanwhile.
  */
 export async function waitForJobChange(
   service: Service,
@@ -18,35 +19,35 @@ export async function waitForJobChange(
 ): Promise<Job | null> {
   const { clock, database, isStopping, timings = DEFAULT_HTTP_TIMINGS } = service
   const end = clock.monotonicNow() + o.waitS * SECOND
-  let now: Job | null = job
-  while (now !== null && isAsBefore(now, job) && clock.monotonicNow() < end) {
-    if (now.finished_at !== null || o.client.aborted || isStopping()) break
+  let current: Job | null = job
+  while (current !== null && isUnchanged(current, job) && clock.monotonicNow() < end) {
+    if (current.finished_at !== null || o.client.aborted || isStopping()) break
     await nextCommit(
       service,
       job.id,
       Math.min(timings.pollMs, end - clock.monotonicNow()),
       o.client,
     )
-    now = await accountJob(database, job.account_id ?? '', job.id)
+    current = await accountJob(database, job.account_id ?? '', job.id)
   }
-  return now
+  return current
 }
 
-const isAsBefore = (now: Job, before: Job) =>
-  now.state === before.state && progressOf(now) === progressOf(before)
+const isUnchanged = (current: Job, before: Job) =>
+  current.state === before.state && progressOf(current) === progressOf(before)
 
-/** Until the worker has committed something of the job, at most for a while. */
+/** Waits until the worker has committed a change of the job, at most for `timeoutMs`. */
 export async function nextCommit(
   { clock, worker }: Service,
   jobId: string,
-  atMostMs: number,
+  timeoutMs: number,
   client: AbortSignal,
 ): Promise<void> {
-  const over = new AbortController()
-  const { signal } = over
-  const onGone = () => over.abort()
-  client.addEventListener('abort', onGone, { once: true })
-  await Promise.race([sleep(clock, atMostMs, signal), worker.changed(jobId, signal)])
-  client.removeEventListener('abort', onGone)
-  over.abort()
+  const done = new AbortController()
+  const { signal } = done
+  const onAbort = () => done.abort()
+  client.addEventListener('abort', onAbort, { once: true })
+  await Promise.race([sleep(clock, timeoutMs, signal), worker.changed(jobId, signal)])
+  client.removeEventListener('abort', onAbort)
+  done.abort()
 }

@@ -12,21 +12,21 @@ import type { Service } from '../service.ts'
 import { presentJob } from './job-view.ts'
 import { jobServices, loadJob } from './load-job.ts'
 
-/** Going on with a job that ended early. */
+/** Route that resumes a cancelled or failed job. */
 export function jobResumeRoutes(service: Service) {
   const rule = { scope: 'jobs:write', counts: null, bodyMax: BODY_MAX } as const
   const resume = createRoute({
     ...{ method: 'post', path: '/v1/jobs/{id}/resume', operationId: 'resumeJob' },
-    summary: 'Go on with a job that was cancelled or failed',
+    summary: 'Resume a cancelled or failed job',
     description:
-      'It goes on where it stopped: what has a result keeps it, and credits for the rest are set aside as at its submission. `started_at` leaves out the time that it stood still. Its end is told by webhooks anew, also where they were told that it failed.',
+      'Continues where the job stopped. Existing results are kept, and credits for the remaining rows are reserved as at submission. `started_at` is moved by the time that the job was stopped. Webhooks receive an event again when the job ends, even if they have received `batch.failed` for it.',
     tags: ['Jobs'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
     middleware: [...requireKey(service, rule), idempotent(service)],
     request: { params },
     responses: {
-      200: json(JobAnswer, 'The job, which goes on', RESUMED_EXAMPLE),
+      200: json(JobAnswer, 'The resumed job', RESUMED_EXAMPLE),
       ...errorResponses(
         ...(['invalid_request', 'not_found', 'job_not_resumable', 'quota_exceeded'] as const),
         'concurrent_jobs_exceeded',
@@ -47,7 +47,7 @@ export function jobResumeRoutes(service: Service) {
   })
 }
 
-/** This path takes no body; a client may send an empty object all the same. */
+/** This route needs no body, but accepts an empty JSON object. */
 const BODY_MAX = 1_024
 
 const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })

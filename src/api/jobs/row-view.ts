@@ -8,7 +8,7 @@ import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS, type Result } from '../../engine/verdict/verdict.ts'
 import type { JobRow } from './job-row.ts'
 
-/** A row of `data.results` (spec 2.2) with its class, and with the ID that it came with. */
+/** A row of `data.results` (spec 2.2) with its class and its submitted ID. */
 export function presentItem(row: JobRow) {
   const { email, valid, deliverable, risk_level, reason, cached } = plainRow(row)
   return {
@@ -19,8 +19,8 @@ export function presentItem(row: JobRow) {
 }
 
 /**
- * A row of a download in JSON: the single result with its flags, who was asked and what was said, and what came with the
- * address. `input` is JSON.
+ * A row of a JSON download: the single result with flags, the operator and SMTP reply, and the
+ * submitted ID and cells. `input` is JSON.
  */
 export function rowJson(row: JobRow, input: string | null): string {
   const result = row.result === null ? plainRow(row) : presentFull(row.result)
@@ -34,7 +34,7 @@ function presentFull(result: Result) {
   return { ...presentResult(result, ['flags']), operator, smtp_code, smtp_text }
 }
 
-/** The columns of a download, the fields of a list's row first. */
+/** The columns of a CSV download; the fields of a list row come first. */
 export const ROW_COLUMNS = [
   ...['email', 'valid', 'deliverable', 'risk_level', 'reason', 'cached', 'class'],
   ...['confidence', 'provider', 'syntax_valid', 'domain_exists', 'mx_record', 'smtp_valid'],
@@ -42,7 +42,7 @@ export const ROW_COLUMNS = [
   ...['operator', 'mx_host', 'smtp_code', 'smtp_text', 'checked_at'],
 ] as const
 
-/** The values of these columns. */
+/** The values of `ROW_COLUMNS`, in the same order. */
 export function rowValues(row: JobRow): (string | number | boolean | null)[] {
   const plain = plainRow(row)
   const { syntax_valid, domain_exists, mx_record, smtp_valid } = plain.details
@@ -59,13 +59,13 @@ export function rowValues(row: JobRow): (string | number | boolean | null)[] {
   ]
 }
 
-/** The plain result of a row; of an erased one what its class tells. */
+/** The plain result of a row; for an erased address it is derived from the class. */
 export const plainRow = ({ result, class: klass }: JobRow): ReturnType<typeof plainResult> =>
   result === null ? erasedResult(klass) : plainResult(result)
 
 const erasedMark = ({ result }: JobRow) => (result === null ? { erased: true as const } : {})
 
-/** What is told of an erased address, of which its class is all that is left. */
+/** The result of an erased address, of which only the class is left. */
 function erasedResult(klass: Class): ReturnType<typeof plainResult> {
   const reason = DEFAULT_REASON_BY_CLASS[klass]
   const { valid, deliverable, risk, details } = VERDICT_BY_REASON[reason]

@@ -16,28 +16,28 @@ import { loadJob, noSuchJob } from './load-job.ts'
 import { WAIT_S_MAX, waitForJobChange } from './long-poll.ts'
 import { presentItem } from './row-view.ts'
 
-/** How a list stands: with its results, and without. */
+/** Routes that return the status of a job, with and without its results. */
 export function statusRoutes(service: Service) {
   const middleware = requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 })
   const status = createRoute({
     ...{ method: 'get', path: '/v1/verify/bulk/status/{id}', operationId: 'getBulkStatus' },
-    summary: 'How a list stands, and its results',
+    summary: 'Get the status and results of a list',
     description:
-      'All fields are there in every state. `data.results` is filled when the job is completed.',
+      'All fields are present in every state. `data.results` is filled when the job is completed.',
     tags: ['Jobs'],
     security: SECURITY,
     middleware,
     request: { params, query: z.object(statusQuery) },
     responses: {
-      200: json(JobStatus, 'How it stands', STATUS_EXAMPLE),
+      200: json(JobStatus, 'The status', STATUS_EXAMPLE),
       ...errorResponses('invalid_request', 'not_found'),
     },
   } as const)
   const job = createRoute({
     ...{ method: 'get', path: '/v1/jobs/{id}', operationId: 'getJob' },
-    summary: 'How a job stands',
+    summary: 'Get a job',
     description:
-      'The same without the results, which `include=results` adds. Jobs of every kind are found here, also the `verification_id` of a single address.',
+      'The status without the results, which `include=results` adds. Accepts jobs of every type, including the `verification_id` of a single address.',
     tags: ['Jobs'],
     security: SECURITY,
     middleware,
@@ -49,19 +49,19 @@ export function statusRoutes(service: Service) {
   } as const)
   return newRouter()
     .openapi(status, async c => {
-      const now = await jobNow(c, service, c.req.valid('param').id, c.req.valid('query'))
-      const isShown = now.state === 'completed' || isTrue(c.req.valid('query').partial)
-      const waitReport = await stateOf(service).waitReports.of(now)
-      const body = presentStatus(service, now, waitReport)
-      return withResults(c, service, body, isShown ? now : null) as never
+      const current = await loadOrWait(c, service, c.req.valid('param').id, c.req.valid('query'))
+      const hasResults = current.state === 'completed' || isTrue(c.req.valid('query').partial)
+      const waitReport = await stateOf(service).waitReports.get(current)
+      const body = presentStatus(service, current, waitReport)
+      return withResults(c, service, body, hasResults ? current : null) as never
     })
     .openapi(job, async c => {
       const query = c.req.valid('query')
-      const now = await jobNow(c, service, c.req.valid('param').id, query)
-      const body = presentJob(service, now, await stateOf(service).waitReports.of(now))
+      const current = await loadOrWait(c, service, c.req.valid('param').id, query)
+      const body = presentJob(service, current, await stateOf(service).waitReports.get(current))
       if (query.include === undefined) return c.json(body, 200)
-      const isShown = now.state === 'completed' || isTrue(query.partial)
-      return withResults(c, service, body, isShown ? now : null) as never
+      const hasResults = current.state === 'completed' || isTrue(query.partial)
+      return withResults(c, service, body, hasResults ? current : null) as never
     })
 }
 
@@ -70,18 +70,18 @@ const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789
 const statusQuery = {
   wait: z.coerce.number().int().min(0).max(WAIT_S_MAX).default(0).openapi({
     description:
-      'Seconds to wait for: the answer comes when the state or the progress has changed, or after so long.',
+      'Seconds to wait. The response is sent when the state or the progress has changed, or after this time.',
   }),
   partial: z.enum(['true', 'false']).optional().openapi({
-    description: 'true: what is there already, in a job that is not completed.',
+    description: 'Set to true to get the existing results of a job that is not completed.',
   }),
 }
 
-const include = z.literal('results').optional().openapi({ description: 'What to add.' })
+const include = z.literal('results').optional().openapi({ description: 'Additional data.' })
 
 const isTrue = (flag: string | undefined) => flag === 'true'
 
-async function jobNow(
+async function loadOrWait(
   c: Context<Env>,
   service: Service,
   id: string,
@@ -95,7 +95,10 @@ async function jobNow(
 
 type Body = { readonly data: object }
 
-/** Answers with the results of `job` in `data`, row by row: a list of a million needs no memory. Null: there are none to be shown. */
+/**
+ * Responds with the results of `job` in `data`, row by row: a list of a million rows needs no
+ * memory. If `job` is null, the results are empty.
+ */
 function withResults(
   c: Context<Env>,
   service: Service,

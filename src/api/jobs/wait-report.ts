@@ -6,67 +6,70 @@ import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { WaitReason } from '../schemas/job.ts'
-import { askingMs, type EstimateDeps, usualMs } from '../verify/estimate.ts'
+import { probingMs, type EstimateDeps, typicalMs } from '../verify/estimate.ts'
 
 /** Rows of a job that wait at one operator. */
 export type Wait = {
   readonly operator: string
   readonly rows: number
   readonly reason: WaitReason
-  /** Until when at least, epoch ms; null: they are asked in turn. */
+  /** Earliest time of the next attempt, epoch ms; null if the rows are probed in turn. */
   readonly until: number | null
 }
 
-/** What is to be expected of a job that is not finished. */
+/** The outlook of an unfinished job. */
 export type WaitReport = {
-  /** How long it will go on, in ms. */
+  /** Estimated remaining time in ms. */
   readonly leftMs: number
-  /** Where most rows wait, the most first. */
+  /** The operators at which most rows wait, most first. */
   readonly waits: readonly Wait[]
 }
 
-/** Whoever watches a job asks again and again. */
+/** Clients that watch a job poll it repeatedly. */
 const RETENTION_MS = 5 * SECOND
-/** About 1 KB each. */
+/** Each report takes about 1 KB. */
 const JOBS_MAX = 1_000
-/** Operators that are told of. */
+/** Operators that a report lists. */
 const WAITS_MAX = 5
 
-/** The outlook of jobs, counted at most once in five seconds for each. */
+/** Wait reports of jobs, each computed at most once in five seconds. */
 export type WaitReports = {
-  /** Null for a job that is finished or simulated. */
-  of(job: Job): Promise<WaitReport | null>
+  /** Null if the job is finished or simulated. */
+  get(job: Job): Promise<WaitReport | null>
 }
 
 export function createWaitReports(deps: EstimateDeps & { readonly clock: Clock }): WaitReports {
-  const known = new TtlMap<Promise<WaitReport>>({ sizeMax: JOBS_MAX, clock: deps.clock })
+  const cache = new TtlMap<Promise<WaitReport>>({ sizeMax: JOBS_MAX, clock: deps.clock })
   return {
-    async of(job) {
+    async get(job) {
       if (job.finished_at !== null || job.sandbox === 1) return null
-      const counted = known.get(job.id)
-      if (counted !== undefined) return counted
-      const waitReport = waitReportOf(deps, job)
-      known.set(job.id, waitReport, RETENTION_MS)
-      waitReport.catch(() => known.delete(job.id))
+      const cached = cache.get(job.id)
+      if (cached !== undefined) return cached
+      const waitReport = buildWaitReport(deps, job)
+      cache.set(job.id, waitReport, RETENTION_MS)
+      waitReport.catch(() => cache.delete(job.id))
       return waitReport
     },
   }
 }
 
-async function waitReportOf(deps: EstimateDeps, job: Job): Promise<WaitReport> {
+async function buildWaitReport(deps: EstimateDeps, job: Job): Promise<WaitReport> {
   const { database, clock } = deps
   const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
   const now = clock.now()
   const demands = rows.map(({ operator, count }) => ({ operator, addresses: count }))
-  const waitingMs = await askingMs(deps, job.id, demands)
+  const waitingMs = await probingMs(deps, job.id, demands)
   const dueMs = Math.max(0, ...rows.map(({ lastDueAt }) => lastDueAt - now))
   return {
     leftMs: Math.max(waitingMs, dueMs, unroutedMs(deps, job, rows)),
-    waits: rows.slice(0, WAITS_MAX).map(row => waitAt(deps, row)),
+    waits: rows.slice(0, WAITS_MAX).map(row => toWait(deps, row)),
   }
 }
 
-/** What is not routed yet goes on as the job went so far; before anything is done, as is usual. */
+/**
+ * Time for unrouted rows: at the rate of the job so far or, before the first result, at a typical
+ * rate.
+ */
 function unroutedMs(
   { engine, clock }: EstimateDeps,
   job: Job,
@@ -75,21 +78,21 @@ function unroutedMs(
   const waiting = rows.reduce((sum, { count }) => sum + count, 0)
   const left = Math.max(0, job.total - job.done - waiting)
   if (left === 0) return 0
-  if (job.started_at === null || job.done === 0) return usualMs(engine, left, parseJobOptions(job))
+  if (job.started_at === null || job.done === 0) return typicalMs(engine, left, parseJobOptions(job))
   return (Math.max(0, clock.now() - job.started_at) * left) / job.done
 }
 
-function waitAt({ engine, clock }: EstimateDeps, row: WaitingRows): Wait {
+function toWait({ engine, clock }: EstimateDeps, row: WaitingRows): Wait {
   const now = clock.now()
   const { pause = null, refusal = null } = engine.rateStatus(row.operator) ?? {}
-  const of = (reason: WaitReason, until: number | null) => ({
+  const wait = (reason: WaitReason, until: number | null) => ({
     ...{ operator: row.operator, rows: row.count, reason, until },
   })
-  if (refusal !== null && refusal.until > now) return of('refused', refusal.until)
+  if (refusal !== null && refusal.until > now) return wait('refused', refusal.until)
   if (pause !== null && pause.until > now) {
-    return of(pause.why === 'throttled' ? 'throttled' : 'unknown_users', pause.until)
+    return wait(pause.why === 'throttled' ? 'throttled' : 'unknown_users', pause.until)
   }
-  return row.firstDueAt > now ? of('asked_again_later', row.firstDueAt) : of('pace', null)
+  return row.firstDueAt > now ? wait('asked_again_later', row.firstDueAt) : wait('pace', null)
 }
 
 export const presentWait = ({ operator, rows, reason, until }: Wait) => ({
@@ -97,11 +100,11 @@ export const presentWait = ({ operator, rows, reason, until }: Wait) => ({
   until: until === null ? null : isoTime(until),
 })
 
-/** For people: what most rows wait for. */
-export function sentenceOf({ operator, rows, reason, until }: Wait): string {
-  const who = `${pluralize(rows, 'address')} at ${sanitizeText(operator)}`
+/** Human-readable reason why the rows wait. */
+export function describeWait({ operator, rows, reason, until }: Wait): string {
+  const subject = `${pluralize(rows, 'address')} at ${sanitizeText(operator)}`
   const time = until === null ? '' : isoTime(until)
-  return `${who}: ${SENTENCES[reason].replace('{time}', time)}`
+  return `${subject}: ${SENTENCES[reason].replace('{time}', time)}`
 }
 
 const SENTENCES: Readonly<Record<WaitReason, string>> = {

@@ -199,7 +199,7 @@ function webhookMetrics(
     help: 'Requests to webhooks that are under way now',
     registers,
     collect() {
-      this.set(deliveries.status().underWay)
+      this.set(deliveries.status().inFlight)
     },
   })
   new Gauge({

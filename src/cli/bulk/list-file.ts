@@ -86,7 +86,7 @@ async function* readVerified(
   if (hash.digest('hex') === digest) return
   throw new EvError(
     'bad_input',
-    `The list ${given} changed while ev was processing it. To resume, restore the original file and run the same command. To verify the new file, run the same command.`,
+    `The list ${given} changed while ev was processing it. Restore the original file and run the command again to resume, or run it again now to start over with the new file.`,
   )
 }
 

@@ -4,15 +4,15 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { CliContext, CliOutput } from '../context.ts'
 
-/** Where rows go. What goes to a file has another name there until it is published. */
+/** Destination of rows. A file has a temporary name until it is published. */
 export type OutputSink = {
-  /** Resolves when the text is taken: whoever waits is never ahead of a slow disk or reader. */
+  /** Resolves when the text is accepted, so that the caller waits for a slow disk or reader. */
   write(text: string): Promise<void>
-  /** Nothing follows: what was written becomes durable. */
+  /** Syncs what was written to disk. Nothing may be written afterwards. */
   close(): Promise<void>
-  /** Gives a file its name, and tells the folder that has to become durable for it. */
+  /** Renames the file to its final name and returns the folder to sync; null if there is none. */
   publish(): string | null
-  /** Leaves nothing behind that is not published. */
+  /** Removes a file that is not published. */
   discard(): Promise<void>
 }
 
@@ -26,12 +26,15 @@ export async function openSink(
   return isFile ? fileSink(output, path) : deviceSink(output, path)
 }
 
-/** All together or none, as far as that goes: nothing else happens between the first name and the last. */
+/**
+ * Renames all files to their final names. All renames run before the first sync, so that a failure is
+ * unlikely to publish only some of the files.
+ */
 export async function publishAll(sinks: readonly OutputSink[]): Promise<void> {
   const folders = new Set(sinks.map(sink => sink.publish()))
-  // Windows has no handle on a folder.
+  // Windows cannot open a folder to sync it.
   if (process.platform === 'win32') return
-  for (const folder of folders) if (folder !== null) await makeDurable(folder)
+  for (const folder of folders) if (folder !== null) await syncFolder(folder)
 }
 
 const streamSink = (stdout: CliOutput): OutputSink => ({
@@ -46,11 +49,11 @@ const streamSink = (stdout: CliOutput): OutputSink => ({
 
 async function fileSink(output: string, path: string): Promise<OutputSink> {
   const partial = partialOf(path)
-  const notify = (error: unknown) => Promise.reject(cannotWrite(output, error))
-  const handle = await open(partial, 'w').catch(notify)
+  const fail = (error: unknown) => Promise.reject(cannotWrite(output, error))
+  const handle = await open(partial, 'w').catch(fail)
   return {
-    write: text => handle.appendFile(text).catch(notify),
-    close: () => closeDurably(handle).catch(notify),
+    write: text => handle.appendFile(text).catch(fail),
+    close: () => closeDurably(handle).catch(fail),
     publish() {
       try {
         renameSync(partial, path)
@@ -66,19 +69,19 @@ async function fileSink(output: string, path: string): Promise<OutputSink> {
   }
 }
 
-/** What is no file has no other name, and nothing to be made durable. */
+/** Writes to a device or pipe, which has no temporary name and cannot be synced. */
 async function deviceSink(output: string, path: string): Promise<OutputSink> {
-  const notify = (error: unknown) => Promise.reject(cannotWrite(output, error))
-  const handle = await open(path, 'w').catch(notify)
+  const fail = (error: unknown) => Promise.reject(cannotWrite(output, error))
+  const handle = await open(path, 'w').catch(fail)
   return {
-    write: text => handle.appendFile(text).catch(notify),
-    close: () => handle.close().catch(notify),
+    write: text => handle.appendFile(text).catch(fail),
+    close: () => handle.close().catch(fail),
     publish: () => null,
     discard: () => handle.close().catch(() => {}),
   }
 }
 
-/** Where an output truly goes: through links, and straight into what is no file, such as /dev/null or a pipe. */
+/** Resolves the links of an output path. Devices and pipes, such as /dev/null, are not regular files. */
 export function placeOf(output: string): { path: string; isFile: boolean } {
   const status = statSync(output, { throwIfNoEntry: false })
   if (output.endsWith('/') || status?.isDirectory()) {
@@ -89,20 +92,20 @@ export function placeOf(output: string): { path: string; isFile: boolean } {
     : { path: output, isFile: false }
 }
 
-/** The same for all names of a file, also of one that is not there yet. */
+/** Returns the canonical path of a file, which may not exist yet. */
 export function truePath(path: string): string {
   if (existsSync(path)) return realpathSync(path)
   const folder = dirname(resolve(path))
   return existsSync(folder) ? join(realpathSync(folder), basename(path)) : resolve(path)
 }
 
-/** What a file is called until it is whole. */
+/** Returns the temporary name of a file that is being written. */
 export const partialOf = (path: string) => `${path}.partial`
 
 export function cannotWrite(output: string, cause: unknown): EvError {
   return new EvError(
     'cannot_write',
-    `${output} cannot be written: ${errorMessage(cause)}. Name another place with -o; nothing that was found out is lost, the same command goes on.`,
+    `${output} cannot be written: ${errorMessage(cause)}. Name another file with -o. All results are saved: the same command resumes.`,
     { cause },
   )
 }
@@ -112,8 +115,8 @@ async function closeDurably(handle: FileHandle): Promise<void> {
   await handle.close()
 }
 
-/** A rename is durable only when its folder is. */
-async function makeDurable(folder: string): Promise<void> {
+/** Syncs a folder: a rename is durable only after that. */
+async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   try {
     await handle.sync()

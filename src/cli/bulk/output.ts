@@ -9,22 +9,22 @@ import type { OutputFile } from './output-plan.ts'
 import { type OutputSink, openSink, publishAll } from './output-sink.ts'
 import type { RowText } from './row-text.ts'
 
-/** A file of the output, and how many rows went there. */
+/** A file of the output and the number of rows written to it. */
 export type WrittenFile = OutputFile & { readonly rows: number }
 
 type Source = { readonly database: Database; readonly jobId: string }
 
 export type OutputOptions = {
   readonly text: RowText
-  /** Nothing more is written, and what was is taken away. */
+  /** Aborts the output and removes partial files. */
   readonly stopping?: AbortSignal | undefined
-  /** Sees each result, also those that are not written. */
+  /** Called with each result, including those that are not written. */
   readonly onResult?: (result: Result) => void
 }
 
 /**
  * Writes the rows of the list with their results, in the order of the list, each to the file of its
- * class. The files appear whole under their names, all of them, or not at all.
+ * class. The files get their final names only after all of them are complete.
  */
 export async function writeOutput(
   context: Pick<CliContext, 'stdout'>,
@@ -34,27 +34,31 @@ export async function writeOutput(
   options: OutputOptions,
 ): Promise<WrittenFile[]> {
   const { text } = options
-  const pens: Pen[] = []
+  const writers: FileWriter[] = []
   try {
-    for (const file of files) pens.push(new Pen(file, await openSink(context, file.path), text))
-    await writeRows(pens, list, source, options)
-    for (const pen of pens) await pen.close()
-    await publishAll(pens.map(pen => pen.sink))
+    for (const file of files) {
+      writers.push(new FileWriter(file, await openSink(context, file.path), text))
+    }
+    await writeRows(writers, list, source, options)
+    for (const writer of writers) await writer.close()
+    await publishAll(writers.map(writer => writer.sink))
   } catch (error) {
-    for (const pen of pens) await pen.sink.discard()
+    for (const writer of writers) await writer.sink.discard()
     throw error
   }
-  return pens.map(({ file, rows }) => ({ ...file, rows }))
+  return writers.map(({ file, rows }) => ({ ...file, rows }))
 }
 
 async function writeRows(
-  pens: readonly Pen[],
+  writers: readonly FileWriter[],
   list: ListFile,
   source: Source,
   { stopping, onResult }: OutputOptions,
 ): Promise<void> {
-  const penOf = new Map<Class, Pen>()
-  for (const pen of pens) for (const klass of pen.file.classes) penOf.set(klass, pen)
+  const writerByClass = new Map<Class, FileWriter>()
+  for (const writer of writers) {
+    for (const klass of writer.file.classes) writerByClass.set(klass, writer)
+  }
   let after = 0
   for await (const batch of readList(list.bytes(), list.dialect)) {
     if (stopping?.aborted) throw stopped()
@@ -65,30 +69,30 @@ async function writeRows(
     })
     for (const [index, row] of batch.entries()) {
       const json = page[index]?.result
-      if (json == null) throw await withoutResult(row, list)
+      if (json == null) throw await missingResult(row, list)
       const result = JSON.parse(json) as Result
       onResult?.(result)
-      penOf.get(toClass(result.verdict))?.add(row, result)
+      writerByClass.get(toClass(result.verdict))?.add(row, result)
     }
     after += batch.length
-    for (const pen of pens) await pen.flush()
+    for (const writer of writers) await writer.flush()
   }
 }
 
 const stopped = () =>
   new EvError(
     'interrupted',
-    'Stopped while the output was being written, so there is none. All results are kept: the same command writes them.',
+    'Stopped before the output was complete, so no output was written. All results are saved: run the same command again to write them.',
   )
 
-/** Rows that came to the list behind its back have none; that is said by reading it to its end. */
-async function withoutResult({ row }: ListRow, list: ListFile): Promise<EvError> {
+/** Reads the list to its end, which throws a clearer error if rows were added to the file. */
+async function missingResult({ row }: ListRow, list: ListFile): Promise<EvError> {
   for await (const _ of list.bytes());
   return new EvError('internal', `Row ${row} of the list has no result.`)
 }
 
-/** Gathers the rows of one file and hands them over together. */
-class Pen {
+/** Buffers the rows of one file and writes them in batches. */
+class FileWriter {
   readonly file: OutputFile
   readonly sink: OutputSink
   rows = 0

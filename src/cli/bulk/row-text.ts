@@ -4,22 +4,22 @@ import type { Result } from '../../engine/verdict/verdict.ts'
 
 export type Format = 'csv' | 'ndjson' | 'json'
 
-/** How rows are written: the same for every file of an output. */
+/** Format of rows, the same for every file of an output. */
 export type RowText = {
-  /** Stands before the first row, even if there is none. */
+  /** Text before the first row, also if there are no rows. */
   readonly begin: string
   readonly between: string
   readonly end: string
   row(row: ListRow, result: Result): string
 }
 
-/** Gives the way that a format asks for; `raw` leaves out the guard against formulas, which only CSV has. */
+/** Returns the writer of a format. `raw` turns off formula escaping, which only CSV has. */
 export function rowText(format: Format, dialect: ListDialect, options: { raw: boolean }): RowText {
   if (format === 'csv') return csvText(dialect, options)
   const row = jsonRow(dialect)
   return format === 'json'
     ? { begin: '[\n', between: ',\n', end: '\n]\n', row }
-    : { begin: '', between: '', end: '', row: (...given) => `${row(...given)}\n` }
+    : { begin: '', between: '', end: '', row: (...args) => `${row(...args)}\n` }
 }
 
 function csvText(dialect: ListDialect, options: { raw: boolean }): RowText {
@@ -40,7 +40,7 @@ function jsonRow(dialect: ListDialect): RowText['row'] {
   }
 }
 
-/** Half a surrogate pair is escaped by JSON.stringify, and then refused by most other readers (RFC 7493 §2.1). */
+/** Replaces lone surrogates, which most JSON parsers reject even when escaped (RFC 7493 §2.1). */
 function wellFormedJson(value: unknown): string {
   const text = JSON.stringify(value)
   return text.includes('\\ud') ? JSON.stringify(value, wellFormed) : text

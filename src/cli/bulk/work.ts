@@ -21,7 +21,7 @@ export type WorkOptions = {
   readonly quiet?: boolean
 }
 
-/** Runs the job with live progress; true when it was interrupted. */
+/** Runs the job with live progress. Returns whether it was interrupted. */
 export async function work(
   context: CliContext,
   database: Database,
@@ -31,7 +31,7 @@ export async function work(
 ): Promise<boolean> {
   const progress: Progress = options.quiet
     ? noProgress
-    : stderrProgress(context, 'looking at the list')
+    : stderrProgress(context, 'reading the list')
   const { finished, watcher } = watch(progress)
   const { log, lists, sandbox = false } = options
   const worker = startWorker({
@@ -51,9 +51,13 @@ export async function work(
     list: true,
     ...cache,
   })
-  const endNotes = engine.resolverCheck?.onChange(failure => progress.note(failure?.detail ?? null))
+  const stopNotes = engine.resolverCheck?.onChange(failure =>
+    progress.note(failure?.detail ?? null),
+  )
   const { signal, dispose } = interruption(context)
-  const endWatch = watchCancellation(database, job.id, error => watcher.onFailure(job.id, error))
+  const stopWatching = watchCancellation(database, job.id, error =>
+    watcher.onFailure(job.id, error),
+  )
   try {
     worker.take(job.id)
     await Promise.race([finished, aborted(signal)]).catch(() => {})
@@ -63,8 +67,8 @@ export async function work(
     return false
   } finally {
     dispose()
-    endWatch()
-    endNotes?.()
+    stopWatching()
+    stopNotes?.()
     progress.end()
     await engine.close()
   }
@@ -94,29 +98,29 @@ const aborted = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => resolve(), { once: true })
   })
 
-/** A job that waits for greylisting commits nothing for minutes; so it is looked at beside that. */
+/** A job that waits for greylisting writes nothing for minutes, so its state is polled as well. */
 const POLL_INTERVAL_MS = 2 * SECOND
 
-/** Calls `onCancelled` when another process has cancelled the job. Gives the function that ends the watch. */
+/** Calls `onCancelled` when another process cancels the job. Returns a function that stops polling. */
 export function watchCancellation(
   database: Database,
   jobId: string,
   onCancelled: (error: unknown) => void,
 ): () => void {
-  const end = () => void loop.stop()
+  const stop = () => void loop.stop()
   const loop = startLoop({
-    ...{ name: 'the poll for a cancellation', clock: database.clock, log: silentLog },
+    ...{ name: 'cancellation poll', clock: database.clock, log: silentLog },
     ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
     run: async () => refuseCancelled(await readJob(database, jobId)),
     onFailure(error) {
-      end()
+      stop()
       onCancelled(error)
     },
   })
-  return end
+  return stop
 }
 
-/** Ctrl-C lets what is under way come to its end; a second one does not. */
+/** Aborts the signal on the first Ctrl-C, so that work in flight can finish. A second one exits. */
 export function interruption(context: CliContext): { signal: AbortSignal; dispose: () => void } {
   const stopping = new AbortController()
   const stop = () => {
@@ -135,27 +139,27 @@ export function interruption(context: CliContext): { signal: AbortSignal; dispos
 }
 
 interface Progress {
-  /** Shows how a job stands. */
+  /** Shows the progress of a job. */
   show(job: Job): void
-  /** Says from now on, and at once, why the list waits; null: it goes on. */
+  /** Sets the reason why the list waits and redraws at once; null if it does not wait. */
   note(why: string | null): void
-  /** Takes the live line away. */
+  /** Clears the live line. */
   end(): void
 }
 
 const DRAW_EVERY_MS = 100
-/** Where nobody watches live, a line now and then keeps logs short. */
+/** Interval of plain lines when stderr is not a terminal, long enough to keep logs short. */
 const PLAIN_EVERY_MS = 5 * SECOND
 
 const noProgress: Progress = { show() {}, note() {}, end() {} }
 
-/** Rate, time left and counts of a job, on stderr: one live line in a terminal, else plain lines. */
+/** Prints rate, time left and counts to stderr: one live line in a terminal, otherwise plain lines. */
 export function stderrProgress(
   context: Pick<CliContext, 'stderr' | 'clock'>,
   label: string,
 ): Progress {
   const { stderr, clock } = context
-  // A terminal that does not tell its width has 0 columns; ora would clear lines of it without end.
+  // A terminal of unknown width reports 0 columns, for which ora would clear lines forever.
   const terminal = stderr.isTTY === true && (stderr.columns ?? 0) > 0
   const spinner = terminal
     ? ora({ stream: stderr, text: label, discardStdin: false }).start()
@@ -198,7 +202,7 @@ export function progressLine(job: Job, perSecond: number): string {
   )
 }
 
-/** Results a second over the last half minute: what was done before says little of what comes. */
+/** Results per second over the last 30 seconds, because older rates predict the time left badly. */
 class Rate {
   readonly #clock: Clock
   #samples: { at: number; done: number }[] = []

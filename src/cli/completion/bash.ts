@@ -1,9 +1,9 @@
 import { IDS } from './ids.ts'
 import { type Branch, steps, type Takes, valuePatterns } from './tree.ts'
 
-/** Completion for bash, from 3.2 on, which macOS has. */
+/** Returns the completion script for bash 3.2 (the version of macOS) and later. */
 export function bashScript(branches: readonly Branch[]): string {
-  return `# ev completion for bash. Put this into ~/.bashrc:  source <(ev completion bash)
+  return `# ev completion for bash. Add this line to ~/.bashrc:  source <(ev completion bash)
 _ev() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path=ev i
   local IFS=$' \\t\\n'
@@ -30,7 +30,7 @@ complete -F _ev ev
 `
 }
 
-/** After an option that takes a value comes that value and nothing else. */
+/** Returns the cases that complete only the value after an option that takes one. */
 function valueCases(branches: readonly Branch[]): string[] {
   return [...valuePatterns(branches, offer)].map(
     ([offered, patterns]) => `    ${patterns.join('|')}) ${offered}; return ;;`,

@@ -5,9 +5,9 @@ import { IDS } from './ids.ts'
 import { type Branch, branches, type Flag, steps, type Takes } from './tree.ts'
 import { zshScript } from './zsh.ts'
 
-/** Completion for fish. */
+/** Returns the completion script for fish. */
 function fishScript(branches: readonly Branch[]): string {
-  return `# ev completion for fish. Put this into ~/.config/fish/config.fish:  ev completion fish | source
+  return `# ev completion for fish. Add this line to ~/.config/fish/config.fish:  ev completion fish | source
 function __ev_at
     set -l at ev
     for word in (commandline -opc)[2..-1]
@@ -57,7 +57,7 @@ function offer(takes: Takes): string {
   }
 }
 
-/** In single quotes fish reads only \\' and \\\\. */
+/** Quotes for fish, which knows only the escapes \\' and \\\\ in single quotes. */
 const quoted = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }

@@ -1,27 +1,27 @@
 import type { Argument, Command, Option } from 'commander'
 
-/** What can stand after a command or an option. */
+/** Kind of value that a command or an option takes. */
 export type Takes =
   | { readonly kind: 'nothing' | 'text' | 'file' | 'folder' | 'job' | 'webhook' }
   | { readonly kind: 'words'; readonly words: readonly string[] }
 
 export type Flag = {
-  /** `-o`, `--output`. */
+  /** Short and long name, such as `-o` and `--output`. */
   readonly names: readonly string[]
   readonly help: string
   readonly takes: Takes
 }
 
-/** One command: what may follow it. */
+/** One command with its subcommands, flags and argument. */
 export type Branch = {
-  /** As it is typed: `ev jobs show`. */
+  /** As typed, such as `ev jobs show`. */
   readonly path: string
   readonly commands: readonly { readonly name: string; readonly help: string }[]
   readonly flags: readonly Flag[]
   readonly argument: Takes
 }
 
-/** A command and all below it, as commander knows them. */
+/** Returns a command of commander and all its subcommands. */
 export function branches(
   command: Command,
   above = '',
@@ -43,11 +43,11 @@ export function branches(
   return [branch, ...below.flatMap(one => branches(one, `${path} `, names))]
 }
 
-/** Every way from a command to one below it, quoted for a shell: `'ev jobs'`, `'ev jobs show'`. */
+/** Returns the path of every subcommand, quoted for a shell: `'ev jobs'`, `'ev jobs show'`. */
 export const steps = (all: readonly Branch[]): string[] =>
   all.flatMap(({ path, commands }) => commands.map(({ name }) => `'${path} ${name}'`))
 
-/** Where a value stands, as `'ev bulk --output'`, by what a shell offers there. */
+/** Returns the options that take a value, such as `'ev bulk --output'`, by their completion. */
 export function valuePatterns(
   all: readonly Branch[],
   offer: (takes: Takes) => string,
@@ -72,17 +72,17 @@ function valueTaken({ long = '', flags, argChoices, required, optional }: Option
   if (argChoices !== undefined) return { kind: 'words', words: argChoices }
   if (flags.endsWith('<on|off>')) return { kind: 'words', words: ['on', 'off'] }
   if (long.endsWith('-file')) return { kind: 'file' }
-  return placeTaken(/[<[](.+)[>\]]$/.exec(flags)?.[1] ?? '')
+  return placeholderKind(/[<[](.+)[>\]]$/.exec(flags)?.[1] ?? '')
 }
 
 function argumentOf(argument: Argument | undefined): Takes {
   if (argument === undefined) return { kind: 'nothing' }
   if (argument.argChoices !== undefined) return { kind: 'words', words: argument.argChoices }
-  return placeTaken(argument.name())
+  return placeholderKind(argument.name())
 }
 
-/** The placeholder tells. */
-function placeTaken(placeholder: string): Takes {
+/** Derives the kind of value from its placeholder. */
+function placeholderKind(placeholder: string): Takes {
   if (/^file$/i.test(placeholder)) return { kind: 'file' }
   if (/^(dir|folder)$/i.test(placeholder)) return { kind: 'folder' }
   if (placeholder === 'id') return { kind: 'job' }

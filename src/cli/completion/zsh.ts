@@ -1,10 +1,10 @@
 import { IDS } from './ids.ts'
 import { type Branch, steps, type Takes, valuePatterns } from './tree.ts'
 
-/** Completion for zsh. */
+/** Returns the completion script for zsh. */
 export function zshScript(branches: readonly Branch[]): string {
   return `#compdef ev
-# ev completion for zsh. Put this into ~/.zshrc, after compinit:  source <(ev completion zsh)
+# ev completion for zsh. Add this line to ~/.zshrc, after compinit:  source <(ev completion zsh)
 _ev() {
   local cmd=ev i
   local -a found
@@ -24,7 +24,7 @@ compdef _ev ev
 `
 }
 
-/** After an option that takes a value comes that value and nothing else. */
+/** Returns the cases that complete only the value after an option that takes one. */
 function valueCases(branches: readonly Branch[]): string[] {
   return [...valuePatterns(branches, offer)].map(
     ([offered, patterns]) => `    (${patterns.join('|')}) ${offered}; return ;;`,
@@ -58,6 +58,6 @@ function offer(takes: Takes): string {
   }
 }
 
-/** A colon ends the name; a quote ends the word. */
+/** Escapes colons, which end the name for _describe, and quotes, which end the shell word. */
 const described = (name: string, help: string) =>
   `'${name.replaceAll(':', '\\:')}:${help.replaceAll("'", "'\\''")}'`

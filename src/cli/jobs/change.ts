@@ -44,16 +44,16 @@ export function cancelCommand(context: CliContext, id: string, flags: Flags): Pr
     await forgetStdin(database, config, job)
     context.stdout.write(
       `Cancelled ${job.id}: ${job.done} of ${job.total} rows were done.` +
-        `${wasAtWork ? noticedBy(job) : ''}\n`,
+        `${wasAtWork ? stopText(job) : ''}\n`,
     )
     return 0
   })
 }
 
-const noticedBy = (job: Job) =>
+const stopText = (job: Job) =>
   isOfService(job)
-    ? ' The service asks nothing more for it within seconds.'
-    : ' The ev that works on it ends within seconds.'
+    ? ' The service stops working on it within seconds.'
+    : ' The process that works on it stops within seconds.'
 
 /** Runs `ev jobs delete` and returns the exit code. */
 export function deleteCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
@@ -66,7 +66,7 @@ export function deleteCommand(context: CliContext, id: string, flags: Flags): Pr
   })
 }
 
-/** Opens a job of the service that was cancelled or failed; a service that runs notices within seconds. */
+/** Resumes a cancelled or failed job of the service. A running service picks it up within seconds. */
 async function resumeInService(
   context: CliContext,
   database: Database,
@@ -80,10 +80,10 @@ async function resumeInService(
   try {
     const plan = findPlan(plans, account?.plan ?? '')
     const resumed = await resumeJob({ database, clock, ledger }, { job, plan })
-    const runs = isAtWork(jobStatus(resumed, await jobContext(database, config)))
+    const isRunning = isAtWork(jobStatus(resumed, await jobContext(database, config)))
     context.stdout.write(
       `Resumed ${job.id}: ${job.done} of ${job.total} rows were done. ` +
-        `${runs ? 'The service goes on with it within seconds.' : 'The next “ev serve” goes on with it.'}\n`,
+        `${isRunning ? 'The service continues it within seconds.' : 'The next "ev serve" continues it.'}\n`,
     )
   } finally {
     await ledger.stop()

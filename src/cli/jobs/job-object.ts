@@ -2,12 +2,12 @@ import { type Job, progressOf } from '../../jobs/job-store.ts'
 import { databasesOf, type JobStatus } from './job-status.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
-/** A job for programs; a list that is still loading has no rows yet. */
+/** Returns the JSON form of a job. A list that is still loading has no rows yet. */
 export function jobObject(job: Job, state: JobStatus) {
   const { list, output } = databasesOf(job)
   return {
     job_id: job.id,
-    /** `list`: of the command line; all others are of the service. */
+    /** `list` is a job of `ev bulk`; all other types are jobs of the service. */
     type: job.type,
     state,
     account_id: job.account_id,

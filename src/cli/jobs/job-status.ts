@@ -12,9 +12,9 @@ import { isServed } from '../serve/active-members.ts'
 import { stdinCopyOf } from './stdin-copy.ts'
 
 /**
- * How a job stands for people. The store alone cannot say: a process that was killed leaves its job
- * `processing`, so a job that is not finished is `stopped` when no process holds its lock. `writing` and
- * `unwritten`: all is known, and the output is being written, or was not written whole.
+ * Status of a job as it is shown. The stored state is not enough: a process that was killed leaves its
+ * job `processing`, so an unfinished job is `stopped` when no process holds its lock. In `writing` and
+ * `unwritten` all results are stored and the output is being written, or is missing or incomplete.
  */
 export type JobStatus =
   | 'loading'
@@ -38,24 +38,24 @@ export function jobStatus(job: Job, { dataDir, isServed }: JobContext): JobStatu
 
 export type JobContext = {
   readonly dataDir: string
-  /** Whether a service is at work on the database that has the job. */
+  /** Whether a service is running on the database of the job. */
   readonly isServed: boolean
 }
 
-/** Looks at what surrounds the jobs of a database. */
+/** Reads what `jobStatus` needs besides the job. */
 export const jobContext = async (
   database: Database,
   { dataDir }: Pick<Config, 'dataDir'>,
 ): Promise<JobContext> => ({ dataDir, isServed: await isServed(database, { dataDir }) })
 
-/** Whether it was submitted to `ev serve`, which alone works on it. */
+/** Whether the job was submitted to `ev serve`; only the service processes it. */
 export const isOfService = ({ account_id }: Pick<Job, 'account_id'>) => account_id !== null
 
-/** Whether a process may be at work on it. */
+/** Whether a process may be working on the job. */
 export const isAtWork = (status: JobStatus) =>
   ['loading', 'queued', 'processing', 'writing'].includes(status)
 
-/** The list that a job was made from, and where its results go; of a job of the service its name, or its kind. */
+/** Returns the list and the output of a job; for a job of the service, its name or type. */
 export function databasesOf(job: Job): { list: string; output: string | null } {
   if (isOfService(job)) return { list: sanitizeText(job.name ?? job.type), output: null }
   const { path, output } = JSON.parse(job.source) as Partial<BulkSource>
@@ -65,7 +65,7 @@ export function databasesOf(job: Job): { list: string; output: string | null } {
   }
 }
 
-/** Runs `work` on the database and the one job that an ID, or the beginning of one, names. */
+/** Calls `work` with the job that has this ID, or a unique prefix of it, and its database. */
 export async function withJob<T>(
   context: CliContext,
   config: Config,
@@ -74,7 +74,7 @@ export async function withJob<T>(
 ): Promise<T> {
   const databases = await openAll(context, config)
   try {
-    const { database, job } = await theJob(databases, id)
+    const { database, job } = await findByPrefix(databases, id)
     return await work(database, job)
   } finally {
     await closeAll(databases)
@@ -82,25 +82,25 @@ export async function withJob<T>(
 }
 
 /**
- * Whether a job is looked for in that database. Beside a server the file has the lists of the command line alone, and
- * the server all others, also where one was made of the other.
+ * Whether a job is managed in that database. With PostgreSQL, the local file holds only jobs of
+ * `ev bulk` and the server all others; after a migration, copies of a job may exist in both.
  */
 export const belongsTo = (databases: readonly Database[], { dialect }: Database, job: Job) =>
   databases.length === 1 && dialect === 'sqlite'
     ? true
     : isOfService(job) === (dialect === 'postgres')
 
-/** Fewer characters would name the wrong job by a slip of the finger. */
+/** Shorter prefixes could select the wrong job by a typo. */
 const PREFIX_MIN = 4
 
 type Found = { readonly database: Database; readonly job: Job }
 
-async function theJob(databases: readonly Database[], given: string): Promise<Found> {
+async function findByPrefix(databases: readonly Database[], given: string): Promise<Found> {
   const prefix = /^(job|ver)_/.test(given) ? given : `job_${given}`
   if (prefix.length < 'job_'.length + PREFIX_MIN) {
     throw new EvError(
       'usage',
-      `“${sanitizeText(given)}” is too short to name a job: give at least ${PREFIX_MIN} characters after “job_”.`,
+      `"${sanitizeText(given)}" is too short for a job ID. Give at least ${PREFIX_MIN} characters after "job_".`,
     )
   }
   const [found, another] = await findAll(databases, prefix)
@@ -108,7 +108,7 @@ async function theJob(databases: readonly Database[], given: string): Promise<Fo
   if (another === undefined || found.job.id === prefix) return found
   throw new EvError(
     'usage',
-    `“${sanitizeText(given)}” may be ${found.job.id} or ${another.job.id}. Give more of the ID.`,
+    `"${sanitizeText(given)}" matches ${found.job.id} and ${another.job.id}. Give more characters of the ID.`,
   )
 }
 
@@ -124,5 +124,5 @@ async function findAll(databases: readonly Database[], prefix: string): Promise<
 const unknownJob = (given: string) =>
   new EvError(
     'no_input',
-    `There is no job ${sanitizeText(given)}. “ev jobs” lists those there are.`,
+    `There is no job ${sanitizeText(given)}. To list jobs, run "ev jobs".`,
   )

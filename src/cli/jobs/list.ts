@@ -22,7 +22,9 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
       const objects = status.map(([job, state]) => jobObject(job, state))
       context.stdout.write(`${JSON.stringify(objects, null, 2)}\n`)
     } else if (status.length === 0) {
-      context.stdout.write(`No lists in ${databaseName(config)}. “ev bulk” makes one.\n`)
+      context.stdout.write(
+        `No jobs in ${databaseName(config)}. To create one, run "ev bulk FILE -o OUTPUT".\n`,
+      )
     } else {
       context.stdout.write(table(COLUMNS, status.map(rowOf)))
     }
@@ -32,7 +34,7 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
   }
 }
 
-/** The latest first. */
+/** Lists all jobs, newest first. */
 async function jobsOf(databases: readonly Database[], config: Config): Promise<JobWithStatus[]> {
   const all = databases.map(async database => {
     const context = await jobContext(database, config)
@@ -71,6 +73,6 @@ const rowOf = ([job, status]: JobWithStatus): string[] => [
   `${job.unknown}`,
   timeText(job.created_at),
   job.type,
-  // Last, as its width is anybody's.
+  // The last column, because its width is not limited.
   databasesOf(job).list,
 ]

@@ -1,5 +1,5 @@
 import { type Account, findAccount } from '../../accounts/account-store.ts'
-import { type Rest, restOf, type Waiting } from '../../jobs/job-list.ts'
+import { type RemainingWork, getRemainingWork, type Waiting } from '../../jobs/job-list.ts'
 import { type Job, progressOf } from '../../jobs/job-store.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
@@ -28,7 +28,7 @@ export async function showCommand(
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
     const status = jobStatus(job, await jobContext(database, config))
-    const rest = await restOf(database, job.id)
+    const rest = await getRemainingWork(database, job.id)
     const account = job.account_id === null ? null : await findAccount(database, job.account_id)
     context.stdout.write(
       flags.json
@@ -39,7 +39,7 @@ export async function showCommand(
   })
 }
 
-function restObject({ queued, probing, waiting }: Rest) {
+function restObject({ queued, probing, waiting }: RemainingWork) {
   return {
     not_looked_at: queued,
     being_asked: probing,
@@ -55,12 +55,12 @@ function text(
   context: CliContext,
   job: Job,
   status: JobStatus,
-  rest: Rest,
+  rest: RemainingWork,
   account: Account | null,
 ): string {
   const { list, output } = databasesOf(job)
   const facts: [string, string | null][] = [
-    ['state', `${status}${whatToDo(job, status)}`],
+    ['state', `${status}${nextStep(job, status)}`],
     [isOfService(job) ? 'name' : 'list', list],
     ['output', output],
     ['type', isOfService(job) ? job.type : null],
@@ -83,21 +83,21 @@ function text(
   return `${job.id}\n${lines.join('')}${waiting}`
 }
 
-function whatToDo(job: Job, status: JobStatus): string {
+function nextStep(job: Job, status: JobStatus): string {
   const { id } = job
-  if (isOfService(job)) return status === 'stopped' ? '; the next “ev serve” goes on' : ''
-  if (status === 'stopped') return `; “ev jobs resume ${id}” goes on`
-  return status === 'unwritten' ? `; “ev jobs resume ${id}” writes its output` : ''
+  if (isOfService(job)) return status === 'stopped' ? '; the next "ev serve" continues it' : ''
+  if (status === 'stopped') return `; to continue it, run "ev jobs resume ${id}"`
+  return status === 'unwritten' ? `; to write its output, run "ev jobs resume ${id}"` : ''
 }
 
-function restFacts({ queued, probing }: Rest, status: JobStatus): [string, string | null][] {
+function restFacts({ queued, probing }: RemainingWork, status: JobStatus): [string, string | null][] {
   return [
-    ['not looked at', queued === 0 ? null : `${queued}`],
-    [isAtWork(status) ? 'being asked' : 'to ask again', probing === 0 ? null : `${probing}`],
+    ['queued', queued === 0 ? null : `${queued}`],
+    [isAtWork(status) ? 'in flight' : 'to retry', probing === 0 ? null : `${probing}`],
   ]
 }
 
-/** Operators shown; a list of customers may have thousands. */
+/** Maximum number of operators shown; a large list may have thousands. */
 const OPERATORS_MAX = 20
 
 function waitingText(context: CliContext, waiting: readonly Waiting[]): string {
@@ -108,7 +108,7 @@ function waitingText(context: CliContext, waiting: readonly Waiting[]): string {
     .map(({ operator, items, dueAt }) => [sanitizeText(operator), `${items}`, dueText(dueAt, now)])
   const more = waiting.length - rows.length
   const columns = [
-    { title: 'WAITING AT' },
+    { title: 'WAITING FOR' },
     { title: 'ITEMS', align: 'right' },
     { title: 'DUE' },
   ] as const

@@ -9,13 +9,13 @@ import { MINUTE } from '../../platform/clock.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 
-/** The name of the copy of stdin that a job was made from; null when it was made from a file. */
+/** Returns the file name of the stdin copy of a job; null if its list is a file. */
 export function stdinCopyOf({ source }: Job): string | null {
   const { path, kept } = JSON.parse(source) as Partial<BulkSource>
   return kept === true && path !== undefined ? basename(path) : null
 }
 
-/** Removes the copy of stdin that a job was made from, unless another job needs it. */
+/** Deletes the stdin copy of a job unless another job needs it. */
 export async function forgetStdin(
   database: Database,
   { dataDir }: Config,
@@ -29,16 +29,16 @@ export async function forgetStdin(
 export type Leftovers = {
   /** Files that no job needs. */
   readonly files: readonly string[]
-  /** How many more there are that are so young that an ev may be about to make its job of them. */
+  /** Number of files that are too recent to delete: a process may be creating a job from them. */
   readonly young: number
 }
 
-/** A copy has the digest of its content for a name, and until it is whole that of its process. */
-const OURS = /^([0-9a-f]{32}\.csv|\d+\.partial)$/
-/** From the end of stdin until the job is made an ev reads the copy twice, which takes seconds. */
+/** A copy is named by the digest of its content, and by the process ID while it is written. */
+const COPY_NAME = /^([0-9a-f]{32}\.csv|\d+\.partial)$/
+/** Between the end of stdin and the creation of the job, ev reads the copy twice, in seconds. */
 const YOUNG_MS = 10 * MINUTE
 
-/** Copies of stdin that were left behind, whole or in part. */
+/** Finds complete and partial copies of stdin that no job needs. */
 export async function leftoverCopies(
   context: CliContext,
   database: Database | null,
@@ -48,7 +48,7 @@ export async function leftoverCopies(
   const files: string[] = []
   let young = 0
   for (const name of namesIn(join(dataDir, 'stdin'))) {
-    if (!OURS.test(name) || needed.has(name) || isArriving(context, name)) continue
+    if (!COPY_NAME.test(name) || needed.has(name) || isArriving(context, name)) continue
     const file = join(dataDir, 'stdin', name)
     const writtenAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs
     if (writtenAt === undefined) continue
@@ -58,7 +58,7 @@ export async function leftoverCopies(
   return { files, young }
 }
 
-/** Names of files that unfinished jobs are made from, wherever those are: a name too many does no harm. */
+/** Returns the file names of the lists of unfinished jobs, including files that are not copies. */
 async function neededCopies(database: Database, exceptId?: string): Promise<Set<string>> {
   const jobs = (await unfinishedJobs(database)).filter(({ id }) => id !== exceptId)
   return new Set(
@@ -70,11 +70,11 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
-    return [] // Nothing ever came from stdin.
+    return [] // The folder does not exist before the first list from stdin.
   }
 }
 
-/** `<process>.partial` is being written as long as that process is there. */
+/** Whether `<pid>.partial` is still being written, that is, whether its process is running. */
 function isArriving(context: CliContext, name: string): boolean {
   const [, pid] = /^(\d+)\.partial$/.exec(name) ?? []
   if (pid === undefined) return false

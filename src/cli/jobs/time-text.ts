@@ -1,6 +1,6 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
 
-/** A time as people in its place write it, to the minute: 2026-11-21 17:46. */
+/** Formats a time in the local time zone, to the minute: 2026-11-21 17:46. */
 export function timeText(at: number): string {
   const time = new Date(at)
   const two = (part: number) => String(part).padStart(2, '0')
@@ -8,5 +8,5 @@ export function timeText(at: number): string {
   return `${day} ${two(time.getHours())}:${two(time.getMinutes())}`
 }
 
-/** A time for programs, in UTC. */
+/** Formats a time as ISO 8601 in UTC. */
 export const isoTimeOrNull = (at: number | null) => (at === null ? null : isoTime(at))

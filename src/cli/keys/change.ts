@@ -19,11 +19,12 @@ export type KeyFlags = {
 /** Runs `ev keys list` and returns the exit code. */
 export function listCommand(context: CliContext, flags: KeyFlags): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const asked = flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
-    const keys = (await Promise.all(asked.map(({ id }) => listKeys(database, id)))).flat()
+    const selected =
+      flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
+    const keys = (await Promise.all(selected.map(({ id }) => listKeys(database, id)))).flat()
     if (flags.json) context.stdout.write(keysObject(keys))
     else if (keys.length === 0) {
-      context.stdout.write('There are no keys. “ev keys create --name NAME” makes one.\n')
+      context.stdout.write('No keys. To create one, run "ev keys create --name NAME".\n')
     } else context.stdout.write(keysText(keys))
     return 0
   })
@@ -39,9 +40,9 @@ export function rotateCommand(context: CliContext, id: string, flags: KeyFlags):
     if (flags.json) context.stdout.write(newKeyObject(key, text))
     else {
       const end =
-        graceMs === 0 ? 'opens nothing any more' : `works until ${timeText(previousExpiresAt)}`
+        graceMs === 0 ? 'is no longer valid' : `stays valid until ${timeText(previousExpiresAt)}`
       const account = chosenAccount(accounts, key.accountId)
-      context.stdout.write(`${newKeyText(key, account, text)}The text that it had ${end}.\n`)
+      context.stdout.write(`${newKeyText(key, account, text)}The old secret ${end}.\n`)
     }
     return 0
   })
@@ -53,7 +54,7 @@ export function revokeCommand(context: CliContext, id: string, flags: KeyFlags):
     const services = { database, clock: context.clock }
     const key = await revokeKey(services, { ...ofAdmin(id), isForced: flags.force === true })
     context.stdout.write(
-      `Revoked ${id} “${key.name}”: it opens nothing any more; a running “ev serve” notices within a second.\n`,
+      `Revoked ${id} "${key.name}". A running "ev serve" rejects it within a second.\n`,
     )
     return 0
   })

@@ -12,7 +12,7 @@ import { chosenAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { newKeyObject, newKeyText } from './print.ts'
-import { expiryOf } from './times.ts'
+import { parseExpiry } from './times.ts'
 
 export type CreateFlags = {
   readonly name: string
@@ -43,39 +43,39 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   })
 }
 
-/** What is asked for, checked before anything is opened. */
+/** Parses the flags before the database is opened. */
 function toKeyInput(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId' | 'actor'> {
   return {
     name: parseName(flags.name, 'key'),
-    scopes: scopesOf(flags.scopes ?? '*'),
-    allowedIps: entriesOf(
+    scopes: parseScopes(flags.scopes ?? '*'),
+    allowedIps: parseEntries(
       '--allow-ip',
       flags.allowIp,
       readAllowedIp,
       'IP addresses and CIDRs, such as 203.0.113.0/24',
     ),
-    allowedDomains: entriesOf(
+    allowedDomains: parseEntries(
       '--allow-domain',
       flags.allowDomain,
       readAllowedDomain,
       'domains, such as app.example.com',
     ),
-    expiresAt: expiryOf(flags.expires, now),
-    rateLimitPerMinute: rateOf(flags.rateLimit),
+    expiresAt: parseExpiry(flags.expires, now),
+    rateLimitPerMinute: parseRate(flags.rateLimit),
   }
 }
 
-function scopesOf(given: string): Scope[] {
+function parseScopes(given: string): Scope[] {
   const all = [...new Set(given.split(',').map(one => one.trim()))]
   if (all.every(isScope)) return all
   const wrong = all.find(one => !isScope(one)) ?? ''
   throw new EvError(
     'usage',
-    `There is no scope “${sanitizeText(wrong)}”; there are ${SCOPES.join(', ')}.`,
+    `There is no scope "${sanitizeText(wrong)}". Scopes: ${SCOPES.join(', ')}.`,
   )
 }
 
-function entriesOf(
+function parseEntries(
   flag: string,
   given: string | undefined,
   read: (text: string) => string | null,
@@ -86,19 +86,19 @@ function entriesOf(
   const entries = texts.map(read)
   const wrong = texts.find((_, n) => entries[n] === null)
   if (wrong === undefined && entries.length <= RESTRICTIONS_MAX) return entries as string[]
-  const fault = wrong === undefined ? `${texts.length} entries` : `“${sanitizeText(wrong)}”`
+  const fault = wrong === undefined ? `${texts.length} entries` : `"${sanitizeText(wrong)}"`
   throw new EvError(
     'usage',
-    `${flag} takes up to ${RESTRICTIONS_MAX} ${expected}, with commas between, not ${fault}.`,
+    `${flag} has ${fault}; it takes up to ${RESTRICTIONS_MAX} ${expected}, separated by commas.`,
   )
 }
 
-function rateOf(given: string | undefined): number | null {
+function parseRate(given: string | undefined): number | null {
   if (given === undefined) return null
   const rate = Number(given)
   if (/^\d+$/.test(given) && rate >= 1 && rate <= KEY_RATE_MAX) return rate
   throw new EvError(
     'usage',
-    `--rate-limit takes requests a minute, a whole number from 1 to ${KEY_RATE_MAX}, not “${sanitizeText(given)}”.`,
+    `--rate-limit is "${sanitizeText(given)}"; it takes requests per minute, a whole number from 1 to ${KEY_RATE_MAX}.`,
   )
 }

@@ -4,23 +4,24 @@ import { presentKey } from '../../api/keys/present.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { type Column, table } from '../table.ts'
 
-/** A key with its text, which nobody sees again; for people. */
+/** Formats a new key with its secret, which cannot be shown again. */
 export function newKeyText(key: ApiKey, { id, name }: Account, text: string): string {
-  return `Key ${key.id} “${key.name}” of the account ${id} “${name}”:
+  return `Key ${key.id} "${key.name}" of account ${id} "${name}":
 
   ${text}
 
-It is shown this once: ev keeps only its hash. It may do ${key.scopes.includes('*') ? 'everything' : key.scopes.join(', ')}${limitsText(key)}.
+Store it now: ev keeps only its hash and cannot show it again.
+Scopes: ${key.scopes.includes('*') ? 'all' : key.scopes.join(', ')}${limitsText(key)}.
 `
 }
 
-/** The same, for programs: as the HTTP API shows a new key. */
+/** Returns the JSON form of a new key, as in the HTTP API. */
 export function newKeyObject(key: ApiKey, text: string): string {
   const { id, ...rest } = presentKey(key)
   return `${JSON.stringify({ id, key: text, account_id: key.accountId, ...rest }, null, 2)}\n`
 }
 
-/** Keys without their texts. */
+/** Formats keys without their secrets. */
 export const keysText = (keys: readonly ApiKey[]): string => table(COLUMNS, keys.map(rowOf))
 
 export const keysObject = (keys: readonly ApiKey[]): string =>
@@ -35,12 +36,12 @@ export const keysObject = (keys: readonly ApiKey[]): string =>
 
 function limitsText({ allowedIps, allowedDomains, rateLimitPerMinute, expiresAt }: ApiKey): string {
   const limits = [
-    ...(allowedIps.length === 0 ? [] : [`from ${allowedIps.join(', ')} only`]),
-    ...(allowedDomains.length === 0 ? [] : [`on ${allowedDomains.join(', ')} only`]),
-    ...(rateLimitPerMinute === null ? [] : [`${rateLimitPerMinute} times a minute`]),
+    ...(allowedIps.length === 0 ? [] : [`only from ${allowedIps.join(', ')}`]),
+    ...(allowedDomains.length === 0 ? [] : [`only on ${allowedDomains.join(', ')}`]),
+    ...(rateLimitPerMinute === null ? [] : [`${rateLimitPerMinute} requests per minute`]),
     ...(expiresAt === null ? [] : [`until ${timeText(expiresAt)}`]),
   ]
-  return limits.map(limit => `, ${limit}`).join('')
+  return limits.map(limit => `; ${limit}`).join('')
 }
 
 const COLUMNS: readonly Column[] = [
@@ -62,6 +63,6 @@ const rowOf = (key: ApiKey): string[] => [
   key.lastUsedAt === null ? '–' : timeText(key.lastUsedAt),
   key.expiresAt === null ? '–' : timeText(key.expiresAt),
   key.scopes.join(','),
-  // Last, as its width is anybody's.
+  // The last column, because its width is not limited.
   key.name,
 ]

@@ -1,35 +1,35 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Arrival, Signatures } from './server.ts'
+import type { ReceivedRequest, Signatures } from './server.ts'
 
-/** What came in, and how it was taken. */
-export type Taken = {
-  readonly arrival: Arrival
+/** A received request with the result of its signature check. */
+export type ReceivedEvent = {
+  readonly arrival: ReceivedRequest
   readonly signatures: Signatures
-  /** Epoch ms. */
+  /** Time of receipt, epoch ms. */
   readonly at: number
-  /** What it was answered. */
+  /** Status code of the response. */
   readonly status: number
 }
 
-/** An event in two lines for people. Anybody on this machine may post, so all of it is foreign text. */
-export function eventText({ arrival, signatures, at, status }: Taken): string {
-  const { event, event_id, sandbox, data } = fieldsOf(arrival)
+/** Formats an event in two lines. Any local process can post, so all fields are sanitized. */
+export function eventText({ arrival, signatures, at, status }: ReceivedEvent): string {
+  const { event, event_id, sandbox, data } = bodyFields(arrival)
   const facts = [
     clockText(at),
-    wordOf(event, 'no event'),
-    wordOf(event_id, '–'),
+    shortText(event, 'no event'),
+    shortText(event_id, '–'),
     ...(sandbox === true ? ['sandbox'] : []),
     signaturesText(signatures),
-    ...(status >= 200 && status < 300 ? [] : [`answered ${status}`]),
+    ...(status >= 200 && status < 300 ? [] : [`responded ${status}`]),
   ]
-  const shown = data === undefined ? textOf(arrival) : JSON.stringify(data)
+  const shown = data === undefined ? bodyText(arrival) : JSON.stringify(data)
   return `${facts.join('  ')}\n          ${sanitizeText(shown, DATA_MAX)}\n`
 }
 
-/** The same whole, in one line for programs. */
-export function eventLine({ arrival, signatures, at, status }: Taken): string {
-  const { event, event_id } = fieldsOf(arrival)
+/** Formats an event as one line of JSON. */
+export function eventLine({ arrival, signatures, at, status }: ReceivedEvent): string {
+  const { event, event_id } = bodyFields(arrival)
   const line = {
     received_at: isoTime(at),
     event: typeof event === 'string' ? event : null,
@@ -38,36 +38,36 @@ export function eventLine({ arrival, signatures, at, status }: Taken): string {
     signatures: { 'x-ev-signature': signatures.own, 'webhook-signature': signatures.standard },
     fault: signatures.fault,
     headers: arrival.headers,
-    body: bodyOf(arrival),
+    body: parseBody(arrival),
   }
   return `${JSON.stringify(line)}\n`
 }
 
-/** While a secret is replaced one of them may hold alone. */
+/** During the grace period of a rotated secret, only one of the signatures may be valid. */
 function signaturesText({ own, standard, fault }: Signatures): string {
-  if (fault === null) return 'both signatures hold'
-  const held = own ? 'X-EV-Signature holds.' : standard ? 'webhook-signature holds.' : null
-  return `${held ?? 'NOT TO BE BELIEVED:'} ${sanitizeText(fault)}`
+  if (fault === null) return 'both signatures valid'
+  const valid = own ? 'X-EV-Signature valid.' : standard ? 'webhook-signature valid.' : null
+  return `${valid ?? 'SIGNATURE NOT VALID:'} ${sanitizeText(fault)}`
 }
 
 /** Two or three lines of a terminal. */
 const DATA_MAX = 240
 
-const wordOf = (value: unknown, otherwise: string) =>
+const shortText = (value: unknown, otherwise: string) =>
   typeof value === 'string' ? sanitizeText(value, WORD_MAX) : otherwise
 
 const WORD_MAX = 64
 
-function fieldsOf(arrival: Arrival): Readonly<Record<string, unknown>> {
-  const body = bodyOf(arrival)
+function bodyFields(arrival: ReceivedRequest): Readonly<Record<string, unknown>> {
+  const body = parseBody(arrival)
   return typeof body === 'object' && body !== null ? { ...body } : {}
 }
 
-const textOf = ({ body }: Arrival) => body.toString('utf8')
+const bodyText = ({ body }: ReceivedRequest) => body.toString('utf8')
 
-/** What is no JSON stays text. */
-function bodyOf(arrival: Arrival): unknown {
-  const text = textOf(arrival)
+/** Returns the parsed JSON body, or the text if it is not JSON. */
+function parseBody(arrival: ReceivedRequest): unknown {
+  const text = bodyText(arrival)
   try {
     return JSON.parse(text)
   } catch {
@@ -75,9 +75,9 @@ function bodyOf(arrival: Arrival): unknown {
   }
 }
 
-/** As clocks in its place show it: 17:46:02. */
+/** Formats a time of day in the local time zone: 17:46:02. */
 function clockText(at: number): string {
   const time = new Date(at)
-  const deps = [time.getHours(), time.getMinutes(), time.getSeconds()]
-  return deps.map(part => String(part).padStart(2, '0')).join(':')
+  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()]
+  return parts.map(part => String(part).padStart(2, '0')).join(':')
 }

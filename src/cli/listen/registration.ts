@@ -9,14 +9,14 @@ import { chosenAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { serviceSecretBox } from '../webhooks/service-secret-box.ts'
 
-/** The webhook of a listener, while it listens. */
+/** The temporary webhook of a listener. */
 export type Registration = {
   readonly id: string
   readonly account: Account
   readonly secret: string
 }
 
-/** Makes a webhook for all events of the account; those go that an earlier listener at this URL left, which was killed. */
+/** Creates a webhook for all events of the account, and deletes those that killed listeners left. */
 export function register(
   context: CliContext,
   config: Config,
@@ -24,7 +24,7 @@ export function register(
 ): Promise<Registration> {
   return withAccounts(context, config, async (database, accounts) => {
     const chosen = chosenAccount(accounts, account)
-    await clear(context, database, chosen.id, url)
+    await deleteLeftovers(context, database, chosen.id, url)
     const secretBox = await serviceSecretBox(context, config, database)
     const services = { database, clock: context.clock, random: context.random, secretBox }
     const { webhook, secret } = await createUncheckedWebhook(services, {
@@ -35,7 +35,7 @@ export function register(
   })
 }
 
-/** Removes it; somebody else may have done so before. */
+/** Deletes the webhook of the listener if it still exists. */
 export function unregister(
   context: CliContext,
   config: Config,
@@ -46,10 +46,10 @@ export function unregister(
   })
 }
 
-/** By it an own webhook is known again. */
-const DESCRIPTION = 'Made by ev webhooks listen, which removes it'
+/** Marks webhooks of listeners, so that leftovers can be recognized. */
+const DESCRIPTION = 'Created by ev webhooks listen, which deletes it'
 
-async function clear(
+async function deleteLeftovers(
   context: CliContext,
   database: Database,
   accountId: string,

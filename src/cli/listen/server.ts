@@ -10,26 +10,25 @@ import { verifyWebhook } from '../../client/webhook-signature.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 
-/** A request as it came in. */
-export type Arrival = { readonly headers: IncomingHttpHeaders; readonly body: Buffer }
+export type ReceivedRequest = { readonly headers: IncomingHttpHeaders; readonly body: Buffer }
 
 export type ServerOptions = {
   readonly host: string
-  /** 0: a free one. */
+  /** Port to listen on; 0 for a free port. */
   readonly port: number
-  /** What whoever posts is answered. */
+  /** Status code of the response. */
   readonly status: number
-  /** Every POST that came in whole, before it is answered. */
-  readonly onArrival: (arrival: Arrival) => Promise<void>
+  /** Called with every complete POST before the response is sent. */
+  readonly onArrival: (arrival: ReceivedRequest) => Promise<void>
 }
 
 export interface Receiver {
   readonly port: number
-  /** Answers what is under way. */
+  /** Stops listening and closes all connections. */
   close(): Promise<void>
 }
 
-/** A server over plain HTTP that takes whatever is posted to it. */
+/** Starts a plain HTTP server that accepts every POST. */
 export async function startReceiver(options: ServerOptions): Promise<Receiver> {
   const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS }
   const server = createServer(limits, (request, response) => {
@@ -40,9 +39,9 @@ export async function startReceiver(options: ServerOptions): Promise<Receiver> {
   return { port, close: () => closed(server) }
 }
 
-/** As long as ev waits for an answer. */
+/** The timeout of webhook deliveries. */
 const REQUEST_MS = 30 * SECOND
-/** Events are a few hundred bytes. */
+/** Far above the size of events, which is a few hundred bytes. */
 const BODY_MAX = 1024 * 1024
 
 async function answer(
@@ -52,16 +51,16 @@ async function answer(
 ): Promise<void> {
   if (request.method !== 'POST') {
     response.setHeader('Allow', 'POST')
-    return say(response, 405, 'Events are posted here.')
+    return say(response, 405, 'Send events with POST.')
   }
   const body = await bodyOf(request)
   if (body === null) {
-    // The rest of it would have to be read before the next request.
+    // A kept connection would have to read the rest of the body before the next request.
     response.setHeader('Connection', 'close')
-    return say(response, 413, `That is more than ${BODY_MAX} bytes.`)
+    return say(response, 413, `The body is larger than ${BODY_MAX} bytes.`)
   }
   await onArrival({ headers: request.headers, body })
-  say(response, status, 'ev webhooks listen took it.')
+  say(response, status, 'Received by ev webhooks listen.')
 }
 
 function say(response: ServerResponse, status: number, text: string): void {
@@ -70,7 +69,7 @@ function say(response: ServerResponse, status: number, text: string): void {
   response.end(`${text}\n`)
 }
 
-/** Null when it is too long. */
+/** Reads the body; null if it is too large. */
 async function bodyOf(request: IncomingMessage): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   let length = 0
@@ -92,36 +91,36 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<void> {
 function cannotListen(host: string, port: number, cause: NodeJS.ErrnoException): EvError {
   const remedy =
     cause.code === 'EADDRINUSE'
-      ? 'Another program has it, maybe another “ev webhooks listen”: end that one, or name another port with --port (0: a free one).'
-      : 'Name another place with --host and --port.'
-  const sentence = `Port ${port} of ${host} cannot be listened on: ${errorMessage(cause)}. ${remedy}`
+      ? 'Another program uses it, perhaps another "ev webhooks listen". Stop that program, or choose another port with --port (0: a free port).'
+      : 'Choose another address with --host and --port.'
+  const sentence = `Cannot listen on port ${port} of ${host}: ${errorMessage(cause)}. ${remedy}`
   return new EvError('io', sentence, { cause })
 }
 
 function closed(server: Server): Promise<void> {
   return new Promise(resolve => {
     server.close(() => resolve())
-    // One that is not answered by now waits for nothing of ours.
+    // Requests without a response by now are dropped.
     server.closeAllConnections()
   })
 }
 
-/** Whether each of the two signatures of a request holds. */
+/** Whether each of the two signatures of a request is valid. */
 export type Signatures = {
   readonly own: boolean
   readonly standard: boolean
-  /** What is wrong, in sentences; null: both hold. */
+  /** What is wrong, in sentences; null if both are valid. */
   readonly fault: string | null
 }
 
-/** Checks each by itself, as receivers go by one or the other. */
+/** Checks each signature on its own, because receivers use one or the other. */
 export async function checkSignatures(
-  arrival: Arrival,
+  arrival: ReceivedRequest,
   secrets: readonly string[],
 ): Promise<Signatures> {
   const [own, standard] = await Promise.all([
-    faultOf(arrival, OWN, secrets),
-    faultOf(arrival, STANDARD, secrets),
+    checkSignature(arrival, OWN, secrets),
+    checkSignature(arrival, STANDARD, secrets),
   ])
   const faults = [own, standard].filter(fault => fault !== null)
   return {
@@ -136,15 +135,15 @@ const STANDARD = {
   headers: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
 }
 
-async function faultOf(
-  { headers, body }: Arrival,
+async function checkSignature(
+  { headers, body }: ReceivedRequest,
   signature: typeof OWN,
   secrets: readonly string[],
 ): Promise<string | null> {
-  const own = signature.headers.map(name => [name, headers[name]] as const)
-  if (own.every(([, value]) => value === undefined)) return `It has no ${signature.name}.`
+  const pairs = signature.headers.map(name => [name, headers[name]] as const)
+  if (pairs.every(([, value]) => value === undefined)) return `It has no ${signature.name}.`
   try {
-    await verifyWebhook(body, Object.fromEntries(own), secrets)
+    await verifyWebhook(body, Object.fromEntries(pairs), secrets)
     return null
   } catch (error) {
     return errorMessage(error)

@@ -14,16 +14,16 @@ export type ListenFlags = {
   readonly [setting: string]: unknown
 }
 
-/** What is asked of a listener, checked. */
+/** The validated options of a listener. */
 export type ListenOptions = {
   readonly host: string
   readonly port: number
-  /** How it is called in a URL. */
+  /** Host in the URL of the webhook. */
   readonly urlHost: string
-  /** The address that ev dials to reach it. */
+  /** IP address that the service connects to. */
   readonly dialled: string
   readonly status: number
-  /** What to check with; null: with that of a webhook of its own. */
+  /** Secrets to verify with; null to create a webhook and use its secret. */
   readonly secrets: readonly string[] | null
   readonly isJson: boolean
 }
@@ -32,34 +32,34 @@ export function toListenOptions(
   flags: ListenFlags,
   environment: Readonly<Record<string, string | undefined>>,
 ): ListenOptions {
-  const host = hostOf(flags.host ?? LOOPBACK)
+  const host = parseHost(flags.host ?? LOOPBACK)
   const isLocal = [LOOPBACK, ...ANY].includes(host)
   return {
     ...{ host, dialled: isLocal ? LOOPBACK : host },
     urlHost: isLocal ? 'localhost' : host.includes(':') ? `[${host}]` : host,
-    port: numberOf('--port', flags.port ?? PORT, [0, 65_535]),
-    status: numberOf('--status', flags.status ?? '200', [200, 599]),
-    secrets: flags.register === false ? secretsOf(environment.EV_WEBHOOK_SECRET) : null,
+    port: parseNumber('--port', flags.port ?? PORT, [0, 65_535]),
+    status: parseNumber('--status', flags.status ?? '200', [200, 599]),
+    secrets: flags.register === false ? parseSecrets(environment.EV_WEBHOOK_SECRET) : null,
     isJson: flags.json === true,
   }
 }
 
 const LOOPBACK = '127.0.0.1'
 const ANY: readonly string[] = ['0.0.0.0', '::']
-/** The next one after that of “ev serve”; always the same, so that an own webhook is known again. */
+/** The port after that of `ev serve`. It is fixed, so that leftover webhooks have the same URL. */
 const PORT = '8081'
 
-function hostOf(given: string): string {
+function parseHost(given: string): string {
   if (given === 'localhost') return LOOPBACK
   const ip = plainIp(given)
   if (ip !== null && (isLoopback(ip) || ANY.includes(ip))) return ip
   throw new EvError(
     'usage',
-    `--host takes localhost, a loopback address such as 127.0.0.1, or 0.0.0.0 or :: for all addresses of this machine, not “${sanitizeText(given)}”: “ev serve” sends plain HTTP to loopback only.`,
+    `--host is "${sanitizeText(given)}"; it takes localhost, a loopback address such as 127.0.0.1, or 0.0.0.0 or :: for all addresses of this machine. "ev serve" sends plain HTTP to loopback addresses only.`,
   )
 }
 
-function numberOf(
+function parseNumber(
   flag: string,
   given: string,
   [min, max]: readonly [min: number, max: number],
@@ -68,47 +68,47 @@ function numberOf(
   if (/^\d+$/.test(given) && number >= min && number <= max) return number
   throw new EvError(
     'usage',
-    `${flag} takes a whole number from ${min} to ${max}, not “${sanitizeText(given)}”.`,
+    `${flag} is "${sanitizeText(given)}"; it takes a whole number from ${min} to ${max}.`,
   )
 }
 
-/** Several while one is being replaced, with commas between. */
-function secretsOf(given: string | undefined): readonly string[] {
+/** Parses a comma-separated list: during a rotation, two secrets are valid. */
+function parseSecrets(given: string | undefined): readonly string[] {
   const secrets = (given ?? '').split(',').map(one => one.trim())
   if (secrets.every(one => one !== '')) return secrets
   throw new EvError(
     'usage',
-    '--no-register needs the secret of the webhook in the environment, to check signatures with: EV_WEBHOOK_SECRET=whsec_… (several with commas between).',
+    '--no-register needs the secret of the webhook in the environment: EV_WEBHOOK_SECRET=whsec_… (separate several with commas).',
   )
 }
 
 type Banner = {
   readonly url: string
-  readonly wish: ListenOptions
-  /** Null: it made no webhook. */
+  readonly options: ListenOptions
+  /** Null if the listener created no webhook. */
   readonly registration: Registration | null
 }
 
-/** Says where events are taken, and what the service needs to bring them there. */
-export function printBanner({ url, wish, registration }: Banner): string {
+/** Formats the URL of the listener and the setting that the service needs to reach it. */
+export function listenBanner({ url, options, registration }: Banner): string {
   const lines = [
-    `Listening on ${url} ${whose(registration)}`,
-    'To reach it, “ev serve” must be started with',
-    `  --webhook-allow-ranges ${wish.dialled}`,
-    'or with this in its environment:',
-    `  EV_WEBHOOK_ALLOW_RANGES=${wish.dialled}`,
-    ...(registration === null ? [] : tryIt(registration, wish)),
+    `Listening on ${url} ${eventSource(registration)}`,
+    'To reach it, start "ev serve" with',
+    `  --webhook-allow-ranges ${options.dialled}`,
+    'or set this in its environment:',
+    `  EV_WEBHOOK_ALLOW_RANGES=${options.dialled}`,
+    ...(registration === null ? [] : testHint(registration, options)),
   ]
   return `${lines.join('\n')}\n\n`
 }
 
-const whose = (registration: Registration | null) =>
+const eventSource = (registration: Registration | null) =>
   registration === null
-    ? 'for events that are signed with the secret in EV_WEBHOOK_SECRET. Ctrl-C ends it.'
-    : `for all events of the account “${sanitizeText(registration.account.name)}”. Ctrl-C ends it and removes its webhook, ${registration.id}.`
+    ? 'for events signed with the secret in EV_WEBHOOK_SECRET. Press Ctrl-C to stop.'
+    : `for all events of account "${sanitizeText(registration.account.name)}". Press Ctrl-C to stop and delete the webhook ${registration.id}.`
 
-const tryIt = ({ id }: Registration, { dialled }: ListenOptions) => [
-  'To try it:',
+const testHint = ({ id }: Registration, { dialled }: ListenOptions) => [
+  'To send a test event:',
   `  ev webhooks test ${id} --webhook-allow-ranges ${dialled}`,
-  `What does not arrive is told by “ev webhooks deliveries ${id}”.`,
+  `If an event does not arrive, run "ev webhooks deliveries ${id}".`,
 ]

@@ -5,8 +5,8 @@ import type { Database } from '../../db/database.ts'
 import { isLocked, SERVE_LOCK } from '../../db/file-lock.ts'
 
 /**
- * Whether an `ev serve` is at work on a database: for a file, in its data directory; on a server, anywhere. There each
- * `ev worker` is at work on jobs too.
+ * Whether a service is running on a database: for SQLite, in the data directory; for PostgreSQL, on any
+ * machine. With PostgreSQL, `ev worker` processes jobs too.
  */
 export async function isServed(
   database: Database,
@@ -17,7 +17,7 @@ export async function isServed(
   return (await activeMembers(database)).some(({ role }) => roles.includes(role))
 }
 
-/** Those that were heard of lately. */
+/** Returns the members with a recent heartbeat. */
 export async function activeMembers(database: Database): Promise<Member[]> {
   return (await liveMembers(database)).filter(
     ({ quietMs }) => quietMs < DEFAULT_CLUSTER_TIMINGS.deadMs,

@@ -4,67 +4,64 @@ import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 
-export type OwnAddress = {
-  /** As the operator gave it; null: not at all. */
+export type BaseUrlOptions = {
+  /** Value of the setting; null if it is not set. */
   readonly given: string | null
-  /** As it follows from where we listen. */
-  readonly byItself: string
+  /** Derived from the listen address. */
+  readonly derived: string
 }
 
 /**
- * The address of the service stands in events, whoever of those that share a database writes them. One that an operator
- * gave holds for all; else it is that of the service which began last.
+ * Returns the base URL that all members of a cluster put into events. A configured value applies to all
+ * of them; otherwise it is the derived one of the service that started last.
  */
-export async function agreeOnBaseUrl(
+export async function shareBaseUrl(
   database: Database,
-  { given, byItself }: OwnAddress,
+  { given, derived }: BaseUrlOptions,
   log: Log,
 ): Promise<string> {
-  const held = await getSetting(database, 'base-url')
-  if (given === null && held === null) {
-    await ensureSetting(database, 'base-url-by-itself', byItself)
-    return byItself
+  const stored = await getSetting(database, 'base-url')
+  if (given === null && stored === null) {
+    await ensureSetting(database, 'base-url-by-itself', derived)
+    return derived
   }
-  if (given === null || given === held) return held as string
+  if (given === null || given === stored) return stored as string
   await ensureSetting(database, 'base-url', given)
-  if (held !== null) {
-    log.warn(
-      'the address of the service has changed: others go by the new one when they start anew',
-      {
-        ...{ before: held, now: given },
-      },
-    )
+  if (stored !== null) {
+    log.warn('the base URL has changed; other processes use the new one after a restart', {
+      ...{ before: stored, now: given },
+    })
   }
   return given
 }
 
-/** The address that services agreed upon; waits for the first of them. Null: told to stop before. */
-export async function baseUrlOfService(
+/** Waits until a service has stored its base URL. Returns null if `stopping` aborts first. */
+export async function waitForBaseUrl(
   database: Database,
   o: { clock: Clock; log: Log; stopping: AbortSignal; pollMs?: number },
 ): Promise<string | null> {
   const { clock, log, stopping, pollMs = POLL_MS } = o
-  for (let looks = 0; !stopping.aborted; looks++) {
-    const held = await agreedBaseUrl(database, log)
-    if (held !== null) return held
-    if (looks === 0) log.info('no “ev serve” has used this database yet: waiting for the first one')
+  for (let polls = 0; !stopping.aborted; polls++) {
+    const baseUrl = await storedBaseUrl(database, log)
+    if (baseUrl !== null) return baseUrl
+    if (polls === 0) log.info('no "ev serve" has used this database yet; waiting for the first one')
     await sleep(clock, pollMs, stopping)
   }
   return null
 }
 
-/** Whoever waits waits for a server that is away, too. */
-async function agreedBaseUrl(database: Database, log: Log): Promise<string | null> {
+/** Returns null also while the database is unavailable, so that the caller keeps waiting. */
+async function storedBaseUrl(database: Database, log: Log): Promise<string | null> {
   try {
     return (
       (await getSetting(database, 'base-url')) ?? (await getSetting(database, 'base-url-by-itself'))
     )
   } catch (error) {
     if (!isStorageError(error)) throw error
-    log.warn('the database cannot be asked now: trying again', { why: errorMessage(error) })
+    log.warn('the database is not available; retrying', { why: errorMessage(error) })
     return null
   }
 }
 
-/** How often is looked for the address of the first service. */
+/** Interval between polls for the base URL of the first service. */
 const POLL_MS = SECOND

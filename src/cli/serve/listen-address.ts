@@ -6,16 +6,16 @@ import { hostPort } from '../../config/values.ts'
 import { EvError } from '../../platform/error.ts'
 import { inRanges } from '../../platform/ip.ts'
 
-/** Where we listen, and how. */
+/** The listen address and its TLS files. */
 export type ListenAddress = {
   readonly host: string
   readonly port: number
-  /** Null: plain HTTP. */
+  /** Null for plain HTTP. */
   readonly files: CertificateFiles | null
   readonly mayBePlain: MayBePlain
 }
 
-/** Reads it from the settings. Throws EvError('bad_config') where keys of the API would be open to strangers. */
+/** Reads it from the settings. Throws EvError('bad_config') if API keys would be sent in clear text. */
 export function listenAddress(config: Config): ListenAddress {
   const { host, port } = hostPort(config.listen)
   const files = filesOf(config)
@@ -24,22 +24,22 @@ export function listenAddress(config: Config): ListenAddress {
   return { host, port, files, mayBePlain: config.insecureHttp ? () => true : byProxyOf(config) }
 }
 
-/** Plain HTTP is for this machine and for the proxies, but for what came to a proxy by plain HTTP itself. */
+/** Allows plain HTTP from loopback and trusted proxies, unless the proxy itself received plain HTTP. */
 function byProxyOf({ trustProxy }: Config): MayBePlain {
   const isAllowed = inRanges([...LOOPBACK, ...trustProxy])
   const isProxy = inRanges(trustProxy)
   return (ip, forwardedProto) => isAllowed(ip) && !(isProxy(ip) && forwardedProto === 'http')
 }
 
-/** Our address for clients, as far as the settings tell. */
-export function baseUrlOf(config: Config, address: ListenAddress, port: number): string {
+/** Returns the URL for clients: the configured one, or one derived from the listen address. */
+export function deriveBaseUrl(config: Config, address: ListenAddress, port: number): string {
   if (config.baseUrl !== null) return config.baseUrl
   const isUsual = port === (address.files === null ? 80 : 443)
   return `${schemeOf(address)}://${nameOf(address.host)}${isUsual ? '' : `:${port}`}`
 }
 
-/** Where we listen, for people. */
-export const placeOf = (address: ListenAddress, port: number) =>
+/** Returns the URL of the listen address, for log lines. */
+export const listenUrl = (address: ListenAddress, port: number) =>
   `${schemeOf(address)}://${bracketed(address.host)}:${port}`
 
 const schemeOf = ({ files }: ListenAddress) => (files === null ? 'http' : 'https')
@@ -48,7 +48,7 @@ const LOOPBACK = ['127.0.0.0/8', '::1']
 
 const isLoopback = (host: string) => host === 'localhost' || inRanges(LOOPBACK)(host)
 
-/** 0.0.0.0 is an address to listen on, not one to be asked at. */
+/** Replaces a wildcard address, to which clients cannot connect, by the host name. */
 function nameOf(host: string): string {
   if (host === '0.0.0.0' || /^[0:]+$/.test(host)) return hostname()
   return bracketed(host)
@@ -63,14 +63,14 @@ function filesOf({ tlsCert, tlsKey }: Config): CertificateFiles | null {
     tlsCert === null ? ['--tls-key', '--tls-cert'] : ['--tls-cert', '--tls-key']
   throw new EvError(
     'bad_config',
-    `TLS needs a certificate and its key: ${given} is there, ${missing} is not. Give both, or none.`,
+    `TLS needs a certificate and its key: ${given} is set, ${missing} is not. Set both or neither.`,
   )
 }
 
 const plainToAll = ({ listen }: Config) =>
   new EvError(
     'bad_config',
-    `ev does not speak plain HTTP on ${listen}, where others may read API keys. Give a certificate with --tls-cert and ` +
-      '--tls-key, or name with --trust-proxy the addresses of the proxy that speaks TLS with clients, or allow it with ' +
-      '--insecure-http where nobody else can listen.',
+    `ev does not serve plain HTTP on ${listen}, because others could read API keys. Set a certificate with --tls-cert ` +
+      'and --tls-key, or the addresses of your TLS proxy with --trust-proxy, or allow plain HTTP with --insecure-http ' +
+      'on a network where no one else can listen.',
   )

@@ -6,18 +6,18 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext, CliOutput } from '../context.ts'
 
 export type ServeLog = Log & {
-  /** Whether people read it as it comes. */
+  /** Whether lines are formatted for people. */
   readonly isPretty: boolean
-  /** Writes what is not written yet, before the process ends. */
+  /** Writes buffered lines before the process exits. */
   flush(): void
 }
 
-/** What waits to be written while nobody takes it; beyond that lines are dropped, as the service must go on. */
-const WAITING_MAX = 4 * 1024 * 1024
-/** Longer than any sentence of ours, and enough of a stack. */
+/** Buffer for a slow reader, in bytes. Beyond it lines are dropped, so that the service continues. */
+const BUFFER_MAX = 4 * 1024 * 1024
+/** Longer than any message of ev, and enough of a stack. */
 const TEXT_MAX = 2_000
 
-/** The log of the service on stderr, a line for each event. */
+/** Returns the log of the service, which writes one line per event to stderr. */
 export function serveLog(
   context: Pick<CliContext, 'stderr' | 'clock'>,
   config: Pick<Config, 'log' | 'logFormat'>,
@@ -48,20 +48,20 @@ export function serveLog(
 
 type Destination = { readonly to: DestinationStream; readonly flush: () => void }
 
-/** `format`: how lines are made pretty; null: they are JSON. */
+/** Opens the destination of log lines. They are JSON if `format` is null. */
 function destinationOf(stderr: CliOutput, format: PrettyOptions | null): Destination {
   if (stderr.fd === undefined) {
-    // A stream in memory takes each line at once.
+    // A stream in memory, as in tests, needs no buffer.
     const line = format === null ? String : prettyFactory(format)
     return { to: { write: json => void stderr.write(line(json)) }, flush: () => {} }
   }
-  const file = pino.destination({ fd: stderr.fd, sync: false, maxLength: WAITING_MAX })
-  file.on('error', () => {}) // Who read it has left; that is no reason to stop.
+  const file = pino.destination({ fd: stderr.fd, sync: false, maxLength: BUFFER_MAX })
+  file.on('error', () => {}) // The service continues when the reader of the log is gone.
   const to = format === null ? file : pretty({ ...format, destination: file })
   return { to, flush: () => flush(file) }
 }
 
-/** Foreign text must not look like lines of ours, or tell the terminal anything. */
+/** Sanitizes untrusted text, which must not forge log lines or send control sequences. */
 function cleaned(fields: LogFields): LogFields {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
@@ -75,6 +75,6 @@ function flush(destination: ReturnType<typeof pino.destination>): void {
   try {
     destination.flushSync()
   } catch {
-    // It was never opened, or nobody reads it any more.
+    // The file was never opened, or its reader is gone.
   }
 }

@@ -56,7 +56,7 @@ export class SharedRateHandle implements RateStateHandle {
     return this.#services.active(this.#key)?.sessions ?? 0
   }
 
-  kept(single: boolean): number {
+  reservedForOthers(single: boolean): number {
     return this.#services.active(this.#key)?.reservedForOthers(single, this.#services.now()) ?? 0
   }
 
@@ -68,7 +68,7 @@ export class SharedRateHandle implements RateStateHandle {
     return this.#services.now()
   }
 
-  begin(signal: AbortSignal, single: boolean): Promise<PermitEnd | null> {
+  acquire(signal: AbortSignal, single: boolean): Promise<PermitEnd | null> {
     if (signal.aborted) return Promise.resolve(null)
     const entry = this.#use()
     return new Promise((resolve, reject) => {

@@ -15,7 +15,7 @@ import { type Clock, MINUTE, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
-import { countNotices } from '../../webhooks/alerts/alert-store.ts'
+import { countPendingAlerts } from '../../webhooks/alerts/alert-store.ts'
 import type { Deliveries } from '../../webhooks/delivery/start-deliveries.ts'
 import { countOpenDeliveries } from '../../webhooks/delivery-store.ts'
 import type { Html } from '../page/html.ts'
@@ -36,7 +36,7 @@ export type HealthDeps = OperatorsDeps & {
   readonly database: Database
   readonly worker: Pick<JobWorker, 'status'>
   readonly deliveries: Pick<Deliveries, 'status'>
-  /** Called each time the doctor comes: he remembers no answers of the DNS from the last time. */
+  /** Creates the dependencies of one run of the checks, each with an empty DNS cache. */
   readonly doctor: () => DoctorDeps & { close(): void }
   readonly memoryBytes: () => number
   /** The disk of the data directory. */
@@ -49,10 +49,10 @@ export type HealthDeps = OperatorsDeps & {
   }
 }
 
-/** Looks at the service for whoever runs it. */
+/** Creates the data source of the Health page. */
 export function createHealth(deps: HealthDeps): HealthSource & { close(): Promise<void> } {
   const { clock, log, database, worker, deliveries, settings } = deps
-  const examiner = createDoctorCache({
+  const doctorCache = createDoctorCache({
     ...{ clock, log },
     async *examine(signal) {
       const doctor = deps.doctor()
@@ -67,19 +67,19 @@ export function createHealth(deps: HealthDeps): HealthSource & { close(): Promis
   const startedAt = clock.monotonicNow()
   return {
     ...{ operators, trouble: createAlerts(operators, clock) },
-    examine: () => examiner.look(),
-    rerunChecks: () => examiner.again(),
+    examine: () => doctorCache.read(),
+    rerunChecks: () => doctorCache.rerun(),
     queue: () => worker.status(),
     workers: async () => ({
       concurrency: settings.concurrency,
-      requestsInFlight: deliveries.status().underWay,
+      requestsInFlight: deliveries.status().inFlight,
       deliveriesOpen: await countOpenDeliveries(database),
-      noticesOpen: await countNotices(database),
+      noticesOpen: await countPendingAlerts(database),
     }),
     members: () => liveMembers(database),
     elsewhere: () => blocksElsewhere(database, deps),
     process: () => processStatus(deps, clock.monotonicNow() - startedAt),
-    close: () => examiner.close(),
+    close: () => doctorCache.close(),
   }
 }
 
@@ -94,23 +94,26 @@ async function processStatus(deps: HealthDeps, upMs: number): Promise<ProcessSta
   }
 }
 
-/** The file, and the journal that is moved into it from time to time. */
+/** Returns the size of the database file and its write-ahead log; null if it cannot be read. */
 async function databaseBytes(file: string): Promise<number | null> {
   const sizeOf = (path: string) =>
     stat(path).then(
       ({ size }) => size,
       () => null,
     )
-  const [whole, journal] = await Promise.all([sizeOf(file), sizeOf(`${file}-wal`)])
-  return whole === null ? null : whole + (journal ?? 0)
+  const [main, wal] = await Promise.all([sizeOf(file), sizeOf(`${file}-wal`)])
+  return main === null ? null : main + (wal ?? 0)
 }
 
-/** Every page of the operator asks; a sentence that comes so much late is early enough. */
+/** Every page of an admin asks for the alert; one this old is recent enough. */
 const REPORT_TTL_MS = 5 * SECOND
-/** Fewer addresses turned away are no reason to tell it on every page: it is a connection's worth. */
-const TURNED_AWAY_MIN = 20
+/** About one connection's worth of addresses; fewer do not justify an alert on every page. */
+const SKIPPED_MIN = 20
 
-/** What stands on every page of the operator: that nobody can be reached, or that many addresses are not asked for; null: nothing. */
+/**
+ * Creates the alert shown on every page of an admin: no mail server can be reached, or an operator
+ * blocks this service. It returns null if there is neither.
+ */
 export function createAlerts(operators: () => OperatorsStatus, clock: Clock): () => Html | null {
   let reported: Html | null = null
   let reportedAt = Number.NEGATIVE_INFINITY
@@ -124,78 +127,80 @@ export function createAlerts(operators: () => OperatorsStatus, clock: Clock): ()
 
 function alertsFrom({ egresses, shown }: OperatorsStatus, now: number): Html | null {
   const closed = egresses.find(({ closedSince }) => closedSince !== null)
-  if (closed !== undefined) return closedSentence(closed, egresses.length > 1)
-  const refusing = shown.find(
-    one => isBlocked(one, now) && (one.refusal?.skipped ?? 0) >= TURNED_AWAY_MIN,
+  if (closed !== undefined) return unreachableAlert(closed, egresses.length > 1)
+  const blocking = shown.find(
+    one => isBlocked(one, now) && (one.refusal?.skipped ?? 0) >= SKIPPED_MIN,
   )
-  return refusing === undefined ? null : refusedSentence(refusing)
+  return blocking === undefined ? null : blockedAlert(blocking)
 }
 
-function closedSentence({ name, closedSince, port }: EgressStatus, isOneOfMany: boolean): Html {
-  const whence = isOneOfMany ? `from the egress “${name}”` : 'from here'
-  return html`No mail server can be reached on port ${port} ${whence} since ${time(closedSince)}. ${MORE}`
+function unreachableAlert({ name, closedSince, port }: EgressStatus, isOneOfMany: boolean): Html {
+  const source = isOneOfMany ? ` from the egress “${name}”` : ''
+  return html`No mail server has been reachable on port ${port}${source} since ${time(closedSince)}. ${MORE}`
 }
 
-const refusedSentence = ({ title, refusal }: OperatorStatus): Html =>
-  html`${title} refuses us since ${time(refusal?.since ?? null)}: ${formatNumber(refusal?.skipped ?? 0)} addresses ended as unknown since then. ${MORE}`
+const blockedAlert = ({ title, refusal }: OperatorStatus): Html =>
+  html`${title} has been blocking this service since ${time(refusal?.since ?? null)}: ${formatNumber(refusal?.skipped ?? 0)} addresses are unknown because of it. ${MORE}`
 
-const MORE = html`<a href="/doctor">Health</a> says why, and what to do.`
+const MORE = html`See <a href="/doctor">Health</a> for the cause and the fix.`
 
 type DoctorCacheDeps = {
   readonly clock: Clock
   readonly log: Log
-  /** The doctor at work; an abort ends it soon. */
+  /** Runs the checks until done or aborted. */
   readonly examine: (signal: AbortSignal) => AsyncIterable<Check>
 }
 
-/** Has the doctor come when somebody looks. */
+/** Runs the checks of `ev doctor` on demand and caches the result. */
 interface DoctorCache {
-  look(): Examination
-  again(): void
-  /** Ends what is under way; nothing begins any more. */
+  /** Returns the latest result, and starts a run if it is stale. */
+  read(): Examination
+  /** Starts a run, unless one is running or started within the last minute. */
+  rerun(): void
+  /** Aborts a running check and prevents further runs. */
   close(): Promise<void>
 }
 
-/** What was found longer ago is looked for anew. */
-const OLD_MS = 10 * MINUTE
-/** Mail servers and block lists are asked each time, and should not be asked for a click. */
-const BEGIN_EVERY_MS = MINUTE
+/** A result older than this is refreshed when it is read. */
+const CACHE_TTL_MS = 10 * MINUTE
+/** Each run queries mail servers and blocklists, so limit how often a user can start one. */
+const RUN_INTERVAL_MIN_MS = MINUTE
 
-/** One run at a time, behind whoever looks. */
+/** Creates the cache. At most one run at a time, in the background: readers never wait. */
 export function createDoctorCache({ clock, log, examine }: DoctorCacheDeps): DoctorCache {
   const closing = new AbortController()
-  let known: Examination = { checks: [], at: null, isRunning: false, fault: null }
+  let latest: Examination = { checks: [], at: null, isRunning: false, fault: null }
   let startedAt = Number.NEGATIVE_INFINITY
   let endedAt = Number.NEGATIVE_INFINITY
   let running: Promise<void> = Promise.resolve()
 
   const run = async () => {
     const checks: Check[] = []
-    const isFirst = known.at === null
+    const isFirst = latest.at === null
     try {
       for await (const check of examine(closing.signal)) {
         checks.push(check)
-        if (isFirst) known = { ...known, checks: [...checks] }
+        if (isFirst) latest = { ...latest, checks: [...checks] }
       }
       endedAt = clock.monotonicNow()
-      known = { checks, at: clock.now(), isRunning: false, fault: null }
+      latest = { checks, at: clock.now(), isRunning: false, fault: null }
     } catch (error) {
-      log.error('the examination of this machine failed', { why: errorMessage(error) })
-      known = { ...known, isRunning: false, fault: errorMessage(error) }
+      log.error('doctor checks failed', { why: errorMessage(error) })
+      latest = { ...latest, isRunning: false, fault: errorMessage(error) }
     }
   }
-  const again = () => {
-    const isSoon = clock.monotonicNow() - startedAt < BEGIN_EVERY_MS
-    if (known.isRunning || isSoon || closing.signal.aborted) return
+  const rerun = () => {
+    const isTooSoon = clock.monotonicNow() - startedAt < RUN_INTERVAL_MIN_MS
+    if (latest.isRunning || isTooSoon || closing.signal.aborted) return
     startedAt = clock.monotonicNow()
-    known = { ...known, isRunning: true }
+    latest = { ...latest, isRunning: true }
     running = run()
   }
   return {
-    again,
-    look() {
-      if (clock.monotonicNow() - endedAt > OLD_MS) again()
-      return known
+    rerun,
+    read() {
+      if (clock.monotonicNow() - endedAt > CACHE_TTL_MS) rerun()
+      return latest
     },
     close() {
       closing.abort()
@@ -204,7 +209,7 @@ export function createDoctorCache({ clock, log, examine }: DoctorCacheDeps): Doc
   }
 }
 
-/** Operators that refuse egresses by which this process does not ask; those of other processes, which have no page. */
+/** Returns the blocks of egresses that only other processes use, read from the shared rate state. */
 export async function blocksElsewhere(
   database: Database,
   { egressPool, titleOf }: Pick<OperatorsDeps, 'egressPool' | 'titleOf'>,
@@ -223,14 +228,14 @@ export async function blocksElsewhere(
 type OperatorsDeps = {
   readonly egressPool: EgressPool
   readonly smtpPort: number
-  /** What people call an operator. */
+  /** Returns the display name of an operator. */
   readonly titleOf: (operator: string) => string
 }
 
-/** As many as somebody reads; a service that verifies much has asked thousands. */
+/** A busy service has probed thousands of operators; more than this does not fit a page. */
 export const OPERATORS_SHOWN = 50
 
-/** The operators that were asked lately: those in trouble first, then the busiest. */
+/** Returns the operators probed recently: those with problems first, then the busiest. */
 export function operatorsStatus({ egressPool, smtpPort, titleOf }: OperatorsDeps): OperatorsStatus {
   const probers = egressPool.names.map(name => egressPool.prober(name))
   const { first, left } = firstOf(probers)
@@ -254,7 +259,7 @@ type Ranked = {
   readonly egress: string
 }
 
-/** There may be 20,000 of each egress, which are gone through in passing: no list of all is made or sorted. */
+/** Selects the most urgent in one pass: each egress may have 20,000 operators, too many to sort. */
 function firstOf(probers: readonly EgressProber[]): { first: readonly Ranked[]; left: number } {
   const first: Ranked[] = []
   let left = 0
@@ -274,6 +279,6 @@ function firstOf(probers: readonly EgressProber[]): { first: readonly Ranked[]; 
   return { first, left }
 }
 
-/** A refusal that still holds, and that nobody else asks around. */
+/** Returns whether a block is active and no other egress takes over. */
 const isBlocked = ({ refusal, othersAsk }: OperatorStatus, now: number): boolean =>
   refusal !== null && refusal.until > now && !othersAsk

@@ -8,59 +8,59 @@ import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
 import type { Examination } from './source.ts'
 
-/** What the doctor found; the part asks for itself anew while he is at it. */
+/** Renders the results of the doctor checks; the fragment polls itself while they run. */
 export function findings({ checks, at, isRunning, fault }: Examination): Html {
-  const again = html`hx-get="/doctor/findings" hx-trigger="every 1s" hx-swap="outerHTML"`
+  const polling = html`hx-get="/doctor/findings" hx-trigger="every 1s" hx-swap="outerHTML"`
   return html`
-    <section id="findings" ${isRunning ? again : NOTHING}>
+    <section id="findings" ${isRunning ? polling : NOTHING}>
       <h2>This machine</h2>
-      <p>${isRunning ? running(at) : summary(checks)} ${at === null ? NOTHING : examined(at)}</p>
-      ${fault === null ? NOTHING : notice('bad', `The examination failed: ${sanitizeText(fault)}. Try again, or run: ev doctor`)}
+      <p>${isRunning ? running(at) : summary(checks)} ${at === null ? NOTHING : checkedAt(at)}</p>
+      ${fault === null ? NOTHING : notice('bad', `The checks failed: ${sanitizeText(fault)}. Try again, or run: ev doctor`)}
       ${checks.length === 0 ? NOTHING : table(checks)}
     </section>`
 }
 
 const running = (at: number | null) =>
   at === null
-    ? 'The machine is being examined, as “ev doctor” does. What is found appears here within 20 seconds; without scripts, load this page again.'
-    : 'The machine is being examined again; what was found last stands here until then.'
+    ? 'Running the checks of ev doctor. Results appear here within 20 seconds. Without JavaScript, reload this page.'
+    : 'Running the checks again. The previous results are shown until they finish.'
 
-const examined = (at: number) => html`<small>Examined at ${time(at)}.</small>`
+const checkedAt = (at: number) => html`<small>Checked at ${time(at)}.</small>`
 
 function summary(checks: readonly Check[]): string {
   const numberOf = (state: State) => checks.filter(check => check.state === state).length
   const [failed, warned] = [numberOf('fail'), numberOf('warn')]
-  const better = warned === 0 ? '' : `${pluralize(warned, 'thing')} could be better`
+  if (checks.length === 0) return 'No results yet.'
+  const warnings = warned === 0 ? '' : pluralize(warned, 'warning')
   if (failed > 0) {
-    const must = `${pluralize(failed, 'thing')} must be mended before mail servers can be asked`
-    return `${must}${better === '' ? '' : `; ${better}`}.`
+    const failures = pluralize(failed, 'failure')
+    return `${failures}${warnings === '' ? '' : `, ${warnings}`}. Fix the failures before verifying addresses.`
   }
-  if (checks.length === 0) return 'Nothing was found yet.'
-  return better === '' ? 'It is fit to ask mail servers.' : `It can ask mail servers; ${better}.`
+  return warnings === '' ? 'All checks passed.' : `${warnings}. Mail servers can be probed.`
 }
 
 const table = (checks: readonly Check[]) => html`
   <div class="scroll"><table>
-    <thead><tr><th scope="col">What</th><th scope="col">State</th><th scope="col">What was found, and what to do</th></tr></thead>
+    <thead><tr><th scope="col">Check</th><th scope="col">Status</th><th scope="col">Result and fix</th></tr></thead>
     <tbody>${checks.map(
       ({ check, egress, state, says, todo }, i) => html`
         <tr ${isFirst(checks, i) ? html`id="check-${check}"` : NOTHING}>
           <th scope="row">${NAMES[check]}${egress === null ? NOTHING : html` <small>${egress}</small>`}</th>
           <td>${statusIcon(state)}</td>
-          <td>${says}${todo === null ? NOTHING : html`<br /><b>To do:</b> ${todo}`}</td>
+          <td>${says}${todo === null ? NOTHING : html`<br /><b>Fix:</b> ${todo}`}</td>
         </tr>`,
     )}</tbody>
   </table></div>`
 
-/** Other parts of the page lead to the first of a name. */
+/** Links on the page point to the first check of a name. */
 const isFirst = (checks: readonly Check[], i: number) =>
   checks.findIndex(({ check }) => check === checks[i]?.check) === i
 
 const NAMES: Readonly<Record<CheckName, string>> = {
   dns: 'DNS',
   'port-25': 'Port 25',
-  address: 'Our address',
-  ptr: 'Name of the address (PTR)',
+  address: 'Public IP address',
+  ptr: 'Reverse DNS (PTR)',
   helo: 'HELO name',
   'mail-from': 'Sender',
   spf: 'SPF',
@@ -75,20 +75,20 @@ const NAMES: Readonly<Record<CheckName, string>> = {
 
 export type State = Finding['state']
 
-/** How well something is, told by its sign and a word as well as by its colour. */
-export function statusIcon(state: State, word = WORDS[state]): Html {
-  const { sign, kind } = LOOKS[state]
-  return html`<span class="badge is-${kind}"><span aria-hidden="true">${sign}</span> ${word}</span>`
+/** Renders a status with an icon and a label, so it does not depend on color. */
+export function statusIcon(state: State, label = LABELS[state]): Html {
+  const { icon, kind } = STYLES[state]
+  return html`<span class="badge is-${kind}"><span aria-hidden="true">${icon}</span> ${label}</span>`
 }
 
-const WORDS: Readonly<Record<State, string>> = {
-  ok: 'well',
-  warn: 'could be better',
-  fail: 'to mend',
+const LABELS: Readonly<Record<State, string>> = {
+  ok: 'passed',
+  warn: 'warning',
+  fail: 'failed',
 }
 
-const LOOKS: Readonly<Record<State, { readonly sign: string; readonly kind: string }>> = {
-  ok: { sign: '✓', kind: 'ok' },
-  warn: { sign: '!', kind: 'warn' },
-  fail: { sign: '✕', kind: 'bad' },
+const STYLES: Readonly<Record<State, { readonly icon: string; readonly kind: string }>> = {
+  ok: { icon: '✓', kind: 'ok' },
+  warn: { icon: '!', kind: 'warn' },
+  fail: { icon: '✕', kind: 'bad' },
 }

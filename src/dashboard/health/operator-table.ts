@@ -11,7 +11,7 @@ import { time } from '../page/text.ts'
 import { type State, statusIcon } from './findings.ts'
 import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
 
-/** Whether mail servers can be reached, and how each operator takes us. */
+/** Renders whether mail servers are reachable and the state of each operator. */
 export function operatorsTable({ egresses, shown, left }: OperatorsStatus, now: number): Html {
   const isMany = egresses.length > 1
   return html`
@@ -19,67 +19,66 @@ export function operatorsTable({ egresses, shown, left }: OperatorsStatus, now: 
       <h2>Mail servers</h2>
       ${egresses.filter(({ closedSince }) => closedSince !== null).map(one => closed(one, isMany))}
       ${shown.length === 0 ? html`<p>${NONE_PROBED}</p>` : table(shown, isMany, now)}
-      ${left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more operator')} asked lately, with no trouble worse than these.</small></p>`}
+      ${left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more operator')} probed recently, with no worse problems.</small></p>`}
     </section>`
 }
 
 const NONE_PROBED =
-  'No mail server was asked in the last two hours. Each operator that is asked stands here, with its pace, pauses and refusals: those in trouble first.'
+  'No mail server was probed in the last two hours. Probed operators are listed here with their rate, pauses and blocks; those with problems come first.'
 
 const closed = ({ name, closedSince, port }: EgressStatus, isMany: boolean) =>
   notice(
     'bad',
-    html`No mail server can be reached on port ${port} ${isMany ? `from the egress “${name}”` : 'from here'} since
-      ${time(closedSince)}: most likely outbound port ${port} is blocked. <a href="#check-port-25">Port 25</a> below
-      says more. It is tried again with each address, every half a minute at most; addresses end as unknown
-      (no_connect) until it opens.`,
+    html`No mail server has been reachable on port ${port}${isMany ? ` from the egress “${name}”` : ''} since
+      ${time(closedSince)}. Outbound port ${port} is probably blocked: see <a href="#check-port-25">Port 25</a> below.
+      ev retries with each address, at most every 30 seconds. Until then addresses are unknown (no_connect).`,
   )
 
 const table = (shown: readonly OperatorStatus[], isMany: boolean, now: number) => html`
   <div class="scroll"><table class="operators">
     <thead><tr>
-      <th scope="col">Operator</th>${isMany ? html`<th scope="col">Egress</th>` : NOTHING}<th scope="col">State</th>
-      <th scope="col" class="number">Connections</th><th scope="col" class="number">New a second</th>
-      <th scope="col" class="number">Asked lately</th>
+      <th scope="col">Operator</th>${isMany ? html`<th scope="col">Egress</th>` : NOTHING}<th scope="col">Status</th>
+      <th scope="col" class="number">Connections</th><th scope="col" class="number">New per second</th>
+      <th scope="col" class="number">Recent probes</th>
     </tr></thead>
     <tbody>${shown.map(
       one => html`
         <tr>
           <th scope="row">${one.title}</th>${isMany ? html`<td>${one.egress}</td>` : NOTHING}
           <td>${state(one, now)}</td>
-          <td class="number">${formatNumber(one.sessions)} of ${ofMost(one.sessionsAllowed, one.sessionsMax)}</td>
-          <td class="number">${ofMost(rate(one.sessionsPerSecond), rate(one.sessionsPerSecondMax))}</td>
+          <td class="number">${formatNumber(one.sessions)} of ${withUsual(one.sessionsAllowed, one.sessionsMax)}</td>
+          <td class="number">${withUsual(rate(one.sessionsPerSecond), rate(one.sessionsPerSecondMax))}</td>
           <td class="number">${formatNumber(Math.round(one.recent))}</td>
         </tr>`,
     )}</tbody>
   </table></div>`
 
 function state(one: OperatorStatus, now: number): Html {
-  const { state, word } = stateOf(one, now)
-  return html`${statusIcon(state, word)} ${said(one, now)}`
+  const { state, label } = stateOf(one, now)
+  return html`${statusIcon(state, label)} ${details(one, now)}`
 }
 
 /** “1 (usually 5)”. */
-const ofMost = (value: number | string, most: number | string) =>
-  value === most ? html`${value}` : html`${value} <small>(usually ${most})</small>`
+const withUsual = (value: number | string, usual: number | string) =>
+  value === usual ? html`${value}` : html`${value} <small>(usually ${usual})</small>`
 
-/** One in five minutes is 0.003 a second. */
+/** Two significant digits: one connection in five minutes is 0.0033 per second. */
 const rate = (perSecond: number) => perSecond.toLocaleString('en', { maximumSignificantDigits: 2 })
 
-/** How an operator takes us, in a word. */
-function stateOf(one: OperatorStatus, now: number): { state: State; word: string } {
+/** Returns the status of an operator with its label. */
+function stateOf(one: OperatorStatus, now: number): { state: State; label: string } {
   const { refusal, pause } = one
   if (refusal !== null) {
-    const holds = refusal.until > now && !one.othersAsk
-    return holds ? { state: 'fail', word: 'refuses us' } : { state: 'warn', word: 'refused us' }
+    const isActive = refusal.until > now && !one.othersAsk
+    return isActive ? { state: 'fail', label: 'blocked' } : { state: 'warn', label: 'was blocked' }
   }
-  if (pause !== null) return { state: 'warn', word: 'paused' }
-  return isSlowed(one) ? { state: 'warn', word: 'slowed down' } : { state: 'ok', word: 'as usual' }
+  if (pause !== null) return { state: 'warn', label: 'paused' }
+  return isSlowed(one) ? { state: 'warn', label: 'slowed down' } : { state: 'ok', label: 'normal' }
 }
 
-/** What happened, what to do about it, and what becomes of the addresses; nothing where all is as usual. */
-function said(one: OperatorStatus, now: number): Html {
-  if (one.refusal !== null) return refused(one, one.refusal, now)
+/** Renders the cause, the fix and the effect on addresses; empty if all is normal. */
+function details(one: OperatorStatus, now: number): Html {
+  if (one.refusal !== null) return blocked(one, one.refusal, now)
   if (one.pause !== null) return paused(one, one.pause)
   return isSlowed(one) ? html`${SLOWED}` : NOTHING
 }
@@ -88,99 +87,99 @@ const isSlowed = (one: OperatorStatus) =>
   one.sessionsAllowed < one.sessionsMax || one.sessionsPerSecond < one.sessionsPerSecondMax
 
 const SLOWED =
-  'It asked us to slow down a while ago. Nothing to do: the pace grows with each connection that ends well.'
+  'The operator recently asked for fewer connections. No action is needed: the rate rises again with each successful connection.'
 
-function refused(one: OperatorStatus, refusal: Block, now: number): Html {
+function blocked(one: OperatorStatus, refusal: Block, now: number): Html {
   const { answer, since, until } = refusal
-  const { target, todo } = REFUSED[answer.kind === 'blocked' ? answer.why : 'policy']
-  return html`${one.title} refuses ${target} since ${time(since)}: “${replyOf(answer)}”. ${todo(leads(one))}
+  const { target, fix } = BLOCK_TEXTS[answer.kind === 'blocked' ? answer.why : 'policy']
+  return html`${one.title} has been rejecting ${target} since ${time(since)}: “${replyOf(answer)}”. ${fix(checkLinks(one))}
     ${linkIn(one, answer)}
-    ${one.othersAsk ? html`The other egresses ask it meanwhile.` : ended(refusal, until > now)}`
+    ${one.othersAsk ? html`The other egresses take over.` : effect(refusal, until > now)}`
 }
 
-function ended({ until, skipped: turnedAway }: Block, holds: boolean): Html {
-  const sofar = turnedAway === 0 ? '' : ` (${pluralize(turnedAway, 'address')} so far)`
-  return holds
-    ? html`Addresses there end as unknown${sofar} until ${time(until)}; then it is asked again by itself.`
-    : html`Addresses there ended as unknown${sofar} until ${time(until)}; the next one shows whether it takes us again.`
+function effect({ until, skipped }: Block, isActive: boolean): Html {
+  const count = skipped === 0 ? '' : ` (${pluralize(skipped, 'address')} so far)`
+  return isActive
+    ? html`Its addresses are unknown${count} until ${time(until)}; then ev tries again.`
+    : html`Its addresses were unknown${count} until ${time(until)}; the next one shows whether the block is lifted.`
 }
 
 function paused({ title, unknownStreakMax }: OperatorStatus, { why, since, until }: Pause): Html {
-  const goesOn = html`Nothing to do: lists wait, and go on by themselves at ${time(until)}.`
+  const resumes = html`No action is needed: lists wait and resume at ${time(until)}.`
   return why === 'throttled'
-    ? html`${title} asked us to slow down at ${time(since)}. ${goesOn}`
-    : html`${title} knew none of ${pluralize(unknownStreakMax, 'address')} in a row at ${time(since)}, and
-        who goes on then looks like one who guesses names. ${goesOn} Where it comes often, the lists are old.`
+    ? html`${title} asked for fewer connections at ${time(since)}. ${resumes}`
+    : html`${title} rejected ${pluralize(unknownStreakMax, 'address')} in a row as unknown at ${time(since)}.
+        Continuing would look like a dictionary attack. ${resumes} If this happens often, the lists are outdated.`
 }
 
-/** Leads to what the doctor found of something. */
-type Lead = (check: CheckName, word: string) => Html
+/** Renders a link to a doctor check on the same page. */
+type CheckLink = (check: CheckName, label: string) => Html
 
-/** By their ids whoever stands on one stays there when the part is shown anew. */
-const leads =
-  (one: OperatorStatus): Lead =>
-  (check, word) =>
-    html`<a id="${idOf(one)}-${check}" href="#check-${check}">${word}</a>`
+/** Stable IDs keep the keyboard focus when the fragment is refreshed. */
+const checkLinks =
+  (one: OperatorStatus): CheckLink =>
+  (check, label) =>
+    html`<a id="${idOf(one)}-${check}" href="#check-${check}">${label}</a>`
 
 const idOf = ({ operator, egress }: OperatorStatus) => `operator-${egress}-${operator}`
 
-type Refused = {
+type BlockText = {
   readonly target: string
-  /** What whoever runs the service can do about it. */
-  readonly todo: (lead: Lead) => Html
+  /** What the admin can do about it. */
+  readonly fix: (link: CheckLink) => Html
 }
 
-const REFUSED: Readonly<Record<BlockedReason, Refused>> = {
+const BLOCK_TEXTS: Readonly<Record<BlockedReason, BlockText>> = {
   blocklist: {
-    target: 'our address',
-    todo: lead => html`It is on a list, or has a bad name there: look at ${lead('blocklists', 'Blocklists')} below, and
-      ask whoever runs the list to take it off.`,
+    target: 'our IP address',
+    fix: link => html`It is on a blocklist or has a bad reputation: see ${link('blocklists', 'Blocklists')} below and
+      request removal from the list.`,
   },
   rdns: {
-    target: 'our name',
-    todo: lead => html`Give the address a name that leads back to it: look at ${lead('ptr', 'PTR')} and
-      ${lead('helo', 'HELO')} below.`,
+    target: 'our host name',
+    fix: link => html`Set a PTR record whose name resolves back to the address: see ${link('ptr', 'PTR')} and
+      ${link('helo', 'HELO')} below.`,
   },
   sender: {
-    target: 'our sender',
-    todo: lead => html`Look at ${lead('mail-from', 'Sender')} and ${lead('spf', 'SPF')} below, or set another one with
+    target: 'our sender address',
+    fix: link => html`See ${link('mail-from', 'Sender')} and ${link('spf', 'SPF')} below, or set another sender with
       <code>--mail-from</code>.`,
   },
   tls: {
-    target: 'us without TLS',
-    todo: () => html`Do not run with <code>--starttls never</code>.`,
+    target: 'connections without TLS',
+    fix: () => html`Do not run with <code>--starttls never</code>.`,
   },
   auth: {
-    target: 'who does not log in',
-    todo: lead => html`It takes us for one of its customers: look at ${lead('ptr', 'PTR')} and
-      ${lead('blocklists', 'Blocklists')} below.`,
+    target: 'clients that do not authenticate',
+    fix: link => html`It treats this server as one of its customers: see ${link('ptr', 'PTR')} and
+      ${link('blocklists', 'Blocklists')} below.`,
   },
   policy: {
-    target: 'us',
-    todo: lead => html`Look at what it says, and at ${lead('ptr', 'PTR')}, ${lead('helo', 'HELO')} and
-      ${lead('blocklists', 'Blocklists')} below.`,
+    target: 'this server',
+    fix: link => html`Read the reply, and see ${link('ptr', 'PTR')}, ${link('helo', 'HELO')} and
+      ${link('blocklists', 'Blocklists')} below.`,
   },
 }
 
-/** A refusal of us always has a reply. */
+/** Formats the reply of a server; a block always has one. */
 export function replyOf(answer: RecipientOutcome, charactersMax = REPLY_CHARACTERS_MAX): string {
   if (answer.kind === 'no-response') return sanitizeText(answer.detail, charactersMax)
   const { code, enhanced, text } = answer.reply
   return sanitizeText(`${code} ${enhanced === null ? '' : `${enhanced} `}${text}`, charactersMax)
 }
 
-/** Enough for what a refusal says first. */
+/** Enough for the first sentence of a rejection. */
 const REPLY_CHARACTERS_MAX = 300
-/** A link may stand at the end of a long one, but has itself no reason to be long. */
+/** Longer links are not shown; a reply is searched up to ten times this length. */
 const LINK_CHARACTERS_MAX = 300
 
-/** Where the reply says that one can read more, or ask to be taken off a list. */
+/** Renders the link in a reply, which explains the block or takes removal requests. */
 function linkIn(one: OperatorStatus, answer: RecipientOutcome): Html {
-  const [given = ''] =
+  const [link = ''] =
     /https?:\/\/[^\s<>"“”()[\]]+/i.exec(replyOf(answer, 10 * LINK_CHARACTERS_MAX)) ?? []
-  const url = URL.parse(given.replace(/[.,;:!?'…]+$/, ''))
+  const url = URL.parse(link.replace(/[.,;:!?'…]+$/, ''))
   if (url === null || !url.hostname.includes('.') || url.href.length > LINK_CHARACTERS_MAX) {
     return NOTHING
   }
-  return html`It names <a id="${idOf(one)}-link" href="${url.href}" rel="noopener noreferrer nofollow">${url.href}</a>.`
+  return html`See <a id="${idOf(one)}-link" href="${url.href}" rel="noopener noreferrer nofollow">${url.href}</a>.`
 }

@@ -4,87 +4,87 @@ import type { RateStatus } from '../../engine/rate-control/controller.ts'
 import type { RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
 import type { Html } from '../page/html.ts'
 
-/** What whoever runs the service should know; built in `wire-service.ts`. Nothing of it is looked up before it is asked for. */
+/** Data of the Health page. Implementations do no work until a method is called. */
 export interface HealthSource {
-  /** What the doctor found. Where that is old, he begins anew behind it; who looks never waits. */
+  /** Returns the latest doctor checks and refreshes them in the background if they are stale. */
   examine(): Examination
-  /** The doctor begins anew, unless he did within the last minute or is at it. */
+  /** Starts the doctor checks, unless they are running or started within the last minute. */
   rerunChecks(): void
-  /** Operators that were asked lately: those in trouble first, then the busiest. */
+  /** Returns the operators probed recently: those with problems first, then the busiest. */
   operators(): OperatorsStatus
   queue(): QueueStatus
   workers(): Promise<WorkerStatus>
-  /** The processes that share the database; none where it cannot be shared. */
+  /** Returns the processes that share the database; empty on SQLite. */
   members(): Promise<readonly Member[]>
-  /** Operators that refuse egresses of other processes alone; those of this one are among `operators`. */
+  /** Returns blocks of egresses of other processes; those of this process are in `operators`. */
   elsewhere(): Promise<readonly PeerBlock[]>
   process(): Promise<ProcessStatus>
-  /** A sentence for every page of the operator: what is in trouble now; null: nothing. Cheap. */
+  /** Returns the alert for every page of an admin, null if there is none. Cheap to call. */
   trouble(): Html | null
 }
 
-/** What the doctor found. */
+/** The doctor checks and the state of their run. */
 export type Examination = {
-  /** Of the last time that he came to an end; the first time, as far as he is. */
+  /** Results of the last completed run; partial results during the first run. */
   readonly checks: readonly Check[]
-  /** When he came to an end, epoch ms; null: not yet. */
+  /** When the last run completed, epoch ms; null if none has. */
   readonly at: number | null
   readonly isRunning: boolean
-  /** Why he did not come to an end the last time; null: he did. */
+  /** Why the last run failed; null if it did not. */
   readonly fault: string | null
 }
 
 export type OperatorsStatus = {
   readonly egresses: readonly EgressStatus[]
   readonly shown: readonly OperatorStatus[]
-  /** How many more were asked lately. */
+  /** Number of further operators probed recently. */
   readonly left: number
 }
 
-/** Whether one source identity reaches mail servers at all. */
+/** Whether mail servers are reachable from one egress. */
 export type EgressStatus = {
   readonly name: string
-  /** Since when no mail server can be reached, epoch ms; null: nobody says so. */
+  /** Since when no mail server can be reached, epoch ms; null if they can. */
   readonly closedSince: number | null
   readonly port: number
 }
 
-/** How one operator is asked by one egress. */
+/** Rate control state of one operator at one egress. */
 export type OperatorStatus = RateStatus & {
-  /** For people: `Outlook.com`. */
+  /** Display name, such as `Outlook.com`. */
   readonly title: string
   readonly egress: string
-  /** Another egress asks it meanwhile. */
+  /** Whether another egress probes it during a block. */
   readonly othersAsk: boolean
 }
 
 /** Times are epoch ms. */
 export type PeerBlock = {
-  /** For people: `Outlook.com`. */
+  /** Display name, such as `Outlook.com`. */
   readonly title: string
   readonly egress: string
   readonly since: number
   readonly until: number
-  /** What it said, foreign and unclean. */
+  /** Its reply: untrusted text, not sanitized. */
   readonly answer: RecipientOutcome
 }
 
 export type QueueStatus = {
-  /** Jobs that are worked on, as `ev_jobs`. */
+  /** Active jobs, as the metric `ev_jobs`. */
   readonly jobs: number
-  /** Entries of the queue, as `ev_queue_entries`: one for each connection that an operator allows, and for each list that is read. */
+  /** Queue tasks, as `ev_queue_entries`: one per allowed connection and per list being imported. */
   readonly waiting: number
   readonly running: number
 }
 
 export type WorkerStatus = {
-  /** Connections to mail servers that lists may have open at the same time. */
+  /** Maximum number of concurrent connections of lists to mail servers. */
   readonly concurrency: number
-  /** As `ev_webhook_requests_under_way`. */
+  /** Webhook requests in flight. */
   readonly requestsInFlight: number
-  /** As `ev_webhook_deliveries_open`. */
+  /** As the metric `ev_webhook_deliveries_open`. */
   readonly deliveriesOpen: number
-  /** Notices about webhooks that are to be sent. */
+  /** Alert emails about webhooks that are not sent yet. */
   readonly noticesOpen: number
 }
 
@@ -92,8 +92,8 @@ export type ProcessStatus = {
   readonly version: string
   readonly upMs: number
   readonly memoryBytes: number
-  /** The database with what is not yet moved into it; null where it cannot be seen. */
+  /** Size of the database with its write-ahead log; null if unknown. */
   readonly databaseBytes: number | null
-  /** Free on the disk of the data directory; null where it cannot be seen. */
+  /** Free space on the disk of the data directory; null if unknown. */
   readonly freeBytes: number | null
 }

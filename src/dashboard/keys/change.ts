@@ -22,7 +22,7 @@ import { bodyOf, fields, readTyped, sentenceOf, type Typed, typedOf } from './ke
 import { secretPage } from './secret-page.ts'
 import { isDone } from './table.ts'
 
-/** One key: changing, rotating and revoking it. */
+/** Routes that show, change, rotate and revoke a key. */
 export function changeRoutes(deps: DashboardDeps): Hono<Env> {
   const { settings } = deps
   return new Hono<Env>()
@@ -36,7 +36,7 @@ export function changeRoutes(deps: DashboardDeps): Hono<Env> {
         .ask<KeyAnswer>(pathOf(key), { method: 'PATCH', body })
         .catch(problemWith)
       if (changed instanceof ApiProblem) return keyPage(c, deps, { key, typed, problem: changed })
-      leaveNote(c, `The key “${changed.data.name}” is changed, from its next request on.`)
+      leaveNote(c, `Key “${changed.data.name}” updated. The changes apply from its next request.`)
       return c.redirect('/keys', 303)
     })
     .post('/keys/:id/rotate', async c => {
@@ -51,9 +51,9 @@ export function changeRoutes(deps: DashboardDeps): Hono<Env> {
       const { data } = rotated
       const note =
         body.grace_period_seconds === 0
-          ? 'The old one opens nothing any more.'
-          : html`The old one goes on until ${time(data.previous_key_expires_at)}: bring the new one everywhere until then.`
-      return secretPage(c, settings.baseUrl, { key: data, title: 'The new key', note })
+          ? 'The old secret no longer works.'
+          : html`The old secret stays valid until ${time(data.previous_key_expires_at)}. Deploy the new one before then.`
+      return secretPage(c, settings.baseUrl, { key: data, title: 'New secret', note })
     })
     .post('/keys/:id/revoke', async c => {
       const key = await keyOf(c)
@@ -67,24 +67,27 @@ export function changeRoutes(deps: DashboardDeps): Hono<Env> {
         dropToken(c)
         return c.redirect('/sign-in', 303)
       }
-      leaveNote(c, `The key “${key.name}” is revoked: it opens nothing any more.`)
+      leaveNote(c, `Key “${key.name}” revoked. It no longer works.`)
       return c.redirect('/keys', 303)
     })
 }
 
 const pathOf = ({ id }: Key) => `/v1/keys/${encodeURIComponent(id)}`
 
-/** There are at most a few hundred. */
+/** An account has at most a few hundred keys. */
 const keysOf = async (c: Context<Env>): Promise<readonly Key[]> =>
   (await c.get('api').ask<KeyList>('/v1/keys')).data.keys
 
+/** Returns a key of the account; throws a 404 Refusal if there is none. */
 export async function keyOf(c: Context<Env>, id = c.req.param('id')): Promise<Key> {
   const key = (await keysOf(c)).find(one => one.id === id)
   if (key !== undefined) return key
-  throw new Refusal(404, 'There is no such key: it may have been revoked meanwhile.')
+  throw new Refusal(404, 'No such key. It may have been revoked.')
 }
 
-/** A time that was not touched is left out: seconds, which the form does not show, would go, and one gone by is refused. */
+/**
+ * Omits an unchanged expiry: the form drops its seconds, and the API rejects a time in the past.
+ */
 function patchOf(key: Key, typed: Typed) {
   const { expires_at, ...rest } = bodyOf(typed)
   return typed.expires === typedOf(key).expires ? rest : { ...rest, expires_at }
@@ -104,58 +107,57 @@ async function keyPage(
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
     ${isOwn(c, key) ? notice('info', OWN) : NOTHING}
-    <p><code>${key.prefix}…${key.hint}</code>, made ${time(key.created_at)}, last used ${time(key.last_used_at, 'never')}</p>
-    ${form(c, `/keys/${key.id}`, html`${fields(c, typed)}<button class="primary">Change the key</button>`)}
+    <p><code>${key.prefix}…${key.hint}</code>, created ${time(key.created_at)}, last used ${time(key.last_used_at, 'never')}</p>
+    ${form(c, `/keys/${key.id}`, html`${fields(c, typed)}<button class="primary">Save changes</button>`)}
     ${rotation(c, deps, key)} ${revocation(c, key, isLast)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, { title: `Key “${key.name}”`, body, status })
 }
 
 const LAST =
-  'It is the last key of the account: nobody can sign in or use the API after that, until whoever runs the service makes another key by “ev keys create”.'
+  'This is the last key of the account. Without it, the account cannot sign in or use the API until the administrator creates another key with ev keys create.'
 
 const OWN =
-  'You are signed in with this key. If you take the scope “dashboard” from it, or have it expire, you are signed out; without “keys:write” you can no longer change keys here.'
+  'You are signed in with this key. Removing the scope “dashboard” or letting the key expire signs you out. Without “keys:write” you can no longer manage keys here.'
 
 const GRACES = [
-  { value: '0', label: 'ends at once' },
-  { value: '3600', label: 'goes on for 1 hour' },
-  { value: '86400', label: 'goes on for 24 hours', checked: true },
-  { value: '604800', label: 'goes on for 7 days' },
+  { value: '0', label: 'expires immediately' },
+  { value: '3600', label: 'stays valid for 1 hour' },
+  { value: '86400', label: 'stays valid for 24 hours', checked: true },
+  { value: '604800', label: 'stays valid for 7 days' },
 ]
 
 function rotation(c: Context<Env>, { random }: DashboardDeps, key: Key): Html {
   const sessions = isOwn(c, key)
-    ? 'This session goes on; others that were begun with it end.'
-    : 'Sessions that were begun with it end.'
+    ? 'This session stays signed in; other sessions of the key end.'
+    : 'Sessions of the key end.'
   return html`
-    <h2>Rotate it</h2>
-    <p>A new key takes the place of this one: when somebody may have seen it, or now and then. Its name, scopes and limits
-      stay. ${sessions}</p>
+    <h2>Rotate</h2>
+    <p>Issue a new secret, for example after a leak. Name, scopes and limits of the key do not change. ${sessions}</p>
     ${form(
       c,
       `/keys/${key.id}/rotate`,
       html`${nonceField(random)}<div class="row">
-        ${select({ label: 'The old one', name: 'grace', choices: GRACES })}
-        <button>Rotate the key</button></div>`,
+        ${select({ label: 'Old secret', name: 'grace', choices: GRACES })}
+        <button>Rotate key</button></div>`,
     )}`
 }
 
 function revocation(c: Context<Env>, key: Key, isLast: boolean): Html {
-  const end = `“${key.name}” opens nothing from then on, and cannot be brought back.`
+  const effect = `“${key.name}” stops working immediately. This cannot be undone.`
   const question = isOwn(c, key)
-    ? `${end} You are signed in with it: you will be signed out.`
-    : `${end} Whoever is signed in with it is signed out.`
+    ? `${effect} You are signed in with it: you will be signed out.`
+    : `${effect} Its sessions are signed out.`
   const last = isLast ? ` ${LAST}` : ''
   return html`
-    <h2>Revoke it</h2>
-    <p>When nothing asks with it any more, or it must not.</p>
+    <h2>Revoke</h2>
+    <p>Revoke a key that is no longer needed or was compromised.</p>
     ${confirmed(c, {
       ...{
         action: `/keys/${key.id}/revoke${isLast ? '?force=true' : ''}`,
-        label: 'Revoke the key',
+        label: 'Revoke key',
       },
       question: `${question}${last}`,
-      yes: 'Yes, revoke it',
+      yes: 'Yes, revoke key',
     })}`
 }

@@ -8,11 +8,11 @@ import { boxes, field, type SubmittedForm } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
 import { may } from '../session/signed-in.ts'
 
-/** What stands in the form of a key, as it was typed. */
+/** The raw values of the key form. */
 export type Typed = {
   readonly name: string
   readonly scopes: readonly string[]
-  /** Several with commas or spaces between. */
+  /** Separated by commas or spaces. */
   readonly allowedIps: string
   readonly allowedDomains: string
   readonly rateLimit: string
@@ -20,13 +20,13 @@ export type Typed = {
   readonly expires: string
 }
 
-/** A new key for a program that verifies addresses and lists, with the restrictions of the key that creates it. */
+/** Returns the defaults of a new key: verification scopes, and the restrictions of its creator. */
 export const newKey = (creator: Key): Typed => ({
   ...typedOf(creator),
   ...{ name: '', scopes: ['verify:single', 'verify:bulk', 'jobs:read'] },
 })
 
-/** A key as it stands. */
+/** Converts a key to form values. */
 export const typedOf = (key: Key): Typed => ({
   name: key.name,
   scopes: key.scopes,
@@ -45,7 +45,7 @@ export const readTyped = ({ text, all }: SubmittedForm): Typed => ({
   expires: text('expires_at'),
 })
 
-/** As the API takes it: what is no number or no time goes there as it was typed, and its sentence comes back. */
+/** Converts form values to a request body. Malformed values are sent as typed: the API rejects them. */
 export const bodyOf = (typed: Typed) => ({
   name: typed.name,
   scopes: typed.scopes,
@@ -64,71 +64,71 @@ function numberOf(text: string): number | string | null {
 
 function timeOf(text: string): string | null {
   if (text === '') return null
-  // Browsers leave out the seconds, where they are none.
+  // Browsers omit seconds that are zero.
   const [, minute, seconds = ':00'] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d)(:\d\d)?$/.exec(text) ?? []
   return minute === undefined ? text : `${minute}${seconds}Z`
 }
 
-/** Its names in the API, and how they are labelled here. */
+/** Form labels by API field. */
 const LABELS = {
   name: 'Name',
-  scopes: 'What it may do',
-  allowed_ips: 'From which IP addresses',
-  allowed_domains: 'From which web sites',
-  rate_limit_per_minute: 'Requests a minute',
+  scopes: 'Scopes',
+  allowed_ips: 'Allowed IP addresses',
+  allowed_domains: 'Allowed websites',
+  rate_limit_per_minute: 'Requests per minute',
   expires_at: 'Expires (UTC)',
 } as const
 
 export const fields = (c: Context<Env>, typed: Typed): Html => html`
   ${field({
     ...{ label: LABELS.name, name: 'name', value: typed.name, required: true },
-    hint: 'For people: what asks with it, such as “Shop, sign-up form”.',
+    hint: 'Describes where the key is used, such as “Shop, sign-up form”.',
   })}
   ${boxes(LABELS.scopes, 'scopes', choices(c, typed.scopes))}
   ${field({
     ...{ label: LABELS.allowed_ips, name: 'allowed_ips', value: typed.allowedIps },
     ...{ placeholder: '203.0.113.0/24, 2001:db8::1' },
-    hint: 'Addresses and ranges, with commas between. Empty: from anywhere.',
+    hint: 'IP addresses and CIDR ranges, separated by commas. Empty: no restriction.',
   })}
   ${field({
     ...{ label: LABELS.allowed_domains, name: 'allowed_domains', value: typed.allowedDomains },
     ...{ placeholder: 'app.example.com' },
-    hint: 'Sites whose pages may use it in a browser, with those below them. Empty: any. It stops no program that says to be such a site.',
+    hint: 'Domains whose pages may use the key in a browser, subdomains included. Empty: any. Programs outside a browser can forge the origin.',
   })}
   ${field({
     ...{ label: LABELS.rate_limit_per_minute, name: 'rate_limit_per_minute', type: 'number' },
     value: typed.rateLimit,
-    hint: 'A limit of its own, beside that of the plan. Empty: none.',
+    hint: 'Applies in addition to the limit of the plan. Empty: no extra limit.',
   })}
   ${field({
     ...{ label: LABELS.expires_at, name: 'expires_at', type: 'datetime-local' },
     value: typed.expires,
-    hint: 'From then on it opens nothing. Empty: it does not expire.',
+    hint: 'The key stops working at this time. Empty: never expires.',
   })}`
 
-/** A key gives only what it has; what a key has already stays in sight. */
+/** Offers the scopes of the user, which it may grant, and those that the key already has. */
 const choices = (c: Context<Env>, held: readonly string[]) =>
   SCOPES.filter(scope => may(c.get('user'), scope) || held.includes(scope)).map(scope => ({
     ...{ value: scope, label: scope, hint: SCOPE_TEXTS[scope] },
     checked: held.includes(scope),
   }))
 
-/** What the API has against a key, by the labels of its form. */
+/** Replaces the field name in an API error with the label of the form. */
 export const sentenceOf = ({ message }: ApiProblem): string =>
-  message.replace(/^"(\w+)(?:\[\d+\])?"/, (whole, name) =>
-    name in LABELS ? `“${LABELS[name as keyof typeof LABELS]}”` : whole,
+  message.replace(/^"(\w+)(?:\[\d+\])?"/, (match, name) =>
+    name in LABELS ? `“${LABELS[name as keyof typeof LABELS]}”` : match,
   )
 
-/** What each scope lets a key do, for people. */
+/** Help text of each scope. */
 const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
-  'verify:single': 'Verifies one address at a time.',
-  'verify:bulk': 'Submits lists of addresses, and files.',
-  'jobs:read': 'Sees how lists stand, and downloads their results.',
-  'jobs:write': 'Cancels lists, goes on with them, and deletes them.',
-  'webhooks:read': 'Sees webhooks and what was sent to them.',
-  'webhooks:write': 'Makes, changes and tests webhooks, and sends events again.',
-  'account:read': 'Sees credits, use, limits and the history.',
-  'keys:write': 'Makes, changes and revokes keys that may do no more than itself.',
-  dashboard: 'Signs in to these pages, which show and do what its other scopes allow.',
-  '*': 'Everything, also what is added later.',
+  'verify:single': 'Verify single addresses.',
+  'verify:bulk': 'Submit lists and files.',
+  'jobs:read': 'View lists and download their results.',
+  'jobs:write': 'Cancel, resume and delete lists.',
+  'webhooks:read': 'View webhooks and their deliveries.',
+  'webhooks:write': 'Create, change and test webhooks, and resend events.',
+  'account:read': 'View credits, usage, limits and the history.',
+  'keys:write': 'Create, change and revoke keys with at most its own scopes.',
+  dashboard: 'Sign in to the dashboard, limited to the other scopes of the key.',
+  '*': 'All scopes, including future ones.',
 }

@@ -14,14 +14,14 @@ import { bodyOf, fields, newKey, readTyped, sentenceOf, type Typed } from './key
 import { secretPage } from './secret-page.ts'
 import { keyTable } from './table.ts'
 
-/** The keys of an account: seeing them, and making one. */
+/** Routes that list and create the keys of an account. */
 export function keyRoutes(deps: DashboardDeps): Hono<Env> {
   const { clock, settings } = deps
   const router = new Hono<Env>()
-    .use('/keys/*', mayKeys)
+    .use('/keys/*', requireKeysScope)
     .get('/keys', async c => {
       const { data } = await c.get('api').ask<KeyList>('/v1/keys')
-      const actions = html`<a class="button primary" href="/keys/new">Make a key</a>`
+      const actions = html`<a class="button primary" href="/keys/new">Create key</a>`
       return page(c, { title: 'Keys', actions, body: keyTable(c, data.keys, clock.now()) })
     })
     .get('/keys/new', async c =>
@@ -35,18 +35,18 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
         .ask<CreatedKey>('/v1/keys', { body: bodyOf(typed), once })
         .catch(problemWith)
       if (made instanceof ApiProblem) return newPage(c, deps, { typed, once, problem: made })
-      const note = 'Keep it where you keep passwords. Who has it may do what it may.'
+      const note = 'Store it in a password manager. Anyone who has the key can use its scopes.'
       return secretPage(c, settings.baseUrl, { key: made.data, title: 'Your new key', note })
     })
   router.route('/', changeRoutes(deps))
   return router
 }
 
-/** Without the scope there is nothing here to be seen. */
-const mayKeys: MiddlewareHandler<Env> = async (c, next) => {
+/** Requires the scope `keys:write`, without which these pages show nothing. */
+const requireKeysScope: MiddlewareHandler<Env> = async (c, next) => {
   const user = c.get('user')
   if (may(user, 'keys:write')) return next()
-  const sentence = `The key “${user.keyName}”, with which you are signed in, lacks the scope keys:write, so keys can be neither seen nor changed with it. Sign in with one that has it; whoever runs the service makes one by “ev keys create”.`
+  const sentence = `You are signed in with the key “${user.keyName}”, which lacks the scope keys:write. Sign in with a key that has it to view and manage keys. An administrator can create one with ev keys create.`
   return page(c, { title: 'Keys', body: notice('info', sentence), status: 403 })
 }
 
@@ -60,7 +60,7 @@ function newPage(c: Context<Env>, { random }: DashboardDeps, shown: Shown): Prom
   const { typed, problem } = shown
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
-    ${form(c, '/keys', html`${nonceField(random, shown)}${fields(c, typed)}<button class="primary">Make the key</button>`)}`
+    ${form(c, '/keys', html`${nonceField(random, shown)}${fields(c, typed)}<button class="primary">Create key</button>`)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
-  return page(c, { title: 'Make a key', body, status })
+  return page(c, { title: 'Create key', body, status })
 }

@@ -6,7 +6,7 @@ import type { Html } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { copyable } from '../page/text.ts'
 
-/** Shows the text of a key, in the answer to its form and nowhere else: in no address, cookie or line of the log. */
+/** Shows the secret of a key once, in the response to its form; never in a URL, cookie or log line. */
 export function secretPage(
   c: Context<Env>,
   baseUrl: string,
@@ -14,17 +14,17 @@ export function secretPage(
 ): Promise<Response> {
   const body = html`
     <section class="card">
-      <p>The key “${key.name}”, shown this once: ev keeps only its hash.</p>
+      <p>Secret of the key “${key.name}”. It is not shown again: ev stores only its hash.</p>
       <p>${copyable(key.key)}</p>
       <p>${note}</p>
     </section>
-    <p>Programs send it along with each request:</p>
+    <p>Send it with each request:</p>
     <pre>${exampleOf(baseUrl)}</pre>
-    <p><a class="button primary" href="/keys">I have kept it</a></p>`
+    <p><a class="button primary" href="/keys">I have saved it</a></p>`
   return page(c, { title, body })
 }
 
-/** With the key in a variable, so that it does not stay in the history of a shell. */
+/** Reads the key from a variable, which keeps it out of the shell history. */
 const exampleOf = (baseUrl: string) => `curl ${baseUrl}/v1/verify/single \\
   -H "Authorization: Bearer $EV_KEY" \\
   -H 'Content-Type: application/json' \\

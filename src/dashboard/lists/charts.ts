@@ -9,7 +9,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/notice.ts'
 
-/** The results of a list in charts; of a long one they come after its page. */
+/** Route with the charts of a list: a fragment for htmx, or a page. */
 export const chartRoutes = () =>
   new Hono<Env>().get('/lists/:id/charts', async c => {
     const id = c.req.param('id')
@@ -19,17 +19,17 @@ export const chartRoutes = () =>
     return page(c, { title: titleOf(job), body })
   })
 
-/** Counted within a blink: these need not come later. */
-const AT_ONCE_ROWS = 20_000
+/** Up to this size the results are counted while the page is rendered. */
+const INLINE_ROWS_MAX = 20_000
 
-/** The charts, or of a long list where they will be. */
+/** Renders the charts, or for a long list a placeholder that loads them. */
 export function chartsOf(c: Context<Env>, job: Job): Html | Promise<Html> {
   if (job.processed_emails === 0) return NOTHING
-  if (job.total_emails <= AT_ONCE_ROWS) return charts(c, job.job_id)
+  if (job.total_emails <= INLINE_ROWS_MAX) return charts(c, job.job_id)
   const path = `/lists/${job.job_id}/charts`
   return html`
     <div class="charts is-coming" hx-get="${path}" hx-trigger="load" hx-swap="outerHTML">
-      <p>The results are being counted. <a href="${path}">Show them as a page</a></p>
+      <p>Counting the results … <a href="${path}">Open the charts as a page</a></p>
     </div>`
 }
 
@@ -40,7 +40,7 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
     <div class="charts grid">
       <div>
         <section class="card"><h2>By class</h2>${donut('Rows by class', slices(data))}</section>
-        <section class="card"><h2>By who runs the mail</h2>${byOperator(data)}</section>
+        <section class="card"><h2>By provider</h2>${byOperator(data)}</section>
       </div>
       <div>
         <section class="card">
@@ -62,60 +62,58 @@ const reasons = ({ reasons }: Counts) =>
     segments: [{ kind, value: count }],
   }))
 
-/** The others are as many small ones: whoever wants them opens them. */
-const OPERATORS_AT_ONCE = 8
+/** The other providers are collapsed. */
+const OPERATORS_SHOWN = 8
 
 function byOperator({ operators, operators_left: left, done }: Counts): Html {
   const all = operators.map(({ operator, classes }) => ({
-    label: operator ?? 'no mail server was asked',
+    label: operator ?? 'no mail server probed',
     segments: CLASSES.map(kind => ({ kind, value: classes[kind] })),
   }))
   const measure = { ...measureOf(all), total: done }
-  const [first, rest] = [all.slice(0, OPERATORS_AT_ONCE), all.slice(OPERATORS_AT_ONCE)]
+  const [first, rest] = [all.slice(0, OPERATORS_SHOWN), all.slice(OPERATORS_SHOWN)]
   const others =
-    left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more row')} at others.</small></p>`
-  if (rest.length === 0) return html`${bars('Rows by operator', first, measure)} ${others}`
+    left === 0
+      ? NOTHING
+      : html`<p><small>${pluralize(left, 'more row')} at other providers.</small></p>`
+  if (rest.length === 0) return html`${bars('Rows by provider', first, measure)} ${others}`
   return html`
-    ${bars('Rows by operator', first, measure)}
+    ${bars('Rows by provider', first, measure)}
     <details>
-      <summary>${pluralize(rest.length, 'more operator')}</summary>
-      ${bars('Rows by operator, further down', rest, measure)} ${others}
+      <summary>${pluralize(rest.length, 'more provider')}</summary>
+      ${bars('Rows by provider, continued', rest, measure)} ${others}
     </details>`
 }
 
-/** A job as a page of ours is given it, alone or among others. */
+/** A job as the API returns it, alone or in a list. */
 type AnyJob = Job | ListedJob
 export type State = AnyJob['status']
 
 export const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
-export const isUnderWay = ({ status }: Pick<AnyJob, 'status'>) =>
+/** Returns whether a job is queued or processing. */
+export const isActive = ({ status }: Pick<AnyJob, 'status'>) =>
   status === 'queued' || status === 'processing'
 
-/** What a list is called; one that was given no name is called by its id. */
+/** Returns the name of a list, or its ID if it has none. */
 export const titleOf = ({ name, job_id }: AnyJob): string => name ?? job_id
 
-/** How a job stands, as a word in its colour. */
+/** Renders the state of a job as a colored badge. */
 export const stateBadge = ({ status }: AnyJob): Html =>
-  html`<span class="badge${TONES[status]}">${WORDS[status]}</span>`
-
-const WORDS: Readonly<Record<State, string>> = {
-  ...{ queued: 'waiting', processing: 'under way', completed: 'completed' },
-  ...{ failed: 'failed', cancelled: 'cancelled' },
-}
+  html`<span class="badge${TONES[status]}">${status}</span>`
 
 const TONES: Readonly<Record<State, string>> = {
   ...{ queued: '', processing: '', completed: ' is-ok', failed: ' is-bad', cancelled: ' is-warn' },
 }
 
-/** How long a job took, or has taken so far; null: it has not begun. */
+/** Returns how long a job took, or has been running; null if it has not started. */
 export function tookMs({ started_at, data }: AnyJob, now: number): number | null {
   if (started_at === null) return null
   const end = data.completed_at === null ? now : Date.parse(data.completed_at)
   return Math.max(0, end - Date.parse(started_at))
 }
 
-/** How a job stands, in a sentence or two, with what can be done. What changes by the second stands elsewhere. */
+/** Renders the state of a job as text with the available actions. Live progress is shown elsewhere. */
 export function stateSentence(job: Job, now: number): Html {
   const { processed_emails: done, total_emails: total } = job
   const rows = pluralize(total, 'row')
@@ -123,17 +121,17 @@ export function stateSentence(job: Job, now: number): Html {
   switch (job.status) {
     case 'queued':
     case 'processing':
-      return html`It is under way, as fast as the mail servers allow. You may leave this page: the list goes on.`
+      return html`Processing as fast as the mail servers allow. You can leave this page; processing continues.`
     case 'completed':
-      return html`It is completed: ${rows} in ${took}.`
+      return html`Completed: ${rows} in ${took}.`
     case 'cancelled':
-      return html`It was cancelled after ${formatNumber(done)} of ${rows}. What was found out by then is below, and the credits
-        for the other rows were given back. Resume goes on where it stopped.`
+      return html`Cancelled after ${formatNumber(done)} of ${rows}. The results so far are below, and the credits for the
+        remaining rows were returned. Resume continues where it stopped.`
     case 'failed':
-      return html`It could not be finished: something inside the service failed after ${formatNumber(done)} of ${rows}
-        (${job.error?.code ?? 'server_error'}). What was found out by then is below, and the credits for the other rows were
-        given back. Resume goes on where it stopped; if it fails again, tell whoever runs the service the id of the list,
-        ${job.job_id}: its log says why.`
+      return html`Failed: internal error after ${formatNumber(done)} of ${rows}
+        (${job.error?.code ?? 'server_error'}). The results so far are below, and the credits for the remaining rows were
+        returned. Resume continues where it stopped. If it fails again, send the list ID ${job.job_id} to the
+        administrator: the log has the cause.`
     default:
       return job.status satisfies never
   }

@@ -6,14 +6,14 @@ import { reasonWord } from '../page/notice.ts'
 import { CLASSES } from './charts.ts'
 import { pathTo, type RowFilter } from './filters.ts'
 
-/** Only the rows are made anew; what the form says stays. `show`: where to look then. */
+/** Attributes that replace only the rows and keep the form; `show` is the scroll modifier of htmx. */
 const intoRows = (path: string, show = ''): Html =>
   html`hx-get="${path}" hx-target="#rows" hx-swap="outerHTML settle:0s${show}" hx-push-url="true"`
 
-/** Another page is read from its first row on. */
+/** Scrolls to the first row of the new page. */
 const FROM_THE_TOP = ' show:#rows:top'
 
-/** Which rows are to be shown. A choice counts at once, what is written when it is sent. */
+/** Renders the filter form. A selection applies at once, typed text on submit. */
 export const filter = (jobId: string, { search, classes, reason }: RowFilter): Html => html`
   <form method="get" action="/lists/${jobId}#rows" class="card" role="search" ${intoRows(`/lists/${jobId}`)} hx-trigger="submit, change from:find select, change from:find fieldset">
     <div class="row">
@@ -34,7 +34,7 @@ export const filter = (jobId: string, { search, classes, reason }: RowFilter): H
     </div>
   </form>`
 
-/** Rows lie at fixed places: whoever knows a number is there at once, in a list of a million too. */
+/** Renders the pagination. Rows have fixed numbers, so any row can be opened directly. */
 export function pages(jobId: string, rowFilter: RowFilter, next: string | null): Html {
   const isFirst = rowFilter.cursor === '' && rowFilter.row === ''
   const first = pathTo(jobId, { ...rowFilter, cursor: '', row: '' })
@@ -46,7 +46,7 @@ export function pages(jobId: string, rowFilter: RowFilter, next: string | null):
     </nav>`
 }
 
-/** The keyboard's focus stays on what has the same id. */
+/** A stable ID keeps the keyboard focus after the swap. */
 const button = (id: string, path: string, label: string): Html =>
   html`<a class="button" id="page-${id}" href="${path}#rows" ${intoRows(path, FROM_THE_TOP)}>${label}</a>`
 

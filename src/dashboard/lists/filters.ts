@@ -4,12 +4,12 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../deps.ts'
 import { CLASSES } from './charts.ts'
 
-/** Which rows of a list are looked at. */
+/** Selects the rows of a list to show. */
 export type RowFilter = {
   readonly search: string
   readonly classes: readonly Class[]
   readonly reason: string
-  /** Where to begin: what the page before said, or a row; empty: at the first row. */
+  /** Start position: the cursor of the previous page, or else a row number. Empty: the first row. */
   readonly cursor: string
   readonly row: string
 }
@@ -23,17 +23,17 @@ export const readFilter = ({ req }: Context<Env>): RowFilter => ({
 export const isFiltered = ({ search, classes, reason }: RowFilter): boolean =>
   search !== '' || classes.length > 0 || reason !== ''
 
-/** The page of a list where these rows are shown. */
+/** Builds the URL of a list page with this filter. */
 export function pathTo(jobId: string, { search, reason, cursor, row, classes }: RowFilter): string {
-  const given = Object.entries({ search, reason, cursor, row }).filter(([, text]) => text !== '')
-  const query = new URLSearchParams([...given, ...classes.map(kind => ['class', kind])] as [
+  const texts = Object.entries({ search, reason, cursor, row }).filter(([, text]) => text !== '')
+  const query = new URLSearchParams([...texts, ...classes.map(kind => ['class', kind])] as [
     string,
     string,
   ][])
   return `/lists/${jobId}${query.size === 0 ? '' : `?${query}`}`
 }
 
-/** As the API asks for them. */
+/** Converts the filter to query parameters of the API. */
 export function queryFor({ search, classes, reason, cursor, row }: RowFilter) {
   return {
     ...{ search: search || null, class: classes.join(',') || null, reason: reason || null },
@@ -41,16 +41,16 @@ export function queryFor({ search, classes, reason, cursor, row }: RowFilter) {
   }
 }
 
-const afterOf = (row: string): number | null => (row === '' ? null : placeOf(row) - 1)
+const afterOf = (row: string): number | null => (row === '' ? null : parseRow(row) - 1)
 
-/** “9,000” is 9000. */
-const placeOf = (row: string): number => Number(row.replaceAll(/[,\s]/g, ''))
+/** Parses a row number, with or without thousands separators. */
+const parseRow = (row: string): number => Number(row.replaceAll(/[,\s]/g, ''))
 
-/** Why there is no such place in a list, in a sentence; null: there may be. */
+/** Returns why the row number is invalid; null if it is valid. */
 export function filterError({ row, cursor }: RowFilter): string | null {
-  const place = placeOf(row)
-  if (row === '' || cursor !== '' || (Number.isSafeInteger(place) && place >= 1)) return null
-  return `“${sanitizeText(row, ROW_SHOWN)}” is no number of a row. Write a whole number, from 1 on.`
+  const number = parseRow(row)
+  if (row === '' || cursor !== '' || (Number.isSafeInteger(number) && number >= 1)) return null
+  return `“${sanitizeText(row, ROW_SHOWN)}” is not a row number. Enter a whole number of at least 1.`
 }
 
 const ROW_SHOWN = 40

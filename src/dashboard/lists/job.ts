@@ -12,75 +12,75 @@ import { meanings, notice, reasonCell } from '../page/notice.ts'
 import { badge, time } from '../page/text.ts'
 import { whileSignedIn } from '../session/sessions.ts'
 import { may } from '../session/signed-in.ts'
-import { CLASSES, chartsOf, isUnderWay, stateBadge, stateSentence, titleOf } from './charts.ts'
+import { CLASSES, chartsOf, isActive, stateBadge, stateSentence, titleOf } from './charts.ts'
 import { filter, pages } from './filter.ts'
 import { filterError, isFiltered, queryFor, type RowFilter, readFilter } from './filters.ts'
 
-type Parts = Pick<DashboardDeps, 'clock' | 'random'>
+type JobPageDeps = Pick<DashboardDeps, 'clock' | 'random'>
 
-/** One list: how it stands, what came out, and its rows. */
-export const jobRoutes = (deps: Parts) =>
+/** Route of a list: its state, results and rows. */
+export const jobRoutes = (deps: JobPageDeps) =>
   new Hono<Env>().get('/lists/:id', async c => {
-    // Another page of rows is asked for, or another choice of them: the rest of the page stays.
+    // htmx replaces only the rows when the page or the filter changes.
     if (c.req.header('HX-Target') === 'rows')
       return part(c, await newRows(c, idOf(c), readFilter(c)))
     return jobPage(c, deps)
   })
 
-/** `refused`: why something could not be done with it. */
+/** Renders the page of a list; `problem` is the error of a failed action. */
 export async function jobPage(
   c: Context<Env>,
-  deps: Parts,
-  refused?: ApiProblem,
+  deps: JobPageDeps,
+  problem?: ApiProblem,
 ): Promise<Response> {
   const job = await c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(idOf(c))}`)
   const rowFilter = readFilter(c)
   const body = html`
-    ${refused === undefined ? NOTHING : notice('bad', refused.message)}
+    ${problem === undefined ? NOTHING : notice('bad', problem.message)}
     <div id="job">
-      <div class="row is-level">${isUnderWay(job) ? NOTHING : stateBadge(job)} <div class="actions">${actions(c, deps, job)}</div></div>
+      <div class="row is-level">${isActive(job) ? NOTHING : stateBadge(job)} <div class="actions">${actions(c, deps, job)}</div></div>
       <p>${stateSentence(job, deps.clock.now())}</p>
-      <p><small>Sent ${time(job.created_at)}${job.sandbox ? ', in the sandbox: its results are simulated' : ''}. Id
+      <p><small>Created ${time(job.created_at)}${job.sandbox ? ' in the sandbox: results are simulated' : ''}. ID
         <code>${job.job_id}</code>.</small></p>
-      ${isUnderWay(job) ? progress(job) : await chartsOf(c, job)}
+      ${isActive(job) ? progress(job) : await chartsOf(c, job)}
       ${job.processed_emails === 0 ? NOTHING : downloadForm(job)}
     </div>
     <h2>Rows</h2>
-    ${filter(job.job_id, rowFilter)} ${rowsText} ${await rows(c, job.job_id, rowFilter)}`
-  const status = (refused?.status ?? 200) as ContentfulStatusCode
+    ${filter(job.job_id, rowFilter)} ${announcement} ${await rows(c, job.job_id, rowFilter)}`
+  const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, { title: titleOf(job), body, scripts: ['live.js'], status })
 }
 
 const idOf = (c: Context<Env>): string => c.req.param('id') ?? ''
 
-function actions(c: Context<Env>, { random }: Parts, job: Job): Html {
+function actions(c: Context<Env>, { random }: JobPageDeps, job: Job): Html {
   if (!may(c.get('user'), 'jobs:write')) return NOTHING
   const path = `/lists/${job.job_id}`
   const isResumable = job.status === 'cancelled' || job.status === 'failed'
   return html`
-    ${isUnderWay(job) ? form(c, `${path}/cancel`, html`<button>Cancel</button>`) : NOTHING}
+    ${isActive(job) ? form(c, `${path}/cancel`, html`<button>Cancel</button>`) : NOTHING}
     ${isResumable ? form(c, `${path}/resume`, html`${nonceField(random)}<button class="primary">Resume</button>`) : NOTHING}
     ${confirmed(c, {
-      ...{ action: `${path}/delete`, label: 'Delete', yes: 'Delete it' },
+      ...{ action: `${path}/delete`, label: 'Delete', yes: 'Delete list' },
       question:
-        'The list goes with its addresses and results, from the history too. What was charged stays charged. This cannot be undone.',
+        'This deletes the list with its addresses and results, including its entries in the history. Credits are not refunded. This cannot be undone.',
     })}`
 }
 
-/** Results as a file, passed on as it is made. */
+/** Route that streams the results as a file. */
 export const downloadRoutes = () =>
   new Hono<Env>().get('/lists/:id/download', async c => {
     const id = encodeURIComponent(c.req.param('id'))
     const query = queryOf({
       format: c.req.query('format') || 'csv',
       filter: c.req.queries('class')?.join(',') || null,
-      // A list that ended early, or is under way, gives what it has.
+      // An incomplete list returns the results so far.
       partial: true,
     })
     return proxy(c, await c.get('api').fetch(`/v1/jobs/${id}/download${query}`))
   })
 
-/** Without a tick a file has all rows. */
+/** Renders the download form; no class selected means all rows. */
 const downloadForm = ({ job_id }: Job): Html => html`
   <form method="get" action="/lists/${job_id}/download" class="card" aria-labelledby="download-title">
     <h2 id="download-title">Download</h2>
@@ -90,31 +90,31 @@ const downloadForm = ({ job_id }: Job): Html => html`
         choices: [
           { value: 'csv', label: 'CSV' },
           { value: 'json', label: 'JSON' },
-          { value: 'ndjson', label: 'NDJSON, one row a line' },
+          { value: 'ndjson', label: 'NDJSON, one row per line' },
         ],
       })}
       ${boxes(
-        'Only these classes; without a tick all',
+        'Classes to include (none selected: all)',
         'class',
         CLASSES.map(kind => ({ value: kind, label: kind })),
       )}
       <button>Download</button>
     </div>
-    <p><small>CSV has the columns of your list, and what was found out beside each row.</small></p>
+    <p><small>CSV contains the columns of your list with the result of each row.</small></p>
   </form>`
 
-/** How a list stands, told as it happens. */
+/** Route that streams the progress of a list as server-sent events. */
 export const progressRoutes = (deps: DashboardDeps) =>
   new Hono<Env>().get('/lists/:id/events', async c => {
     const path = `/v1/jobs/${encodeURIComponent(c.req.param('id'))}/events`
-    const answer = await c.get('api').fetch(path)
-    if (!answer.ok || answer.body === null) return proxy(c, answer)
-    return proxy(c, new Response(whileSignedIn(c, deps, answer.body), answer))
+    const response = await c.get('api').fetch(path)
+    if (!response.ok || response.body === null) return proxy(c, response)
+    return proxy(c, new Response(whileSignedIn(c, deps, response.body), response))
   })
 
 /**
- * A list that is under way: how it stood when the page was made; a script goes on from there. Heights stay as they are.
- * At its end the script has htmx put what came out in its place.
+ * Renders the progress of an active list, which `live.js` updates in place without changing its
+ * height. When the list ends, htmx replaces this section with the results.
  */
 const progress = (job: Job): Html => html`
   <section class="card live" id="live" data-events="/lists/${job.job_id}/events" aria-labelledby="live-title"
@@ -124,82 +124,81 @@ const progress = (job: Job): Html => html`
     <progress max="${job.total_emails}" value="${job.processed_emails}" aria-labelledby="live-title"></progress>
     <dl class="figures">
       <div><dt>Done</dt><dd><span data-live="done">${formatNumber(job.processed_emails)}</span> of ${formatNumber(job.total_emails)} rows</dd></div>
-      <div><dt>Pace</dt><dd data-live="rate">–</dd></div>
-      <div><dt>Left</dt><dd data-live="left">${job.estimated_time ?? '–'}</dd></div>
+      <div><dt>Rate</dt><dd data-live="rate">–</dd></div>
+      <div><dt>Time left</dt><dd data-live="left">${job.estimated_time ?? '–'}</dd></div>
     </dl>
     <dl class="figures">${CLASSES.map(
       kind =>
         html`<div><dt>${badge(kind)}</dt><dd data-live="${kind}">${formatNumber(job.data.classes[kind])}</dd></div>`,
     )}</dl>
     <p class="unseen" data-live="said" role="status"></p>
-    <noscript><p>Load the page again to see how it goes on.</p></noscript>
+    <noscript><p>Reload the page to update the progress.</p></noscript>
   </section>`
 
-/** The same for a page that is there already: who does not look is told of it too. */
+/** Renders new rows for a loaded page and announces the change to screen readers. */
 async function newRows(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Html> {
-  return html`${await rows(c, jobId, rowFilter)}<p id="${SAID}" hx-swap-oob="innerHTML">Other rows are shown.</p>`
+  return html`${await rows(c, jobId, rowFilter)}<p id="${ANNOUNCEMENT}" hx-swap-oob="innerHTML">The rows have changed.</p>`
 }
 
-/** Where that is told. */
-const SAID = 'rows-said'
-const rowsText: Html = html`<p id="${SAID}" class="unseen" role="status"></p>`
+const ANNOUNCEMENT = 'rows-said'
+const announcement: Html = html`<p id="${ANNOUNCEMENT}" class="unseen" role="status"></p>`
 
-/** A page of rows, with the way to the next one. */
+/** Renders a page of rows with its pagination. */
 async function rows(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Html> {
-  const fault = filterError(rowFilter)
-  if (fault !== null) return refused(jobId, rowFilter, fault)
+  const error = filterError(rowFilter)
+  if (error !== null) return errorRows(jobId, rowFilter, error)
   try {
-    const { items, next } = await look(c, jobId, rowFilter)
+    const { items, next } = await findRows(c, jobId, rowFilter)
     return html`
       <div id="rows">
-        ${items.length === 0 ? nothing(rowFilter, next) : table(items)}
+        ${items.length === 0 ? noRows(rowFilter, next) : table(items)}
         ${pages(jobId, rowFilter, next)}
       </div>`
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error
-    return refused(jobId, rowFilter, error.message)
+    return errorRows(jobId, rowFilter, error.message)
   }
 }
 
-const refused = (jobId: string, rowFilter: RowFilter, sentence: string): Html =>
+const errorRows = (jobId: string, rowFilter: RowFilter, sentence: string): Html =>
   html`<div id="rows">${notice('bad', sentence)}${pages(jobId, rowFilter, null)}</div>`
 
-/** More would be seen later: what is painted first is all of a page. */
+/** Short enough that the browser paints the whole page at once. */
 const PAGE_ROWS = 25
-/** Each looks at 100,000 rows in a tenth of a second, at most: a list of a million is looked through whole. */
-const LOOKS_MAX = 10
+/** One request scans up to 100,000 rows in 0.1 s, so ten cover a list of a million rows. */
+const SCANS_MAX = 10
 
-type Found = { readonly items: readonly ResultRow[]; readonly next: string | null }
+type RowPage = { readonly items: readonly ResultRow[]; readonly next: string | null }
 
-async function look(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Found> {
+async function findRows(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<RowPage> {
   const path = `/v1/jobs/${encodeURIComponent(jobId)}/results`
   const items: ResultRow[] = []
   let from: RowFilter = rowFilter
-  for (let filters = 1; ; filters++) {
+  for (let scans = 1; ; scans++) {
     const query = { ...queryFor(from), limit: PAGE_ROWS - items.length }
     const { data } = await c.get('api').ask<ResultPage>(path, { query })
     items.push(...data.items)
     const next = data.next_cursor
-    if (next === null || items.length >= PAGE_ROWS || filters >= LOOKS_MAX) return { items, next }
+    if (next === null || items.length >= PAGE_ROWS || scans >= SCANS_MAX) return { items, next }
     from = { ...rowFilter, cursor: next }
   }
 }
 
-function nothing(rowFilter: RowFilter, next: string | null): Html {
+function noRows(rowFilter: RowFilter, next: string | null): Html {
   if (next !== null) {
-    return html`<p>No such row was found so far, and the list goes on: the next page looks on.</p>`
+    return html`<p>No matching rows found so far. The next page continues the search.</p>`
   }
   if (rowFilter.row !== '' || rowFilter.cursor !== '') {
-    return html`<p>There are no ${isFiltered(rowFilter) ? 'such rows' : 'rows'} from there on.</p>`
+    return html`<p>No ${isFiltered(rowFilter) ? 'matching rows' : 'rows'} from this row on.</p>`
   }
-  return html`<p>No row of this list is like that.</p>`
+  return html`<p>No matching rows.</p>`
 }
 
 const table = (items: readonly ResultRow[]): Html => html`
   <div class="scroll" tabindex="0" role="region" aria-label="Rows"><table class="results">
     <thead><tr>
       <th scope="col" class="number">Row</th><th scope="col">Address</th><th scope="col">Class</th>
-      <th scope="col">Reason</th><th scope="col">What the mail server said</th>
+      <th scope="col">Reason</th><th scope="col">Mail server reply</th>
     </tr></thead>
     <tbody>${items.map(row)}</tbody>
   </table></div>
@@ -209,23 +208,23 @@ const row = (one: ResultRow): Html => html`
   <tr>
     <td class="number">${formatNumber(one.row)}</td>
     <td class="long">${one.email || html`<small>(empty)</small>`}${one.did_you_mean === null ? NOTHING : html`<br /><small>Did you mean ${one.did_you_mean}?</small>`}</td>
-    <td>${one.class === null ? html`<span class="badge">not yet</span>` : badge(one.class)}</td>
+    <td>${one.class === null ? html`<span class="badge">pending</span>` : badge(one.class)}</td>
     <td>${reasonOf(one)}</td>
     <td>${replyOf(one)}</td>
   </tr>`
 
 function reasonOf({ reason, erased }: ResultRow): Html {
-  if (erased) return html`erased<br /><small>Of its result only the class is left.</small>`
+  if (erased) return html`erased<br /><small>Only the class of the result is kept.</small>`
   if (reason === null) return html`–`
   return reasonCell(reason)
 }
 
 function replyOf({ smtp_code, smtp_text, mx_host }: ResultRow): Html {
-  const said = [smtp_code, smtp_text].filter(one => one !== null).join(' ')
+  const reply = [smtp_code, smtp_text].filter(one => one !== null).join(' ')
   const host = mx_host === null ? NOTHING : html` <small>${mx_host}</small>`
-  if (said.length <= LINE_CHARACTERS) return html`${said || '–'}${host}`
-  return html`<details class="cut"><summary>${said}</summary>${host}</details>`
+  if (reply.length <= REPLY_CHARACTERS) return html`${reply || '–'}${host}`
+  return html`<details class="cut"><summary>${reply}</summary>${host}</details>`
 }
 
-/** What is longer would make its row tall: it is cut, and opened by who wants it. */
-const LINE_CHARACTERS = 48
+/** Longer replies are collapsed to keep rows short. */
+const REPLY_CHARACTERS = 48

@@ -15,7 +15,7 @@ import { may } from '../session/signed-in.ts'
 import {
   CLASSES,
   chartRoutes,
-  isUnderWay,
+  isActive,
   type State,
   stateBadge,
   titleOf,
@@ -24,7 +24,7 @@ import {
 import { downloadRoutes, jobPage, jobRoutes, progressRoutes } from './job.ts'
 import { intakeRoutes } from './upload.ts'
 
-/** Lists: looking at one before it starts, sending it, watching it, and what came out. */
+/** Routes of lists: preview, upload, progress, results and actions. */
 export function listRoutes(deps: DashboardDeps): Hono<Env> {
   const router = new Hono<Env>()
   router.route('/', overviewRoutes(deps))
@@ -37,23 +37,23 @@ export function listRoutes(deps: DashboardDeps): Hono<Env> {
   return router
 }
 
-/** The lists of the account, the newest first. */
+/** Route of the lists of the account, newest first. */
 const overviewRoutes = ({ clock, settings }: DashboardDeps) =>
   new Hono<Env>().get('/lists', async c => {
-    const asked = askedOf(c)
+    const listFilter = readListFilter(c)
     const { data } = await c.get('api').ask<JobPage>('/v1/jobs', {
-      query: { status: asked.status, cursor: asked.cursor, limit: PAGE_ROWS },
-      sandbox: asked.sandbox,
+      query: { status: listFilter.status, cursor: listFilter.cursor, limit: PAGE_ROWS },
+      sandbox: listFilter.sandbox,
     })
     const body = html`
-      ${filter(asked)}
-      ${data.items.length === 0 ? nothing(c, asked, settings.baseUrl) : table(data, asked, clock.now())}`
+      ${filter(listFilter)}
+      ${data.items.length === 0 ? noLists(c, listFilter, settings.baseUrl) : table(data, listFilter, clock.now())}`
     return page(c, { title: 'Lists', body, actions: newList(c) })
   })
 
 const PAGE_ROWS = 25
 
-type Asked = {
+type ListFilter = {
   readonly status: State | undefined
   readonly sandbox: boolean
   readonly cursor: string | undefined
@@ -61,7 +61,7 @@ type Asked = {
 
 const STATES: readonly State[] = ['queued', 'processing', 'completed', 'failed', 'cancelled']
 
-const askedOf = ({ req }: Context<Env>): Asked => ({
+const readListFilter = ({ req }: Context<Env>): ListFilter => ({
   status: STATES.find(state => state === req.query('status')),
   sandbox: req.query('sandbox') === 'on',
   cursor: req.query('cursor') || undefined,
@@ -72,7 +72,7 @@ const newList = (c: Context<Env>): Html =>
     ? html`<a class="button primary" href="/lists/new">New list</a>`
     : NOTHING
 
-const filter = ({ status, sandbox }: Asked): Html => html`
+const filter = ({ status, sandbox }: ListFilter): Html => html`
   <form method="get" action="/lists" class="row filter">
     ${select({
       ...{ label: 'State', name: 'status' },
@@ -81,48 +81,48 @@ const filter = ({ status, sandbox }: Asked): Html => html`
         ...STATES.map(value => ({ value, label: value, checked: value === status })),
       ],
     })}
-    <label class="tick"><input type="checkbox" name="sandbox" ${sandbox ? html`checked` : NOTHING} /> Those of the sandbox</label>
+    <label class="tick"><input type="checkbox" name="sandbox" ${sandbox ? html`checked` : NOTHING} /> Sandbox</label>
     <button>Show</button>
   </form>`
 
-function nothing(c: Context<Env>, { status, sandbox, cursor }: Asked, baseUrl: string): Html {
+function noLists(c: Context<Env>, { status, sandbox, cursor }: ListFilter, baseUrl: string): Html {
   if (status !== undefined || cursor !== undefined) {
     return empty({
-      title: 'No such lists',
-      text: 'None of your lists is in this state.',
+      title: 'No matching lists',
+      text: 'You have no lists in this state.',
       action: html`<a class="button" href="/lists${sandbox ? '?sandbox=on' : ''}">All lists</a>`,
     })
   }
   return empty({
     title: sandbox ? 'No lists in the sandbox yet' : 'No lists yet',
-    text: html`A list is a CSV file, or rows that you paste. Its addresses are verified one by one, you watch how far it is,
-      and download it with what was found out beside each row. Programs send one so:
+    text: html`Upload a CSV file or paste rows. ev verifies each address, shows the progress, and adds the result to each
+      row for download. To upload from a program:
       <code>curl -H "Authorization: Bearer $EV_KEY" -F file=@list.csv ${baseUrl}/v1/verify/file</code>`,
     action: newList(c),
   })
 }
 
-/** While something is under way the rows are asked for again; their place and their height stay. */
-function table({ items, next_cursor }: JobPage['data'], asked: Asked, now: number): Html {
-  const own = `/lists${queryOf(queryFor(asked))}`
-  const refreshed = items.some(isUnderWay)
-    ? html`hx-get="${own}" hx-trigger="every 5s" hx-select="#lists" hx-swap="outerHTML settle:0s"`
+/** Renders the lists; polls every five seconds while one is active, without changing its height. */
+function table({ items, next_cursor }: JobPage['data'], listFilter: ListFilter, now: number): Html {
+  const url = `/lists${queryOf(queryFor(listFilter))}`
+  const polling = items.some(isActive)
+    ? html`hx-get="${url}" hx-trigger="every 5s" hx-select="#lists" hx-swap="outerHTML settle:0s"`
     : NOTHING
   return html`
     <div class="scroll"><table class="lists">
       <thead><tr>
         <th scope="col">Name</th><th scope="col">State</th><th scope="col" class="number">Rows</th>
-        <th scope="col">Classes</th><th scope="col">Created</th><th scope="col" class="number">Took</th>
+        <th scope="col">Classes</th><th scope="col">Created</th><th scope="col" class="number">Duration</th>
       </tr></thead>
-      <tbody id="lists" ${refreshed}>${items.map(job => row(job, now))}</tbody>
+      <tbody id="lists" ${polling}>${items.map(job => row(job, now))}</tbody>
     </table></div>
     <nav class="row pages" aria-label="Pages of lists">
-      ${asked.cursor === undefined ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...asked, cursor: undefined }))}">Newest</a>`}
-      ${next_cursor === null ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...asked, cursor: next_cursor }))}">Older</a>`}
+      ${listFilter.cursor === undefined ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...listFilter, cursor: undefined }))}">Newest</a>`}
+      ${next_cursor === null ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...listFilter, cursor: next_cursor }))}">Older</a>`}
     </nav>`
 }
 
-const queryFor = ({ status, sandbox, cursor }: Asked) => ({
+const queryFor = ({ status, sandbox, cursor }: ListFilter) => ({
   ...{ status, cursor },
   sandbox: sandbox ? 'on' : undefined,
 })
@@ -134,7 +134,7 @@ function row(job: ListedJob, now: number): Html {
       <th scope="row"><a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a></th>
       <td>${stateBadge(job)}</td>
       <td class="number">${formatNumber(job.total_emails)}</td>
-      <td>${isUnderWay(job) ? progress(job) : classes(job)}</td>
+      <td>${isActive(job) ? progress(job) : classes(job)}</td>
       <td>${time(job.created_at)}</td>
       <td class="number">${took === null ? '–' : formatDuration(took)}</td>
     </tr>`
@@ -145,15 +145,15 @@ const progress = ({ processed_emails: done, total_emails: total }: ListedJob) =>
   <small>${formatNumber(done)} done, ${formatPercent(done, total)}</small>`
 
 function classes({ data, total_emails: total }: ListedJob): Html {
-  const deps = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
-  const told = deps.filter(({ value }) => value > 0)
-  return html`<div class="bars is-alone">${bar(deps, total)}</div>
-    <small>${told.map(({ kind, value }) => `${formatNumber(value)} ${kind}`).join(', ') || 'none'}</small>`
+  const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
+  const shown = segments.filter(({ value }) => value > 0)
+  return html`<div class="bars is-alone">${bar(segments, total)}</div>
+    <small>${shown.map(({ kind, value }) => `${formatNumber(value)} ${kind}`).join(', ') || 'none'}</small>`
 }
 
-/** What can be done with a list: ending it before its end, going on with it, removing it. */
+/** Routes that cancel, resume and delete a list. */
 function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> {
-  /** Asks for a change; where the list has gone on meanwhile its page says so. */
+  /** Calls the API; if the state of the list has changed meanwhile, its page shows the error. */
   async function change(
     c: Context<Env>,
     o: {
@@ -176,20 +176,20 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
     .post('/lists/:id/cancel', c =>
       change(c, {
         ...{ path: '/cancel', options: { method: 'POST' }, next: pathOf(c) },
-        note: 'The list is cancelled.',
+        note: 'List cancelled.',
       }),
     )
     .post('/lists/:id/resume', async c =>
       change(c, {
         ...{ path: '/resume', next: pathOf(c) },
         options: { method: 'POST', once: readNonce(await sentForm(c)) },
-        note: 'The list goes on.',
+        note: 'List resumed.',
       }),
     )
     .post('/lists/:id/delete', c =>
       change(c, {
         ...{ path: '', options: { method: 'DELETE' }, next: '/lists' },
-        note: 'The list is deleted, with its addresses and results.',
+        note: 'List deleted with its addresses and results.',
       }),
     )
 }

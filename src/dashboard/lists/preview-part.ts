@@ -7,22 +7,22 @@ import { nonceField, nonceTarget, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 
-/** What is found in a list: a part of the form that holds it, with the button that starts it. */
-export const previewPart = (random: Random, upload: Upload, seen: FileDryRun): Html => html`
-  <p>This is what is found in it (${formatBytes(upload.size)}).</p>
-  ${[reading(seen), figures(upload.fields.get('sandbox') === 'on', seen), preview(seen)]}
-  ${start(seen)}
+/** Renders the preview of an upload: a fragment of its form, with the Start button. */
+export const previewPart = (random: Random, upload: Upload, dryRun: FileDryRun): Html => html`
+  <p>Preview (${formatBytes(upload.size)})</p>
+  ${[layoutFields(dryRun), figures(upload.fields.get('sandbox') === 'on', dryRun), preview(dryRun)]}
+  ${start(dryRun)}
   ${nonceTarget(nonceField(random))}`
 
-/** Each change is looked at anew by the form that it is in. */
-function reading(seen: FileDryRun): Html {
-  const { columns, column_number: chosen, header, delimiter } = seen
+/** Renders the column and header choices; a change submits the form for a new preview. */
+function layoutFields(dryRun: FileDryRun): Html {
+  const { columns, column_number: chosen, header, delimiter } = dryRun
   const none = { value: '', label: 'Choose the column …', checked: true }
   return html`
-    ${chosen === null ? notice('warn', 'It could not be told which column holds the addresses. Choose it below.') : NOTHING}
+    ${chosen === null ? notice('warn', 'The column with the addresses was not detected. Choose it below.') : NOTHING}
     <div class="row">
       ${select({
-        ...{ label: 'Column of the addresses', name: 'column' },
+        ...{ label: 'Address column', name: 'column' },
         choices: [
           ...(chosen === null ? [none] : []),
           ...columns.map(one => ({
@@ -34,60 +34,61 @@ function reading(seen: FileDryRun): Html {
       ${select({
         ...{ label: 'First row', name: 'header' },
         choices: [
-          { value: 'true', label: 'names the columns', checked: header },
-          { value: 'false', label: 'is a row like the others', checked: !header },
+          { value: 'true', label: 'header', checked: header },
+          { value: 'false', label: 'data', checked: !header },
         ],
       })}
     </div>
-    <p><small>${pluralize(columns.length, 'column')}, divided by ${DELIMITERS[delimiter]}.</small></p>`
+    <p><small>${pluralize(columns.length, 'column')}, separated by ${DELIMITERS[delimiter]}.</small></p>`
 }
 
-const nameOf = ({ number: place, name }: FileDryRun['columns'][number]) =>
-  name === null ? `Column ${place}` : `${place}: ${name}`
+const nameOf = ({ number, name }: FileDryRun['columns'][number]) =>
+  name === null ? `Column ${number}` : `${number}: ${name}`
 
 const DELIMITERS: Readonly<Record<FileDryRun['delimiter'], string>> = {
-  ...{ ',': 'commas', ';': 'semicolons', '\t': 'tabs', '|': 'bars' },
+  ...{ ',': 'commas', ';': 'semicolons', '\t': 'tabs', '|': 'pipes' },
 }
 
-function figures(sandbox: boolean, seen: FileDryRun): Html {
-  if (seen.rows === null) return NOTHING
-  const left = seen.credits_balance === null ? 'without limit' : formatNumber(seen.credits_balance)
+function figures(sandbox: boolean, dryRun: FileDryRun): Html {
+  const { rows, credits_balance: balance } = dryRun
+  if (rows === null) return NOTHING
+  const left = balance === null ? 'unlimited' : formatNumber(balance)
   return html`
     <dl class="figures card">
-      ${figure('Rows', seen.rows)} ${figure('Addresses', seen.valid_emails)}
-      ${figure('Malformed', seen.invalid_format_emails)} ${figure('Duplicates', seen.duplicates)}
-      <div><dt>Credits needed</dt><dd>${sandbox ? 'none, in the sandbox' : formatNumber(seen.credits_needed ?? 0)}</dd></div>
+      ${figure('Rows', rows)} ${figure('Addresses', dryRun.valid_emails)}
+      ${figure('Malformed', dryRun.invalid_format_emails)} ${figure('Duplicates', dryRun.duplicates)}
+      <div><dt>Credits needed</dt><dd>${sandbox ? 'none (sandbox)' : formatNumber(dryRun.credits_needed ?? 0)}</dd></div>
       <div><dt>Credits left today</dt><dd>${left}</dd></div>
-      <div><dt>Takes about</dt><dd>${seen.estimated_time ?? '–'}</dd></div>
+      <div><dt>Estimated time</dt><dd>${dryRun.estimated_time ?? '–'}</dd></div>
     </dl>
-    <p><small>An address is asked and charged once, however often it stands in the list. Malformed rows cost nothing.</small></p>`
+    <p><small>Each address is verified and charged once, even if the list contains it several times. Malformed rows are free.</small></p>`
 }
 
 const figure = (name: string, value: number | null) =>
   html`<div><dt>${name}</dt><dd>${formatNumber(value ?? 0)}</dd></div>`
 
-function start(seen: FileDryRun): Html {
-  const { column_number, credits_needed, credits_balance } = seen
+function start(dryRun: FileDryRun): Html {
+  const { column_number, credits_needed, credits_balance } = dryRun
   if (column_number === null) return NOTHING
   const lacking = credits_balance === null ? 0 : (credits_needed ?? 0) - credits_balance
-  if (lacking > 0) return notice('bad', tooFew(seen, lacking))
+  if (lacking > 0) return notice('bad', insufficientCredits(dryRun, lacking))
   return html`<p><button class="primary" hx-post="/lists/new">Start</button></p>`
 }
 
-const tooFew = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>
-  `This list needs ${pluralize(credits_needed ?? 0, 'credit')}, and ${formatNumber(credits_balance ?? 0)} are left today: ${formatNumber(lacking)} too few, so it cannot be started. Wait for tomorrow’s credits (00:00 UTC), send a shorter list, or ask whoever runs the service for a larger plan.`
+const insufficientCredits = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>
+  `This list needs ${pluralize(credits_needed ?? 0, 'credit')}, but only ${formatNumber(credits_balance ?? 0)} are left today: ${formatNumber(lacking)} too few to start it. Wait for the reset at 00:00 UTC, upload a shorter list, or ask the administrator for a larger plan.`
 
-/** More would make a page of megabytes. */
+/** Limits the size of the page: a file may have thousands of columns. */
 const COLUMNS_MAX = 20
-/** So many stand before that of the addresses, which is then seen at once. */
+/** Columns shown before the address column, which keeps it visible without scrolling. */
 const COLUMNS_BEFORE = 2
 
-/** The first rows of a list as they were read, the column of the addresses being marked. */
-function preview(seen: FileDryRun): Html {
-  const { columns, column_number: chosen, preview: rows } = seen
-  const most = Math.max(0, columns.length - COLUMNS_MAX)
-  const begin = Math.min(most, Math.max(0, (chosen ?? 1) - 1 - COLUMNS_BEFORE))
-  const shown = columns.slice(begin, begin + COLUMNS_MAX)
+/** Renders the first parsed rows and highlights the address column. */
+function preview(dryRun: FileDryRun): Html {
+  const { columns, column_number: chosen, preview: rows } = dryRun
+  const startMax = Math.max(0, columns.length - COLUMNS_MAX)
+  const start = Math.min(startMax, Math.max(0, (chosen ?? 1) - 1 - COLUMNS_BEFORE))
+  const shown = columns.slice(start, start + COLUMNS_MAX)
   const left = columns.length - shown.length
   return html`
     <div class="scroll"><table class="preview">
@@ -101,7 +102,7 @@ function preview(seen: FileDryRun): Html {
           html`<tr>${shown.map(({ number }) => html`<td ${mark(number, chosen)}>${cells[number - 1] ?? ''}</td>`)}</tr>`,
       )}</tbody>
     </table></div>
-    ${left > 0 ? html`<p><small>${pluralize(left, 'more column is', 'more columns are')} not shown; they come back with the results.</small></p>` : NOTHING}`
+    ${left > 0 ? html`<p><small>${pluralize(left, 'more column is', 'more columns are')} not shown here but kept in the results.</small></p>` : NOTHING}`
 }
 
 const mark = (number: number, chosen: number | null): Html =>

@@ -22,22 +22,22 @@ import { CSRF_FIELD, checkSameSite, checkToken, csrfField, tokenOfHeader } from 
 import { may } from '../session/signed-in.ts'
 import { previewPart } from './preview-part.ts'
 
-/** Where lists are sent to. The steps before other forms leave this path alone: its body is a stream. */
+/** Upload path. It is exempt from the form middleware because it streams its body. */
 export const INTAKE = '/lists/new'
 
 /**
- * Takes a list with its form, either to show what would come of it (`dry_run` in the query, asked by htmx) or to start
- * it. The browser keeps the file and sends it for each: nothing of it stays here when the request is answered.
+ * Routes that preview a list (`dry_run` in the query, sent by htmx) or start it. The browser sends
+ * the file for each: the server discards it when the request ends.
  */
 export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<Env> {
   const receive = uploads(settings.dataDir, random)
-  let underWay = 0
+  let uploadsInFlight = 0
 
-  async function take(c: Context<Env>, upload: Upload): Promise<Response> {
+  async function previewOrSubmit(c: Context<Env>, upload: Upload): Promise<Response> {
     if (upload.size === 0) throw new Refusal(400, NOTHING_SENT)
     if (c.req.query('dry_run') === 'true') {
-      const seen = await previewList(c.get('api'), upload)
-      return part(c, previewPart(random, upload, seen))
+      const dryRun = await previewList(c.get('api'), upload)
+      return part(c, previewPart(random, upload, dryRun))
     }
     const { job_id } = await submit(c.get('api'), upload)
     return goTo(c, `/lists/${job_id}`)
@@ -49,17 +49,17 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
       let upload: Upload | undefined
       try {
         const { isLow } = await disk()
-        admit(c, underWay, isLow)
-        underWay++
+        admit(c, uploadsInFlight, isLow)
+        uploadsInFlight++
         try {
           upload = await receive(c.req.raw, rulesFor(c))
-          return await take(c, upload)
+          return await previewOrSubmit(c, upload)
         } finally {
-          underWay--
+          uploadsInFlight--
           await upload?.discard()
         }
       } catch (error) {
-        return refused(c, random, { problem: refusalOf(error), once: upload && nonceIn(upload) })
+        return rejected(c, random, { problem: refusalOf(error), once: upload && nonceIn(upload) })
       }
     })
 }
@@ -69,39 +69,36 @@ const isHtmx = (c: Context<Env>) => c.req.header('HX-Request') === 'true'
 const goTo = (c: Context<Env>, path: string): Response =>
   isHtmx(c) ? c.body(null, 204, { 'HX-Redirect': path }) : c.redirect(path, 303)
 
-/** Says why a list is not taken; where htmx asked, beside the form, which stays as it is. */
-function refused(c: Context<Env>, random: Random, o: Refused): Response | Promise<Response> {
+/** Renders why an upload is rejected; for htmx as a notice beside the unchanged form. */
+function rejected(c: Context<Env>, random: Random, o: Rejection): Response | Promise<Response> {
   if (!isHtmx(c)) return newListPage(c, random, o)
   c.header('HX-Retarget', '#sending')
   const body = html`${notice('bad', o.problem.message)}${renewNonce(nonceField(random, o))}`
   return part(c, body, o.problem.status as ContentfulStatusCode)
 }
 
-/** Each writes to the disk while it comes. */
-const UNDER_WAY_MAX = 8
-/** What can be said before a byte of it was read. */
-function admit(c: Context<Env>, underWay: number, isDiskLow: boolean): void {
+/** Limits concurrent uploads, as each writes to the disk. */
+const UPLOADS_MAX = 8
+/** Throws if the upload can be rejected before its body is read. */
+function admit(c: Context<Env>, uploadsInFlight: number, isDiskLow: boolean): void {
   checkSameSite(c)
   if (!may(c.get('user'), 'verify:bulk')) {
     throw new Refusal(
       403,
-      'The key of this session lacks the scope verify:bulk: no list can be sent with it.',
+      'The key of this session lacks the scope verify:bulk, which uploading a list requires.',
     )
   }
   if (Number(c.req.header('Content-Length') ?? 0) > FILE_BYTES_MAX + AROUND_BYTES_MAX)
     throw tooLarge()
   if (isDiskLow) throw new Refusal(507, DISK_LOW)
-  if (underWay >= UNDER_WAY_MAX) {
-    throw new Refusal(
-      429,
-      'Several lists are being sent at this moment. Send yours again in a minute.',
-    )
+  if (uploadsInFlight >= UPLOADS_MAX) {
+    throw new Refusal(429, 'Too many uploads in progress. Try again in a minute.')
   }
 }
 
-const NOTHING_SENT = 'There is nothing in this list. Choose a file, or paste rows.'
+const NOTHING_SENT = 'The list is empty. Choose a file or paste rows.'
 
-/** A script sends the token of the session in a header, and a form as its first field. */
+/** A script sends the CSRF token in a header, a plain form as its first field. */
 function rulesFor(c: Context<Env>): FormRules {
   const token = tokenOfHeader(c)
   const isForm = /^multipart\/form-data\b/i.test(c.req.header('Content-Type') ?? '')
@@ -122,14 +119,14 @@ function refusalOf(error: unknown): Refusal | ApiProblem {
     case 'not-stored':
       return new Refusal(
         503,
-        'The list could not be stored: the disk of the service is full, or cannot be written to. Nothing of it was kept; send it again later.',
+        'The list could not be stored: the disk of the service is full or not writable. Nothing was saved. Try again later.',
       )
     case 'cut-off':
     case 'malformed':
     case 'no-form':
       return new Refusal(
         400,
-        `The list did not come whole: ${message}. Nothing of it was kept; send it again.`,
+        `The upload was incomplete: ${message}. Nothing was saved. Send it again.`,
       )
     default:
       return kind satisfies never
@@ -139,74 +136,74 @@ function refusalOf(error: unknown): Refusal | ApiProblem {
 const tooLarge = () =>
   new Refusal(
     413,
-    `The file has more than ${formatMebibytes(FILE_BYTES_MAX)}, which is the most a list may have. Divide it.`,
+    `The file is larger than ${formatMebibytes(FILE_BYTES_MAX)}, the maximum size of a list. Split it.`,
   )
 
-/** Why a list is not taken, and what its form was numbered with. */
-type Refused = {
+/** Why an upload is rejected, and the nonce of its form. */
+type Rejection = {
   readonly problem: Refusal | ApiProblem
   readonly once?: string | undefined
 }
 
-/** Where a list is sent from; `refused`: why what was sent before is not taken. */
+/** Renders the upload page; `rejection` is the result of the previous attempt. */
 function newListPage(
   c: Context<Env>,
   random: Random,
-  refused?: Refused,
+  rejection?: Rejection,
 ): Response | Promise<Response> {
   const title = 'New list'
   if (!may(c.get('user'), 'verify:bulk')) return page(c, { title, body: notAllowed(c) })
   const body = html`
-    ${refused === undefined ? NOTHING : notice('bad', refused.problem.message)}
-    <p class="scripted">Look at what is found in a list first. Nothing is verified, and nothing is charged, before you start it.</p>
-    ${listForm(c, random, refused)}`
-  const status = (refused?.problem.status ?? 200) as ContentfulStatusCode
+    ${rejection === undefined ? NOTHING : notice('bad', rejection.problem.message)}
+    <p class="scripted">Preview the list first. Nothing is verified or charged until you start it.</p>
+    ${listForm(c, random, rejection)}`
+  const status = (rejection?.problem.status ?? 200) as ContentfulStatusCode
   return page(c, { title, body, scripts: ['upload.js'], status })
 }
 
-/** The token comes first, so that a form of somebody else is refused before its file is read. */
-const listForm = (c: Context<Env>, random: Random, refused?: Refused): Html => html`
+/** The CSRF token is the first field, so a forged form is rejected before its file is read. */
+const listForm = (c: Context<Env>, random: Random, rejection?: Rejection): Html => html`
   <form method="post" action="/lists/new" enctype="multipart/form-data" id="upload" data-max="${FILE_BYTES_MAX}"
     hx-post="/lists/new?dry_run=true" hx-trigger="submit, change from:#preview" hx-encoding="multipart/form-data"
     hx-target="#preview" hx-disabled-elt="#upload button">
     ${csrfField(c)}
-    ${field({ label: 'Name', name: 'name', hint: 'What you call the list; left empty, the name of the file.' })}
-    <p><label class="tick"><input type="checkbox" name="sandbox" /> Sandbox: simulated answers, nobody is asked, costs nothing</label></p>
+    ${field({ label: 'Name', name: 'name', hint: 'Defaults to the file name.' })}
+    <p><label class="tick"><input type="checkbox" name="sandbox" /> Sandbox: simulated results, no mail server is contacted, no credits used</label></p>
     <p class="field drop">
       <label for="file">File</label>
       <input id="file" name="file" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain,text/tab-separated-values"
         aria-describedby="file-hint" />
-      <small id="file-hint">CSV, TSV, or one address a line; at most ${formatMebibytes(FILE_BYTES_MAX)} and 1,000,000 rows.
-        <span class="scripted">Or drop it anywhere on this page.</span></small>
+      <small id="file-hint">CSV, TSV, or one address per line; at most ${formatMebibytes(FILE_BYTES_MAX)} and 1,000,000 rows.
+        <span class="scripted">You can also drop a file anywhere on this page.</span></small>
     </p>
     <p class="field">
       <label for="rows">Or paste rows</label>
       <textarea id="rows" name="rows" rows="6" spellcheck="false" autocomplete="off" aria-describedby="rows-hint"></textarea>
-      <small id="rows-hint">One address a line, or rows with several columns.</small>
+      <small id="rows-hint">One address per line, or rows with several columns.</small>
     </p>
-    <button class="primary scripted">Look at it</button>
+    <button class="primary scripted">Preview</button>
     <noscript><button class="primary">Start</button></noscript>
     <div class="sending" id="sending" role="status"></div>
-    <div id="preview" aria-live="polite">${nonceTarget(nonceField(random, refused))}</div>
+    <div id="preview" aria-live="polite">${nonceTarget(nonceField(random, rejection))}</div>
   </form>`
 
 const notAllowed = (c: Context<Env>) =>
   notice(
     'info',
-    `The key “${c.get('user').keyName}” lacks the scope verify:bulk, so no list can be sent with it. Sign in with a key that has it, or give it to this one under Keys.`,
+    `The key “${c.get('user').keyName}” lacks the scope verify:bulk, which uploading a list requires. Sign in with a key that has it, or add it to this key under Keys.`,
   )
 
-/** Asks what would come of a list. Throws ApiProblem. */
+/** Requests a dry run of a list. Throws ApiProblem. */
 const previewList = (api: Api, upload: Upload): Promise<FileDryRun> =>
   send<FileDryRun>(api, upload, { dry_run: 'true' })
 
-/** Makes a job of a list; of a form that is sent twice, as by a double click, it is one job. Throws ApiProblem. */
+/** Creates a job; the nonce makes a form submitted twice create one job. Throws ApiProblem. */
 function submit(api: Api, upload: Upload): Promise<QueuedFile> {
   const once = nonceIn(upload)
   return send<QueuedFile>(api, upload, {}, once === undefined ? {} : { 'Idempotency-Key': once })
 }
 
-/** What a form with a file was numbered with. */
+/** Returns the nonce of an upload form. */
 const nonceIn = ({ fields }: Upload): string | undefined =>
   readNonce({ text: name => fields.get(name) ?? '' })
 
@@ -214,37 +211,38 @@ type Fields = Readonly<Record<string, string | undefined>>
 
 async function send<T>(
   api: Api,
-  { path, fields: given, fileName }: Upload,
-  more: Fields,
+  { path, fields: uploaded, fileName }: Upload,
+  extra: Fields,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<T> {
-  const name = nameOf(given.get('name') ?? '', fileName)
-  const fields = { column: given.get('column'), header: given.get('header'), name, ...more }
-  const answer = await api.fetch('/v1/verify/file', {
+  const name = nameOf(uploaded.get('name') ?? '', fileName)
+  const [column, header] = [uploaded.get('column'), uploaded.get('header')]
+  const fields = { column, header, name, ...extra }
+  const response = await api.fetch('/v1/verify/file', {
     ...{ method: 'POST', duplex: 'half' },
-    // Node's own FormData fails as a whole where its reader leaves early.
+    // Node's FormData throws if the reader stops early.
     body: ReadableStream.from(formOf(fields, path)),
     headers: {
       ...headers,
       'Content-Type': `multipart/form-data; boundary=${boundaryOf(path)}`,
-      ...(given.get('sandbox') === 'on' && { 'X-EV-Sandbox': 'true' }),
+      ...(uploaded.get('sandbox') === 'on' && { 'X-EV-Sandbox': 'true' }),
     },
   })
-  if (!answer.ok) throw await problemOf(answer)
-  return (await answer.json()) as T
+  if (!response.ok) throw await problemOf(response)
+  return (await response.json()) as T
 }
 
-/** As long as the names that the API takes. */
+/** The limit of the API. */
 const NAME_LENGTH_MAX = 200
 
-/** What the list is called: as somebody wrote, else as the file is called. */
-const nameOf = (given: string, fileName: string): string =>
-  sanitizeText(given, NAME_LENGTH_MAX) || sanitizeText(fileName, NAME_LENGTH_MAX) || 'Pasted rows'
+/** Returns the name of the list: the typed name, else the file name. */
+const nameOf = (typed: string, fileName: string): string =>
+  sanitizeText(typed, NAME_LENGTH_MAX) || sanitizeText(fileName, NAME_LENGTH_MAX) || 'Pasted rows'
 
-/** The random name of the file here: whoever made it could not know it. */
+/** Uses the random name of the stored file, which the content of the upload cannot contain. */
 const boundaryOf = (path: string) => `ev-${basename(path)}`
 
-/** The file is read while it is sent: nothing of it is held in memory. */
+/** Streams the multipart body; the file is not loaded into memory. */
 async function* formOf(fields: Fields, path: string): AsyncGenerator<Uint8Array> {
   const head = (name: string) =>
     `--${boundaryOf(path)}\r\nContent-Disposition: form-data; name="${name}"`

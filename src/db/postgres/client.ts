@@ -3,86 +3,89 @@ import pg from 'pg'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { ConnectBackoff } from './connect-backoff.ts'
 
-/** pg says null where all is well, whatever its types say. */
-type LogState = (error: Error) => void
+/** Called with null on success, contrary to the types of pg. */
+type ConnectCallback = (error: Error) => void
 
 /**
- * What it tried in vain keeps no process alive: where our side gives up, as without the password that is asked for, the
- * server would wait for us for a minute.
+ * Closes the socket after a failed connection attempt. If our side gives up, as without a password,
+ * the server would keep the connection, and so this process, open for a minute.
  */
-class OpenOrGone extends pg.Client {
+class SelfClosingClient extends pg.Client {
   override connect(): Promise<pg.Client>
-  override connect(logged: LogState): void
-  override connect(logged?: LogState): Promise<pg.Client> | undefined {
-    if (logged === undefined) return super.connect()
+  override connect(onConnect: ConnectCallback): void
+  override connect(onConnect?: ConnectCallback): Promise<pg.Client> | undefined {
+    if (onConnect === undefined) return super.connect()
     super.connect((error: Error | null) => {
       if (error) cutOff(this)
-      logged(error as Error)
+      onConnect(error as Error)
     })
     return undefined
   }
 }
 
-/** Connections of one pool, which name what is run all the time. While `backoff` says so, none is opened. */
-export function namingClient(
+/**
+ * Returns the client class of a pool. Its clients use named prepared statements for frequent
+ * queries and open no connection while `backoff` forbids it.
+ */
+export function createClientClass(
   clock: Clock,
   backoff: ConnectBackoff = new ConnectBackoff(clock),
 ): typeof pg.Client {
   const statements = new NamedStatements(clock)
-  return class extends OpenOrGone {
+  return class extends SelfClosingClient {
     override connect(): Promise<pg.Client>
-    override connect(logged: LogState): void
-    override connect(logged?: LogState): Promise<pg.Client> | undefined {
-      if (logged === undefined) return super.connect()
+    override connect(onConnect: ConnectCallback): void
+    override connect(onConnect?: ConnectCallback): Promise<pg.Client> | undefined {
+      if (onConnect === undefined) return super.connect()
       const { refusal } = backoff
       if (refusal !== null) {
-        // As pg does, never before `connect` has returned.
-        process.nextTick(logged, refusal)
+        // Asynchronous, as in pg.
+        process.nextTick(onConnect, refusal)
         return undefined
       }
       const end = backoff.begin()
       super.connect((error: Error | null) => {
         end(error ?? null)
-        logged(error as Error)
+        onConnect(error as Error)
       })
       return undefined
     }
 
-    // biome-ignore lint/suspicious/noExplicitAny: As pg has it, in all its forms.
+    // biome-ignore lint/suspicious/noExplicitAny: overrides all overloads of pg.
     override query(text: any, ...rest: any[]): any {
-      // It goes before, and fails with what follows where the connection is gone.
+      // Queued before the query. If the connection is lost, the query reports it.
       if (statements.shouldForgetPlans(this)) super.query('discard plans').catch(() => {})
       const name = typeof text === 'string' ? statements.nameOf(text) : null
-      // biome-ignore lint/suspicious/noExplicitAny: The same.
-      const query = super.query as (...given: any[]) => any
+      // biome-ignore lint/suspicious/noExplicitAny: calls any overload of pg.
+      const query = super.query as (...args: any[]) => any
       return query.call(this, name === null ? text : { name, text }, ...rest)
     }
   }
 }
 
-/** An orderly farewell would wait for a server that is silent. */
+/** Destroys the socket: a regular disconnect would wait for a server that does not respond. */
 export function cutOff(client: pg.ClientBase): void {
   const { connection } = client as unknown as { connection: { stream: { destroy(): void } } }
   connection.stream.destroy()
 }
 
-/** A statement that was run so often is one that is run all the time. */
+/** Executions after which a statement is named. */
 const USES_MIN = 5
-/** Each keeps some ten KB on every connection; ours that are run all the time are fewer. */
+/** Each named statement takes some 10 KB per connection; ev has fewer frequent ones. */
 const NAMES_MAX = 200
-/** What is longer than this holds a list that was written out, and comes but once in this length. */
+/** A longer text contains an inlined list and is not repeated. */
 const TEXT_MAX = 4_000
-/** Statements whose uses are counted. */
+/** Statements whose executions are counted. */
 const COUNTED_MAX = 1_000
 /**
- * A plan goes by the size that its tables had: one that was made for an empty one looks through the whole of a long list.
- * PostgreSQL itself notices that only when it counts the rows anew, a minute later.
+ * Plans depend on the table sizes at planning time: a plan made for an empty table scans a full
+ * one. PostgreSQL itself replans only after autovacuum has analyzed the table, a minute later.
  */
-const PLANS_KEPT_MS = 5 * SECOND
+const PLAN_TTL_MS = 5 * SECOND
 
 /**
- * Statements that are run all the time have a name, by which a connection to PostgreSQL keeps what it understood of them
- * and how it goes about them: to find that out takes longer than most of them do.
+ * Assigns names to frequent statements, so that PostgreSQL keeps them parsed and planned for each
+ * connection: parsing and planning take longer than most of them run.
  */
 export class NamedStatements {
   readonly #clock: Clock
@@ -94,7 +97,7 @@ export class NamedStatements {
     this.#clock = clock
   }
 
-  /** Null: it goes without, and is looked at anew each time. */
+  /** Returns the name of a statement; null if it is not prepared. */
   nameOf(text: string): string | null {
     const known = this.#names.get(text)
     if (known !== undefined) return known
@@ -108,41 +111,44 @@ export class NamedStatements {
     return name
   }
 
-  /** Whether a connection has kept its plans for so long that it should forget them: whoever is told so does it. */
+  /**
+   * Whether the plans of a connection are too old. The caller must then discard them, as the age is
+   * reset.
+   */
   shouldForgetPlans(connection: object): boolean {
     const now = this.#clock.monotonicNow()
     const plannedAt = this.#plannedAt.get(connection)
-    if (plannedAt !== undefined && now - plannedAt < PLANS_KEPT_MS) return false
+    if (plannedAt !== undefined && now - plannedAt < PLAN_TTL_MS) return false
     this.#plannedAt.set(connection, now)
     return plannedAt !== undefined
   }
 }
 
-/** PostgreSQL makes a plan for it, and for it alone. */
+/** Whether the text is a single statement that PostgreSQL plans. */
 const isPlanned = (text: string) =>
   /^\s*(select|insert|update|delete|with)\b/i.test(text) && !text.includes(';')
 
 /**
- * PostgreSQL takes no U+0000 in a text, and lists of people have them. So it goes in as two characters, and the first of
- * these, which nobody uses, as two as well: what was stored is what is read.
+ * PostgreSQL rejects U+0000 in text, and uploaded lists contain it. It is stored as an escape of
+ * two characters; the escape character, a noncharacter of Unicode, is escaped too.
  */
 const MARK = '\u{10fffe}'
 
 /**
- * JSON can say U+0000 and half a character too, as escapes, and PostgreSQL takes no text out of JSON that does so
- * anywhere: there the mark stands for the beginning of such an escape. What an escaped backslash is followed by is none.
+ * Matches JSON escapes of U+0000 and of surrogates: PostgreSQL cannot extract text from JSON that
+ * contains them, so the mark replaces their `\u`. An escaped backslash starts no escape.
  */
 const ESCAPES = /((?<!\\)(?:\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})/gi
 
 const MARKED = new RegExp(`${MARK}(?:([01])|2([0-9a-f]{4}))`, 'giu')
 
-/** A text as the database can store it. */
+/** Encodes a text so that PostgreSQL can store it. */
 export function encodeText(text: string): string {
-  const whole =
+  const encoded =
     text.includes('\0') || text.includes(MARK)
       ? text.replaceAll(MARK, `${MARK}1`).replaceAll('\0', `${MARK}0`)
       : text
-  return mayBeJson(whole) ? whole.replace(ESCAPES, `$1${MARK}2$2`) : whole
+  return mayBeJson(encoded) ? encoded.replace(ESCAPES, `$1${MARK}2$2`) : encoded
 }
 
 const mayBeJson = (text: string) => /^[[{"]/.test(text) && text.includes('\\u')
@@ -154,10 +160,10 @@ export function decodeText(text: string): string {
   )
 }
 
-/** A parameter that is not encoded once more. */
+/** A parameter that is already encoded. */
 export type Encoded = { toPostgres(): string }
 
-/** JSON whose texts are encoded, for what the database itself takes apart. */
+/** Serializes JSON with encoded texts, for JSON that the database itself parses. */
 export function encodeJson(value: unknown): Encoded {
   const json = JSON.stringify(value, (_, inner) =>
     typeof inner === 'string' ? encodeText(inner).toWellFormed() : inner,

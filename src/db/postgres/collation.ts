@@ -2,9 +2,9 @@ import { type Kysely, sql } from 'kysely'
 import { type Schema, TABLES } from '../schema.ts'
 
 /**
- * Texts of ours compare by their bytes, as in SQLite, whatever language the database was made for: pages go on behind the
- * last ID of the page before, and an index over another order would be no help with that. Columns that do so already are
- * not touched, and nothing is locked for them.
+ * Sets the collation of all text columns to "C", so that texts compare by bytes as in SQLite,
+ * whatever the locale of the database: pages continue after the last ID, and need an index in that
+ * order. Skips columns that have it already, without locking their tables.
  */
 export async function collateBinary(db: Kysely<Schema>): Promise<void> {
   const { rows } = await sql<{ table: string; column: string }>`

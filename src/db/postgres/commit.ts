@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import type { Database, Trx } from '../database.ts'
 import { isPostgres } from '../sql-dialect.ts'
 
-// A commit whose answer is lost with the connection may have been made: the server knows.
+// If the connection is lost during COMMIT, the server knows whether the transaction was committed.
 
-/** By what can be told later whether this transaction was committed; null: the database keeps no account of that. */
+/** Returns the transaction ID for `wasCommitted`; null on SQLite, which does not record it. */
 export async function commitMark(trx: Trx): Promise<string | null> {
   if (!isPostgres(trx)) return null
   const { rows } = await sql<{ mark: string }>`
@@ -12,19 +12,19 @@ export async function commitMark(trx: Trx): Promise<string | null> {
   return rows[0]?.mark ?? null
 }
 
-/** Whether a transaction was committed. Throws as in an outage while it cannot be told yet. */
+/** Whether a transaction was committed. Throws an outage error while it is still in progress. */
 export async function wasCommitted({ db }: Database, mark: string): Promise<boolean> {
   const { rows } = await sql<{ status: string | null }>`
     select pg_xact_status(cast(cast(${mark} as text) as xid8)) as status`.execute(db)
   const status = rows[0]?.status
   if (status !== 'in progress') return status === 'committed'
   throw Object.assign(
-    new Error('the server has not ended a transaction of a lost connection yet'),
+    new Error('the server has not finished a transaction of a lost connection yet'),
     {
       code: TRANSACTION_RESOLUTION_UNKNOWN,
     },
   )
 }
 
-/** SQLSTATE. */
+/** SQLSTATE: transaction_resolution_unknown. */
 const TRANSACTION_RESOLUTION_UNKNOWN = '08007'

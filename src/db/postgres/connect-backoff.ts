@@ -3,14 +3,16 @@ import type { Clock } from '../../platform/clock.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './pool-timings.ts'
 
 /**
- * Whether the server itself refused a connection: it has no connection left (SQLSTATE 53300), starts or stops (57P03), or
- * does not accept the user. A server that cannot be reached does not notice attempts.
+ * Whether the server itself refused a connection: too many connections (SQLSTATE 53300), starting
+ * up or shutting down (57P03), or authentication failed. Attempts cost an unreachable server
+ * nothing.
  */
 export const isRefusal = (error: unknown): error is Error => error instanceof pg.DatabaseError
 
 /**
- * Spaces connection attempts of several pools to a server that refuses them: each refusal is a process that the server
- * starts and ends. After a refusal no connection is opened for a while; then one attempt at a time, until one succeeds.
+ * Backoff for connection attempts of several pools to a server that refuses them: for each attempt
+ * the server forks a process. After a refusal no connection is opened for a while, then one attempt
+ * at a time until one succeeds.
  */
 export class ConnectBackoff {
   readonly #clock: Clock
@@ -28,13 +30,13 @@ export class ConnectBackoff {
     this.#timings = timings
   }
 
-  /** The last refusal while no connection may be opened; null: one may be. */
+  /** The last refusal while no connection may be opened; null if one may be. */
   get refusal(): Error | null {
     const mayTry = !this.#isTrying && this.#clock.monotonicNow() >= this.#nextAt
     return mayTry ? null : this.#refusal
   }
 
-  /** Call before an attempt that `refusal` allows; call the result with its error, or null. */
+  /** Registers an attempt; call the returned function with its error or null. */
   begin(): (error: unknown) => void {
     const isTrial = this.#refusal !== null
     const wasRefused = this.#refusal
@@ -42,7 +44,7 @@ export class ConnectBackoff {
     return error => {
       if (isTrial) this.#isTrying = false
       if (!isRefusal(error)) this.#refusal = null
-      // Attempts that began together count once.
+      // Attempts that started together count once.
       else if (this.#refusal === wasRefused) this.#postpone(error)
     }
   }

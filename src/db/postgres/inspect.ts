@@ -4,49 +4,49 @@ import { errorMessage } from '../../platform/error.ts'
 import { migrationSource } from '../migrate.ts'
 import { TABLES } from '../schema.ts'
 
-/** What there is at the place of a database on a server. */
+/** State of a database on a PostgreSQL server. */
 export type ServerInspection =
   | { readonly kind: 'unreachable'; readonly why: string }
   | ({ readonly kind: 'reached' } & ServerFacts)
 
 export type ServerFacts = {
-  /** Such as 180003 for 18.3. */
+  /** `server_version_num`, such as 180003 for 18.3. */
   readonly version: number
-  /** It takes no changes, as it only follows another server. */
+  /** Whether the server is a read-only standby. */
   readonly isStandby: boolean
-  /** Whether we may make tables in the schema that we would make them in. */
-  readonly mayMakeTables: boolean
-  /** Whether there is the schema that our queue has its tables in, or we may make it. */
-  readonly mayMakeQueue: boolean
-  /** Tables of ours that we may not read or write, as another user made them. */
+  /** Whether the user may create tables in the current schema. */
+  readonly canCreateTables: boolean
+  /** Whether the schema of the queue exists or may be created. */
+  readonly canCreateQueue: boolean
+  /** Tables of ev that this user may not read or write, as another user created them. */
   readonly closedTables: readonly string[]
-  /** Whether a newer ev made the tables. */
+  /** Whether a newer version of ev created the tables. */
   readonly isNewer: boolean
-  /** Of the texts of the database, such as UTF8. */
+  /** Server encoding, such as UTF8. */
   readonly encoding: string
-  /** The limit of connections that is reached first. */
+  /** The connection limit that is reached first. */
   readonly limit: ConnectionLimit
-  /** How far our clock is ahead, ms. */
+  /** How far the local clock is ahead of the server's, ms. */
   readonly clockAheadMs: number
-  /** Of some commits that wait for the disk the one in the middle, ms. */
+  /** Median duration of a durable commit, ms. */
   readonly commitMs: number
 }
 
-/** How many connections may be open at once, and how many are. A superuser is held to the one of the server alone. */
+/** A connection limit and its use. Only the server's limit applies to superusers. */
 export type ConnectionLimit = {
   readonly of: 'role' | 'database' | 'server'
-  /** Of the role or the database; empty for the server. */
+  /** Name of the role or the database; empty for the server. */
   readonly name: string
-  /** Those that count for this limit, ours included. */
+  /** Connections that count toward this limit, ours included. */
   readonly used: number
   readonly max: number
 }
 
-/** However silent a server is, it is given up by then. */
+/** Time limit for a server that does not respond. */
 const TIMEOUT_MS = 5 * SECOND
 const COMMITS = 5
 
-/** Looks at the database of a `postgres://…` URL and changes nothing: its tables are neither made nor brought up to date. */
+/** Inspects the database of a `postgres://…` URL without changing it: runs no migrations. */
 export async function inspectServer(
   url: string,
   clock: Clock,
@@ -56,20 +56,20 @@ export async function inspectServer(
     ...{ connectionString: url, application_name: 'ev doctor' },
     ...{ connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs },
   })
-  // What ends a connection that nobody asks anything of is told by the next question.
+  // An error of an idle connection is reported by the next query.
   client.on('error', () => {})
   try {
     await client.connect()
-    return { kind: 'reached', ...(await factsOf(client, clock)) }
+    return { kind: 'reached', ...(await readFacts(client, clock)) }
   } catch (error) {
     return { kind: 'unreachable', why: errorMessage(error) }
   } finally {
-    // A server that is silent does not say goodbye either.
+    // A server that does not respond does not close the connection either.
     void client.end().catch(() => {})
   }
 }
 
-async function factsOf(client: pg.Client, clock: Clock): Promise<ServerFacts> {
+async function readFacts(client: pg.Client, clock: Clock): Promise<ServerFacts> {
   const clockAheadMs = await clockAhead(client, clock)
   const { rows } = await client.query<
     Omit<ServerFacts, 'limit' | 'clockAheadMs' | 'commitMs' | 'isNewer'>
@@ -78,18 +78,18 @@ async function factsOf(client: pg.Client, clock: Clock): Promise<ServerFacts> {
   const [facts] = rows
   const [limit] = limits.rows
   if (facts === undefined || limit === undefined) {
-    throw new Error('it does not answer what it is asked')
+    throw new Error('it returned no rows')
   }
-  const isNewer = await isOfNewer(client)
+  const isNewer = await hasNewerMigrations(client)
   return { ...facts, limit, isNewer, clockAheadMs, commitMs: await commitTime(client, clock) }
 }
 
 const FACTS = `select
   current_setting('server_version_num')::integer as version,
   pg_is_in_recovery() as "isStandby",
-  current_schema() is not null and has_schema_privilege(current_schema(), 'CREATE') as "mayMakeTables",
+  current_schema() is not null and has_schema_privilege(current_schema(), 'CREATE') as "canCreateTables",
   case when to_regnamespace('ev_boss') is null then has_database_privilege(current_database(), 'CREATE')
-    else has_schema_privilege('ev_boss', 'USAGE') end as "mayMakeQueue",
+    else has_schema_privilege('ev_boss', 'USAGE') end as "canCreateQueue",
   array(select tablename::text from pg_tables
     where schemaname = current_schema() and tablename = any($1) and not (
       has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT')
@@ -100,10 +100,11 @@ const FACTS = `select
   current_setting('server_encoding') as encoding`
 
 /**
- * The limits that hold for this user, the one with the fewest connections left first. The server counts all sessions, a
- * database those in it, a role those of its own (`rolconnlimit`, `datconnlimit`; -1 is no limit). Neither a limit of a
- * role or a database nor the reserve of `superuser_reserved_connections` holds for superusers (PostgreSQL 18, CREATE
- * ROLE, CREATE DATABASE).
+ * The connection limits that apply to this user, the one with the fewest connections left first.
+ * The server counts all sessions, a database those connected to it, a role its own (`rolconnlimit`,
+ * `datconnlimit`; -1 is no limit). Limits of roles and databases and the reserve of
+ * `superuser_reserved_connections` do not apply to superusers (PostgreSQL 18, CREATE ROLE, CREATE
+ * DATABASE).
  */
 const LIMITS = `
   with me as (select oid, rolname, rolsuper, rolconnlimit from pg_roles where rolname = current_user)
@@ -124,7 +125,7 @@ const LIMITS = `
     from me where rolconnlimit >= 0 and not rolsuper
   ) l order by max - used, max`
 
-/** Half of the way there and back is taken off. */
+/** Subtracts half of the round trip. */
 async function clockAhead(client: pg.Client, clock: Clock): Promise<number> {
   const [now, started] = [clock.now(), clock.monotonicNow()]
   const { rows } = await client.query<{ at: number }>(
@@ -134,7 +135,7 @@ async function clockAhead(client: pg.Client, clock: Clock): Promise<number> {
   return Math.round(now + waitedMs / 2 - (rows[0]?.at ?? now))
 }
 
-async function isOfNewer(client: pg.Client): Promise<boolean> {
+async function hasNewerMigrations(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ there: boolean }>(
     `select to_regclass('kysely_migration') is not null
       and has_table_privilege('kysely_migration', 'SELECT') as there`,
@@ -144,7 +145,7 @@ async function isOfNewer(client: pg.Client): Promise<boolean> {
   return migrationSource(made.rows.map(({ name }) => name)) === 'newer'
 }
 
-/** A message in the journal, which nobody reads: a commit waits for it as for anything else. */
+/** Commits WAL messages, which change no table and wait for the disk like any commit. */
 async function commitTime(client: pg.Client, clock: Clock): Promise<number> {
   const times: number[] = []
   for (let n = 0; n < COMMITS; n++) {

@@ -2,29 +2,29 @@ import type pg from 'pg'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { openPool, type PoolOptions } from './pool.ts'
 
-/** Wait before a connection that was lost is replaced. */
+/** Wait before a lost connection is replaced. */
 const RECONNECT_MS = SECOND
-/** How often the connection is tested: one that died silently delivers nothing. As in pg-boss. */
+/** Interval of the connection check, as in pg-boss: a dead connection may report no error. */
 const CHECK_MS = 10 * SECOND
 
 type OnNotification = (payload: string) => void
 
-/** A pool of connections to PostgreSQL, one of which listens for notifications. */
+/** A connection pool in which one connection listens for notifications. */
 export class ListeningPool {
   readonly #pool: pg.Pool
   readonly #clock: Clock
-  /** Process IDs of the server for the connections of this pool. */
-  readonly #own = new Set<number>()
+  /** Backend process IDs of the connections of this pool. */
+  readonly #ownProcessIds = new Set<number>()
   #isListening = false
 
   constructor(url: string, clock: Clock, options: PoolOptions) {
     this.#clock = clock
     this.#pool = openPool(url, clock, options)
-    this.#pool.on('connect', client => this.#own.add(processIdOf(client)))
-    this.#pool.on('remove', client => this.#own.delete(processIdOf(client)))
+    this.#pool.on('connect', client => this.#ownProcessIds.add(processIdOf(client)))
+    this.#pool.on('remove', client => this.#ownProcessIds.delete(processIdOf(client)))
   }
 
-  /** False while notifications may get lost. */
+  /** False while notifications may be lost. */
   get isListening(): boolean {
     return this.#isListening
   }
@@ -34,8 +34,8 @@ export class ListeningPool {
   }
 
   /**
-   * Calls `onNotification` for each notification that is not from this pool, and `onReconnect`
-   * whenever it has begun to listen: what was sent before is lost. A connection that breaks is replaced.
+   * Calls `onNotification` for each notification from outside this pool, and `onReconnect` each
+   * time it starts to listen, as earlier notifications are lost. Replaces a broken connection.
    */
   async listen(channel: string, onNotification: OnNotification, onReconnect: () => void) {
     const closing = new AbortController()
@@ -60,22 +60,22 @@ export class ListeningPool {
     }
   }
 
-  /** Resolves or fails when the connection is lost. */
+  /** Resolves or rejects when the connection is lost. */
   async #listenOnce(closing: AbortSignal, { channel, ...how }: Listening): Promise<void> {
     const client = await this.#pool.connect()
     const broken = new AbortController()
-    const over = AbortSignal.any([closing, broken.signal])
+    const ended = AbortSignal.any([closing, broken.signal])
     client.on('error', () => broken.abort())
     client.on('notification', ({ payload = '', processId }) => {
-      if (!this.#own.has(processId)) how.onNotification(payload)
+      if (!this.#ownProcessIds.has(processId)) how.onNotification(payload)
     })
     try {
       await client.query(`listen "${channel}"`)
       this.#isListening = true
       how.onReconnect()
-      while (!over.aborted) {
-        await sleep(this.#clock, CHECK_MS, over)
-        if (!over.aborted) await client.query('select 1')
+      while (!ended.aborted) {
+        await sleep(this.#clock, CHECK_MS, ended)
+        if (!ended.aborted) await client.query('select 1')
       }
     } finally {
       client.release(true)
@@ -89,6 +89,6 @@ type Listening = {
   readonly onReconnect: () => void
 }
 
-/** pg has it, and its types leave it out. */
+/** `processID` is missing in the types of pg. */
 const processIdOf = (client: pg.PoolClient) =>
   (client as unknown as { readonly processID: number }).processID

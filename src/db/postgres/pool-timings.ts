@@ -1,23 +1,23 @@
 import { SECOND } from '../../platform/clock.ts'
 
-/** How long a pool of connections to PostgreSQL waits, in ms. */
+/** Timeouts of a PostgreSQL connection pool, ms. */
 export type PoolTimings = {
-  /** A server that does not accept a connection within this time counts as away. */
+  /** Connection timeout. */
   readonly connectMs: number
-  /** The server ends a statement after this; only those that make or move tables take longer. */
+  /** `statement_timeout`; migrations and copies are exempt. */
   readonly statementMs: number
-  /** Beyond `statementMs`: a server that is frozen, or gone without a word, ends nothing itself. */
+  /** Wait beyond `statementMs` for a server that hangs or is unreachable. */
   readonly silenceMs: number
-  /** A connection that was not used for so long is closed. */
+  /** A connection that is idle for this long is closed. */
   readonly idleMs: number
   /**
-   * The server ends a transaction that stands still for so long: it belongs to a process that was
-   * stopped, and holds rows that others wait for.
+   * `idle_in_transaction_session_timeout`: such a transaction belongs to a suspended process and
+   * locks rows that others wait for.
    */
   readonly idleInTransactionMs: number
-  /** Wait after a server refused a connection; doubled with each further refusal. */
+  /** Wait after the server refused a connection; doubled with each further refusal. */
   readonly refusedMs: number
-  /** The longest of these waits: within it ev notices that the server takes connections again. */
+  /** Longest wait after a refusal, and so the longest delay after the server recovers. */
   readonly refusedMaxMs: number
 }
 

@@ -3,37 +3,37 @@ import pg from 'pg'
 import type { Clock } from '../../platform/clock.ts'
 import { codeOf } from '../error-code.ts'
 import type { Schema } from '../schema.ts'
-import { cutOff, decodeText, encodeText, namingClient } from './client.ts'
+import { cutOff, decodeText, encodeText, createClientClass } from './client.ts'
 import { ConnectBackoff, isRefusal } from './connect-backoff.ts'
 import { isOutage } from './errors.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './pool-timings.ts'
 
 export type PoolOptions = {
-  /** Connections at the same time. */
+  /** Maximum number of connections. */
   readonly max: number
-  /** What PostgreSQL shows for its connections; `ev` when left out. */
+  /** `application_name`. Default: `ev`. */
   readonly name?: string
-  /** For what a power cut may undo without harm: a commit does not wait for the disk. */
-  readonly isAsync?: boolean
-  /** How long a statement may take, ms; null: as long as it likes, for what makes or moves tables. */
+  /** `synchronous_commit=off`: commits do not wait for the disk; a power cut may lose them. */
+  readonly asyncCommit?: boolean
+  /** Statement timeout, ms; null for no limit, as for migrations and copies. */
   readonly statementMs?: number | null
-  /** How much longer we wait for a server that does not end it by itself, ms. */
+  /** Additional wait for a server that does not enforce the statement timeout, ms. */
   readonly silenceMs?: number
   readonly timings?: PoolTimings
-  /** Shared with other pools of this server. */
+  /** Connection backoff, shared with other pools of the server. */
   readonly backoff?: ConnectBackoff
 }
 
-/** Connections to a PostgreSQL server. One that is lost is replaced by the next that is needed. */
+/** Opens a connection pool. A lost connection is replaced on demand. */
 export function openPool(
   url: string,
   clock: Clock,
-  { max, name = 'ev', isAsync: loose = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
+  { max, name = 'ev', asyncCommit = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
 ): pg.Pool {
   const { statementMs, silenceMs } = { ...timings, ...own }
   const { backoff = new ConnectBackoff(clock, timings) } = own
   const pool = new SharingPool(backoff, {
-    Client: namingClient(clock, backoff),
+    Client: createClientClass(clock, backoff),
     connectionString: url,
     max,
     application_name: name,
@@ -44,15 +44,15 @@ export function openPool(
     idle_in_transaction_session_timeout: timings.idleInTransactionMs,
     keepAlive: true,
     types: { getTypeParser },
-    ...(loose ? { options: '-c synchronous_commit=off' } : {}),
+    ...(asyncCommit ? { options: '-c synchronous_commit=off' } : {}),
   })
-  // Whoever needs a connection next is told, and whoever has one by its next statement; without listeners the process would end.
+  // The next connect or statement reports the error. Without listeners it would end the process.
   pool.on('error', () => {})
   pool.on('connect', client => void client.on('error', () => {}))
   return pool
 }
 
-/** Where the server refuses a further connection, what is asked waits for one that the pool has. */
+/** A pool whose queries wait for an open connection while the server refuses further ones. */
 class SharingPool extends pg.Pool {
   readonly #backoff: ConnectBackoff
   readonly #max: number
@@ -64,15 +64,15 @@ class SharingPool extends pg.Pool {
   }
 
   override connect(): Promise<pg.PoolClient>
-  override connect(logged: LogState): void
-  override connect(logged?: LogState): Promise<pg.PoolClient> | undefined {
-    if (logged !== undefined) return void super.connect(logged)
+  override connect(onConnect: ConnectCallback): void
+  override connect(onConnect?: ConnectCallback): Promise<pg.PoolClient> | undefined {
+    if (onConnect !== undefined) return void super.connect(onConnect)
     return this.#connect()
   }
 
   async #connect(): Promise<pg.PoolClient> {
     for (;;) {
-      // A pool that is full does not connect.
+      // With `max` reached the pool opens no connection.
       const isRefused = this.#backoff.refusal !== null
       this.options.max = isRefused ? Math.max(1, this.totalCount) : this.#max
       try {
@@ -84,55 +84,55 @@ class SharingPool extends pg.Pool {
   }
 }
 
-type LogState = Parameters<pg.Pool['connect']>[0]
+type ConnectCallback = Parameters<pg.Pool['connect']>[0]
 
-/** Queries over a pool. */
-export const kyselyOn = (pool: pg.Pool): Kysely<Schema> =>
-  new Kysely<Schema>({ dialect: new PostgresDialect({ pool: guarded(pool) }) })
+/** Returns a query builder for a pool. */
+export const createPostgresKysely = (pool: pg.Pool): Kysely<Schema> =>
+  new Kysely<Schema>({ dialect: new PostgresDialect({ pool: wrapPool(pool) }) })
 
-function guarded(pool: pg.Pool): PostgresPool {
+function wrapPool(pool: pg.Pool): PostgresPool {
   return {
     options: pool.options,
     end: () => pool.end(),
-    connect: async () => guardedClient(await pool.connect()),
+    connect: async () => wrapClient(await pool.connect()),
   } as unknown as PostgresPool
 }
 
 /**
- * Parameters go in as the database can store them. A connection that was cut off, or did not answer in time, stays
- * broken: what is asked of it after that fails at once, and nobody gets it again. Whoever asks more of a transaction that
- * an error undid is told that error.
+ * Wraps a client. It encodes parameters. A connection that was lost or timed out stays broken:
+ * later queries fail immediately, and the pool discards it. Further queries of a failed transaction
+ * reject with the error that failed it.
  */
-function guardedClient(client: pg.PoolClient): PostgresPoolClient {
+function wrapClient(client: pg.PoolClient): PostgresPoolClient {
   const inner = client as unknown as PostgresPoolClient
-  let broken: unknown = null
-  let last: unknown = null
+  let brokenBy: unknown = null
+  let lastError: unknown = null
   return {
     processID: inner.processID,
     release(isDiscarded?: boolean) {
-      if (broken !== null) cutOff(client)
-      client.release(broken !== null || isDiscarded === true)
+      if (brokenBy !== null) cutOff(client)
+      client.release(brokenBy !== null || isDiscarded === true)
     },
     async query(text: never, values?: readonly unknown[]) {
-      if (broken !== null) throw broken
+      if (brokenBy !== null) throw brokenBy
       try {
         const result = await inner.query(text, values?.map(encoded) as never)
-        last = null
+        lastError = null
         return result
       } catch (error) {
-        if (codeOf(error) === IN_FAILED_TRANSACTION && last !== null) throw last
-        last = error
-        if (endsConnection(error)) broken = error
+        if (codeOf(error) === IN_FAILED_TRANSACTION && lastError !== null) throw lastError
+        lastError = error
+        if (endsConnection(error)) brokenBy = error
         throw error
       }
     },
   } as unknown as PostgresPoolClient
 }
 
-/** SQLSTATE. */
+/** SQLSTATE: in_failed_sql_transaction. */
 const IN_FAILED_TRANSACTION = '25P02'
 
-/** A statement that the server itself ended, or had no room for, leaves its connection whole. */
+/** A statement that the server cancelled or had no resources for leaves the connection usable. */
 const endsConnection = (error: unknown) =>
   isOutage(error) && !(error instanceof pg.DatabaseError && error.severity !== 'FATAL')
 
@@ -140,7 +140,7 @@ const encoded = (value: unknown) => (typeof value === 'string' ? encodeText(valu
 
 const { builtins } = pg.types
 
-/** Numbers as numbers, whatever their width: ours are times and counts, all below 2^53. */
+/** Returns 64-bit integers as numbers: those of ev are times and counts, all below 2^53. */
 const PARSERS = new Map<number, (text: string) => unknown>([
   [builtins.INT8, Number],
   [builtins.NUMERIC, Number],

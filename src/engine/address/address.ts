@@ -15,9 +15,9 @@ export {
 
 /** A mailbox address (RFC 5321 §4.1.2, RFC 6531 §3.3). */
 export type Address = {
-  /** The address as people write it: local part and domain as given, in NFC. */
+  /** The address as people write it: local part and domain as in the input, in NFC. */
   readonly text: string
-  /** The local part as it goes on the wire, in NFC: quoted only if it was given quoted and must be. */
+  /** The local part as sent in SMTP, in NFC: quoted only if the input is quoted and it must be. */
   readonly local: string
   readonly domain: Domain
 }
@@ -25,27 +25,30 @@ export type Address = {
 /** RFC 5321 §4.5.3.1.3: a path has 256 octets, two of them the angle brackets. */
 const ADDRESS_OCTETS_MAX = 254
 
-/** Reads a mailbox address: no comments, no folding, no display name, nothing around it; never throws. */
+/**
+ * Parses a mailbox address. Comments, folding, display names and surrounding text are errors. Never
+ * throws.
+ */
 export function parseAddress(text: string): Address | AddressSyntaxError {
   if (text === '') return syntaxError('empty', text, 0)
-  // A UTF-16 unit is at least one octet, so this refuses what is far too long before anything reads it.
+  // A UTF-16 unit is at least one octet, so very long texts are rejected before any parsing.
   if (text.length > ADDRESS_OCTETS_MAX) return syntaxError('too_long', text, ADDRESS_OCTETS_MAX)
   if (PRINTABLE_ASCII.test(text)) return parseMailbox(text)
   const hidden = invisibleCharError(text)
   if (hidden !== null) return hidden
   const nfc = text.normalize('NFC')
-  const asGiven = parseMailbox(text)
-  // Judged in both forms: to compose characters must neither hide a forbidden one nor make one.
-  return nfc === text || isSyntaxError(asGiven) ? asGiven : parseMailbox(nfc)
+  const original = parseMailbox(text)
+  // Both forms are checked: composition must neither hide nor create a forbidden character.
+  return nfc === text || isSyntaxError(original) ? original : parseMailbox(nfc)
 }
 
-/** What RCPT TO carries between the angle brackets: local part and A-label domain. */
+/** Returns the form for RCPT TO, without angle brackets: local part and A-label domain. */
 export const wireAddress = ({ local, domain }: Address): string => `${local}@${domain.ascii}`
 
-/** The key under which the address is remembered and deduplicated: local part exact, domain as A-label in lower case. */
+/** Returns the key for caching and deduplication: exact local part, lower-case A-label domain. */
 export const addressKey = (address: Address): string => wireAddress(address)
 
-/** Takes away what people paste around an address; each thing taken is named in `notes`. What is valid stays as it is. */
+/** Removes text pasted around an address; `notes` lists what was removed. Valid text is unchanged. */
 export const cleanAddress = (text: string): { text: string; notes: string[] } =>
   extractAddress(text, inner => !isSyntaxError(parseAddress(inner)))
 
@@ -58,7 +61,7 @@ function parseMailbox(text: string): Address | AddressSyntaxError {
   return second === null ? parsed : syntaxError('several_addresses', text, second[0].length)
 }
 
-/** All before a second address: one address, then a separator that no address has outside quotes. */
+/** Matches everything before a second address: one address, then a separator invalid outside quotes. */
 const SECOND_ADDRESS = /^[^@"]+@[^@\s,;<>|]+[\s,;<>|]+(?=[^@\s,;<>|]+@[^@])/
 
 function parseOne(text: string): Address | AddressSyntaxError {
@@ -68,17 +71,17 @@ function parseOne(text: string): Address | AddressSyntaxError {
   const domain = parseDomain(text.slice(local.end + 1), local.end + 1)
   if (isSyntaxError(domain)) return domain
   const address = { text, local: local.wire, domain }
-  // Both forms of the domain may travel: the A-label, or the U-label with SMTPUTF8 (RFC 6531 §3.3).
+  // Both forms of the domain may be sent: the A-label, or the U-label with SMTPUTF8 (RFC 6531 §3.3).
   const octets = Math.max(Buffer.byteLength(text), Buffer.byteLength(wireAddress(address)))
   return octets > ADDRESS_OCTETS_MAX ? syntaxError('too_long', text, text.length - 1) : address
 }
 
-/** What is longer is no pasted address, and is left to the parser to refuse. */
+/** A longer text is not a pasted address; the parser rejects it. */
 const PASTED_LENGTH_MAX = 2_000
-/** Wrappings within wrappings: quotes, a name, angle brackets, mailto; no more has been seen. */
+/** Nested wrappings: quotes, display name, angle brackets, mailto. Deeper nesting was not observed. */
 const ROUNDS_MAX = 5
 
-/** Takes one wrapping after the other from `text` until `isDone` says that an address is left; `notes` names them. */
+/** Removes one wrapping at a time until `isDone` accepts the text; `notes` names the wrappings. */
 function extractAddress(
   text: string,
   isDone: (text: string) => boolean,
@@ -87,7 +90,7 @@ function extractAddress(
   let clean = text
   if (text.length > PASTED_LENGTH_MAX) return { text, notes }
   for (let round = 0; round < ROUNDS_MAX && !isDone(clean); round++) {
-    const step = firstStep(clean)
+    const step = unwrapOnce(clean)
     if (step === null) break
     clean = step.text
     if (!notes.includes(step.note)) notes.push(step.note)
@@ -95,26 +98,26 @@ function extractAddress(
   return { text: clean, notes }
 }
 
-/** Rows in reading order: what is taken, and how; a row that changes nothing does not apply. */
-const STEPS: readonly [note: string, take: (text: string) => string][] = [
+/** Wrappings in order of precedence; a row that does not change the text does not apply. */
+const WRAPPINGS: readonly [note: string, unwrap: (text: string) => string][] = [
   ['surrounding space', trim],
   ['mailto:', withoutMailto],
-  ['smtp:', text => text.replace(/^smtp:/i, '')], // As directories export proxy addresses.
+  ['smtp:', text => text.replace(/^smtp:/i, '')], // The form of proxy addresses in directory exports.
   ['display name', withoutDisplayName],
   ['angle brackets', text => inside(text, '<', '>')],
   ['trailing punctuation', withoutTail],
   ['wrapping quotes', withoutQuotes],
 ]
 
-function firstStep(text: string) {
-  for (const [note, take] of STEPS) {
-    const taken = take(text)
-    if (taken !== text) return { text: taken, note }
+function unwrapOnce(text: string) {
+  for (const [note, unwrap] of WRAPPINGS) {
+    const inner = unwrap(text)
+    if (inner !== text) return { text: inner, note }
   }
   return null
 }
 
-/** White space of any kind, and characters that nobody sees. */
+/** White space of any kind, and invisible characters. */
 const BLANK = /[\s\p{Zs}\u00AD\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFEFF\0]/u
 
 function trim(text: string): string {
@@ -125,7 +128,7 @@ function trim(text: string): string {
   return text.slice(start, end)
 }
 
-/** RFC 6068: `mailto:` with its percent-encoding, and without the headers after the question mark. */
+/** Removes `mailto:`, decodes percent-encoding and drops the headers after `?` (RFC 6068). */
 function withoutMailto(text: string): string {
   const scheme = /^mailto:(?:\/\/)?/i.exec(text)?.[0]
   if (scheme === undefined) return text
@@ -133,11 +136,14 @@ function withoutMailto(text: string): string {
   try {
     return decodeURIComponent(target)
   } catch {
-    return target // A percent sign that encodes nothing stands for itself.
+    return target // An invalid percent-encoding is kept as literal text.
   }
 }
 
-/** `Name <ann@example.com>` and `"Name" <ann@example.com>` (RFC 5322 §3.4 name-addr); not one of several addresses. */
+/**
+ * Removes the name of `Name <ann@example.com>` and `"Name" <ann@example.com>` (RFC 5322 §3.4
+ * name-addr). A text with several addresses is unchanged.
+ */
 function withoutDisplayName(text: string): string {
   const open = text.indexOf('<')
   if (open <= 0 || !text.endsWith('>') || text.includes('<', open + 1)) return text
@@ -153,26 +159,26 @@ function withoutDisplayName(text: string): string {
 const inside = (text: string, open: string, close: string) =>
   text.length > 2 && text.startsWith(open) && text.endsWith(close) ? text.slice(1, -1) : text
 
-/** A list's comma or semicolon; a full stop only if a space shows that it ends a sentence. */
+/** Removes a trailing list separator, and a period only after a space, where it ends a sentence. */
 function withoutTail(text: string): string {
   if (/[,;]$/.test(text)) return text.slice(0, -1)
   return /\s\.$/.test(text) ? text.slice(0, -2) : text
 }
 
-/** Quotation marks around the whole, as CSV, SQL and word processors leave them. */
+/** Removes quotation marks around the whole text, as left by CSV, SQL and word processors. */
 function withoutQuotes(text: string): string {
   const pairs = ['""', "''", '“”', '„“', '‘’', '«»', '``']
   const found = pairs.map(pair => inside(text, pair.charAt(0), pair.charAt(1)))
-  return found.find(taken => taken !== text) ?? text
+  return found.find(inner => inner !== text) ?? text
 }
 
 /** RFC 5321 §4.5.3.1.1, in octets. */
 const LOCAL_OCTETS_MAX = 64
 
-/** A local part: where its @ stands, and how it goes on the wire. */
+/** A parsed local part: the index of its @, and its form in SMTP. */
 type Local = { readonly end: number; readonly wire: string }
 
-/** Reads the local part of an address up to its @, as dot-string or quoted-string (RFC 5321 §4.1.2, RFC 6531 §3.3). */
+/** Parses the local part up to its @: dot-string or quoted-string (RFC 5321 §4.1.2, RFC 6531 §3.3). */
 function parseLocal(text: string): Local | AddressSyntaxError {
   const local = text.startsWith('"') ? readQuoted(text) : readDotString(text)
   if (isSyntaxError(local)) return local
@@ -180,7 +186,10 @@ function parseLocal(text: string): Local | AddressSyntaxError {
   return octets > LOCAL_OCTETS_MAX ? syntaxError('local_too_long', text, local.end - 1) : local
 }
 
-/** Atext of RFC 5322 §3.2.3, and all beyond ASCII but spaces (RFC 6531 §3.3); a mark needs something to stand on. */
+/**
+ * Atext of RFC 5322 §3.2.3, and non-ASCII except spaces (RFC 6531 §3.3). A combining mark must follow
+ * a base character.
+ */
 const ATOM = String.raw`(?!\p{M})(?:[\w!#$%&'*+\-\/=?^\x60\{\|\}~]|[[\u{80}-\u{10FFFF}]--[\p{Z}]])+`
 const DOT_STRING = new RegExp(`^${ATOM}(?:\\.${ATOM})*`, 'v')
 
@@ -192,7 +201,7 @@ function readDotString(text: string): Local | AddressSyntaxError {
   return syntaxError(dotStringError(text, at), text, at)
 }
 
-/** Why a dot-string cannot go on at `at`. */
+/** Returns why a dot-string is invalid at `at`. */
 function dotStringError(text: string, at: number): SyntaxErrorCode {
   const character = text.charAt(at)
   if (character === '@') return 'no_local'
@@ -203,25 +212,25 @@ function dotStringError(text: string, at: number): SyntaxErrorCode {
   return /\s/.test(character) ? 'local_space' : 'local_character'
 }
 
-/** A backslash and any character it quotes, or one that needs no backslash; spaces only as U+0020. */
+/** Quoted characters, with a backslash where required; the only space allowed is U+0020. */
 const QUOTED_STRING =
   /^"((?:[\x20!\x23-\x5B\x5D-\x7E]|[[\u{80}-\u{10FFFF}]--[\p{Z}]]|\\[\x20-\x7E])*)"/v
 
 function readQuoted(text: string): Local | AddressSyntaxError {
   const found = QUOTED_STRING.exec(text)
-  if (found === null) return isUnquotable(text)
+  if (found === null) return quotedStringError(text)
   const [{ length: end }, quoted = ''] = found
   if (text[end] !== '@') return syntaxError('quote_tail', text, end)
   return { end, wire: minimallyQuoted(quoted) }
 }
 
-/** Of spaces, only U+0020 may be quoted; else the closing mark is missing. */
-function isUnquotable(text: string): AddressSyntaxError {
+/** Returns the error of an unparsable quoted-string: a space other than U+0020, or no closing quote. */
+function quotedStringError(text: string): AddressSyntaxError {
   const space = text.search(/(?! )\p{Z}/u)
   return space < 0 ? syntaxError('quote_open', text, 0) : syntaxError('local_space', text, space)
 }
 
-/** RFC 5321 §4.1.2: the form with the least quoting is the one to send. */
+/** Returns the form with the least quoting, which is the one to send (RFC 5321 §4.1.2). */
 function minimallyQuoted(quoted: string): string {
   const bare = quoted.replace(/\\(.)/gu, '$1')
   const needless = DOT_STRING.exec(bare)?.[0] === bare

@@ -1,20 +1,20 @@
 import type { Address } from './address.ts'
 
-/** How a provider reads local parts: which spellings reach the same mailbox. */
-type Reading = {
+/** The local-part rules of a provider: which spellings reach the same mailbox. */
+type LocalPartRules = {
   readonly domains: RegExp
-  /** The one domain that stands for all of `domains`, if they share their mailboxes. */
+  /** The canonical domain of `domains`, if they share their mailboxes. */
   readonly domain?: string
-  /** What begins a tag that the provider drops. */
+  /** The character that starts a tag, which the provider ignores. */
   readonly tag?: '+' | '-'
-  /** Characters that the provider overlooks. */
+  /** Characters that the provider ignores. */
   readonly ignores?: RegExp
-  /** Dots and hyphens are one letter. */
+  /** Dots and hyphens are equivalent. */
   readonly dotIsHyphen?: true
 }
 
-/** Providers that say so in their help pages; all of them ignore case. First match wins. */
-const READINGS: readonly Reading[] = [
+/** Rules published in the help pages of providers; all of them ignore case. First match wins. */
+const PROVIDER_RULES: readonly LocalPartRules[] = [
   { domains: /^(gmail|googlemail)\.com$/, domain: 'gmail.com', tag: '+', ignores: /\./g },
   { domains: /^(outlook|hotmail|live)\.[a-z]{2,3}(\.[a-z]{2})?$|^(msn|passport)\.com$/, tag: '+' },
   { domains: /^(icloud|me|mac)\.com$/, domain: 'icloud.com', tag: '+' },
@@ -40,20 +40,20 @@ const READINGS: readonly Reading[] = [
   { domains: /^(tuta\.(com|io)|tutanota\.(com|de)|tutamail\.com|t-online\.de|freenet\.de)$/ },
 ]
 
-/** Most domains are none of these, and one look tells. */
-const ANY_READING = new RegExp(READINGS.map(({ domains }) => domains.source).join('|'))
+/** One expression for all providers, because most domains match no rule. */
+const ANY_PROVIDER = new RegExp(PROVIDER_RULES.map(({ domains }) => domains.source).join('|'))
 
-/** The one address under which the provider delivers all spellings of this one; of unknown providers, the address itself. */
+/** Returns the canonical spelling of the mailbox; the address itself if the provider is unknown. */
 export function canonicalAddress({ local, domain }: Address): string {
-  const reading = readingOf(domain.ascii)
-  if (reading === undefined || local.startsWith('"')) return `${local}@${domain.ascii}`
-  const { tag, ignores, dotIsHyphen } = reading
+  const rules = rulesFor(domain.ascii)
+  if (rules === undefined || local.startsWith('"')) return `${local}@${domain.ascii}`
+  const { tag, ignores, dotIsHyphen } = rules
   const tagAt = tag === undefined ? -1 : local.indexOf(tag, 1)
   const untagged = (tagAt < 0 ? local : local.slice(0, tagAt)).toLowerCase()
   const spelled = ignores === undefined ? untagged : untagged.replace(ignores, '')
   const name = dotIsHyphen ? spelled.replaceAll('.', '-') : spelled
-  return `${name || untagged}@${reading.domain ?? domain.ascii}`
+  return `${name || untagged}@${rules.domain ?? domain.ascii}`
 }
 
-const readingOf = (name: string) =>
-  ANY_READING.test(name) ? READINGS.find(({ domains }) => domains.test(name)) : undefined
+const rulesFor = (name: string) =>
+  ANY_PROVIDER.test(name) ? PROVIDER_RULES.find(({ domains }) => domains.test(name)) : undefined

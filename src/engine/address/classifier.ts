@@ -14,31 +14,31 @@ import { isListed, withParents } from './name-list.ts'
 import { REAL_PROVIDERS, RELAYS } from './provider.ts'
 import { listedTypo } from './typo.ts'
 
-/** Mailboxes that firms number: `info2`, `sales1`. Only these, because names are numbered too. */
+/** Role mailboxes that companies number: `info2`, `sales1`. Only these; personal names have numbers, too. */
 const NUMBERED =
   /^(info|sales|support|admin|contact|office|marketing|billing|help|helpdesk|service|webmaster|team|reception|booking|orders)\d{1,2}$/
-/** Machines that send under many names: `alerts-noreply`, `no-reply-jobs`, `bounces`; RFC 2142 §8 `staff-request`. */
+/** Automated senders: `alerts-noreply`, `no-reply-jobs`, `bounces`; RFC 2142 §8 `staff-request`. */
 const MACHINE =
   /(?:^|[._-])(?:no[._-]?reply|do[._-]?not[._-]?reply|mailer-daemon)(?:[._-]|$)|.-request$|^owner-./
-/** Below this a name without its dots says too little: `al.la` is a person. */
+/** Shorter names without their dots are ambiguous: `al.la` is a person. */
 const SQUEEZED_LENGTH_MIN = 8
 
-/** Whether a mailbox belongs to a task, not to a person; whole words only, case and `+tag` aside. */
+/** Whether a mailbox belongs to a role, not to a person. Compares whole words; ignores case and `+tag`. */
 function isRole(local: string, more: ReadonlySet<string>): boolean {
   const name = local.toLowerCase().split('+', 1)[0] ?? ''
-  const knows = (word: string) => more.has(word) || isListed('role', word)
-  if (knows(name) || MACHINE.test(name) || NUMBERED.test(name)) return true
+  const isRoleWord = (word: string) => more.has(word) || isListed('role', word)
+  if (isRoleWord(name) || MACHINE.test(name) || NUMBERED.test(name)) return true
   const end = name.search(/[._-]/)
   if (end < 0) return false
   const squeezed = name.replace(/[._-]/g, '')
-  if (squeezed.length >= SQUEEZED_LENGTH_MIN && knows(squeezed)) return true
-  if (knows(name.replace(/[._]/g, '-'))) return true
-  return knows(name.slice(0, end)) && name.split(/[._-]/).every(knows)
+  if (squeezed.length >= SQUEEZED_LENGTH_MIN && isRoleWord(squeezed)) return true
+  if (isRoleWord(name.replace(/[._]/g, '-'))) return true
+  return isRoleWord(name.slice(0, end)) && name.split(/[._-]/).every(isRoleWord)
 }
 
 /**
- * Whether nobody would choose this local part in earnest: words that fill a form, one character held down, a finger
- * drawn along the keyboard, a long random string. When in doubt it is no junk.
+ * Whether a local part looks made up: form filler words, one repeated character, a keyboard walk or a
+ * long random string. Returns false in doubt.
  */
 function isLowQualityLocalPart(local: string): boolean {
   const bare = local.toLowerCase().split('+', 1)[0] ?? ''
@@ -52,22 +52,22 @@ const FILLER =
 
 const ROWS = ['qwertyuiop', 'asdfghjkl', 'zxcvbnm', 'qwertzuiop', 'azertyuiop']
 const DIGITS = '1234567890'
-/** A walk this long in one go is no name, whatever key it starts from; `wert` and `rew` are. */
+/** A keyboard walk of this length is never a name, whichever key it starts at; `wert` and `rew` are. */
 const WALK_LENGTH_MIN = 6
-/** From the left edge of a row, as `asdf` and `qwer`, four keys are plain. */
+/** From the left edge of a row, four keys are enough: `asdf`, `qwer`. */
 const EDGE_WALK_LENGTH_MIN = 4
 
 const backwards = (row: string) => [...row].reverse().join('')
-/** Three letters that begin a walk in either direction; hardly any name begins so. */
-const STEPS: ReadonlySet<string> = new Set(
+/** The first three letters of a keyboard walk in either direction; very few names start like this. */
+const WALK_STARTS: ReadonlySet<string> = new Set(
   ROWS.flatMap(row => [row, backwards(row)]).flatMap(row =>
     Array.from({ length: row.length - 2 }, (_, at) => row.slice(at, at + 3)),
   ),
 )
 
-/** Letters along a row, perhaps again and again, perhaps with digits after: `asdf`, `qwertyuiop`, `asdasd`, `qwe123`. */
+/** Whether a name runs along a key row, with repeats or trailing digits: `asdf`, `asdasd`, `qwe123`. */
 function isKeyboardWalk(name: string): boolean {
-  if (!STEPS.has(name.slice(0, 3))) return false
+  if (!WALK_STARTS.has(name.slice(0, 3))) return false
   const [, letters = '', digits = ''] = /^([a-z]+)(\d*)$/.exec(name) ?? []
   if (letters === '' || (digits !== '' && !DIGITS.startsWith(digits.slice(0, 10)))) return false
   const unit = /^(.{3,}?)\1+$/.exec(letters)?.[1] ?? letters
@@ -79,10 +79,10 @@ function isKeyboardWalk(name: string): boolean {
 
 const isAlong = (row: string, unit: string) => row.includes(unit) || backwards(row).includes(unit)
 
-/** Shorter strings may be initials, a phone number, a name with a birthday. */
+/** Shorter strings may be initials, a phone number or a name with a birth date. */
 const RANDOM_LENGTH_MIN = 20
 
-/** Letters and digits thrown together, or letters that no tongue can speak. */
+/** Whether a name mixes letters and digits at random, or has too few vowels to be a word. */
 function isRandom(name: string): boolean {
   if (name.length < RANDOM_LENGTH_MIN || !/^[a-z0-9]+$/.test(name)) return false
   const changes = name.match(/[a-z](?=\d)|\d(?=[a-z])/g)?.length ?? 0
@@ -91,30 +91,30 @@ function isRandom(name: string): boolean {
   return changes >= 6 || (letters >= RANDOM_LENGTH_MIN && vowels / letters < 0.15)
 }
 
-/** What an address tells of itself, before anyone asks a server. */
+/** Properties of an address that follow from its text and the lists alone. */
 export type AddressFlags = {
-  /** The domain hands out throw-away mailboxes. */
+  /** The domain provides disposable mailboxes. */
   readonly disposable: boolean
-  /** The mailbox belongs to a task, not to a person. */
+  /** The mailbox belongs to a role, not to a person. */
   readonly role: boolean
-  /** Anyone may have a mailbox at this provider for nothing. */
+  /** The provider offers free mailboxes to the public. */
   readonly free: boolean
   /** A privacy relay: mail is forwarded to a person who hides the real address. Never disposable. */
   readonly relay: boolean
-  /** On the operator's own blocked list. */
+  /** On the custom list of blocked entries. */
   readonly blocked: boolean
-  /** On the operator's own list of spam traps. */
+  /** On the custom list of spam traps. */
   readonly spamTrap: boolean
-  /** `low` if nobody would choose such a name for a mailbox in earnest. */
+  /** `low` if the local part looks made up. */
   readonly quality: 'low' | null
-  /** The one address under which the provider delivers all spellings of this one. */
+  /** The canonical spelling of the mailbox; all its spellings reach it. */
   readonly canonical: string
 }
 
-/** Additions to the built-in lists: domains with all below them, or whole addresses for `blocked` and `spamTrap`. */
+/** Additions to the built-in lists: domains with their subdomains, or addresses for `blocked` and `spamTrap`. */
 export type ClassifierOptions = {
   readonly disposable?: Iterable<string>
-  /** Wins over every disposable list. */
+  /** Takes precedence over every disposable list. */
   readonly allow?: Iterable<string>
   readonly blocked?: Iterable<string>
   readonly spamTrap?: Iterable<string>
@@ -122,32 +122,32 @@ export type ClassifierOptions = {
   readonly role?: Iterable<string>
 }
 
-/** Files with more of each; null: none. */
+/** List files with additional entries; null for no file. */
 export type ClassifierFiles = { readonly [list in CustomListName]?: string | null }
 
 export type AddressClassifier = {
   of(address: Address): AddressFlags
-  /** Whether this mail exchanger of `domain` serves throw-away domains and nothing else. */
+  /** Whether this mail exchanger of `domain` serves only disposable domains. */
   disposableHost(mxHost: string, domain: string): boolean
 }
 
 /**
- * Builds a reader of flags over the built-in lists and the operator's own; of the built-in ones no file is read
- * before the first address. Throws EvError('bad_config') on a bad file and EvError('usage') on a bad option.
+ * Creates a classifier over the built-in and the custom lists. Built-in files are read at the first
+ * lookup. Throws EvError('bad_config') on an invalid file and EvError('usage') on an invalid option.
  */
 export function createClassifier(
   options: ClassifierOptions = {},
   files: ClassifierFiles = {},
 ): AddressClassifier {
-  const own = customLists(options, files)
-  // A list asks about the same domains again and again.
+  const custom = customLists(options, files)
+  // The addresses of a list share few domains.
   const domains = new LRUCache<string, DomainFlags>({ max: DOMAINS_MAX })
   const ofDomain = (domain: string): DomainFlags => {
     const known = domains.get(domain)
     if (known !== undefined) return known
     const flags = {
       disposable:
-        isDisposable(domain, own.disposable, own.allow) && !isTypo(domain, own.disposable),
+        isDisposable(domain, custom.disposable, custom.allow) && !isTypo(domain, custom.disposable),
       free: isListed('free', domain),
       relay: isRelay(domain),
     }
@@ -155,9 +155,9 @@ export function createClassifier(
     return flags
   }
   return {
-    of: address => flagsFor(address, own, ofDomain(address.domain.ascii)),
+    of: address => flagsFor(address, custom, ofDomain(address.domain.ascii)),
     disposableHost: (mxHost, domain) =>
-      isDisposableHost(mxHost) && !isUnder(own.allow, mxHost) && !isUnder(own.allow, domain),
+      isDisposableHost(mxHost) && !isUnder(custom.allow, mxHost) && !isUnder(custom.allow, domain),
   }
 }
 
@@ -184,8 +184,8 @@ function customLists(options: ClassifierOptions, files: ClassifierFiles): Custom
 }
 
 function* keysFrom(list: CustomListName, entries: Iterable<string>): Generator<string> {
-  for (const given of entries) {
-    const text = given.trim()
+  for (const item of entries) {
+    const text = item.trim()
     if (text === '') continue
     const entry = readEntry(list, text)
     if ('key' in entry) yield entry.key
@@ -196,34 +196,37 @@ function* keysFrom(list: CustomListName, entries: Iterable<string>): Generator<s
   }
 }
 
-function flagsFor(address: Address, own: CustomLists, ofDomain: DomainFlags): AddressFlags {
+function flagsFor(address: Address, custom: CustomLists, ofDomain: DomainFlags): AddressFlags {
   return {
     ...ofDomain,
-    role: isRole(address.local, own.role),
-    blocked: holds(own.blocked, address),
-    spamTrap: holds(own.spamTrap, address),
-    // A relay makes up its names by chance; that is no fault of the person behind it.
+    role: isRole(address.local, custom.role),
+    blocked: isOnList(custom.blocked, address),
+    spamTrap: isOnList(custom.spamTrap, address),
+    // A relay generates random local parts, which says nothing about the person.
     quality: !ofDomain.relay && isLowQualityLocalPart(address.local) ? 'low' : null,
     canonical: canonicalAddress(address),
   }
 }
 
-/** Squatters of misspelled providers stand on disposable lists; who writes to one meant the provider. */
+/**
+ * Whether a disposable domain is a misspelled provider. Disposable lists include typo squatters; an
+ * address at one was intended for the provider.
+ */
 const isTypo = (domain: string, disposable: ReadonlySet<string>) =>
   listedTypo(domain) !== null && !isUnder(disposable, domain)
 
-/** By the whole address in any of its spellings, or by its domain or one above it. */
-const holds = (list: ReadonlySet<string>, address: Address) =>
+/** Whether a list has the address in any spelling, its domain or a parent domain. */
+const isOnList = (list: ReadonlySet<string>, address: Address) =>
   list.size > 0 && (list.has(mailboxKey(address)) || isUnder(list, address.domain.ascii))
 
 const isUnder = (list: ReadonlySet<string>, name: string) =>
   list.size > 0 && withParents(name.toLowerCase()).some(parent => list.has(parent))
 
 /**
- * Domains under which services of throw-away mail run their own mail exchangers, for any number of
- * rotating domains: the services that fakefilter names, and the exchangers that in public surveys of
- * 2026 stood behind hundreds of disposable domains and next to nothing else. Never a host that honest
- * domains share (Google, Cloudflare, a registrar, a forwarder).
+ * Domains of mail exchangers that disposable email services run for any number of rotating domains:
+ * the services that fakefilter lists, and the exchangers that served hundreds of disposable domains
+ * and almost no others in public surveys of 2026. Never a host that legitimate domains share (Google,
+ * Cloudflare, a registrar, a forwarder).
  */
 const HOST_DOMAINS: ReadonlySet<string> = new Set(
   `mailinator.com guerrillamail.com guerrillamail.org sharklasers.com yopmail.com yopmail.net
@@ -244,7 +247,7 @@ const HOST_DOMAINS: ReadonlySet<string> = new Set(
   emailnator.com tmail.gg onetimemail.org nukemail.app`.split(/\s+/),
 )
 
-/** Whether a domain, or one that it lies under, hands out throw-away mailboxes; what is allowed wins. */
+/** Whether a domain or a parent provides disposable mailboxes; the allow list takes precedence. */
 function isDisposable(
   domain: string,
   more: ReadonlySet<string>,
@@ -257,6 +260,6 @@ function isDisposable(
 
 const isRelay = (domain: string): boolean => withParents(domain).some(name => RELAYS.has(name))
 
-/** Whether a mail exchanger serves throw-away domains and nothing else. */
+/** Whether a mail exchanger serves only disposable domains. */
 const isDisposableHost = (mxHost: string): boolean =>
   withParents(mxHost.toLowerCase().replace(/\.$/, '')).some(name => HOST_DOMAINS.has(name))

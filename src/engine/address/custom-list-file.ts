@@ -6,16 +6,19 @@ import { type Address, isFault, parseAddress } from './address.ts'
 import { canonicalAddress } from './canonical.ts'
 import { parseDomain } from './domain.ts'
 
-/** Three times the disposable list that ev comes with; held in memory, so many take some 50 MB. */
+/** Three times the size of the built-in disposable list. This many entries take about 50 MB of memory. */
 export const ENTRIES_MAX = 500_000
-/** So many entries of usual length, with a comment to each. A list is read in one go, and nothing else is done meanwhile. */
+/**
+ * Enough for that number of entries of usual length, each with a comment. A file is read
+ * synchronously, so its size limits how long the event loop is blocked.
+ */
 export const SIZE_MAX = 32 * 1024 * 1024
-/** Of a line that is wrong, enough to find it by. */
+/** Length of the excerpt of an invalid line in an error. */
 const SHOWN_MAX = 80
 
 /**
- * The keys of a list in a file: UTF-8, one entry a line, empty lines and comments aside. Throws
- * EvError('bad_config') that names the file and the first line that the list cannot take.
+ * Yields the keys of a list file: UTF-8, one entry per line; empty lines and comments are skipped.
+ * Throws EvError('bad_config') with the path and the first invalid line.
  */
 export function* keysInFile(
   list: CustomListName,
@@ -23,7 +26,7 @@ export function* keysInFile(
   entriesMax = ENTRIES_MAX,
 ): Generator<string> {
   let count = 0
-  // A byte order mark is dropped here; what is no UTF-8 becomes U+FFFD, which no entry may hold.
+  // The decoder drops a byte order mark and replaces invalid UTF-8 by U+FFFD, which no entry allows.
   for (const { number, text } of entriesIn(new TextDecoder('utf-8').decode(bytesOf(path)))) {
     const entry = readEntry(list, text)
     if ('why' in entry) throw badLine(list, path, number, text, entry.why)
@@ -32,10 +35,10 @@ export function* keysInFile(
   }
 }
 
-/** At the start of a line or after a space; elsewhere a # may be part of an address (RFC 5322 §3.2.3). */
+/** A comment starts at the start of a line or after a space; an address may have a # (RFC 5322 §3.2.3). */
 const COMMENT = /(?:^|\s)#.*/
 
-/** The lines of a list that are neither empty nor comments, with their numbers. */
+/** Yields the lines that are neither empty nor comments, with their line numbers. */
 export function* entriesIn(list: string): Generator<{ number: number; text: string }> {
   let number = 0
   for (const line of linesIn(list)) {
@@ -45,7 +48,7 @@ export function* entriesIn(list: string): Generator<{ number: number; text: stri
   }
 }
 
-/** One after the other: all at once would take several times the size of the file. */
+/** Yields one line at a time: an array of lines would take several times the size of the file. */
 function* linesIn(text: string): Generator<string> {
   let start = 0
   for (const { index, 0: end } of text.matchAll(/\r\n?|\n/g)) {
@@ -58,13 +61,13 @@ function* linesIn(text: string): Generator<string> {
 function bytesOf(path: string): Buffer {
   try {
     const stat = statSync(path)
-    // A pipe could not be read a second time.
-    if (!stat.isFile()) throw new Error('it is no file')
+    // A pipe cannot be read a second time on reload.
+    if (!stat.isFile()) throw new Error('it is not a regular file')
     if (stat.size > SIZE_MAX) throw tooLong(path, formatMebibytes(SIZE_MAX))
     return readFileSync(path)
   } catch (cause) {
     if (cause instanceof EvError) throw cause
-    const sentence = `The list ${path} cannot be read: ${errorMessage(cause)}. Correct its name, or leave it out.`
+    const sentence = `The list ${path} cannot be read: ${errorMessage(cause)}. Correct the path or remove the setting.`
     throw new EvError('bad_config', sentence, { cause })
   }
 }
@@ -72,42 +75,42 @@ function bytesOf(path: string): Buffer {
 const badLine = (list: CustomListName, path: string, number: number, text: string, why: string) =>
   new EvError(
     'bad_config',
-    `The list ${path} has "${sanitizeText(text, SHOWN_MAX)}" in line ${number}. ${why} ` +
-      `A line takes ${ENTRY_FORMAT_HINT[list]}; a comment begins with #.`,
+    `The list ${path} has "${sanitizeText(text, SHOWN_MAX)}" on line ${number}. ${why} ` +
+      `Each line takes ${ENTRY_FORMAT_HINT[list]}; comments start with #.`,
   )
 
 const tooLong = (path: string, max: string) =>
   new EvError(
     'bad_config',
-    `The list ${path} is longer than ${max}, which is the most. Shorten it.`,
+    `The list ${path} is longer than the maximum of ${max}. Shorten it.`,
   )
 
-/** The lists that people keep of their own. */
+/** The custom lists. */
 export type CustomListName = 'disposable' | 'allow' | 'blocked' | 'spamTrap' | 'role'
 
-/** What an entry is looked up by; or why it can be none, in a sentence. */
+/** The lookup key of an entry, or a sentence that says why it is invalid. */
 type CustomListEntry = { readonly key: string } | { readonly why: string }
 
-/** What each list takes, said to whoever gave it something else. */
+/** The entry format of each list, for error messages. */
 export const ENTRY_FORMAT_HINT: Readonly<Record<CustomListName, string>> = {
   disposable: 'a domain such as example.com',
   allow: 'a domain such as example.com',
   blocked: 'a domain such as example.com or an address such as ann@example.com',
   spamTrap: 'a domain such as example.com or an address such as ann@example.com',
-  role: 'what stands before the @, such as frontdesk',
+  role: 'the part before the @, such as frontdesk',
 }
 
-/** Reads an entry of a list, without spaces around it. */
+/** Parses a trimmed entry of a list. */
 export function readEntry(list: CustomListName, text: string): CustomListEntry {
   if (list === 'role') return readRole(text)
-  // A domain holds all below it, so these ways of saying that mean the same.
+  // A domain includes its subdomains, so these prefixes add nothing.
   const domain = text.replace(/^(?:\*?[@.])/, '')
   if (domain !== text || !text.includes('@')) return readDomain(domain)
   if (list === 'blocked' || list === 'spamTrap') return readAddress(text)
-  return { why: 'This is an address: leave out the @ and what stands before it.' }
+  return { why: 'This is an address: leave out the @ and the part before it.' }
 }
 
-/** The key of an address on a list: the provider delivers all its spellings to one mailbox, and none tells ANN from ann. */
+/** Returns the lookup key of an address: its canonical spelling in lower case. */
 export const mailboxKey = (address: Address) => canonicalAddress(address).toLowerCase()
 
 function readDomain(text: string): CustomListEntry {
@@ -121,9 +124,9 @@ function readAddress(text: string): CustomListEntry {
 }
 
 function readRole(text: string): CustomListEntry {
-  if (text.includes('@')) return { why: 'Leave out the @ and what follows it.' }
-  // What is looked up has lost its tag.
-  if (text.includes('+')) return { why: 'Leave out the + and what follows it.' }
+  if (text.includes('@')) return { why: 'Leave out the @ and the part after it.' }
+  // The lookup strips the tag, so an entry with a tag would never match.
+  if (text.includes('+')) return { why: 'Leave out the + and the part after it.' }
   const address = parseAddress(`${text}@role.example`)
   return isFault(address) ? { why: address.message } : { key: address.local.toLowerCase() }
 }

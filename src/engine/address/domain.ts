@@ -9,24 +9,27 @@ import {
   syntaxError,
 } from './syntax-error.ts'
 
-/** A domain in both its forms, so that nobody converts twice. */
+/** A domain in both forms, so that it is converted only once. */
 export type Domain = {
-  /** A-labels in lower case: what DNS and SMTP use. For an address literal: the literal with its brackets. */
+  /** Lower-case A-labels, for DNS and SMTP; for an address literal, the literal with its brackets. */
   readonly ascii: string
-  /** U-labels: what people read. */
+  /** U-labels, for display. */
   readonly unicode: string
-  /** What kind of name it is; `literal` is `[192.0.2.1]` or `[IPv6:…]`; `special` is a name of RFC 6761 (and RFC 7686, 8375, 9476) that no public DNS answers. */
+  /**
+   * `literal`: `[192.0.2.1]` or `[IPv6:…]`. `special`: a special-use name that the public DNS does not
+   * resolve (RFC 6761, 7686, 8375, 9476).
+   */
   readonly kind: 'name' | 'literal' | 'special'
 }
 
 /** RFC 1035 §2.3.4: 255 octets on the wire are 253 characters of text. */
 const DOMAIN_LENGTH_MAX = 253
-/** RFC 1035 §2.3.4. */
+/** Octets of a label (RFC 1035 §2.3.4). */
 const LABEL_LENGTH_MAX = 63
-/** UTS #46 §2.3 lets these stand for the dot between labels. */
+/** The label separators of UTS #46 §2.3. */
 const DOTS = /[.\u3002\uFF0E\uFF61]/
 
-/** Reads what stands after the @; `shift` is its index in the whole address, so that a fault names the right place. */
+/** Parses the part after the @; `shift` is its index in the whole address, for error positions. */
 export function parseDomain(text: string, shift = 0): Domain | AddressSyntaxError {
   if (text === '') return syntaxError('no_domain', text, 0, shift)
   if (text.length > DOMAIN_LENGTH_MAX) {
@@ -40,12 +43,12 @@ export function parseDomain(text: string, shift = 0): Domain | AddressSyntaxErro
   return PLAIN.test(text) ? plainName(text, shift) : internationalName(text, shift)
 }
 
-/** What nearly every name of a list is: two labels or more, all sound, the last of them no number. */
+/** The fast path for almost all names: two or more valid labels, the last one not a number. */
 const ORDINARY = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 
-/** Neither letter, digit, hyphen nor dot, nor beyond ASCII; and spaces beyond ASCII. */
+/** ASCII other than letters, digits, hyphens and dots; and non-ASCII spaces. */
 const WRONG_CHARACTER = /[^a-zA-Z0-9.\-\u{80}-\u{10FFFF}]|[\p{Cc}\p{Z}]/v
-/** Letters, digits, hyphens and dots, with no A-label among them: nothing to convert. */
+/** ASCII names without an A-label, which need no conversion. */
 const PLAIN = /^(?!.*xn--)[a-z0-9.-]+$/i
 
 function plainName(text: string, shift: number): Domain | AddressSyntaxError {
@@ -57,7 +60,7 @@ function plainDomain(text: string): Domain {
   return { ascii, unicode: ascii, kind: kindOf(ascii) }
 }
 
-/** A list names the same domains again and again, and to convert one costs as much as to read twenty others. */
+/** The addresses of a list share few domains, and a conversion costs as much as parsing 20 others. */
 const CONVERTED = new LRUCache<string, Domain>({ max: 500 })
 
 function internationalName(text: string, shift: number): Domain | AddressSyntaxError {
@@ -79,16 +82,19 @@ function convertedName(text: string, shift: number): Domain | AddressSyntaxError
   if (ascii === null) return syntaxError('domain_idn', text, invalidLabelAt(text), shift)
   const fault = labelsError(ascii, text, shift) ?? reservedLabelError(ascii, text, shift)
   if (fault !== null) return fault
-  // Checked above, so that the way back need not be.
+  // The A-labels are already validated, so the reverse conversion needs no checks.
   const unicode = tr46().toUnicode(ascii, {}).domain
   return signError(unicode, text, shift) ?? { ascii, unicode, kind: kindOf(ascii) }
 }
 
-/** `xn--` and at least one character for each one encoded (RFC 3492 §6.3). */
+/** Returns the least encoded length: `xn--` and one character for each encoded one (RFC 3492 §6.3). */
 const leastLength = (label: string) =>
   (/[^\0-\x7F]/.test(label) ? 'xn--'.length : 0) + [...label].length
 
-/** What is too long however it is encoded, so that hostile names cost no conversion; a few characters map to eighteen. */
+/**
+ * Returns an error if the name is too long in any encoding, so that hostile names cost no conversion.
+ * NFKC comes first because a single character may map to 18.
+ */
 function lengthError(text: string, shift: number): AddressSyntaxError | null {
   const labels = text.normalize('NFKC').split(DOTS)
   const least = labels.reduce((sum, label) => sum + leastLength(label) + 1, -1)
@@ -105,9 +111,9 @@ const labelAt = (text: string, index: number) =>
     .reduce((sum, label) => sum + label.length + 1, 0)
 
 /**
- * What UTS #46 lets pass but IDNA2008 (RFC 5892) does not: quotation marks, dashes, arrows, currency, © and ®. Emoji
- * may stay, because names with them are registered and resolve; so may the middle dots and quotes of RFC 5892
- * appendix A.
+ * Characters that UTS #46 allows but IDNA2008 (RFC 5892) does not: quotation marks, dashes, arrows,
+ * currency signs, © and ®. Emoji are allowed, because such names are registered and resolve, and so
+ * are the middle dots and quotes of RFC 5892 appendix A.
  */
 const SIGN =
   /[^\p{L}\p{M}\p{N}[\p{Extended_Pictographic}--[\u00A9\u00AE]]\p{Emoji_Component}.\-\u00B7\u0375\u05F3\u05F4\u30FB\u200C\u200D]/v
@@ -120,19 +126,22 @@ function signError(unicode: string, text: string, shift: number): AddressSyntaxE
   return syntaxError('domain_character', text, at, shift)
 }
 
-/** What may be wrong with the parts of a name; positions are exact if nothing was converted, else the start of the part. */
+/**
+ * Returns the first label error of a name. Its position is exact for names that need no conversion,
+ * else the start of the label.
+ */
 function labelsError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
   const empty = emptyLabelError(text, shift)
   if (empty !== null) return empty
   if (ascii.length > DOMAIN_LENGTH_MAX) {
     return syntaxError('domain_too_long', text, text.length - 1, shift)
   }
-  const given = text.split(DOTS)
+  const labels = text.split(DOTS)
   let at = 0
   for (const [index, label] of ascii.split('.').entries()) {
     if (label.length > LABEL_LENGTH_MAX) return syntaxError('label_too_long', text, at, shift)
     if (label.startsWith('-')) return syntaxError('label_hyphen', text, at, shift)
-    const length = given[index]?.length ?? 0
+    const length = labels[index]?.length ?? 0
     if (label.endsWith('-')) return syntaxError('label_hyphen', text, at + length - 1, shift)
     at += length + 1
   }
@@ -140,14 +149,14 @@ function labelsError(ascii: string, text: string, shift: number): AddressSyntaxE
 }
 
 /**
- * RFC 5891 §4.2.3.1: what was converted must not have hyphens in the third and fourth place unless
- * it is an A-label. Plain ASCII names keep them, because real hosts have them.
+ * RFC 5891 §4.2.3.1: a converted label must not have hyphens in the third and fourth position unless
+ * it is an A-label. Plain ASCII names may have them, because real hosts do.
  */
 function reservedLabelError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
-  const given = text.split(DOTS)
+  const labels = text.split(DOTS)
   const index = ascii
     .split('.')
-    .findIndex((label, n) => /^(?!xn).{2}--/.test(label) && !PLAIN.test(given[n] ?? ''))
+    .findIndex((label, n) => /^(?!xn).{2}--/.test(label) && !PLAIN.test(labels[n] ?? ''))
   return index < 0 ? null : syntaxError('domain_idn', text, labelAt(text, index), shift)
 }
 
@@ -162,17 +171,17 @@ function emptyLabelError(text: string, shift: number): AddressSyntaxError | null
 function tldError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
   const lastDot = ascii.lastIndexOf('.')
   if (lastDot < 0) return syntaxError('dotless', text, 0, shift)
-  // RFC 3696 §2: no top-level domain is all digits, so that a name and an IP address are never confused.
+  // RFC 3696 §2: no top-level domain is all digits, so a name cannot be mistaken for an IP address.
   if (!/^\d+$/.test(ascii.slice(lastDot + 1))) return null
   if (/^\d{1,3}(\.\d{1,3}){3}$/.test(ascii)) return syntaxError('bare_ip', text, 0, shift)
   return syntaxError('numeric_tld', text, text.length - (ascii.length - lastDot - 1), shift)
 }
 
 function characterError(text: string, at: number, shift: number): AddressSyntaxError {
-  return syntaxError(CHARACTER_FAULT[text.charAt(at)] ?? spaceOr(text.charAt(at)), text, at, shift)
+  return syntaxError(CHARACTER_ERRORS[text.charAt(at)] ?? spaceOr(text.charAt(at)), text, at, shift)
 }
 
-const CHARACTER_FAULT: Record<string, SyntaxErrorCode> = {
+const CHARACTER_ERRORS: Record<string, SyntaxErrorCode> = {
   '@': 'two_ats',
   '(': 'comment',
   ')': 'comment',
@@ -191,12 +200,12 @@ function invalidLabelAt(text: string): number {
     if (tr46().toASCII(label, TR46_OPTIONS) === null) return at
     at += label.length + 1
   }
-  return 0 // Each part is well by itself, so the mixture of writing directions is at fault (RFC 5893 §2).
+  return 0 // Each label is valid alone, so the mix of writing directions is invalid (RFC 5893 §2).
 }
 
 /**
- * Hyphens are ours to check: `checkHyphens` forbids them in the third and fourth place of plain names too, where real
- * hosts have them. Lengths too, because we say which.
+ * `checkHyphens` is off because it also rejects plain names with hyphens in the third and fourth
+ * position, which real hosts have. `verifyDNSLength` is off because the error must name the label.
  */
 const TR46_OPTIONS = {
   checkHyphens: false,
@@ -214,13 +223,13 @@ type Tr46 = {
 
 let loaded: Tr46 | null = null
 
-/** Loaded when the first international name comes: its tables cost 12 ms that a plain list need not pay. */
+/** Loads tr46 at the first internationalized name, because its tables take 12 ms to load. */
 function tr46(): Tr46 {
   loaded ??= createRequire(import.meta.url)('tr46') as Tr46
   return loaded
 }
 
-/** Reads an address literal such as `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 §4.1.3). */
+/** Parses an address literal such as `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 §4.1.3). */
 function parseLiteral(text: string, shift = 0): Domain | AddressSyntaxError {
   const hidden = invisibleCharError(text, shift)
   if (hidden !== null) return hidden
@@ -235,8 +244,8 @@ function parseLiteral(text: string, shift = 0): Domain | AddressSyntaxError {
 }
 
 function isIpv4(text: string): boolean {
-  const deps = text.split('.')
-  return deps.length === 4 && deps.every(part => /^\d{1,3}$/.test(part) && Number(part) <= 255)
+  const parts = text.split('.')
+  return parts.length === 4 && parts.every(part => /^\d{1,3}$/.test(part) && Number(part) <= 255)
 }
 
 /** RFC 5321 §4.1.3: eight groups, or `::` for at least two of them; the last two may be written as IPv4. */
@@ -249,7 +258,7 @@ function isIpv6(text: string): boolean {
   return before + groupCount(tail, true) <= 6
 }
 
-/** How many 16-bit groups stand here; Infinity if one of them is none. */
+/** Returns the number of 16-bit groups; Infinity if one is invalid. */
 function groupCount(text: string, isEnd: boolean): number {
   if (text === '') return 0
   const groups = text.split(':')

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
 
-/** Baked lists of names (tools/bake-lists.mjs): one a line, ASCII, sorted by bytes. */
+/** Built-in lists (tools/bake-lists.mjs): one name per line, ASCII, sorted by bytes. */
 export type ListName = 'disposable' | 'free' | 'role'
 
 const NEWLINE = 0x0a
 const bytesOf = new Map<ListName, Buffer>()
 
 /**
- * Whether `name`, in lower case, is on the list. The file is read at the first question and searched as it stands:
- * a Set of 138,000 names would cost every start 60 ms and 15 MB.
+ * Whether `name`, in lower case, is on the list. The file is read at the first lookup and searched in
+ * place: a Set of 138,000 names would cost 60 ms and 15 MB at every start.
  */
 export function isListed(list: ListName, name: string): boolean {
   if (list === 'role') return roleNames().has(name)
@@ -31,14 +31,14 @@ function lineStart(bytes: Buffer, at: number): number {
   return start
 }
 
-/** By hand: for a dozen bytes a call of `indexOf` costs ten times as much. */
+/** A loop, because for a dozen bytes a call of `indexOf` costs ten times as much. */
 function nextLine(bytes: Buffer, at: number): number {
   let end = at
   while (end < bytes.length && bytes[end] !== NEWLINE) end++
   return end + 1
 }
 
-/** Below zero if the line that starts at `start` sorts before `name`. */
+/** Compares the line at `start` with `name`; negative if the line sorts first. */
 function compareLine(bytes: Buffer, start: number, name: string): number {
   for (let index = 0; index < name.length; index++) {
     const order = (bytes[start + index] ?? NEWLINE) - name.charCodeAt(index)
@@ -47,7 +47,7 @@ function compareLine(bytes: Buffer, start: number, name: string): number {
   return bytes[start + name.length] === NEWLINE ? 0 : 1
 }
 
-/** The name itself and the domains above it, the longest first; not the last label alone. */
+/** Returns the name and its parent domains, longest first, without the last label alone. */
 export function withParents(domain: string): string[] {
   const names: string[] = []
   let start = 0
@@ -60,7 +60,7 @@ export function withParents(domain: string): string[] {
 
 let roles: ReadonlySet<string> | undefined
 
-/** Short, and asked for every word of every address: this one is worth a Set (0.3 ms). */
+/** The role list is short and used for every word of every address, so it is a Set (0.3 ms). */
 function roleNames(): ReadonlySet<string> {
   roles ??= new Set(load('role').toString('latin1').trimEnd().split('\n'))
   return roles

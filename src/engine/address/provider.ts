@@ -1,6 +1,6 @@
 /**
- * Privacy relays: addresses made for one correspondent that forward to a person's real mailbox. People use them for
- * years, so they are never disposable. Subdomains count (`ann.anonaddy.com`).
+ * Privacy relays: aliases for one correspondent that forward to a real mailbox. People use them for
+ * years, so they are never disposable. Includes subdomains (`ann.anonaddy.com`).
  */
 export const RELAYS: ReadonlySet<string> = new Set([
   'privaterelay.appleid.com',
@@ -14,7 +14,7 @@ export const RELAYS: ReadonlySet<string> = new Set([
   'erine.email',
 ])
 
-/** Real providers that public lists of disposable domains have named by mistake, or may; they win over every list. */
+/** Real providers that public disposable lists include by mistake; they take precedence over every list. */
 export const REAL_PROVIDERS: ReadonlySet<string> = new Set(
   `gmail.com googlemail.com google.com outlook.com hotmail.com live.com msn.com hotmail.co.uk hotmail.fr
   hotmail.de hotmail.it hotmail.es live.co.uk live.fr live.nl outlook.fr outlook.de outlook.es yahoo.com

@@ -11,19 +11,19 @@ import {
 } from './typo.ts'
 import { correctedTld, correctedTldPair, hasRegisteredTld, isPair } from './typo-tld.ts'
 
-/** The domain that the sender of the address most likely meant. */
+/** The domain that was most likely intended. */
 export type Suggestion = {
   readonly domain: string
-  /** The typo is a listed one, else a guess. */
+  /** True for a listed typo, false for a guess. */
   readonly sure: boolean
   /**
-   * A large provider was meant. Most names that resemble one belong to squatters with a mail server
+   * A large provider was intended. Most names that resemble one belong to squatters with a mail server
    * (Szurdi and Christin, "Email Typosquatting", IMC 2017), so a working MX does not refute it.
    */
   readonly large: boolean
 }
 
-/** The domain that was probably meant, or null if the one given is a known provider or resembles none. */
+/** Returns the domain that was probably intended; null for known providers and dissimilar names. */
 export function suggestDomain({ ascii, kind }: Domain): Suggestion | null {
   if (kind !== 'name') return null
   const listed = listedTypo(ascii)
@@ -33,7 +33,7 @@ export function suggestDomain({ ascii, kind }: Domain): Suggestion | null {
   return guessed === null ? null : { domain: guessed, sure: false, large: isLargeProvider(guessed) }
 }
 
-/** The name with the ending that was meant, if the root zone has none such as it was given. */
+/** Returns the name with the intended ending, if its own ending does not exist. */
 function withCorrectedTld(name: string): string | null {
   const labels = name.split('.')
   if (hasRegisteredTld(name)) {
@@ -45,7 +45,7 @@ function withCorrectedTld(name: string): string | null {
   return intended === null ? null : [...labels, intended].join('.')
 }
 
-/** A whole address for a text that does not parse but plainly lacks a dot or the like; else null. */
+/** Returns the intended address of a text with an obvious syntax error; else null. */
 export function suggestForSyntaxError(text: string): string | null {
   const repaired = repairAddress(text)
   const address = repaired === null ? null : parseAddress(repaired)
@@ -54,26 +54,26 @@ export function suggestForSyntaxError(text: string): string | null {
   return intended === null ? repaired : `${address.local}@${intended.domain}`
 }
 
-/** What is longer was no slip of the finger; and some patterns here cost the square of the length. */
+/** Longer texts are not typos, and some patterns here take quadratic time. */
 const REPAIRED_LENGTH_MAX = 128
 
-/** The address that a text plainly meant which is none: a lost dot or @, a comma for a dot, a stray mark; else null. */
+/** Repairs an invalid address: a missing dot or @, a comma for a dot, an extra mark; else null. */
 function repairAddress(text: string): string | null {
   if (text.length > REPAIRED_LENGTH_MAX) return null
-  const withAt = spelledOut(cleanAddress(text).text)
-  const [local, ...rest] = withAt.includes('@') ? withAt.split(/@+/) : lostAt(withAt)
+  const withAt = decodeAtAndDot(cleanAddress(text).text)
+  const [local, ...rest] = withAt.includes('@') ? withAt.split(/@+/) : splitWithoutAt(withAt)
   if (local === undefined || rest.length === 0) return null
   const domain = repairDomain(rest.join('.'))
   const repaired = `${repairLocal(local)}@${domain}`
   return repaired === text || isFault(parseAddress(repaired)) ? null : repaired
 }
 
-/** `ann (at) example (dot) com`, as people write it against robots. */
-const spelledOut = (text: string) =>
+/** Decodes `ann (at) example (dot) com`, an obfuscation against crawlers. */
+const decodeAtAndDot = (text: string) =>
   text.replace(/\s*[([{]at[)\]}]\s*|\s+at\s+/i, '@').replace(/\s*[([{]dot[)\]}]\s*/gi, '.')
 
-/** `anngmail.com`: the @ is lost, but a great provider ends the text. */
-function lostAt(text: string): string[] {
+/** Splits `anngmail.com`: the @ is missing, but the text ends with a large provider. */
+function splitWithoutAt(text: string): string[] {
   const domain = knownProviderDomains().find(knownProvider =>
     text.toLowerCase().endsWith(knownProvider),
   )
@@ -82,7 +82,7 @@ function lostAt(text: string): string[] {
   return local === '' || /^www$|[/:]/i.test(local) ? [] : [local, domain]
 }
 
-/** Dots and spaces that slipped in; nothing that may belong to the name. */
+/** Removes extra dots, spaces and marks, but nothing that may belong to the name. */
 const repairLocal = (local: string) =>
   local
     .trim()
@@ -99,10 +99,10 @@ function repairDomain(domain: string): string {
   return name.includes('.') || name.startsWith('[') ? name : withDot(name)
 }
 
-/** A word that ends like a domain must leave at least this much before its ending. */
+/** A word that ends like a domain needs at least this many characters before the ending. */
 const NAME_LENGTH_MIN = 2
 
-/** `gmailcom`, `gmail`, `example-net`, `firmcouk`. */
+/** Inserts the missing dot: `gmailcom`, `gmail`, `example-net`, `firmcouk`. */
 function withDot(name: string): string {
   const knownProvider = domainNamed(name)
   if (knownProvider !== null) return knownProvider

@@ -1,11 +1,11 @@
-/** Why a text is not an address: which rule, and where. */
+/** Why a text is not an address: the violated rule and its position. */
 export type AddressSyntaxError = {
   readonly fault: SyntaxErrorCode
   /** Index of the offending character in the text (UTF-16 units). */
   readonly at: number
-  /** A sentence for people that names the place and the remedy. */
+  /** A sentence for people with the position and the remedy. */
   readonly message: string
-  /** The clause that forbids it, such as `RFC 5321 §4.1.2`. */
+  /** The violated clause, such as `RFC 5321 §4.1.2`. */
   readonly rule: string
 }
 
@@ -47,34 +47,34 @@ export type SyntaxErrorCode =
 const MAILBOX = 'RFC 5321 §4.1.2'
 const NAME = 'RFC 1035 §2.3.1'
 
-/** One row a fault: the clause, and the sentence; `place` is "character 7", `shown` the character itself. */
+/** The clause and the sentence of each error; `place` is "character 7", `shown` the character. */
 const FAULTS: Record<
   SyntaxErrorCode,
   readonly [rule: string, sentence: (place: string, shown: string) => string]
 > = {
-  empty: [MAILBOX, () => 'There is nothing here: write an address as name@domain.'],
+  empty: [MAILBOX, () => 'The address is empty: write it as name@domain.'],
   too_long: [
     'RFC 5321 §4.5.3.1.3',
-    () => 'The address is longer than 254 octets: no mail server takes it.',
+    () => 'The address is longer than 254 octets: no mail server accepts it.',
   ],
   broken_text: [
     'RFC 3629 §3',
     place =>
-      `The text is broken at ${place}: the file was read in the wrong encoding; save it as UTF-8.`,
+      `The text is corrupted at ${place}: it was read in the wrong encoding; save the file as UTF-8.`,
   ],
   control_character: [
     MAILBOX,
-    (place, shown) => `There is a control character (${shown}) at ${place}: take it out.`,
+    (place, shown) => `There is a control character (${shown}) at ${place}: remove it.`,
   ],
   hidden_character: [
     'RFC 6532 §3.1',
     (place, shown) =>
-      `There is a character that cannot be seen (${shown}) at ${place}: take it out.`,
+      `There is an invisible character (${shown}) at ${place}: remove it.`,
   ],
   no_at: [MAILBOX, () => 'There is no @: write the address as name@domain.'],
   two_ats: [
     MAILBOX,
-    place => `There is a second @ at ${place}: leave one; write each address on its own.`,
+    place => `There is a second @ at ${place}: keep one, or write each address separately.`,
   ],
   no_local: [MAILBOX, () => 'There is no name before the @: write the address as name@domain.'],
   local_too_long: [
@@ -83,87 +83,87 @@ const FAULTS: Record<
   ],
   local_dot: [
     MAILBOX,
-    place => `The dot at ${place} must stand between two other characters: take it out.`,
+    place => `The dot at ${place} must be between two other characters: remove it.`,
   ],
-  local_space: [MAILBOX, place => `There is a space at ${place}, before the @: take it out.`],
+  local_space: [MAILBOX, place => `There is a space at ${place}, before the @: remove it.`],
   local_character: [
     MAILBOX,
-    (place, shown) => `${shown} at ${place} cannot stand before the @: take it out.`,
+    (place, shown) => `${shown} at ${place} is not allowed before the @: remove it.`,
   ],
   comment: [
     'RFC 5321 §4.1.2',
-    place => `There is a bracket at ${place}: comments are no part of an address; take it out.`,
+    place => `There is a parenthesis at ${place}: comments are not part of an address; remove it.`,
   ],
   angle_bracket: [
     MAILBOX,
-    place => `There is an angle bracket at ${place}: write the bare address that stands within.`,
+    place => `There is an angle bracket at ${place}: write only the address inside it.`,
   ],
   quote_inside: [
     MAILBOX,
-    place => `There is a quotation mark at ${place}: quote the whole part before the @ or nothing.`,
+    place => `There is a quotation mark at ${place}: quote the whole part before the @, or remove it.`,
   ],
   quote_open: [
     MAILBOX,
-    () => 'The quotation mark at the start is never closed: close it before the @ or take it out.',
+    () => 'The quotation mark at the start is not closed: close it before the @, or remove it.',
   ],
   quote_tail: [
     MAILBOX,
-    (place, shown) => `${shown} at ${place} follows the closing quotation mark: an @ must.`,
+    (place, shown) => `${shown} at ${place} follows the closing quotation mark: only an @ may.`,
   ],
   several_addresses: [
     MAILBOX,
-    place => `A second address follows at ${place}: write each address on its own.`,
+    place => `A second address starts at ${place}: write each address separately.`,
   ],
   no_domain: [MAILBOX, () => 'There is nothing after the @: add the domain, such as example.com.'],
   domain_too_long: [
     'RFC 1035 §2.3.4',
-    () => 'The domain is longer than 253 characters: no such name can exist.',
+    () => 'The domain is longer than 253 characters: no such domain can exist.',
   ],
-  label_empty: [NAME, place => `A part of the domain is missing at ${place}: take out the dot.`],
+  label_empty: [NAME, place => `A part of the domain is missing at ${place}: remove the dot.`],
   label_too_long: [
     'RFC 1035 §2.3.4',
     place => `The part of the domain at ${place} is longer than 63 characters: shorten it.`,
   ],
   label_hyphen: [
     NAME,
-    place => `The hyphen at ${place} stands at the edge of a part of the domain: take it out.`,
+    place => `A part of the domain starts or ends with the hyphen at ${place}: remove it.`,
   ],
-  trailing_dot: [MAILBOX, place => `The domain ends with a dot at ${place}: take it out.`],
-  domain_space: [MAILBOX, place => `There is a space at ${place}, in the domain: take it out.`],
+  trailing_dot: [MAILBOX, place => `The domain ends with a dot at ${place}: remove it.`],
+  domain_space: [MAILBOX, place => `There is a space at ${place}, in the domain: remove it.`],
   domain_character: [
     NAME,
     (place, shown) =>
-      `${shown} at ${place} cannot stand in a domain: letters, digits, hyphens and dots can.`,
+      `${shown} at ${place} is not allowed in a domain: use letters, digits, hyphens and dots.`,
   ],
   domain_idn: [
     'RFC 5891 §5.4',
     place =>
-      `The part of the domain at ${place} is no valid international name: check its letters.`,
+      `The part of the domain at ${place} is not a valid internationalized name: check its letters.`,
   ],
   dotless: [
     'RFC 7085 §2',
-    () => 'The domain has no dot: add its ending, such as .com, so that it can be found.',
+    () => 'The domain has no dot: add its ending, such as .com.',
   ],
   numeric_tld: [
     'RFC 3696 §2',
-    place => `The domain ends with a number at ${place}: no domain does; check its ending.`,
+    place => `The domain ends with a number at ${place}, which no domain does: check its ending.`,
   ],
   bare_ip: [
     'RFC 5321 §4.1.3',
-    () => 'An IP address needs brackets: write it as name@[192.0.2.1], or give the domain.',
+    () => 'An IP address needs brackets: write it as name@[192.0.2.1], or use a domain.',
   ],
-  literal_open: ['RFC 5321 §4.1.3', () => 'The bracket after the @ is never closed: add ].'],
+  literal_open: ['RFC 5321 §4.1.3', () => 'The bracket after the @ is not closed: add ].'],
   literal_tail: [
     'RFC 5321 §4.1.3',
-    place => `There is text after the closing bracket at ${place}: take it out.`,
+    place => `There is text after the closing bracket at ${place}: remove it.`,
   ],
   literal_bad: [
     'RFC 5321 §4.1.3',
-    () => 'The brackets hold no IP address: write [192.0.2.1] or [IPv6:2001:db8::1].',
+    () => 'The brackets do not contain a valid IP address: write [192.0.2.1] or [IPv6:2001:db8::1].',
   ],
 }
 
-/** The fault `code` at index `at` of `text`; `shift` is where `text` starts within what people wrote. */
+/** Creates the error `code` at index `at` of `text`; `shift` is the index of `text` in the input. */
 export function syntaxError(
   code: SyntaxErrorCode,
   text: string,
@@ -175,7 +175,7 @@ export function syntaxError(
   return { fault: code, at: at + shift, message: sentence(place, excerptAt(text, at)), rule }
 }
 
-/** Tells a fault from what parsed well. */
+/** Whether a parse result is an error. */
 export function isSyntaxError<T extends object>(
   parsed: T | AddressSyntaxError,
 ): parsed is AddressSyntaxError {
@@ -186,18 +186,18 @@ function excerptAt(text: string, at: number): string {
   const code = text.codePointAt(at)
   if (code === undefined) return 'Nothing'
   const character = String.fromCodePoint(code)
-  if (!/[\p{C}\p{Z}\p{M}]/u.test(character)) return `“${character}”`
+  if (!/[\p{C}\p{Z}\p{M}]/u.test(character)) return `\`${character}\``
   return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
 /**
- * Characters that nobody can see or that no text may hold. U+200C and U+200D are letters' business in some scripts and
- * in emoji, so they may stand between two characters beyond ASCII; U+FFFD is what a wrong encoding leaves behind.
+ * Invisible and forbidden characters. Some scripts and emoji need U+200C and U+200D, so these are
+ * allowed between two non-ASCII characters. U+FFFD is the trace of a wrong encoding.
  */
 const HIDDEN =
   /[[\p{C}\p{Zl}\p{Zp}\p{DI}\u{FFFD}]--[\u{200C}\u{200D}\u{FE00}-\u{FE0F}]]|(?<![\u{80}-\u{10FFFF}])[\u{200C}\u{200D}]|[\u{200C}\u{200D}](?:[\u{200C}\u{200D}]|(?![\u{80}-\u{10FFFF}]))/v
 
-/** A fault for the first character of `text` that no address may hold anywhere, or null. */
+/** Returns an error for the first character that is invalid anywhere in an address; else null. */
 export function invisibleCharError(text: string, shift = 0): AddressSyntaxError | null {
   const at = text.search(HIDDEN)
   if (at < 0) return null

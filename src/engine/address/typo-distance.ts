@@ -1,16 +1,16 @@
-/** What one slip of the finger costs: a key beside the right one, two keys swapped, one left out, two struck at once. */
+/** Cost of one typo: an adjacent key, two swapped keys, a missing key or an adjacent extra key. */
 export const TYPO_COST = 1
-const DOUBLED = 0.75
-const FAR_KEY = 1.5
-/** A letter added that touches neither of its neighbours was hardly a finger's slip: `gomail` may be a name. */
-export const FAR_ADDED = 1.25
-/** People notice a wrong first letter, so what begins differently is more likely another name. */
-const WRONG_START = 1
+const DOUBLED_LETTER_COST = 0.75
+const DISTANT_KEY_COST = 1.5
+/** Cost of an extra letter not adjacent to its neighbors: not a likely typo; `gomail` may be a name. */
+export const UNRELATED_INSERTION_COST = 1.25
+/** Extra cost of a wrong first letter: people notice it, so the text is more likely another name. */
+const WRONG_FIRST_LETTER_COST = 1
 
 /**
- * How far `typed` lies from `meant`, in slips: Damerau's distance (optimal string alignment), where a far key weighs
- * more than one that touches, and a doubled letter less. For labels, which have 63 characters at most. Beyond `limit`
- * it need not say how far.
+ * Returns the typo distance of `typed` from `intended`: Damerau's distance (optimal string alignment)
+ * with a higher cost for distant keys and a lower one for doubled letters. For labels of at most 63
+ * characters. A result above `limit` may be Infinity.
  */
 export function typoDistance(
   typed: string,
@@ -24,28 +24,31 @@ export function typoDistance(
   for (let row = 1; row <= typed.length; row++) {
     const line = [row * TYPO_COST]
     for (let column = 1; column <= intended.length; column++) {
-      line.push(cheapest(typed, intended, row, column, { line, above, earlier }))
+      line.push(minimumCost(typed, intended, row, column, { line, above, earlier }))
     }
     ;[earlier, above] = [above, line]
   }
   const cost = above[intended.length] ?? Number.POSITIVE_INFINITY
-  return typed.charAt(0) === intended.charAt(0) ? cost : cost + WRONG_START
+  return typed.charAt(0) === intended.charAt(0) ? cost : cost + WRONG_FIRST_LETTER_COST
 }
 
-function added(letter: string, before: string, after: string): number {
-  if (letter === before) return DOUBLED
-  return isNear(letter, before) || isNear(letter, after) ? TYPO_COST : FAR_ADDED
+function insertionCost(letter: string, before: string, after: string): number {
+  if (letter === before) return DOUBLED_LETTER_COST
+  return isNear(letter, before) || isNear(letter, after) ? TYPO_COST : UNRELATED_INSERTION_COST
 }
 
-/** Cheap to know: a letter too many costs a doubling, a letter that the other name lacks a whole slip. */
+/**
+ * Returns a cheap lower bound of the distance: an extra letter costs at least a doubled one, a letter
+ * missing from the other name a full typo.
+ */
 function minimumDistance(typed: string, intended: string): number {
   const length = typed.length - intended.length
-  const byLength = length > 0 ? length * DOUBLED : -length * TYPO_COST
+  const byLength = length > 0 ? length * DOUBLED_LETTER_COST : -length * TYPO_COST
   const [has, needs] = [lettersOf(typed), lettersOf(intended)]
   return Math.max(byLength, bitCount(needs & ~has), bitCount(has & ~needs))
 }
 
-/** One bit a letter; the digits share theirs with some, which only makes the bound lower. */
+/** Returns one bit per letter. Digits share bits with letters, which only lowers the bound. */
 function lettersOf(name: string): number {
   let letters = 0
   for (let index = 0; index < name.length; index++) letters |= 1 << (name.charCodeAt(index) & 31)
@@ -60,7 +63,7 @@ function bitCount(bits: number): number {
 
 type Costs = { line: number[]; above: number[]; earlier: number[] }
 
-function cheapest(
+function minimumCost(
   typed: string,
   intended: string,
   row: number,
@@ -72,8 +75,8 @@ function cheapest(
   const isSwapped = row > 1 && column > 1 && a === bBefore && b === aBefore
   const never = Number.POSITIVE_INFINITY
   return Math.min(
-    (costs.above[column - 1] ?? never) + (a === b ? 0 : isNear(a, b) ? TYPO_COST : FAR_KEY),
-    (costs.above[column] ?? never) + added(a, aBefore, typed.charAt(row)),
+    (costs.above[column - 1] ?? never) + (a === b ? 0 : isNear(a, b) ? TYPO_COST : DISTANT_KEY_COST),
+    (costs.above[column] ?? never) + insertionCost(a, aBefore, typed.charAt(row)),
     (costs.line[column - 1] ?? never) + TYPO_COST,
     isSwapped ? (costs.earlier[column - 2] ?? never) + TYPO_COST : never,
   )
@@ -83,7 +86,7 @@ const KEY_ROWS = ['1234567890-', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm']
 const POSITIONS = new Map(
   KEY_ROWS.flatMap((row, y) => [...row].map((key, x) => [key, { x: x + y / 2, y }] as const)),
 )
-/** Pairs that eyes or ears confuse. */
+/** Pairs that look or sound alike. */
 const LOOKALIKES = new Set(['0o', '1l', '1i', 'il', 'ou', 'mn', 'ck', 'uv', 'vw', 'sz', '5s', 'vy'])
 
 /** Whether two keys touch on a QWERTY keyboard, or the characters look or sound alike. */

@@ -1,34 +1,34 @@
 import { publicSuffixes } from '../../platform/public-suffixes.ts'
 import { TYPO_COST, typoDistance } from './typo-distance.ts'
 
-/** Endings that people mean, the likeliest first. */
+/** Common endings, most likely first. */
 const GENERIC = ['com', 'net', 'org', 'edu', 'gov', 'info', 'biz']
 const COUNTRIES =
   `ru de fr it uk pl br ca au es nl jp in mx be ch at se no dk fi cz pt gr hu ro ie nz za
   ua tr kr cn tw hk sg my ph id vn th ar cl co pe il ae eu us`.split(/\s+/)
-/** Endings of two labels that have lost their dot: `couk`, `combr`. */
+/** Endings of two labels by their form without the dot: `couk`, `combr`. */
 const PAIRS = new Map(
   `co.uk org.uk ac.uk com.br com.au net.au com.mx com.ar com.tr com.cn com.tw com.sg com.my com.ph com.co
   com.pe com.ua com.pl com.hk com.vn co.jp ne.jp or.jp co.in co.nz co.za co.kr co.il co.id co.th`
     .split(/\s+/)
     .map(pair => [pair.replace('.', ''), pair]),
 )
-/** `com` too short, or with a zero; asked only of endings that do not exist. */
+/** Misspellings of `com`: too short, or with a zero. Used only for endings that do not exist. */
 const BROKEN_COM = /^(?:c|m+|c?[o0]*m+)$/
-/** What may hang on to a whole ending: `comcom`, `netl`. */
+/** Extra characters after a complete ending: `comcom`, `netl`. */
 const TAIL_LENGTH_MAX = 3
 
-/** The ending that was meant by one that does not exist, or null if none is near: `vom` → `com`, `couk` → `co.uk`. */
+/** Returns the intended ending for one that does not exist: `vom` → `com`, `couk` → `co.uk`; else null. */
 export function correctedTld(ending: string, before: string | undefined): string | null {
   if (GENERIC.includes(ending)) return ending
   const pair = PAIRS.get(ending)
   if (pair !== undefined) return pair
   if (BROKEN_COM.test(ending)) return 'com'
-  const whole = GENERIC.find(
+  const prefix = GENERIC.find(
     candidate =>
       ending.startsWith(candidate) && ending.length <= candidate.length + TAIL_LENGTH_MAX,
   )
-  if (whole !== undefined) return whole
+  if (prefix !== undefined) return prefix
   const country = countryOf(before, ending)
   if (country !== null) return country
   if (ending.length === 1) {
@@ -37,11 +37,11 @@ export function correctedTld(ending: string, before: string | undefined): string
   const generic = nearest(ending, GENERIC)
   if (generic !== null) return generic
   if (ending.length === 3 && typoDistance(`.${ending}`, '.com') <= 2 * TYPO_COST) return 'com'
-  // A country is too short to guess at, unless a letter was struck twice.
+  // Country endings are too short to guess, except for a doubled letter.
   return ending.length === 3 && /(.)\1/.test(ending) ? nearest(ending, COUNTRIES) : null
 }
 
-/** The country of an ending whose second level is whole: `com.rb` → `br`, `co.yk` → `uk`. */
+/** Returns the country of an ending with a correct second level: `com.rb` → `br`, `co.yk` → `uk`. */
 function countryOf(before: string | undefined, ending: string): string | null {
   if (before === undefined) return null
   const pairs = [...PAIRS.values()].filter(pair => pair.startsWith(`${before}.`))
@@ -51,7 +51,7 @@ function countryOf(before: string | undefined, ending: string): string | null {
   )
 }
 
-/** The ending that was meant by one whose second level is broken: `firm.cm.br` → `com.br`; else null. */
+/** Returns the intended ending for a wrong second level: `firm.cm.br` → `com.br`; else null. */
 export function correctedTldPair(name: string): string | null {
   const [third, second = '', top = ''] = name.split('.').slice(-3)
   if (third === undefined || top === '' || second.length > SECOND_LEVEL_LENGTH_MAX) return null
@@ -63,29 +63,31 @@ export function correctedTldPair(name: string): string | null {
   return intended ?? null
 }
 
-/** A longer label before a country is a name, not a broken `com`. */
+/** A longer label before a country is a name, not a misspelled `com`. */
 const SECOND_LEVEL_LENGTH_MAX = 4
 
-/** Whether this is an ending of two labels without its dot, such as `couk`. */
+/** Whether an ending is one of two labels without its dot, such as `couk`. */
 export const isPair = (ending: string): boolean => PAIRS.has(ending)
 
-/** One key amiss, be it near or far. */
+/** One wrong key, adjacent or not. */
 const TLD_DISTANCE_MAX = 1.5 * TYPO_COST
 
 function nearest(ending: string, candidates: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Number.POSITIVE_INFINITY
   for (const candidate of candidates) {
-    // The dot before both: in an ending, the first letter is as likely wrong as any.
-    const far = typoDistance(`.${ending}`, `.${candidate}`)
-    if (far <= TLD_DISTANCE_MAX && far < bestDistance) [best, bestDistance] = [candidate, far]
+    // The dot makes the first letters equal: in an ending, each letter is equally likely to be wrong.
+    const distance = typoDistance(`.${ending}`, `.${candidate}`)
+    if (distance <= TLD_DISTANCE_MAX && distance < bestDistance) {
+      ;[best, bestDistance] = [candidate, distance]
+    }
   }
   return best
 }
 
 const COMMON = new Set([...GENERIC, ...COUNTRIES])
 
-/** Whether the root zone has the ending of this name. */
+/** Whether the ending of this name exists in the public suffix list. */
 export function hasRegisteredTld(name: string): boolean {
   if (COMMON.has(name.slice(name.lastIndexOf('.') + 1))) return true
   const { isIcann, isPrivate } = publicSuffixes().parse(name)

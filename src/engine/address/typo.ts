@@ -1,19 +1,19 @@
-import { FAR_ADDED, TYPO_COST, typoDistance } from './typo-distance.ts'
+import { TYPO_COST, typoDistance, UNRELATED_INSERTION_COST } from './typo-distance.ts'
 import { hasRegisteredTld } from './typo-tld.ts'
 
-/** A provider whose name people mistype every day. */
+/** A provider whose name is often mistyped. */
 type KnownProvider = {
   /** The first label: `gmail`. */
   readonly name: string
-  /** What follows it, if nothing better is known: `com`. */
+  /** The default ending: `com`. */
   readonly ending: string
-  /** Other endings that the provider really has. */
+  /** Other endings that the provider uses. */
   readonly endings: readonly string[]
-  /** How many slips (see slip.ts) a guess may lie away: more for long names that little else resembles. */
+  /** The greatest typo distance of a guess: more for long names, which few others resemble. */
   readonly distanceMax: number
 }
 
-/** The great ones: what stands a single slip beside them lives on such slips, so it is a listed typo. */
+/** The large providers. A domain one typo away from one is a squatter, so it is a listed typo. */
 export const MULTI_TLD_PROVIDERS: readonly KnownProvider[] = [
   { name: 'gmail', ending: 'com', endings: [], distanceMax: 2.25 },
   { name: 'googlemail', ending: 'com', endings: [], distanceMax: 3 },
@@ -51,7 +51,7 @@ const single = (domain: string, distanceMax: number): KnownProvider => {
   return { name: domain.slice(0, dot), ending: domain.slice(dot + 1), endings: [], distanceMax }
 }
 
-/** Providers with one domain, and names that no common word resembles. */
+/** Providers with one domain and a name that no common word resembles. */
 const DISTINCT = `comcast.net verizon.net sbcglobal.net bellsouth.net earthlink.net mindspring.com optonline.net
   windstream.net centurylink.net suddenlink.net roadrunner.com netzero.net prodigy.net ameritech.net
   embarqmail.com frontiernet.net btinternet.com btopenworld.com virginmedia.com blueyonder.co.uk
@@ -60,74 +60,74 @@ const DISTINCT = `comcast.net verizon.net sbcglobal.net bellsouth.net earthlink.
   freenet.de virgilio.it libero.it tiscali.it telefonica.net yandex.ru rambler.ru rediffmail.com
   hanmail.net seznam.cz bluewin.ch telenet.be skynet.be kpnmail.nl interia.pl charter.net`
 
-/** Too short to guess at, but a broken ending or a lost dot still shows them. */
+/** Names too short to guess, but recognizable with a wrong ending or a missing dot. */
 const SHORT = `me.com mac.com mail.com gmx.com gmx.de gmx.net web.de zoho.com
   cox.net att.net shaw.ca rogers.com free.fr orange.fr sfr.fr mail.ru bk.ru inbox.ru list.ru ya.ru qq.com
   163.com 126.com sina.com daum.net nate.com naver.com wp.pl o2.pl onet.pl abv.bg ukr.net alice.it
   tin.it juno.com sky.com proton.me pm.me tuta.com hey.com uol.com.br terra.com.br globo.com xtra.co.nz`
 
-/** How far a guess may go, by the length of the name: the longer, the less else resembles it. */
+/** The greatest distance of a guess by the length of the name: fewer names resemble a long one. */
 const distanceMaxFor = (name: string) => (name.length >= 8 ? 2 : name.length === 7 ? 1.5 : 1)
 
 const SINGLE_DOMAIN_PROVIDERS: readonly KnownProvider[] = [
   ...DISTINCT.split(/\s+/).map(domain =>
     single(domain, distanceMaxFor(domain.split('.', 1)[0] ?? '')),
   ),
-  // One letter struck twice, and no more, is still theirs.
+  // Only a doubled letter is close enough to these short names.
   ...['aol.com', 'live.com', 'msn.com'].map(domain => single(domain, 0.75)),
   single('ymail.com', 1),
   ...SHORT.split(/\s+/).map(domain => single(domain, 0)),
 ]
 
-/** Real names within a few slips of a famous one: they are what they say, whatever their ending. */
-const REAL_NEIGHBOURS: ReadonlySet<string> = new Set(
+/** Real names close to a known provider: never typos, whatever their ending. */
+const REAL_SIMILAR_NAMES: ReadonlySet<string> = new Set(
   `email mail gail grail gmx html cloud outlooks foxmail postmail homemail dotmail botmail boxmail popmail
   gotmail hotmart hotrail wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail proton liberia libera
   liberi rambles ramble freenets skynets horizon`.split(/\s+/),
 )
-/** Every letter before `mail` has made a service, so none of them is a slip for another. */
+/** A service exists for every letter before `mail`, so such a name is not a typo of another. */
 const ONE_LETTER_MAIL = /^[a-z]mail$/
 
-/** Whether a first label is a name of its own, however much it resembles a famous one. */
+/** Whether a first label is a real name despite its resemblance to a known provider. */
 const isKnownSimilarDomain = (first: string): boolean =>
-  REAL_NEIGHBOURS.has(first) || (ONE_LETTER_MAIL.test(first) && first !== 'gmail')
+  REAL_SIMILAR_NAMES.has(first) || (ONE_LETTER_MAIL.test(first) && first !== 'gmail')
 
-/** Real endings that, behind a famous name, are a slip of its own. */
+/** Existing endings that are typos after the name of a known provider. */
 const MISTAKEN_ENDINGS: Record<string, readonly string[]> = {
   com: ['co', 'cm', 'om'],
   net: ['ne'],
 }
-/** Names that have no other ending, so that any other is a mistake. */
-const COM_ALONE = new Set(['gmail', 'googlemail'])
-/** Names that nobody else has, so that behind a misspelling of one any unknown ending is a mistake. */
-const UNMISTAKABLE = new Set([...COM_ALONE, 'hotmail', 'protonmail'])
+/** Names with one ending only, so that any other is a typo. */
+const COM_ONLY = new Set(['gmail', 'googlemail'])
+/** Unique names, so that any unknown ending after a misspelling of one is a typo, too. */
+const UNIQUE_NAMES = new Set([...COM_ONLY, 'hotmail', 'protonmail'])
 
-/** The great provider one slip beside `name`, which is a typo even if somebody registered it; else null. */
+/** Returns the large provider one typo away from `name`, even if `name` is registered; else null. */
 export function listedTypo(name: string): string | null {
   const { first, ending } = split(name)
   if (isKnownSimilarDomain(first)) return null
-  for (const family of MULTI_TLD_PROVIDERS) {
-    // People add a plural, too: `hotmails.com`.
-    if (first !== `${family.name}s` && typoDistance(first, family.name, TYPO_COST) > TYPO_COST)
+  for (const provider of MULTI_TLD_PROVIDERS) {
+    // A plural also counts as one typo: `hotmails.com`.
+    if (first !== `${provider.name}s` && typoDistance(first, provider.name, TYPO_COST) > TYPO_COST)
       continue
-    const intended = intendedDomain(family, ending, name)
-    if (intended !== null) return differs(name, `${family.name}.${intended}`)
+    const intended = intendedDomain(provider, ending, name)
+    if (intended !== null) return differs(name, `${provider.name}.${intended}`)
   }
   return null
 }
 
-/** The famous provider that `name` most resembles, if near enough; it may be a name of its own. */
+/** Returns the known provider that `name` most resembles, if close enough; `name` may be a real one. */
 export function guessedTypo(name: string): string | null {
   return (
-    movedDot(name) ??
-    trailingLabel(name) ??
-    runTogether(name) ??
+    withMisplacedDot(name) ??
+    withExtraEnding(name) ??
+    withJoinedNames(name) ??
     withoutVowels(name) ??
     nearest(name)
   )
 }
 
-/** Whether a domain belongs to one of the large providers, which squatters imitate. */
+/** Whether a domain belongs to a large provider, which squatters imitate. */
 export const isLargeProvider = (domain: string): boolean => {
   const { first, ending } = split(domain)
   return MULTI_TLD_PROVIDERS.some(
@@ -145,7 +145,7 @@ const split = (name: string) => {
 
 const differs = (name: string, intended: string) => (intended === name ? null : intended)
 
-/** The ending that belongs behind a famous name for the one that was typed, or null if that may be another's domain. */
+/** Returns the intended ending of a provider; null if `name` may be a domain of another owner. */
 function intendedDomain(knownProvider: KnownProvider, ending: string, name: string): string | null {
   if (ending === knownProvider.ending || knownProvider.endings.includes(ending)) return ending
   if (MISTAKEN_ENDINGS[knownProvider.ending]?.includes(ending)) return knownProvider.ending
@@ -153,18 +153,19 @@ function intendedDomain(knownProvider: KnownProvider, ending: string, name: stri
   return nearestTld(knownProvider, ending)
 }
 
-/** An ending this near the provider's first one means that, whatever else it resembles. */
+/** An ending this close to the default ending of the provider always means the default. */
 const FIRST_TLD_DISTANCE_MAX = 2 * TYPO_COST
 
-/** Of the provider's endings the one that an ending which does not exist resembles; when in doubt the first. */
+/** Returns the ending of the provider closest to one that does not exist; the default in doubt. */
 function nearestTld(knownProvider: KnownProvider, ending: string): string {
   const joined = ending.replaceAll('.', '')
-  const far = (real: string) => typoDistance(joined, real.replaceAll('.', ''), FAR_ADDED)
-  const exact = knownProvider.endings.find(real => far(real) === 0)
+  const distanceTo = (real: string) =>
+    typoDistance(joined, real.replaceAll('.', ''), UNRELATED_INSERTION_COST)
+  const exact = knownProvider.endings.find(real => distanceTo(real) === 0)
   if (exact !== undefined) return exact
   if (typoDistance(`.${joined}`, `.${knownProvider.ending}`) <= FIRST_TLD_DISTANCE_MAX)
     return knownProvider.ending
-  return knownProvider.endings.find(real => far(real) <= FAR_ADDED) ?? knownProvider.ending
+  return knownProvider.endings.find(real => distanceTo(real) <= UNRELATED_INSERTION_COST) ?? knownProvider.ending
 }
 
 const ALL = [...MULTI_TLD_PROVIDERS, ...SINGLE_DOMAIN_PROVIDERS]
@@ -179,75 +180,75 @@ const SQUEEZED = new Map(
   ),
 )
 
-/** The famous domain meant by a word without a dot: `gmail`, `gmailcom`, `yaho`; else null. */
+/** Returns the provider domain for a word without a dot: `gmail`, `gmailcom`, `yaho`; else null. */
 export function domainNamed(word: string): string | null {
   const exact = SQUEEZED.get(word.replaceAll('-', ''))
   if (exact !== undefined) return exact
   const found =
     ALL.find(knownProvider => hasKeyForDot(word, knownProvider)) ??
     MULTI_TLD_PROVIDERS.find(({ name }) => typoDistance(word, name, TYPO_COST) <= TYPO_COST) ??
-    MULTI_TLD_PROVIDERS.find(family => typoDistance(word, squeezed(family), TYPO_COST) <= TYPO_COST)
+    MULTI_TLD_PROVIDERS.find(provider => typoDistance(word, squeezed(provider), TYPO_COST) <= TYPO_COST)
   return found === undefined ? null : domainOf(found)
 }
 
-/** `aollcom`: a key beside the dot was struck. */
+/** Whether one key replaces the dot: `aollcom`. */
 const hasKeyForDot = (word: string, { name, ending }: KnownProvider) =>
   word.length === name.length + 1 + ending.length && word.startsWith(name) && word.endsWith(ending)
 
-/** The domains of the great providers, such as `gmail.com`. */
+/** Returns the default domains of the large providers, such as `gmail.com`. */
 export const knownProviderDomains = (): string[] => MULTI_TLD_PROVIDERS.map(domainOf)
 
-/** `gmailc.om`, `verizonn.et`, `hot.mail.com`, `www.gmail.com`. */
-function movedDot(name: string): string | null {
+/** Finds a provider with misplaced dots: `gmailc.om`, `hot.mail.com`, `www.gmail.com`. */
+function withMisplacedDot(name: string): string | null {
   const found = SQUEEZED.get(name.replace(/^www\./, '').replaceAll('.', ''))
   return found === undefined ? null : differs(name, found)
 }
 
-/** `gmail.com.com`, `hotmail.com.net`: a great name with an ending after its ending; not `yahoo.com.ve`, a real one. */
-function trailingLabel(name: string): string | null {
-  const found = MULTI_TLD_PROVIDERS.find(family => name.startsWith(`${domainOf(family)}.`))
+/** Finds a provider with an extra ending: `gmail.com.com`; not `yahoo.com.ve`, which exists. */
+function withExtraEnding(name: string): string | null {
+  const found = MULTI_TLD_PROVIDERS.find(provider => name.startsWith(`${domainOf(provider)}.`))
   if (found === undefined) return null
   const extra = name.slice(domainOf(found).length + 1)
   const isExtra = ['com', 'net', 'org'].includes(extra) || !hasRegisteredTld(name)
-  return isExtra || COM_ALONE.has(found.name) ? domainOf(found) : null
+  return isExtra || COM_ONLY.has(found.name) ? domainOf(found) : null
 }
 
-/** `yahoomail.com`, `gmailyahoo.com`: two names in one go; the first is meant. */
-function runTogether(name: string): string | null {
+/** Finds the first of two joined names: `yahoomail.com`, `gmailyahoo.com`. */
+function withJoinedNames(name: string): string | null {
   const { first, ending } = split(name)
-  const family = MULTI_TLD_PROVIDERS.find(
-    ({ name: great }) => first.startsWith(great) && first !== great,
+  const provider = MULTI_TLD_PROVIDERS.find(
+    ({ name }) => first.startsWith(name) && first !== name,
   )
-  if (family === undefined || ending !== family.ending) return null
-  const rest = first.slice(family.name.length)
-  const other = ['mail', ...MULTI_TLD_PROVIDERS.map(great => great.name)]
-  return other.some(great => typoDistance(rest, great, TYPO_COST) <= TYPO_COST)
-    ? domainOf(family)
+  if (provider === undefined || ending !== provider.ending) return null
+  const rest = first.slice(provider.name.length)
+  const other = ['mail', ...MULTI_TLD_PROVIDERS.map(({ name }) => name)]
+  return other.some(word => typoDistance(rest, word, TYPO_COST) <= TYPO_COST)
+    ? domainOf(provider)
     : null
 }
 
-/** A shorter rest may be any name: `gml`. */
+/** Fewer consonants may be any name: `gml`. */
 const CONSONANTS_MIN = 4
 const withoutLaterVowels = (name: string) => name.charAt(0) + name.slice(1).replace(/[aeiou]/g, '')
 
-/** `icld.com`, `otlk.com`: a large provider without the vowels after the first letter. */
+/** Finds a large provider without its later vowels: `icld.com`, `otlk.com`. */
 function withoutVowels(name: string): string | null {
   const { first, ending } = split(name)
   if (first.length < CONSONANTS_MIN || isKnownSimilarDomain(first)) return null
-  const family = MULTI_TLD_PROVIDERS.find(
-    great => great.ending === ending && withoutLaterVowels(great.name) === first,
+  const provider = MULTI_TLD_PROVIDERS.find(
+    ({ name, ending: usual }) => usual === ending && withoutLaterVowels(name) === first,
   )
-  return family === undefined ? null : domainOf(family)
+  return provider === undefined ? null : domainOf(provider)
 }
 
-/** Below this a name says so little that a letter lost and another wrong make another name: `gaol` is not `gmail`. */
+/** In names up to this length, a missing and a wrong letter make another name: `gaol` is not `gmail`. */
 const SHORT_NAME_LENGTH = 5
 
 function nearest(name: string): string | null {
   const { first, ending } = split(name)
   if (isKnownSimilarDomain(first)) return null
   let best: string | null = null
-  let bestDistant = Number.POSITIVE_INFINITY
+  let bestDistance = Number.POSITIVE_INFINITY
   for (const knownProvider of ALL) {
     const byName = typoDistance(first, knownProvider.name, knownProvider.distanceMax)
     if (
@@ -255,18 +256,19 @@ function nearest(name: string): string | null {
       (byName > TYPO_COST && isCutShort(first, knownProvider.name))
     )
       continue
-    const behind = intendedDomain(knownProvider, ending, name) ?? extraEnding(knownProvider, byName)
-    // The nearer ending decides between namesakes such as gmx.de and gmx.net.
-    const far = byName + typoDistance(ending, knownProvider.ending) / 10
-    if (behind !== null && far < bestDistant)
-      [best, bestDistant] = [`${knownProvider.name}.${behind}`, far]
+    const tld = intendedDomain(knownProvider, ending, name) ?? extraEnding(knownProvider, byName)
+    // The closer ending decides between providers of the same name, such as gmx.de and gmx.net.
+    const distance = byName + typoDistance(ending, knownProvider.ending) / 10
+    if (tld !== null && distance < bestDistance)
+      [best, bestDistance] = [`${knownProvider.name}.${tld}`, distance]
   }
   return best === null ? null : differs(name, best)
 }
 
 /**
- * A lost first letter is dear already, so it may be the one that is missing. One letter lost and
- * the others in another order is still the same name: `yhao` is `yahoo`.
+ * Whether letters of the name are missing beyond a plausible typo. A missing first letter is allowed,
+ * because its cost is high already, and so is one missing letter with the others reordered: `yhao` is
+ * `yahoo`.
  */
 function isCutShort(first: string, name: string): boolean {
   if (first.charAt(0) !== name.charAt(0)) return false
@@ -276,4 +278,4 @@ function isCutShort(first: string, name: string): boolean {
 }
 
 const extraEnding = (knownProvider: KnownProvider, byName: number) =>
-  UNMISTAKABLE.has(knownProvider.name) && byName <= TYPO_COST ? knownProvider.ending : null
+  UNIQUE_NAMES.has(knownProvider.name) && byName <= TYPO_COST ? knownProvider.ending : null

@@ -66,7 +66,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   /** Whether the domain of this target needs no test. */
   isKnown(target: ProbeTarget): boolean {
     const { catchAll, single } = this.#group.options
-    return target.catchAll !== null || catchAll.isNotified(catchAllKey(target), single)
+    return target.catchAll !== null || catchAll.isResolved(catchAllKey(target), single)
   }
 
   /** Sends the random recipient for the domain of this target in the current batch. */

@@ -129,7 +129,7 @@ export class CatchAllCache {
       const known = this.get(domain)
       if (known !== null) return { known, inStep: null }
       const pending = this.#pendingTests.get(domain)
-      if (isFree(pending, single)) return this.#lock(domain)
+      if (isFree(pending, single)) return this.#createLock(domain)
       const result = await orOnAbort(pending.result, signal, null)
       if (result === null) return { known: null, inStep: null }
       if (result !== 'dropped' && !(single && result.inStep !== null)) return result
@@ -142,10 +142,10 @@ export class CatchAllCache {
    */
   lock(domain: string, single = false): AcquiredLock | null {
     const mayAsk = this.get(domain) === null && isFree(this.#pendingTests.get(domain), single)
-    return mayAsk ? this.#lock(domain) : null
+    return mayAsk ? this.#createLock(domain) : null
   }
 
-  #lock(domain: string): AcquiredLock {
+  #createLock(domain: string): AcquiredLock {
     const { promise, resolve } = Promise.withResolvers<KnownCatchAllResult | 'dropped'>()
     const pending: PendingTest = { result: promise, isResolved: false }
     this.#pendingTests.set(domain, pending)

@@ -1,4 +1,4 @@
-import { startInOrder } from '../rate-control/connection-limit.ts'
+import { acquireInOrder } from '../rate-control/connection-limit.ts'
 import type { AcquireResult, RateController } from '../rate-control/controller.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import type { ProbeDeps } from './egress.ts'
@@ -7,21 +7,21 @@ export type ConnectionPermitsOptions = {
   readonly deps: Pick<ProbeDeps, 'connectionSlots' | 'destinationLimits'>
   readonly rateController: RateController
   readonly operator: string
-  /** The set of exchangers: its connections wait for one turn at an address. */
+  /** The MX group: its connections share one position in the wait queue of an address. */
   readonly key: string
   readonly single: boolean
-  /** Somebody waits: no connection slot of lists is taken. */
+  /** A caller waits for the result, so no connection slot is used. */
   readonly isUrgent: boolean
   readonly timeoutMs: number
-  /** What has to wait long for an address is handed back. */
+  /** True if a target that would wait long for an address is returned to the caller. */
   readonly isReturnable: boolean
   readonly signal: AbortSignal
 }
 
 /**
- * The permits that a connection needs. They are taken in one order, so that nobody waits in a circle: the
- * operator's for this egress, the operator's over all egresses, the address's, the network's, and last a
- * connection slot of the process, which is so held by nobody who waits for something else.
+ * Acquires the permits that a connection needs, always in the same order to prevent a deadlock: of the
+ * operator for this egress, of the operator over all egresses, of the address, of the network, and
+ * last a connection slot of the process. No connection holds a slot while it waits for a permit.
  */
 export class ConnectionPermits {
   readonly #options: ConnectionPermitsOptions
@@ -30,15 +30,15 @@ export class ConnectionPermits {
     this.#options = options
   }
 
-  /** Waits for the right to open a connection to the operator. */
+  /** Waits for a permit to open a connection to the operator. */
   async operator(): Promise<AcquireResult> {
     const { rateController, deps, operator, single, timeoutMs, signal } = this.#options
     const limit = deps.destinationLimits?.operator(operator) ?? null
     const rateControllers = limit === null ? [rateController] : [rateController, limit]
-    return startInOrder(rateControllers.map(one => () => one.start(timeoutMs, signal, single)))
+    return acquireInOrder(rateControllers.map(controller => () => controller.start(timeoutMs, signal, single)))
   }
 
-  /** Waits for the right to dial one of its addresses. */
+  /** Waits for a permit to dial one of its addresses. */
   async address(ip: string): Promise<AddressStart> {
     const { deps, operator, key, single, isUrgent, timeoutMs, isReturnable, signal } = this.#options
     const limits = deps.destinationLimits
@@ -56,7 +56,7 @@ export class ConnectionPermits {
     return { permit: { ...permit, release } }
   }
 
-  /** The addresses of one host, in their order, those first that may be dialled at once. */
+  /** Returns the addresses of one host in their order, but those that may be dialed at once first. */
   inOrder(ips: readonly string[]): readonly string[] {
     const { deps, operator } = this.#options
     const limits = deps.destinationLimits

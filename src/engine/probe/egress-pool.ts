@@ -4,32 +4,32 @@ import type { RateLimits } from '../rate-control/limit-table.ts'
 import type { RateKey } from '../rate-control/shared-state.ts'
 import type { EgressProber } from './egress-prober.ts'
 
-/** Names of the egresses that may ask an operator; null: all. */
+/** Returns the names of the egresses that may probe an operator; null means all. */
 export type AllowedEgresses = (operator: string) => readonly string[] | null
 
-/** Egresses that other processes ask by. */
+/** Egresses of other processes. */
 export type OtherEgresses = {
-  /** Their names, ours among them or not; the very same list while nothing changes. */
+  /** Their names, with or without those of this process; the same array until something changes. */
   readonly names: () => readonly string[]
-  /** Whether an operator refuses one of them, as last known. */
+  /** Whether an operator blocks one of them, as last known. */
   readonly isRefused: (key: RateKey) => boolean
 }
 
-/** Our source identities: who of them asks which operator. At least one. */
+/** The egresses, at least one, and which of them probes which operator. */
 export class EgressPool {
-  /** Those that this process asks by. */
+  /** The egresses of this process. */
   readonly names: readonly string[]
-  /** The same without those of other processes: for what must be asked here. */
+  /** The same pool without the egresses of other processes, for probes that must run here. */
   readonly own: EgressPool
-  /** Whether several egresses may ask this operator about parts of one list at the same time. */
+  /** Whether several egresses may probe parts of one list at this operator at the same time. */
   readonly sharesLists: (operator: string) => boolean
   readonly #probers: ReadonlyMap<string, EgressProber>
   readonly #allowed: AllowedEgresses
   readonly #others: OtherEgresses | null
-  #known: Known
-  /** Who is first for an operator, while the names are these: with a thousand of them it takes a while to say. */
-  readonly #firsts = new LRUCache<string, string>({ max: FIRSTS_MAX })
-  readonly #orders = new LRUCache<string, readonly string[]>({ max: ORDERS_MAX })
+  #names: EgressNames
+  /** The primary egress per operator, cached because ranking a thousand egresses is slow. */
+  readonly #primaries = new LRUCache<string, string>({ max: PRIMARIES_MAX })
+  readonly #rankings = new LRUCache<string, readonly string[]>({ max: RANKINGS_MAX })
 
   constructor(
     probers: readonly EgressProber[],
@@ -43,40 +43,41 @@ export class EgressPool {
     this.#allowed = allowed
     this.#others = others
     this.sharesLists = sharesLists
-    this.#known = knownOf(NONE, this.names)
+    this.#names = toEgressNames(NONE, this.names)
   }
 
-  /** Ours, and those of others; the very same list while nobody comes or goes. */
+  /** The egresses of all processes; the same array until one joins or leaves. */
   get all(): readonly string[] {
-    return this.#everybody.names
+    return this.#current.names
   }
 
-  /** One of ours. */
+  /** Returns the prober of an egress of this process. Throws `usage` if there is none. */
   prober(name: string): EgressProber {
     const prober = this.#probers.get(name)
     if (prober !== undefined) return prober
     throw new EvError('usage', `There is no egress "${name}", only ${this.names.join(', ')}.`)
   }
 
-  /** Where the pace of an operator starts, whoever asks it. */
+  /** Returns the initial rate limits of an operator, which are the same for all egresses. */
   row(operator: string): RateLimits {
     return this.prober(this.names[0] as string).row(operator)
   }
 
   /**
-   * Who may ask an operator; the first is the one that should. The order hangs on the names alone, so an operator
-   * meets the same identity in every run, as greylists want it, and the operators spread evenly. One egress more
-   * or less changes the first only for those operators that it gains or leaves (rendezvous hashing).
+   * Returns the egresses that may probe an operator, the preferred one first. The order depends on the
+   * names only, so an operator sees the same identity in every run, which greylists need, and operators
+   * spread evenly. Adding or removing an egress changes the first one only for the operators that it
+   * gains or loses (rendezvous hashing).
    */
   ranked(operator: string): readonly string[] {
-    const { names } = this.#everybody
+    const { names } = this.#current
     if (names.length === 1) return names
-    const order = this.#orders.get(operator) ?? this.#ranked(operator)
-    this.#orders.set(operator, order)
+    const order = this.#rankings.get(operator) ?? this.#rank(operator)
+    this.#rankings.set(operator, order)
     return order
   }
 
-  #ranked(operator: string): readonly string[] {
+  #rank(operator: string): readonly string[] {
     const ranked = this.#allowedFor(operator).map(({ name, seed }) => ({
       name,
       rank: hash(operator, seed),
@@ -84,55 +85,58 @@ export class EgressPool {
     return ranked.sort((a, b) => b.rank - a.rank).map(({ name }) => name)
   }
 
-  /** Those that may ask at present: neither refused by the operator nor, of ours, cut off from all. In the same order. */
+  /** Returns those of `ranked` that may probe now: not blocked by the operator, nor by the network. */
   availableFor(operator: string): readonly string[] {
     return this.ranked(operator).filter(name => this.mayAsk(name, operator))
   }
 
-  /** Who should ask an operator now. Where none may it is the first, who will be told so. */
+  /** Returns the egress that should probe an operator now; the first of `ranked` if none may. */
   primaryFor(operator: string): string {
-    const { names } = this.#everybody
+    const { names } = this.#current
     if (names.length === 1) return names[0] as string
-    const first = this.#firsts.get(operator) ?? this.#firstOf(operator)
-    this.#firsts.set(operator, first)
+    const first = this.#primaries.get(operator) ?? this.#findPrimary(operator)
+    this.#primaries.set(operator, first)
     return this.mayAsk(first, operator) ? first : (this.availableFor(operator)[0] ?? first)
   }
 
   /**
-   * Whether an egress takes any address of a list, or only those that it must ask. All egresses together have
-   * one limit at an operator that nobody knows: there the first one asks alone.
+   * Whether an egress takes any address of a list, or only those assigned to it. All egresses share one
+   * limit at an operator that is not in the table, so only the first one probes it.
    */
   takesAny(egress: string, operator: string): boolean {
     if (this.isDeprioritised(egress, operator)) return false
     return this.sharesLists(operator) || egress === this.primaryFor(operator)
   }
 
-  /** Whether an egress may ask an operator at present. */
+  /** Whether an egress may probe an operator now. */
   mayAsk(egress: string, operator: string): boolean {
     const prober = this.#probers.get(egress)
     if (prober !== undefined) return prober.mayAsk(operator)
     return !(this.#others?.isRefused({ operator, egress }) ?? false)
   }
 
-  /** Whether one of ours should leave an operator to the others: it may not ask, and one of them may. */
+  /** Whether an egress of this process may not probe an operator while another egress may. */
   isDeprioritised(name: string, operator: string): boolean {
     if (this.all.length === 1 || this.prober(name).mayAsk(operator)) return false
     return this.availableFor(operator).length > 0
   }
 
-  /** How much longer an operator, or a domain there, is taken to refuse an egress of ours; 0: it does not. */
+  /** How much longer an operator or a domain counts as blocking an egress, in ms; 0 if it does not. */
   refusedForMs(name: string, operator: string, domain: string): number {
     return this.prober(name).refusedForMs(operator, domain)
   }
 
-  /** How long an egress should wait until it is known whether it reaches anybody; null where it is, or others may ask. */
+  /**
+   * How long an egress should wait until it is known whether it can reach mail servers; null if it is
+   * known, or if another egress may probe.
+   */
   uncertainForMs(name: string, operator: string): number | null {
     const { uncertainForMs } = this.prober(name)
     return uncertainForMs === null || this.isDeprioritised(name, operator) ? null : uncertainForMs
   }
 
-  /** The first of `inOrder`, without putting all others in order. */
-  #firstOf(operator: string): string {
+  /** Returns the first of `ranked` without sorting the others. */
+  #findPrimary(operator: string): string {
     let first = ''
     let highest = -1
     for (const { name, seed } of this.#allowedFor(operator)) {
@@ -145,26 +149,26 @@ export class EgressPool {
   }
 
   #allowedFor(operator: string): readonly Ranked[] {
-    const { all } = this.#everybody
+    const { all } = this.#current
     const allowed = all.length === 1 ? null : this.#allowed(operator)
     if (allowed === null) return all
     const some = all.filter(({ name }) => allowed.includes(name))
-    // The settings may leave none of those at work: better another than nobody.
+    // The allowed egresses may all be missing: then any egress is better than none.
     return some.length > 0 ? some : all
   }
 
-  /** Ours, and those of others. */
-  get #everybody(): Known {
+  /** The egresses of all processes. */
+  get #current(): EgressNames {
     const others = this.#others?.names() ?? NONE
-    if (others !== this.#known.others) {
-      this.#known = knownOf(others, this.names)
-      this.#firsts.clear()
-      this.#orders.clear()
+    if (others !== this.#names.others) {
+      this.#names = toEgressNames(others, this.names)
+      this.#primaries.clear()
+      this.#rankings.clear()
     }
-    return this.#known
+    return this.#names
   }
 
-  /** When nobody will ask any more: resolves when every connection is closed that is being closed now. */
+  /** Resolves when every connection that is closing now is closed. Call it when no probe follows. */
   async close(): Promise<void> {
     await Promise.all([...this.#probers.values()].map(prober => prober.close()))
   }
@@ -172,27 +176,27 @@ export class EgressPool {
 
 const NONE: readonly string[] = []
 
-/** Operators whose first is remembered. */
-const FIRSTS_MAX = 20_000
-/** Operators whose whole order is remembered: with a thousand egresses it takes 8 KB each. */
-const ORDERS_MAX = 500
+/** Operators with a cached primary egress. */
+const PRIMARIES_MAX = 20_000
+/** Operators with a cached ranking: it takes 8 KB with a thousand egresses. */
+const RANKINGS_MAX = 500
 
-/** An egress, and where its rank for an operator begins. */
+/** An egress and the seed of its rank. */
 type Ranked = { readonly name: string; readonly seed: number }
 
-type Known = {
+type EgressNames = {
   readonly others: readonly string[]
-  /** Each once; the order of the list is nobody's concern. */
+  /** Each name once, in no particular order. */
   readonly names: readonly string[]
   readonly all: readonly Ranked[]
 }
 
-function knownOf(others: readonly string[], own: readonly string[]): Known {
+function toEgressNames(others: readonly string[], own: readonly string[]): EgressNames {
   const names = [...new Set([...own, ...others])]
   return { others, names, all: names.map(name => ({ name, seed: hash(`${name} `) })) }
 }
 
-/** FNV-1a, 32 bits: quick, as it is taken for every row of a list, and the same in every process. */
+/** FNV-1a, 32 bits: fast, because every row of a list needs it, and the same in every process. */
 function hash(text: string, seed = 0x811c9dc5): number {
   let hash = seed
   for (let i = 0; i < text.length; i++) {

@@ -14,38 +14,39 @@ import { type ProbeResult } from './probe-outcome.ts'
 import { catchAllKey, groupByMx, type ProbeTarget } from './mx-groups.ts'
 import { OutboundReachability } from './outbound-reachability.ts'
 
-/** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
+/** Operators with a rate controller in memory. */
 const OPERATORS_MAX = 20_000
+/** An operator not probed for this long starts with the default limits. Longer than any pause. */
 const CONTROLLER_TTL_MS = 2 * HOUR
 
-/** Asks mail servers about recipients, politely, and remembers how each operator wants to be asked. */
+/** Probes recipients through one egress, within rate limits that adapt to each operator. */
 export class EgressProber {
   readonly #deps: ProbeDeps
-  readonly #rowOf: (operator: string) => RateLimits
+  readonly #limitsFor: (operator: string) => RateLimits
   readonly #rateControllers: TtlMap<RateController>
   readonly #share: SharedRateState | null
   readonly #hosts: HostHealth
   readonly #domains: DomainBlocks
   readonly #reachability: OutboundReachability
   readonly catchAll: CatchAllCache
-  /** Connections whose last answer is there and which are being closed. */
+  /** Connections that have their last answer and are closing. */
   readonly #pendingQuits = new Set<Promise<void>>()
 
   constructor(
     deps: ProbeDeps,
-    rowOf: (operator: string) => RateLimits,
-    /** Shared by several probers: what a domain takes does not hang on who asks. */
+    limitsFor: (operator: string) => RateLimits,
+    /** Shared by several probers: whether a domain is a catch-all does not depend on the egress. */
     catchAll = new CatchAllCache(deps.clock),
-    /** Where other processes go by the same paces. */
+    /** The rate state shared with other processes; null if there are none. */
     share: SharedRateState | null = null,
   ) {
     this.#deps = deps
-    this.#rowOf = rowOf
+    this.#limitsFor = limitsFor
     this.#rateControllers = new TtlMap({ sizeMax: OPERATORS_MAX, clock: deps.clock })
     this.#hosts = new HostHealth(deps.clock)
     const { clock, egress } = deps
-    this.#domains = new DomainBlocks({ clock, egress: egress.name, row: rowOf(''), share })
-    this.#reachability = new OutboundReachability(deps, () => this.#hosts.forgive())
+    this.#domains = new DomainBlocks({ clock, egress: egress.name, row: limitsFor(''), share })
+    this.#reachability = new OutboundReachability(deps, () => this.#hosts.clearFailures())
     this.catchAll = catchAll
     this.#share = share
   }
@@ -54,30 +55,30 @@ export class EgressProber {
     return this.#deps.egress.name
   }
 
-  /** Where the pace of an operator starts. */
+  /** Returns the initial rate limits of an operator. */
   row(operator: string): RateLimits {
-    return this.#rowOf(operator)
+    return this.#limitsFor(operator)
   }
 
-  /** The pace at which an operator is asked. */
+  /** Returns the rate controller of an operator, and creates it if needed. */
   rateController(operator: string): RateController {
     const rateController = this.#rateControllers.get(operator) ?? this.#createController(operator)
     this.#rateControllers.set(operator, rateController, CONTROLLER_TTL_MS)
     return rateController
   }
 
-  /** The same where it was asked lately; else null. */
+  /** Returns the rate controller of an operator that was probed recently, else null. */
   knownController(operator: string): RateController | null {
     return this.#rateControllers.get(operator) ?? null
   }
 
   #createController(operator: string): RateController {
-    const row = this.#rowOf(operator)
+    const row = this.#limitsFor(operator)
     const { clock, egress } = this.#deps
     return new RateController(row, clock, this.#share?.open({ operator, egress: egress.name }, row))
   }
 
-  /** False while the operator refuses us or the way out is closed: who is asked about then is told so at once. */
+  /** False while the operator blocks this egress or the outbound port is blocked. */
   mayAsk(operator: string): boolean {
     if (this.#reachability.blockedOutcome !== null) return false
     const key = { operator, egress: this.egressName }
@@ -85,95 +86,95 @@ export class EgressProber {
     return !(this.#rateControllers.get(operator)?.isRefused ?? false)
   }
 
-  /** How much longer the operator, or the domain there, is taken to refuse us; 0: it does not. */
+  /** How much longer the operator or the domain counts as blocking, in ms; 0 if it does not. */
   refusedForMs(operator: string, domain: string): number {
     const rateController = this.#rateControllers.get(operator)
     return Math.max(rateController?.refusedForMs ?? 0, this.#domains.find(domain)?.leftMs ?? 0)
   }
 
-  /** Since when no mail server can be reached, by the wall clock; null: nobody says so. */
+  /** Since when no mail server can be reached, epoch ms; null if the port does not count as blocked. */
   get closedSince(): number | null {
     return this.#reachability.closedSince
   }
 
-  /** Those of the operators that were asked lately, the last of them first. */
+  /** The rate controllers of recently probed operators, the most recent first. */
   rateControllers(): Iterable<[operator: string, RateController]> {
     return this.#rateControllers.entries()
   }
 
-  /** For who can wait: how long, until it is known whether mail servers can be reached at all; null where it is. */
+  /** How long to wait until it is known whether mail servers are reachable; null if it is known. */
   get uncertainForMs(): number | null {
     return this.#reachability.uncertainForMs
   }
 
   /**
-   * Asks one operator about recipients, set of exchangers after set of exchangers, with one connection at
-   * a time. Resolves when every question has its answer; the last connection is then being closed.
+   * Probes recipients of one operator, one MX group after another, with one connection at a time.
+   * Resolves when every target has its answer; the last connection may still be closing.
    */
   async probe<Q extends ProbeTarget>(
     operator: MxOperator,
-    questions: readonly Q[],
+    targets: readonly Q[],
     options: ProbeOptions<Q>,
   ): Promise<void> {
     const rateController = this.rateController(operator.name)
-    if (rateController.isRefused) rateController.skipped(questions.length)
-    const unsure = questions.filter(({ catchAll }) => catchAll === null)
-    const learned = this.catchAll.load(unsure.map(catchAllKey))
-    if (questions.some(({ accepted }) => accepted !== null)) await learned
-    const open = questions.filter(question => !this.#settleTested(question, options))
+    if (rateController.isRefused) rateController.skipped(targets.length)
+    const untested = targets.filter(({ catchAll }) => catchAll === null)
+    const loaded = this.catchAll.load(untested.map(catchAllKey))
+    if (targets.some(({ accepted }) => accepted !== null)) await loaded
+    const remaining = targets.filter(target => !this.#resolveTested(target, options))
     let closed = Promise.resolve()
-    for (const plan of groupByMx(open)) {
+    for (const plan of groupByMx(remaining)) {
       await closed
       const group = new MxGroupProbe(plan, {
         ...options,
-        onProbed: (question, probed) => options.onProbed(question, orAccepted(question, probed)),
+        onProbed: (target, probed) => options.onProbed(target, orAccepted(target, probed)),
         deps: this.#deps,
         operator: operator.name,
         rateController,
         catchAll: this.catchAll,
-        learned,
+        loaded,
         hosts: this.#hosts,
         domains: this.#domains,
         reachability: this.#reachability,
         onDrain: drain => {
           closed = drain
-          this.#follow(drain)
+          this.#track(drain)
         },
       })
       await group.run()
     }
   }
 
-  /** A recipient that was accepted before needs no connection when its domain was tested meanwhile. */
-  #settleTested<Q extends ProbeTarget>(question: Q, { onProbed }: ProbeOptions<Q>): boolean {
-    if (question.accepted === null) return false
-    const catchAll = this.catchAll.get(catchAllKey(question))
+  /** Resolves a recipient that was accepted earlier if its domain has been tested since. */
+  #resolveTested<Q extends ProbeTarget>(target: Q, { onProbed }: ProbeOptions<Q>): boolean {
+    if (target.accepted === null) return false
+    const catchAll = this.catchAll.get(catchAllKey(target))
     if (catchAll === null) return false
-    const { at: _, ...accepted } = question.accepted
+    const { at: _, ...accepted } = target.accepted
     const egress = accepted.egress ?? this.egressName
-    onProbed(question, { ...accepted, egress, catchAll, asked: false, dialogue: null })
+    onProbed(target, { ...accepted, egress, catchAll, asked: false, dialogue: null })
     return true
   }
 
-  /** Resolves when every connection is closed that is being closed now. */
+  /** Resolves when every connection that is closing now is closed. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#pendingQuits)
   }
 
-  /** The same, when nobody will ask any more. */
+  /** Does the same and aborts a running port probe. Call it when no probe follows. */
   close(): Promise<void> {
     this.#reachability.cancelProbe()
     return this.idle()
   }
 
-  #follow(closed: Promise<void>) {
+  #track(closed: Promise<void>) {
     this.#pendingQuits.add(closed)
-    const over = () => void this.#pendingQuits.delete(closed)
-    closed.then(over, over)
+    const remove = () => void this.#pendingQuits.delete(closed)
+    closed.then(remove, remove)
   }
 }
 
-/** A recipient that was accepted before stays accepted, whatever became of the catch-all test. */
+/** Keeps an earlier acceptance of the recipient, whatever the result of the catch-all test. */
 function orAccepted({ accepted }: ProbeTarget, probed: ProbeResult): ProbeResult {
   if (accepted === null) return probed
   const { at: _, egress, ...facts } = accepted

@@ -6,19 +6,19 @@ import type { DestinationLimits } from '../rate-control/destination-limits.ts'
 import type { Dial } from '../smtp/dial.ts'
 import type { ConnectionSemaphore } from './connection-semaphore.ts'
 
-/** A named source identity: who we say we are, and from where. */
+/** A named source identity: the address or proxy to dial from, the HELO name and the sender. */
 export type Egress = {
   readonly name: string
-  /** Our own fully qualified name, whose PTR should match. */
+  /** The fully qualified name of this host for EHLO; its PTR record should match. */
   readonly helo: string
   /** The bare sender address; empty for the null sender `<>`. */
   readonly mailFrom: string
   readonly dial: Dial
-  /** False: IPv6 addresses cannot be dialled from here, so none are looked up beside IPv4 ones. */
+  /** False if IPv6 addresses cannot be dialed, so AAAA records are not looked up besides A records. */
   readonly hasIpv6?: boolean
 }
 
-/** How long each part of a conversation may take, in ms. */
+/** Time limits for each part of a session, in ms. */
 export type Timeouts = {
   readonly connectMs: number
   readonly greetingMs: number
@@ -26,7 +26,7 @@ export type Timeouts = {
   readonly sessionMs: number
 }
 
-/** What probing needs from the world. */
+/** The external dependencies of probing. */
 export type ProbeDeps = {
   readonly resolver: Resolver
   readonly clock: Clock
@@ -36,10 +36,10 @@ export type ProbeDeps = {
   readonly isPublic: (ip: string) => boolean
   readonly smtpPort: number
   readonly timeouts: Timeouts
-  /** `demanded`: only where a server asks for it, as TLS costs eight times the CPU. */
+  /** `demanded`: only if a server requires it, because TLS costs eight times the CPU. */
   readonly startTls: 'demanded' | 'always' | 'never'
-  /** A connection keeps its place until its farewell is over. Single questions take none: somebody waits for them. */
+  /** A connection of a list holds its slot until it is closed. Single verifications need none. */
   readonly connectionSlots: ConnectionSemaphore
-  /** Limits over all operators and egresses. Left out: each operator's own limit is the only one. */
+  /** Limits over all operators and egresses. If omitted, only each operator's own limit applies. */
   readonly destinationLimits?: DestinationLimits
 }

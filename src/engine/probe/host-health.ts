@@ -42,7 +42,7 @@ export class HostHealth {
   }
 
   /** Clears all failures, because their cause was the network of this machine. */
-  forgive(): void {
+  clearFailures(): void {
     this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock: this.#clock })
   }
 

@@ -45,7 +45,7 @@ export type MxGroupProbeOptions<Q extends ProbeTarget> = ProbeOptions<Q> & {
    * Resolves when the catch-all results of other processes are loaded; null if there are none to
    * load. Never rejects.
    */
-  readonly learned: Promise<void> | null
+  readonly loaded: Promise<void> | null
   readonly hosts: HostHealth
   readonly domains: DomainBlocks
   readonly reachability: OutboundReachability

@@ -110,7 +110,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       onLine: received && (line => received.onLine(line)),
       startTls: host => hosts.requiresTls(host, deps.startTls),
       reachability,
-      visit: { set: this.#plan.key },
+      dialGroup: { set: this.#plan.key },
       single: this.#options.single,
       sharesLimits: this.#plan.targets.every(({ sharesLimits = false }) => sharesLimits),
       ...{ permits, hosts },
@@ -128,7 +128,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     const close = () => opened.session.close()
     signal.addEventListener('abort', close, { once: true })
     if (signal.aborted) close()
-    if (this.#options.learned !== null) await this.#options.learned
+    if (this.#options.loaded !== null) await this.#options.loaded
     const { session, host } = opened
     if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
       session.stopPipelining()

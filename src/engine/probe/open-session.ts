@@ -18,58 +18,58 @@ import {
 import type { ServerCall } from './probe-listener.ts'
 import { noResponse, outcomeFor } from './probe-outcome.ts'
 
-/** An exchanger that greeted us and knows who we are. */
+/** A session with an MX host after its greeting and EHLO. */
 export type OpenSession = {
   readonly session: Session
   readonly host: string
   readonly ip: string
   readonly connectMs: number
-  /** To be released when the connection is closed. */
+  /** The caller releases it when the connection is closed. */
   readonly permit: AddressPermit
 }
 
-/** Why no address may be dialled now; nobody was dialled, or those that may be failed. */
+/** Why no address may be dialed now. Addresses without a limit, if any, have failed already. */
 export type HeldConnection = Exclude<AddressStart, { readonly permit: AddressPermit }>
 
-/** Nobody spoke with us: the most telling of what was met on the way, and where. */
+/** No session could be opened: the most significant outcome on the way, and its host. */
 export type OpenFailure = {
   readonly answer: RecipientOutcome
   readonly host: string | null
   readonly ip: string | null
-  /** Our own time ended before this could tell anything of the exchangers. */
+  /** True if our deadline passed too early to conclude anything about the MX hosts. */
   readonly cutShort: boolean
-  /** False: nobody was dialled, as the addresses failed a moment ago. */
+  /** False if nothing was dialed because the addresses had failed recently. */
   readonly asked: boolean
 }
 
 /** RFC 5321 §5.1 asks for several addresses to be tried, "at least two"; Postfix tries five. */
 const ADDRESSES_MAX = 5
-/** Hosts whose addresses are looked up: with the MX question and A and AAAA for each, seven questions. */
+/** Hosts whose addresses are looked up: the MX query plus A and AAAA for each make seven queries. */
 const HOSTS_MAX = 3
-/** Conversations begun before we give up, as Postfix's smtp_mx_session_limit. */
+/** The most sessions to open, as Postfix's smtp_mx_session_limit. */
 const SESSIONS_MAX = 2
 
-/** Two addresses of each of two operators share the time that somebody waits for a connection. */
-const CONNECT_SHARES = 4
+/** Two addresses of each of two operators share the connect time of a single verification. */
+const CONNECT_TIME_SHARES = 4
 
 export type OpenOptions = {
   readonly signal: AbortSignal
-  /** Hears what comes of each host and address that is tried. */
+  /** Receives the result of each host and address that is tried. */
   readonly onCall: ((call: ServerCall) => void) | null
   readonly onLine: ((line: string) => void) | null
-  /** True where this host is known to demand TLS. */
+  /** Returns true if this host is known to require TLS. */
   readonly startTls: (host: string) => boolean
   readonly reachability: OutboundReachability
-  readonly visit: DialGroup
-  /** True: the exchangers of another operator may be dialled too, so half of the limits hold here. */
+  readonly dialGroup: DialGroup
+  /** True if the hosts of another operator may be dialed too, so that half of the limits apply. */
   readonly sharesLimits?: boolean
-  /** Somebody waits: a silent address must leave time for the others. */
+  /** True if a caller waits: a silent address must leave time for the others. */
   readonly single?: boolean
   readonly permits: ConnectionPermits
   readonly hosts: HostHealth
 }
 
-/** Opens a conversation with the first exchanger that will have one: hosts by preference, then addresses. */
+/** Opens a session with the first MX host that accepts one: hosts by preference, then addresses. */
 export async function openSession(
   deps: ProbeDeps,
   route: RouteWithHost,
@@ -79,35 +79,35 @@ export async function openSession(
   const hosts = connectOrder(route, deps.random)
   for (const host of hosts.slice(0, HOSTS_MAX)) {
     const { hasIpv6 } = deps.egress
-    const found = await addressesOf(deps.resolver, host, options.signal, hasIpv6)
-    if (options.signal.aborted) return { ...attempt.gaveUp(host), cutShort: true }
-    if ('fault' in found) {
-      const sure = found.fault === 'no-name' || found.fault === 'no-data'
+    const lookup = await addressesOf(deps.resolver, host, options.signal, hasIpv6)
+    if (options.signal.aborted) return { ...attempt.timedOut(host), cutShort: true }
+    if ('fault' in lookup) {
+      const isCertain = lookup.fault === 'no-name' || lookup.fault === 'no-data'
       attempt.note(
         noResponse(
-          sure ? 'no-address' : 'dns',
+          isCertain ? 'no-address' : 'dns',
           'connect',
-          `${host}: ${found.detail ?? found.fault}`,
+          `${host}: ${lookup.detail ?? lookup.fault}`,
         ),
         host,
         null,
       )
       continue
     }
-    for (const ip of options.permits.inOrder(found.addresses)) {
+    for (const ip of options.permits.inOrder(lookup.addresses)) {
       const opened = await attempt.open(host, ip)
       if (opened !== null) return opened
-      // The other addresses of this host are held too, for longer.
+      // The permits of the other addresses of this host take even longer.
       if (attempt.held !== null) return { held: attempt.held }
-      if (options.signal.aborted) return attempt.gaveUp(host)
-      if (attempt.exhausted) return attempt.unopened()
+      if (options.signal.aborted) return attempt.timedOut(host)
+      if (attempt.exhausted) return attempt.toFailure()
     }
   }
-  const { answer, ...where } = attempt.unopened()
-  const unsure =
+  const { answer, ...where } = attempt.toFailure()
+  const isUncertain =
     hosts.length > HOSTS_MAX && answer.kind === 'no-response' && answer.why === 'no-address'
-  // The hosts that were not looked up may have an address: nothing is sure.
-  return { answer: unsure ? noResponse('connect', 'connect', answer.detail) : answer, ...where }
+  // The hosts that were not looked up may have an address, so the result is not certain.
+  return { answer: isUncertain ? noResponse('connect', 'connect', answer.detail) : answer, ...where }
 }
 
 class Attempt {
@@ -115,10 +115,10 @@ class Attempt {
   readonly #options: OpenOptions
   #addresses = 0
   #sessions = 0
-  /** When the address at hand was dialled, monotonic ms. */
+  /** When the current address was dialed, monotonic ms. */
   #startedAt = 0
   #best: Pick<OpenFailure, 'answer' | 'host' | 'ip'> | null = null
-  /** Addresses that were left out because they failed a moment ago. */
+  /** Addresses that were skipped because they failed recently. */
   #skipped = 0
   held: HeldConnection | null = null
 
@@ -129,9 +129,9 @@ class Attempt {
 
   get exhausted(): boolean {
     if (this.#options.reachability.blockedOutcome !== null) return true
-    const share = this.#options.sharesLimits ? 2 : 1
+    const divisor = this.#options.sharesLimits ? 2 : 1
     return (
-      this.#addresses >= Math.floor(ADDRESSES_MAX / share) || this.#sessions >= SESSIONS_MAX / share
+      this.#addresses >= Math.floor(ADDRESSES_MAX / divisor) || this.#sessions >= SESSIONS_MAX / divisor
     )
   }
 
@@ -147,20 +147,20 @@ class Attempt {
       this.note(down, host, ip, false)
       return null
     }
-    const start = await options.permits.address(ip)
-    if (!('permit' in start)) {
-      this.held = start
+    const acquired = await options.permits.address(ip)
+    if (!('permit' in acquired)) {
+      this.held = acquired
       return null
     }
-    const opened = await this.#openKept(host, ip, start.permit).catch(error => {
-      start.permit.release()
+    const opened = await this.#openWithPermit(host, ip, acquired.permit).catch(error => {
+      acquired.permit.release()
       throw error
     })
-    if (opened === null) start.permit.release()
+    if (opened === null) acquired.permit.release()
     return opened
   }
 
-  async #openKept(host: string, ip: string, permit: AddressPermit): Promise<OpenSession | null> {
+  async #openWithPermit(host: string, ip: string, permit: AddressPermit): Promise<OpenSession | null> {
     const { deps, options } = { deps: this.#deps, options: this.#options }
     this.#addresses++
     this.#startedAt = deps.clock.monotonicNow()
@@ -184,7 +184,7 @@ class Attempt {
       if (answer === null) return { session, host, ip, connectMs: this.#ageMs, permit }
       this.note(answer, host, ip)
       if (answer.kind === 'deferred') permit.throttled(answer.retryAfterMs)
-      // The next exchanger is not dialled before this one has hung up.
+      // The next host is dialed only after this connection is closed.
       if (session.usable) await session.quit()
       return null
     } catch (error) {
@@ -195,9 +195,9 @@ class Attempt {
     }
   }
 
-  /** Keeps the most telling answer: what a server said, before what nobody said. */
+  /** Keeps the most significant outcome: a server's reply ranks above a missing one. */
   note(answer: RecipientOutcome, host: string, ip: string | null, dialled = true) {
-    // What ends with our own time is no trouble of theirs.
+    // After our deadline a failure is not the server's fault.
     if (!this.#options.signal.aborted) this.#notify({ host, ip, dialled, answer })
     if (this.#best === null || weight(answer) > weight(this.#best.answer)) {
       this.#best = { answer, host, ip }
@@ -208,24 +208,24 @@ class Attempt {
     this.#options.onCall?.({ ...call, port: this.#deps.smtpPort })
   }
 
-  unopened(): OpenFailure {
-    const noListener = {
+  toFailure(): OpenFailure {
+    const noHost = {
       answer: noResponse('no-address', 'connect', 'no host'),
       host: null,
       ip: null,
     }
     const asked = this.#addresses > 0 || this.#skipped === 0
-    return { ...(this.#best ?? noListener), cutShort: false, asked }
+    return { ...(this.#best ?? noHost), cutShort: false, asked }
   }
 
-  gaveUp(host: string): OpenFailure {
+  timedOut(host: string): OpenFailure {
     const answer = noResponse(
       'timeout',
       this.#sessions > 0 ? 'greeting' : 'connect',
       'time ran out',
     )
     this.note(answer, host, null)
-    return { ...this.unopened(), cutShort: this.#ageMs < NO_RESPONSE_MS }
+    return { ...this.toFailure(), cutShort: this.#ageMs < NO_RESPONSE_MS }
   }
 
   get #ageMs(): number {
@@ -234,29 +234,29 @@ class Attempt {
 
   async #dial(host: string, ip: string): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#deps
-    const { signal, reachability, visit, single = false, sharesLimits = false } = this.#options
+    const { signal, reachability, dialGroup, single = false, sharesLimits = false } = this.#options
     const limit = new AbortController()
     const giveUp = () => limit.abort()
-    const ended = reachability.dial(visit, giveUp)
-    if (typeof ended !== 'function') {
-      this.note(ended, host, ip, false)
+    const onDialEnd = reachability.dial(dialGroup, giveUp)
+    if (typeof onDialEnd !== 'function') {
+      this.note(onDialEnd, host, ip, false)
       return null
     }
-    const connectMs = timeouts.connectMs / (sharesLimits && single ? CONNECT_SHARES : 1)
-    const late = new Error(`no answer within ${formatDuration(connectMs)}`)
-    const cancel = clock.after(connectMs, () => limit.abort(late))
+    const connectMs = timeouts.connectMs / (sharesLimits && single ? CONNECT_TIME_SHARES : 1)
+    const timeoutError = new Error(`no answer within ${formatDuration(connectMs)}`)
+    const cancel = clock.after(connectMs, () => limit.abort(timeoutError))
     signal.addEventListener('abort', giveUp, { once: true })
     try {
       const connecting = egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
       compileReplyRules()
       const socket = await connecting
-      ended('opened')
+      onDialEnd('opened')
       return socket
     } catch (error) {
-      ended(signal.aborted ? 'given-up' : 'failed')
-      const cause = limit.signal.reason === late ? late : error
+      onDialEnd(signal.aborted ? 'given-up' : 'failed')
+      const cause = limit.signal.reason === timeoutError ? timeoutError : error
       const answer = noResponse('connect', 'connect', errorMessage(cause))
-      // It is no fault of theirs where nobody can be reached.
+      // If the outbound port is blocked, the address is not marked as failed.
       if (!signal.aborted && reachability.blockedOutcome === null)
         this.#options.hosts.failed(ip, answer)
       this.note(answer, host, ip)
@@ -274,7 +274,7 @@ class Attempt {
   }
 }
 
-/** Says EHLO, and puts TLS on where it is wanted and offered. Null when all went well. */
+/** Sends EHLO, and starts TLS if it is required and offered. Returns null on success. */
 async function introduce(
   session: Session,
   deps: ProbeDeps,
@@ -286,11 +286,11 @@ async function introduce(
   if (isFailure(ehlo) || ehlo.code !== 250) return outcomeFor('ehlo', ehlo)
   if (!requiresTls || !session.offersStartTls) return null
   const failure = await startTls(session, deps, host, signal)
-  // RFC 3207 §4: refused, perhaps for now only; the conversation goes on in clear text.
+  // RFC 3207 §4: after a refused STARTTLS, possibly temporary, the session goes on in clear text.
   return session.usable && !session.secured ? null : failure
 }
 
-/** STARTTLS, and EHLO anew (RFC 3207 §4.2). Null when all went well. */
+/** Sends STARTTLS, then EHLO again (RFC 3207 §4.2). Returns null on success. */
 export async function startTls(
   session: Session,
   deps: ProbeDeps,
@@ -300,13 +300,13 @@ export async function startTls(
   const started = await session.starttls(socket => deps.egress.dial.secure(socket, host, signal))
   if (isFailure(started)) return outcomeFor('starttls', started)
   if (started.code !== 220) return outcomeFor('starttls', started)
-  const again = await session.ehlo(deps.egress.helo)
-  return isFailure(again) || again.code !== 250 ? outcomeFor('ehlo', again) : null
+  const ehlo = await session.ehlo(deps.egress.helo)
+  return isFailure(ehlo) || ehlo.code !== 250 ? outcomeFor('ehlo', ehlo) : null
 }
 
 /**
- * What leaves more open weighs more: that one exchanger takes no mail (RFC 7504) decides only where no other
- * is left that might.
+ * Ranks outcomes: the less certain one weighs more. That one host accepts no mail (RFC 7504) decides
+ * only if no other host is left that might.
  */
 export function weight(answer: RecipientOutcome): number {
   if (answer.kind === 'rejected') return 1

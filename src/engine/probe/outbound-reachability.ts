@@ -159,8 +159,8 @@ export class OutboundReachability {
 
 /** The warning that is logged once when the port becomes blocked. */
 export const portBlockedMessage = (port: number) =>
-  `No mail server can be reached on port ${port} from here: most likely outbound port ${port} is blocked. ` +
-  'Run “ev doctor” to find out. It is tried again; until it opens, addresses result as unknown (no_connect).'
+  `No mail server can be reached on port ${port}: outbound port ${port} is probably blocked. ` +
+  'Run `ev doctor` to check. ev keeps retrying; until then, addresses end as unknown (no_connect).'
 
 /**
  * MX hosts of large providers that have had these names for many years. A machine that reaches none
@@ -221,6 +221,6 @@ async function tryConnect(
   signal: AbortSignal,
 ): Promise<void> {
   const socket = await egress.dial.connect({ ...to, port: smtpPort }, signal)
-  socket.on('error', () => {}) // What the line has to say of its result concerns nobody.
+  socket.on('error', () => {}) // The connection is being closed, so its errors are irrelevant.
   socket.destroy()
 }

@@ -1,20 +1,20 @@
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 
-/** Somebody who hears how mail servers are called and what is said, while it happens. Neither method may throw. */
+/** Receives dial attempts and dialogue lines as they happen. Neither method may throw. */
 export type ProbeListener = {
   readonly onCall: (call: ServerCall) => void
-  /** Each line of a conversation: `C: …` or `S: …`, as it was said, so foreign and unclean. */
+  /** Receives each line of the dialogue, `C: …` or `S: …`, as sent: untrusted and not sanitized. */
   readonly onLine: (line: string) => void
 }
 
-/** A call at a mail server, and what came of it. */
+/** An attempt to open a session with a mail server, and its result. */
 export type ServerCall = {
-  /** Null where it did not come to any host. */
+  /** Null if no host was chosen. */
   readonly host: string | null
   readonly ip: string | null
   readonly port: number
-  /** False: nobody was dialled, as it is known beforehand what would come of it. */
+  /** False if nothing was dialed because the result was already known. */
   readonly dialled: boolean
-  /** Why there is no conversation; null: it answers. */
+  /** Why there is no session; null if the server answers. */
   readonly answer: RecipientOutcome | null
 }

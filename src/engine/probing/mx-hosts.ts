@@ -8,54 +8,54 @@ import { type Acceptance, hostsOf, type RouteWithHost } from '../probe/mx-groups
 import type { RecipientOutcome, Stage } from '../smtp/classify-reply.ts'
 import type { Result } from '../verdict/verdict.ts'
 
-/** The exchangers of a route that one operator runs, in the order of the route. */
-export type HostAttempts = {
+/** The MX hosts of a route that one operator runs, in the order of the route. */
+export type OperatorHosts = {
   readonly operator: MxOperator
   readonly route: RouteWithHost
-  /** What is known of the domain there, before anybody is asked. */
+  /** Whether the domain is a catch-all there, as far as known before any probe. */
   readonly catchAll: boolean | null
 }
 
 /**
- * Operators asked about one address. RFC 5321 §5.1 wants at least two addresses tried; Postfix opens
- * two sessions for a delivery (smtp_mx_session_limit).
+ * Operators probed for one address. RFC 5321 §5.1 asks for at least two addresses to be tried; Postfix
+ * opens two sessions for a delivery (smtp_mx_session_limit).
  */
 const OPERATORS_MAX = 2
-/** Hosts of the first and of the second operator: three in all, as where there is one operator. */
+/** Hosts of the first and of the second operator: three in total, as with a single operator. */
 const HOSTS_MAX = [2, 1] as const
 
 /**
- * The exchangers of a route by operator, the operator of the first host first; never empty. A list has
- * few routes, so each is sorted once. `isFree`: mailboxes of the domain are for everybody.
+ * Groups the MX hosts of a route by operator, the operator of the first host first; never empty. The
+ * result is cached per route, because a list has few routes. `isFree`: a freemail domain.
  */
-export function mxHostsOf(
+export function groupHostsByOperator(
   route: RouteWithHost,
   operators: MxOperatorReader,
   isFree: boolean,
 ): MxHosts {
-  const known = KNOWN.get(route)
-  // The operators are others when the lists are read again.
+  const known = CACHE.get(route)
+  // Reloading the lists replaces the operators.
   if (known?.operators === operators && known.isFree === isFree) return known.all
-  const [first, ...others] = sortedBy(operators, route).map(set => ({
-    ...set,
-    catchAll: knownCatchAll(operators, set.operator, isFree),
+  const [first, ...others] = groupByOperator(operators, route).map(group => ({
+    ...group,
+    catchAll: knownCatchAll(operators, group.operator, isFree),
   }))
   if (first === undefined) throw new EvError('internal', 'A route without hosts.')
   const all: MxHosts = [first, ...others]
-  KNOWN.set(route, { operators, isFree, all })
+  CACHE.set(route, { operators, isFree, all })
   return all
 }
 
-export type MxHosts = readonly [HostAttempts, ...HostAttempts[]]
+export type MxHosts = readonly [OperatorHosts, ...OperatorHosts[]]
 
-const KNOWN = new WeakMap<
+const CACHE = new WeakMap<
   RouteWithHost,
   { readonly operators: MxOperatorReader; readonly isFree: boolean; readonly all: MxHosts }
 >()
 
 /**
- * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
- * one tenant and tell the truth.
+ * Returns the catch-all status that needs no test: of operators that accept every recipient at RCPT,
+ * and of freemail providers, which have one tenant and answer truthfully.
  */
 function knownCatchAll(
   operators: MxOperatorReader,
@@ -66,10 +66,10 @@ function knownCatchAll(
   return truth === 'tells' && isFree && operators.isKnown(name) ? false : null
 }
 
-function sortedBy(
+function groupByOperator(
   { of }: MxOperatorReader,
   route: RouteWithHost,
-): Omit<HostAttempts, 'catchAll'>[] {
+): Omit<OperatorHosts, 'catchAll'>[] {
   if (route.kind === 'implicit') return [{ operator: of(route.host), route }]
   const byOperator = new Map<string, { operator: MxOperator; hosts: typeof route.hosts }>()
   for (const record of route.hosts) {
@@ -78,7 +78,7 @@ function sortedBy(
     byOperator.set(operator.name, { operator, hosts: [...hosts, record] })
   }
   const all = [...byOperator.values()].slice(0, OPERATORS_MAX)
-  // The same route for the same hosts: whoever groups by route need not compare names.
+  // Return the same route object for the same hosts, so that grouping by route compares no names.
   if (byOperator.size === 1) return all.map(({ operator }) => ({ operator, route }))
   return all.map(({ operator, hosts }, n) => ({
     operator,
@@ -86,19 +86,19 @@ function sortedBy(
   }))
 }
 
-/** The exchangers to ask: the catch-all test of an accepted recipient is made where it was accepted. */
-export function mxHostsFor(exchangers: MxHosts, accepted: Acceptance | null): MxHosts {
+/** Selects the hosts to probe: a catch-all test runs at the operator that accepted the recipient. */
+export function selectHosts(exchangers: MxHosts, accepted: Acceptance | null): MxHosts {
   if (accepted === null) return exchangers
   const host = accepted.host ?? ''
-  const there = exchangers.find(({ route }) => hostsOf(route).includes(host))
-  return [there ?? exchangers[0]]
+  const accepting = exchangers.find(({ route }) => hostsOf(route).includes(host))
+  return [accepting ?? exchangers[0]]
 }
 
 /**
- * Whether a recipient was accepted by a backup alone that takes every name: the first exchangers, when
- * they can be asked again, know better.
+ * Whether only a backup MX that accepts every local part accepted the recipient. The primary hosts are
+ * more reliable once they are reachable again.
  */
-export function isBackupOnly(exchangers: readonly HostAttempts[], { evidence }: Result): boolean {
+export function isBackupOnly(exchangers: readonly OperatorHosts[], { evidence }: Result): boolean {
   const { answer, catchAll, host } = evidence
   if (answer?.kind !== 'accepted' || catchAll !== true || host === null) return false
   const [first] = exchangers
@@ -106,20 +106,20 @@ export function isBackupOnly(exchangers: readonly HostAttempts[], { evidence }: 
 }
 
 /**
- * Whether the next exchangers are to be asked: nobody spoke with us at these. It is what mail servers do
- * (RFC 5321 §5.1 for a host that is not reached; Postfix also for a 4xx and, with smtp_skip_5xx_greeting,
- * its default, for a 5xx greeting). What is said to MAIL and RCPT holds, a refusal of us too.
+ * Whether to try the next operator's hosts, because no session could be opened at these. Mail servers
+ * do the same (RFC 5321 §5.1 for an unreachable host; Postfix also for a 4xx and, with its default
+ * smtp_skip_5xx_greeting, for a 5xx greeting). Replies to MAIL and RCPT are final, blocks included.
  */
-export const triesNext = ({ stage }: RecipientOutcome) => BEFORE_MAIL.has(stage)
+export const shouldTryNextHosts = ({ stage }: RecipientOutcome) => BEFORE_MAIL.has(stage)
 
 const BEFORE_MAIL: ReadonlySet<Stage> = new Set(['connect', 'greeting', 'ehlo', 'starttls'])
 
-/** About 200 bytes each. */
+/** An entry takes about 200 bytes. */
 const DOMAINS_MAX = 20_000
-/** A wrong guess costs one question, so a guess may be old. */
+/** A wrong guess costs only one DNS query, so an entry may be old. */
 const RETENTION_MS = DAY
 
-/** Providers with one best exchanger, as their public MX records name it. */
+/** Providers with a single preferred MX host, from their public MX records. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   'gmail.com': 'gmail-smtp-in.l.google.com',
   'googlemail.com': 'gmail-smtp-in.l.google.com',
@@ -130,8 +130,8 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The exchanger that a domain most likely has, so that its address is asked for together with the MX
- * records: one round trip less. The MX answer alone decides who is dialled.
+ * Predicts the MX host of a domain, so that its address is looked up in parallel with the MX records,
+ * which saves one round trip. Only the MX answer decides which host is dialed.
  */
 export class LikelyHosts {
   readonly #known: TtlMap<{ readonly host: string }>
@@ -145,12 +145,12 @@ export class LikelyHosts {
     return this.#known.get(domain)?.host ?? provider ?? null
   }
 
-  /** Remembers the first host of a route, unless others of equal preference may be dialled instead. */
-  learn(domain: string, route: Route): void {
+  /** Stores the first host of a route, unless others of equal preference may be dialed instead. */
+  remember(domain: string, route: Route): void {
     if (route.kind !== 'mx') return
     const [first, second] = route.hosts
     if (first === undefined || first.preference === second?.preference) return
-    // A list learns the same again and again.
+    // A list has the same domains many times, so an unchanged entry is not rewritten.
     if (this.#known.get(domain)?.host === first.host) return
     this.#known.set(domain, { host: first.host }, RETENTION_MS)
   }

@@ -18,26 +18,26 @@ import type { CachedAnswer } from '../result-cache.ts'
 import type { StepObserver } from '../step-observer.ts'
 import { toEvidence, toResult } from '../verdict/result.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
-import { type LikelyHosts, type MxHosts, mxHostsOf } from './mx-hosts.ts'
+import { type LikelyHosts, type MxHosts, groupHostsByOperator } from './mx-hosts.ts'
 
-/** An address that only a mail server can say more of, with all that is known so far. */
+/** An address that needs an SMTP probe, with the evidence so far. */
 export type ProbeTask = ProbeTarget & {
   readonly text: string
   readonly flags: AddressFlags
   readonly suggestion: string | null
   readonly typo: Evidence['typo']
   readonly operator: MxOperator
-  /** Whom to ask, in this order; the first are those of `operator`. */
+  /** The MX hosts to probe, in this order; the first are those of `operator`. */
   readonly exchangers: MxHosts
-  /** Null: the route was known before. */
+  /** Duration of the DNS lookup; null if the route was known before. */
   readonly dnsMs: number | null
-  /** Monotonic time at which somebody began to wait for it. */
+  /** Monotonic time at which the verification started. */
   readonly startedAt: number
-  /** An answer that is no longer fresh: it stands in when asking again brings none. */
+  /** An expired cached answer, used if the new probe brings no definite one. */
   readonly cached: CachedAnswer | null
 }
 
-/** Decided without a mail server, or to be asked. */
+/** A result that needs no SMTP probe, or the task for one. */
 export type PreparedAddress = { readonly result: Result } | { readonly task: ProbeTask }
 
 export type PrepareDeps = {
@@ -45,9 +45,9 @@ export type PrepareDeps = {
   readonly clock: Clock
   readonly lists: ListLoader
   readonly likelyHosts: LikelyHosts
-  /** False: no egress can dial IPv6 addresses. */
+  /** False if no egress can dial IPv6 addresses. */
   readonly hasIpv6: boolean
-  /** Look names of RFC 6761 up in the DNS as if they were ordinary ones. */
+  /** Whether special-use domains (RFC 6761) are looked up in the DNS like ordinary ones. */
   readonly specialDomains: boolean
 }
 
@@ -55,11 +55,11 @@ type PrepareOptions = {
   readonly checkSmtp: boolean
   readonly signal: AbortSignal
   readonly observer: StepObserver | null
-  /** Somebody waits: the address of the likely exchanger is looked up together with the route. */
+  /** A caller waits: the address of the likely MX host is looked up in parallel with the route. */
   readonly isUrgent: boolean
 }
 
-/** Everything that needs no mail server: syntax, flags, route. */
+/** Runs the checks that need no mail server: syntax, flags and route. */
 export async function prepare(
   deps: PrepareDeps,
   text: string,
@@ -67,11 +67,11 @@ export async function prepare(
 ): Promise<PreparedAddress> {
   const startedAt = deps.clock.monotonicNow()
   const address = parseAddress(text)
-  const intended = isFault(address) ? suggestForSyntaxError(text) : null
-  options.observer?.read(address, intended)
-  if (isFault(address)) return decided(deps, text, startedAt, { address, suggestion: intended })
-  const { classifier: reader, operators } = deps.lists
-  const flags = reader.of(address)
+  const suggested = isFault(address) ? suggestForSyntaxError(text) : null
+  options.observer?.read(address, suggested)
+  if (isFault(address)) return decided(deps, text, startedAt, { address, suggestion: suggested })
+  const { classifier, operators } = deps.lists
+  const flags = classifier.of(address)
   if (flags.blocked) return decided(deps, text, startedAt, { address, flags })
   if (address.domain.kind === 'literal') {
     return decided(deps, text, startedAt, { address, flags, skipped: 'literal' })
@@ -79,7 +79,7 @@ export async function prepare(
   const route = await routeOf(deps, address, options)
   const dnsMs = Math.round(deps.clock.monotonicNow() - startedAt)
   const known = { text, address, flags, dnsMs, startedAt, ...suggest(address, route) }
-  const operator = hasHost(route) ? mxHostsOf(route, operators, flags.free)[0].operator : null
+  const operator = hasHost(route) ? groupHostsByOperator(route, operators, flags.free)[0].operator : null
   options.observer?.routed(address.domain, route, operator)
   const decidedBy = (facts: Partial<Evidence>) => {
     const { suggestion, typo } = known
@@ -88,17 +88,17 @@ export async function prepare(
     return decided(deps, text, startedAt, evidence)
   }
   if (!hasHost(route) || operator === null) return decidedBy({})
-  const disposableHost = isDisposableHost(reader, address, route)
-  const settled =
+  const disposableHost = isDisposableHost(classifier, address, route)
+  const isDecided =
     flags.disposable || flags.spamTrap || disposableHost || isTrap(known.typo, operator)
-  if (settled) return decidedBy({ disposableHost })
+  if (isDecided) return decidedBy({ disposableHost })
   if (!options.checkSmtp) return decidedBy({ skipped: 'unwanted' })
   return { task: toProbeTask(known, route, operators, null) }
 }
 
 /**
- * The inquiry of an item that was routed before, perhaps by another process. Null where the lists, which may have
- * been read again since, now decide without a mail server: then it is to be prepared anew.
+ * Restores the task of an item that was routed earlier, perhaps by another process. Returns null if the
+ * lists, which may have been reloaded since, now decide without a mail server: call `prepare` then.
  */
 export function restoreTask(
   deps: PrepareDeps,
@@ -108,10 +108,10 @@ export function restoreTask(
 ): ProbeTask | null {
   const address = parseAddress(text)
   if (isFault(address)) throw new EvError('internal', `A routed item is no address: ${text}`)
-  const { classifier: reader, operators } = deps.lists
-  const flags = reader.of(address)
-  const settled = flags.blocked || flags.disposable || flags.spamTrap
-  if (settled || isDisposableHost(reader, address, route)) return null
+  const { classifier, operators } = deps.lists
+  const flags = classifier.of(address)
+  const isDecided = flags.blocked || flags.disposable || flags.spamTrap
+  if (isDecided || isDisposableHost(classifier, address, route)) return null
   const startedAt = deps.clock.monotonicNow()
   const known = { text, address, flags, dnsMs: null, startedAt, ...suggest(address, route) }
   const task = toProbeTask(known, route, operators, accepted)
@@ -132,44 +132,44 @@ async function routeOf(
   { domain }: Address,
   { checkSmtp, isUrgent, signal }: PrepareOptions,
 ): Promise<Route> {
-  // RFC 6761 §6: no public DNS answers for these names, so there is nothing to ask.
+  // RFC 6761 §6: public DNS does not resolve these names, so no query is sent.
   if (domain.kind === 'special' && !deps.specialDomains) return { kind: 'no-domain' }
   const { resolver, likelyHosts, hasIpv6 } = deps
   const likely = checkSmtp && isUrgent ? likelyHosts.get(domain.ascii) : null
-  // Whoever dials that host asks again and is told of a fault then.
+  // The later dial looks the host up again and reports the failure.
   if (likely !== null) addressesOf(resolver, likely, signal, hasIpv6).catch(() => {})
   const route = await findRoute(resolver, domain.ascii, signal)
-  likelyHosts.learn(domain.ascii, route)
+  likelyHosts.remember(domain.ascii, route)
   return route
 }
 
 /**
- * A guess is dropped when the domain has a mail server, for then it is most likely meant as it
- * stands, unless a large provider was meant.
+ * Drops an uncertain suggestion if the domain has a mail server, because it is then probably spelled
+ * as intended, unless the suggestion is a large provider.
  */
 function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 'typo'> {
-  const intended = suggestDomain(address.domain)
-  const isRefuted = route.kind === 'mx' && !intended?.large
-  if (intended === null || (!intended.sure && (isRefuted || route.kind === 'unknown'))) {
+  const suggested = suggestDomain(address.domain)
+  const isRefuted = route.kind === 'mx' && !suggested?.large
+  if (suggested === null || (!suggested.sure && (isRefuted || route.kind === 'unknown'))) {
     return { suggestion: null, typo: null }
   }
-  const suggestion = `${address.local}@${intended.domain}`
-  if (!intended.large) return { suggestion, typo: null }
-  return { suggestion, typo: intended.sure || route.kind !== 'mx' ? 'certain' : 'likely' }
+  const suggestion = `${address.local}@${suggested.domain}`
+  if (!suggested.large) return { suggestion, typo: null }
+  return { suggestion, typo: suggested.sure || route.kind !== 'mx' ? 'certain' : 'likely' }
 }
 
-/** Squatters give their mail to such operators. No mailbox is there to ask about. */
+/** Typo domains of squatters use parking operators, which have no mailbox to probe. */
 const isTrap = (typo: Evidence['typo'], { truth }: MxOperator) =>
   typo !== null && truth === 'parked'
 
-/** An inquiry, with whom to ask and what is known of the domain there. */
+/** Creates a task with the MX hosts to probe and the known catch-all status of the domain. */
 function toProbeTask(
   { text, address, flags, dnsMs, startedAt, suggestion, typo }: PreviousEvidence,
   route: RouteWithHost,
   operators: MxOperatorReader,
   accepted: Acceptance | null,
 ): ProbeTask {
-  const exchangers = mxHostsOf(route, operators, flags.free)
+  const exchangers = groupHostsByOperator(route, operators, flags.free)
   const [{ operator, catchAll }] = exchangers
   const asked = { text, address, flags, route, operator, catchAll, exchangers }
   return { ...asked, suggestion, typo, dnsMs, startedAt, cached: null, accepted }
@@ -180,8 +180,8 @@ type PreviousEvidence = Pick<
   'text' | 'address' | 'flags' | 'dnsMs' | 'startedAt' | 'suggestion' | 'typo'
 >
 
-const isDisposableHost = (reader: AddressClassifier, { domain }: Address, route: RouteWithHost) =>
-  hostsOf(route).some(host => reader.disposableHost(host, domain.ascii))
+const isDisposableHost = (classifier: AddressClassifier, { domain }: Address, route: RouteWithHost) =>
+  hostsOf(route).some(host => classifier.disposableHost(host, domain.ascii))
 
 export const hasHost = (route: Route): route is RouteWithHost =>
   route.kind === 'mx' || route.kind === 'implicit'

@@ -14,7 +14,7 @@ import type { ProbeListener } from '../probe/probe-listener.ts'
 import { type CachedAnswer, toCacheEntry } from '../result-cache.ts'
 import { fromAcceptance, fromCache, fromFailure, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { type HostAttempts, mxHostsFor, triesNext } from './mx-hosts.ts'
+import { type OperatorHosts, selectHosts, shouldTryNextHosts } from './mx-hosts.ts'
 import type { ProbeTask } from './prepare.ts'
 import { alternativeEgress } from './retry-policy.ts'
 
@@ -23,41 +23,41 @@ export type ProbeRunnerDeps = {
   readonly cache: BatchedCache
   readonly clock: Clock
   readonly log: Log
-  /** For one verification that somebody waits for, in ms. */
+  /** The deadline of a single verification, in ms. */
   readonly deadlineMs: number
-  /** Ends every conversation at once. */
+  /** Aborts every session immediately. */
   readonly closing: AbortSignal
 }
 
 export type ProbeListOptions = {
-  /** The name of the egress that asks; when left out, the one of ours that should ask this operator. */
+  /** The name of the egress; if omitted, the primary one of this process for the operator. */
   readonly egress?: string
-  /** Ends every conversation at once. */
+  /** Aborts every session immediately. */
   readonly signal: AbortSignal
-  /** Lets the transaction under way end, says QUIT and asks nobody else. */
+  /** Lets the transaction in flight finish, sends QUIT and probes no other target. */
   readonly drain?: AbortSignal
   readonly dialogue?: boolean
   readonly timeoutMs?: number
-  /** Somebody waits: no connection waits for a place among those of lists. */
+  /** A caller waits: connections do not wait for a connection slot. */
   readonly urgent?: boolean
-  /** Called once for each inquiry; `asked` is false when no server was asked this time. */
+  /** Called once per task; `asked` is false if no server was probed this time. */
   readonly onResult: (task: ProbeTask, result: Result, asked: boolean) => void
   /**
-   * Called in place of `onResult` where many connections to the same mail server wait for their turn: the
-   * inquiry is to be made again in `delayMs`. Left out: it waits here for its turn.
+   * Called in place of `onResult` if many connections wait for the same mail server: retry the task in
+   * `delayMs`. If omitted, the task waits for its permit.
    */
   readonly onRetryLater?: (task: ProbeTask, delayMs: number) => void
 }
 
-/** A pause shorter than this is waited out by a list; a longer one is handed back. */
+/** A list waits out a pause up to this length; targets with a longer one are returned as deferred. */
 const LIST_TIMEOUT_MS = 2_000
-/** What is kept of a deadline for those who hear of it to say what they know. */
+/** Time reserved before the deadline, so that sessions can report what they know. */
 const DEADLINE_MARGIN_MS = 20
 
-/** Takes inquiries to the mail servers and brings back results, and has definite answers remembered. */
+/** Runs probe tasks at the mail servers, returns results and caches definite answers. */
 export class ProbeRunner {
   readonly #deps: ProbeRunnerDeps
-  /** Conversations under way, to their farewell. */
+  /** Probes in flight, until their last connection has sent QUIT. */
   readonly #runs = new Set<Promise<void>>()
 
   constructor(deps: ProbeRunnerDeps) {
@@ -65,16 +65,16 @@ export class ProbeRunner {
   }
 
   /**
-   * Asks about one address that somebody waits for; where the operator refuses one egress,
-   * another asks in the time that is left. The result is there with the reply to QUIT; closing the
-   * connection goes on behind it. Never rejects.
+   * Probes one address for a waiting caller. If the operator blocks one egress, another one tries in
+   * the remaining time. Resolves at the reply to QUIT, while the connection is still closing. Never
+   * rejects.
    */
   probeOne(
     task: ProbeTask,
     options: { dialogue: boolean; listener: ProbeListener | null },
   ): Promise<Result> {
     const { deadlineMs, clock, closing } = this.#deps
-    // What the DNS took is part of the time that the caller waits.
+    // The DNS lookup counts toward the deadline.
     const leftMs = deadlineMs - DEADLINE_MARGIN_MS - (clock.monotonicNow() - task.startedAt)
     const { signal, done } = withDeadline(clock, leftMs, [closing])
     return new Promise<Result>(resolve => {
@@ -83,32 +83,32 @@ export class ProbeRunner {
         if (!isDone) resolve(result())
         isDone = true
       }
-      const notified = (probed: ProbeResult) => notify(() => fromProbe(clock, task, probed))
-      // A failure of which the caller no longer hears is none to complain of.
+      const notifyProbed = (probed: ProbeResult) => notify(() => fromProbe(clock, task, probed))
+      // A failure after the result is neither returned nor logged.
       const failed = (error: unknown) => notify(() => this.#failed(task, error))
-      // Who does not hear the signal is not waited for.
-      onAbort(signal, () => clock.after(DEADLINE_MARGIN_MS, () => notified(this.#outOfTime(task))))
+      // Do not wait for code that ignores the signal.
+      onAbort(signal, () => clock.after(DEADLINE_MARGIN_MS, () => notifyProbed(this.#timedOut(task))))
       const run = this.#tryEgresses(task, {
         signal,
         drain: signal,
         single: true,
         timeoutMs: leftMs,
         dialogue: options.dialogue,
-        // Nothing is told after the answer.
+        // The listener receives nothing after the result.
         listener: options.listener && notifyUnless(() => isDone, options.listener),
         onProbed: (_, probed) => {
-          notified(probed)
-          // Only closing is left: it is short, and neither the deadline nor `close` cuts it off.
+          notifyProbed(probed)
+          // Only the close remains: it is short, so neither the deadline nor `close` interrupts it.
           done()
         },
       })
-      this.#follow(run)
+      this.#track(run)
         .then(() => failed(NO_ANSWER), failed)
         .finally(done)
     })
   }
 
-  /** Asks one operator about addresses, with one connection at a time; each gets its one result. */
+  /** Probes addresses at one operator, one connection at a time. Each gets exactly one result. */
   async probeMany(
     operator: MxOperator,
     tasks: readonly ProbeTask[],
@@ -118,7 +118,7 @@ export class ProbeRunner {
     const prober = egressPool.prober(options.egress ?? egressPool.own.primaryFor(operator.name))
     const unanswered = new Set(tasks)
     const { onRetryLater } = options
-    const later = onRetryLater && {
+    const retryLater = onRetryLater && {
       onRetryLater: (task: ProbeTask, delayMs: number) => {
         unanswered.delete(task)
         onRetryLater(task, delayMs)
@@ -134,13 +134,13 @@ export class ProbeRunner {
         urgent: options.urgent ?? false,
         timeoutMs: options.timeoutMs ?? LIST_TIMEOUT_MS,
         dialogue: options.dialogue ?? false,
-        ...later,
+        ...retryLater,
         onProbed: (task, probed) => {
           unanswered.delete(task)
-          options.onResult(task, this.#orOlder(task, probed), probed.asked)
+          options.onResult(task, this.#toResult(task, probed), probed.asked)
         },
       })
-      await this.#follow(run)
+      await this.#track(run)
     } catch (error) {
       failure = error
     } finally {
@@ -149,36 +149,36 @@ export class ProbeRunner {
     for (const task of unanswered) options.onResult(task, this.#failed(task, failure), true)
   }
 
-  /** When nobody will ask any more: resolves when every conversation under way has come to its end. */
+  /** Resolves when every probe in flight has finished. Call it when no probe follows. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#runs)
     await this.#deps.egressPool.close()
   }
 
-  #follow(run: Promise<void>): Promise<void> {
+  #track(run: Promise<void>): Promise<void> {
     this.#runs.add(run)
-    const over = () => void this.#runs.delete(run)
-    run.then(over, over)
+    const remove = () => void this.#runs.delete(run)
+    run.then(remove, remove)
     return run
   }
 
-  /** Asks by one egress after another, until one of them is not turned away or there is none left. */
+  /** Tries one egress after another, until one is not blocked or none is left. */
   async #tryEgresses(task: ProbeTask, options: ProbeOptions<ProbeTask>): Promise<void> {
     const egressPool = this.#deps.egressPool.own
     const { operator } = task
     const available = () => (options.signal.aborted ? [] : egressPool.availableFor(operator.name))
-    const turnedAway: string[] = []
-    let refusal: ProbeResult | null = null
+    const triedEgresses: string[] = []
+    let previous: ProbeResult | null = null
     let next: string | null = egressPool.primaryFor(operator.name)
     while (next !== null) {
       const prober = egressPool.prober(next)
       next = null
       const onProbed = (_: ProbeTask, probed: ProbeResult) => {
-        const received: ProbeResult = refusal === null ? probed : after(refusal, probed)
-        turnedAway.push(prober.egressName)
-        next = alternativeEgress(turnedAway, probed.answer, available)
-        if (next === null) options.onProbed(task, received)
-        else refusal = received
+        const merged: ProbeResult = previous === null ? probed : mergeResults(previous, probed)
+        triedEgresses.push(prober.egressName)
+        next = alternativeEgress(triedEgresses, probed.answer, available)
+        if (next === null) options.onProbed(task, merged)
+        else previous = merged
       }
       await this.#probe(prober, [task], { ...options, onProbed })
     }
@@ -192,48 +192,48 @@ export class ProbeRunner {
     const { cache, clock } = this.#deps
     const definite = new Map<string, CachedAnswer>()
     const onProbed = (task: ProbeTask, probed: ProbeResult) => {
-      const worth = toCacheEntry(probed, task.accepted?.at ?? clock.now())
-      if (worth !== null) definite.set(addressKey(task.address), worth)
-      // Who asks for one address may ask again before the farewell is over; a list remembers in one go.
+      const entry = toCacheEntry(probed, task.accepted?.at ?? clock.now())
+      if (entry !== null) definite.set(addressKey(task.address), entry)
+      // The caller of a single one may repeat it before QUIT is done; a list is cached in one batch.
       if (options.single) void cache.set(definite)
       options.onProbed(task, probed)
     }
     try {
-      await this.#askInOrder(prober, tasks.map(firstEgressOrder), { ...options, onProbed })
+      await this.#probeHosts(prober, tasks.map(toFirstAttempt), { ...options, onProbed })
     } finally {
       if (!options.single) await cache.set(definite)
     }
   }
 
-  /** Asks the exchangers of one operator and, for whom nobody there speaks with us, those of the next. */
-  async #askInOrder(
+  /** Probes the hosts of one operator and, for tasks without a session there, those of the next. */
+  async #probeHosts(
     prober: EgressProber,
-    turns: readonly EgressOrder[],
+    attempts: readonly HostAttempt[],
     options: ProbeOptions<ProbeTask>,
   ): Promise<void> {
     const { signal, drain } = options
-    for (const together of Map.groupBy(turns, ({ at }) => at.operator.name).values()) {
-      const [{ at }] = together as [EgressOrder, ...EgressOrder[]]
-      const byQuestion = new Map(together.map(turn => [toProbeTarget(turn), turn]))
-      const next: EgressOrder[] = []
-      const onProbed = (question: ProbeTask, probed: ProbeResult) => {
-        const turn = byQuestion.get(question) as EgressOrder
-        const received = turn.before === null ? probed : after(turn.before, probed)
-        const [backup, ...others] = turn.left
+    for (const group of Map.groupBy(attempts, ({ hosts }) => hosts.operator.name).values()) {
+      const [{ hosts }] = group as [HostAttempt, ...HostAttempt[]]
+      const byTarget = new Map(group.map(attempt => [toProbeTarget(attempt), attempt]))
+      const next: HostAttempt[] = []
+      const onProbed = (target: ProbeTask, probed: ProbeResult) => {
+        const attempt = byTarget.get(target) as HostAttempt
+        const merged = attempt.previous === null ? probed : mergeResults(attempt.previous, probed)
+        const [backup, ...others] = attempt.remaining
         const isDone = signal.aborted || drain.aborted || backup === undefined
-        if (isDone || !triesNext(probed.answer) || this.#hasOtherEgress(prober, at, probed)) {
-          options.onProbed(turn.task, received)
-        } else next.push({ task: turn.task, at: backup, left: others, before: received })
+        if (isDone || !shouldTryNextHosts(probed.answer) || this.#hasOtherEgress(prober, hosts, probed)) {
+          options.onProbed(attempt.task, merged)
+        } else next.push({ task: attempt.task, hosts: backup, remaining: others, previous: merged })
       }
-      await prober.probe(at.operator, [...byQuestion.keys()], { ...options, onProbed })
-      if (next.length > 0) await this.#askInOrder(prober, next, options)
+      await prober.probe(hosts.operator, [...byTarget.keys()], { ...options, onProbed })
+      if (next.length > 0) await this.#probeHosts(prober, next, options)
     }
   }
 
-  /** Another egress may ask these exchangers, which know better than a backup who has a mailbox. */
+  /** Whether another egress may probe these hosts, which are more reliable than a backup MX. */
   #hasOtherEgress(
     prober: EgressProber,
-    { operator }: HostAttempts,
+    { operator }: OperatorHosts,
     { answer }: ProbeResult,
   ): boolean {
     const available = () => this.#deps.egressPool.own.availableFor(operator.name)
@@ -243,8 +243,8 @@ export class ProbeRunner {
     )
   }
 
-  /** A temporary failure never takes the place of a definite answer that is still kept. */
-  #orOlder(task: ProbeTask, probed: ProbeResult): Result {
+  /** A temporary failure never replaces a definite answer that is still cached. */
+  #toResult(task: ProbeTask, probed: ProbeResult): Result {
     const { clock } = this.#deps
     const result = fromProbe(clock, task, probed)
     if (task.accepted !== null) return { ...result, checkedAt: task.accepted.at }
@@ -252,15 +252,15 @@ export class ProbeRunner {
     return fromCache(clock, task, task.cached)
   }
 
-  #outOfTime({ operator, catchAll }: ProbeTask): ProbeResult {
+  #timedOut({ operator, catchAll }: ProbeTask): ProbeResult {
     const egress = this.#deps.egressPool.own.primaryFor(operator.name)
-    return { ...OUT_OF_TIME, catchAll, egress }
+    return { ...TIMED_OUT, catchAll, egress }
   }
 
-  /** A fault of ours is a result too: it says nothing of the address, and ends nobody else's work. */
+  /** Returns a result for an internal error, which does not affect the other tasks. */
   #failed(task: ProbeTask, error: unknown): Result {
     const { clock, log } = this.#deps
-    log.error('a verification failed inside ev', { error: errorMessage(error) })
+    log.error('verification failed', { error: errorMessage(error) })
     const { accepted } = task
     return accepted === null
       ? fromFailure(clock, task, error)
@@ -268,9 +268,9 @@ export class ProbeRunner {
   }
 }
 
-const NO_ANSWER = new EvError('internal', 'A conversation ended without an answer.')
+const NO_ANSWER = new EvError('internal', 'A probe ended without an answer.')
 
-const OUT_OF_TIME = {
+const TIMED_OUT = {
   answer: noResponse('timeout', 'connect', 'time ran out'),
   host: null,
   ip: null,
@@ -281,15 +281,15 @@ const OUT_OF_TIME = {
 }
 
 /**
- * What is known after a refusal and what came next. What is said to MAIL and RCPT decides; of two that
- * did not come so far, the one that leaves more open.
+ * Merges the results of two attempts. A reply to MAIL or RCPT decides; of two attempts that did not
+ * get so far, the less certain one counts.
  */
-function after(refusal: ProbeResult, probed: ProbeResult): ProbeResult {
-  const isObserved = probed.answer.kind !== 'no-response' && !triesNext(probed.answer)
-  const isLess = !isObserved && weight(probed.answer) < weight(refusal.answer)
-  const received = isLess ? refusal : probed
-  const both = [...(refusal.dialogue ?? []), ...(probed.dialogue ?? [])]
-  return { ...received, dialogue: probed.dialogue === null ? refusal.dialogue : both }
+function mergeResults(previous: ProbeResult, probed: ProbeResult): ProbeResult {
+  const isObserved = probed.answer.kind !== 'no-response' && !shouldTryNextHosts(probed.answer)
+  const isPreviousStronger = !isObserved && weight(probed.answer) < weight(previous.answer)
+  const merged = isPreviousStronger ? previous : probed
+  const dialogue = [...(previous.dialogue ?? []), ...(probed.dialogue ?? [])]
+  return { ...merged, dialogue: probed.dialogue === null ? previous.dialogue : dialogue }
 }
 
 const notifyUnless = (isDone: () => boolean, { onCall, onLine }: ProbeListener): ProbeListener => ({
@@ -302,22 +302,22 @@ function onAbort(signal: AbortSignal, callback: () => void) {
   else signal.addEventListener('abort', callback, { once: true })
 }
 
-/** Whom an inquiry is to be asked of now, whom after that, and what was heard before. */
-type EgressOrder = {
+/** A task with the hosts to probe now, the hosts to try after them, and the previous result. */
+type HostAttempt = {
   readonly task: ProbeTask
-  readonly at: HostAttempts
-  readonly left: readonly HostAttempts[]
-  readonly before: ProbeResult | null
+  readonly hosts: OperatorHosts
+  readonly remaining: readonly OperatorHosts[]
+  readonly previous: ProbeResult | null
 }
 
-/** The first turn of an inquiry. */
-function firstEgressOrder(task: ProbeTask): EgressOrder {
-  const [at, ...left] = mxHostsFor(task.exchangers, task.accepted)
-  return { task, at, left, before: null }
+/** Returns the first attempt of a task. */
+function toFirstAttempt(task: ProbeTask): HostAttempt {
+  const [hosts, ...remaining] = selectHosts(task.exchangers, task.accepted)
+  return { task, hosts, remaining, previous: null }
 }
 
-/** The inquiry as these exchangers are asked it. */
-function toProbeTarget({ task, at: { operator, route, catchAll } }: EgressOrder): ProbeTask {
+/** Returns the task with the route and catch-all status of these hosts. */
+function toProbeTarget({ task, hosts: { operator, route, catchAll } }: HostAttempt): ProbeTask {
   if (task.exchangers.length === 1) return task
   const isBackup = operator.name !== task.operator.name
   return { ...task, route, catchAll, isBackup, sharesLimits: true }

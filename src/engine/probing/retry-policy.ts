@@ -4,177 +4,179 @@ import type { Acceptance } from '../probe/mx-groups.ts'
 import type { NoResponseReason, RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { Result } from '../verdict/verdict.ts'
 
-/** RFC 5321 §4.5.4.1 wants patience; three tries in four hours is what we allow ourselves. */
+/** RFC 5321 §4.5.4.1 asks for patient retries; this limit is three attempts within four hours. */
 const TRIES_MAX = 3
-/** One more for a catch-all test: a recipient that the last try accepts still has its domain tested. */
+/** One more for a catch-all test: a recipient accepted at the last attempt still needs one. */
 const CATCH_ALL_TRIES_MAX = TRIES_MAX + 1
-const WAIT_IN_ALL_MAX_MS = 4 * HOUR
-/** postgrey's default, and that of most greylists. */
+const TOTAL_WAIT_MAX_MS = 4 * HOUR
+/** The default of postgrey and of most greylists. */
 const GREYLIST_DELAY_MS = 5 * MINUTE
-/** What a server may make us wait at most for one try. */
+/** The longest delay before one retry, whatever the server requests. */
 const DELAY_MAX_MS = HOUR
 
-/** What an item of a list has been through before it was asked this time. */
+/** The earlier attempts for an item of a list. */
 export type AttemptHistory = {
-  /** How often a server was asked about it by the egress that it is with. */
+  /** How often its current egress probed a server for it. */
   readonly tries: number
-  /** Since it was ready to be asked for the first time, in ms. */
+  /** Time since it was first ready to be probed, in ms. */
   readonly waitedMs: number
-  /** The egress that must ask it, as greylists know sender, address and recipient together; null: any. */
+  /** The egress that must probe it, because greylists store IP, sender and recipient; null: any. */
   readonly egress: string | null
-  /** The egresses that were turned away when they were to ask about it. */
+  /** The egresses that were blocked when they probed it. */
   readonly refusedBy: readonly string[]
 }
 
-/** What asking brought this time, and through which egress. */
+/** The result of this attempt and the egress that made it. */
 export type Outcome = {
   readonly result: Result
-  /** False when no server was asked. */
+  /** False if no server was probed. */
   readonly asked: boolean
   readonly egress: string
-  /** Only a backup that takes every name accepted it. */
+  /** True if only a backup MX that accepts every local part accepted it. */
   readonly isBackupOnly?: boolean
 }
 
-/** What whoever works on the list allows. */
+/** What the list and the egress pool allow. */
 export type RetryRules = {
-  /** False: what should be asked again later ends as it is. */
+  /** False if items that should be retried later keep their current result. */
   readonly wait: boolean
-  /** When set, it wins over what the server names. */
+  /** If set, overrides the delay that the server requests. */
   readonly greylistDelayMs: number | null
-  /** The egresses that may ask the operator at present, best first. */
+  /** Returns the egresses that may probe the operator now, the preferred one first. */
   readonly available: () => readonly string[]
-  /** How long to wait until it is known whether this egress reaches anybody; null: that is known. */
+  /** Returns the time until it is known whether this egress reaches mail servers; null if known. */
   readonly uncertainForMs: () => number | null
-  /** How long to wait for the next DNS check; null while the DNS server is believed. */
+  /** Returns the time until the next DNS check; null while the DNS server is trusted. */
   readonly dnsUncertainForMs: () => number | null
-  /** How much longer the operator, or the domain, is taken to refuse this egress; 0: it may be asked. */
+  /** Returns how much longer the operator or domain counts as blocking this egress; 0 if not. */
   readonly refusedForMs: () => number
 }
 
-/** How an item of a list is asked again, and what it has been through by then. */
+/** The next attempt for an item of a list, with its updated history. */
 export type Retry = Omit<AttemptHistory, 'waitedMs'> & {
   readonly delayMs: number
-  /** What the server said when only the catch-all test of the domain is to be made up for; else null. */
+  /** The earlier acceptance if only the catch-all test of the domain is repeated; else null. */
   readonly accepted: Acceptance | null
 }
 
-/** A mail server has told all that there is to know: `askAgain` gives null. */
+/** Whether the result is final: `nextRetry` returns null then. */
 export function isDecided({ result, isBackupOnly = false }: Outcome): boolean {
   const { answer } = result.evidence
   if (answer?.kind === 'rejected') return true
   return answer?.kind === 'accepted' && untestedAcceptance(result) === null && !isBackupOnly
 }
 
-/** How an item of a list is asked again: by another egress at once, or by the same one later. Null: its result is final. */
-export function nextRetry(outcome: Outcome, past: AttemptHistory, terms: RetryRules): Retry | null {
+/**
+ * Returns how to retry an item of a list: with another egress at once, or with the same one later.
+ * Returns null if its result is final.
+ */
+export function nextRetry(outcome: Outcome, history: AttemptHistory, rules: RetryRules): Retry | null {
   if (isDecided(outcome)) return null
-  const other = useOtherEgress(outcome, past, terms)
-  if (other !== null || !terms.wait) return other
+  const other = retryWithOtherEgress(outcome, history, rules)
+  if (other !== null || !rules.wait) return other
   return (
-    retryLater(outcome, past, terms) ??
-    retryWhenBlockEnds(outcome, past, terms) ??
-    retryWhenKnown(outcome, past, terms)
+    retryLater(outcome, history, rules) ??
+    retryWhenBlockEnds(outcome, history, rules) ??
+    retryWhenKnown(outcome, history, rules)
   )
 }
 
 /**
- * The egress to ask through in place of those that were turned away, the last of them with this answer. Null where
- * the answer is not against the egress, or nobody is left to ask.
+ * Returns an egress that can replace those in `refusedBy`, the last of which got this answer. Returns
+ * null if the answer does not depend on the egress, or if no egress is left.
  */
 export function alternativeEgress(
-  turnedAway: readonly string[],
+  refusedBy: readonly string[],
   answer: RecipientOutcome,
   available: () => readonly string[],
 ): string | null {
-  if (!mayDifferFromOtherEgress(answer, turnedAway.length)) return null
-  return available().find(name => !turnedAway.includes(name)) ?? null
+  if (!isEgressSpecific(answer, refusedBy.length)) return null
+  return available().find(name => !refusedBy.includes(name)) ?? null
 }
 
-/** A demand for TLS that cannot be met is the same for all of us, and a host that two cannot reach is down. */
-function mayDifferFromOtherEgress(answer: RecipientOutcome, tried: number): boolean {
+/** A TLS demand that cannot be met is the same for all egresses; a host that two cannot reach is down. */
+function isEgressSpecific(answer: RecipientOutcome, tried: number): boolean {
   if (answer.kind === 'blocked') return answer.why !== 'tls'
   const isUnreached = answer.kind === 'no-response' && answer.stage === 'connect'
   return isUnreached && (answer.why === 'connect' || answer.why === 'timeout') && tried < 2
 }
 
-/** Another egress is another sender: its tries begin anew. */
-function useOtherEgress(
+/** Retries with another egress at once. It is another sender, so its attempt count starts at 0. */
+function retryWithOtherEgress(
   { result, egress }: Outcome,
-  past: AttemptHistory,
+  history: AttemptHistory,
   { available }: RetryRules,
 ): Retry | null {
   const { answer } = result.evidence
-  const refusedBy = [...past.refusedBy, egress]
+  const refusedBy = [...history.refusedBy, egress]
   const other = answer === null ? null : alternativeEgress(refusedBy, answer, available)
   if (other === null) return null
   return { delayMs: 0, tries: 0, egress: other, refusedBy, accepted: null }
 }
 
-function retryLater(outcome: Outcome, past: AttemptHistory, terms: RetryRules): Retry | null {
+function retryLater(outcome: Outcome, history: AttemptHistory, rules: RetryRules): Retry | null {
   const { result, asked, egress } = outcome
-  const tries = past.tries + (asked ? 1 : 0)
-  const { waitedMs, refusedBy } = past
-  const delayMs = retryAfter(outcome, { count: tries, waitedMs }, terms.greylistDelayMs)
+  const tries = history.tries + (asked ? 1 : 0)
+  const { waitedMs, refusedBy } = history
+  const delayMs = retryAfter(outcome, { count: tries, waitedMs }, rules.greylistDelayMs)
   if (delayMs === null) return null
   const accepted = untestedAcceptance(result)
-  // A greylist knows the random name from this egress; where it cannot ask, another one may.
-  const other = accepted === null ? past.egress : null
+  // A greylist knows the random name from this egress; if it could not probe, another one may.
+  const other = accepted === null ? history.egress : null
   return { delayMs, tries, egress: asked ? egress : other, refusedBy, accepted }
 }
 
-/** Others were refused, so that nobody asked about this one: it is asked when that is believed no more, by anybody. */
+/** Retries an item that was not probed because of a block, with any egress once the block ends. */
 function retryWhenBlockEnds(
   { result, asked }: Outcome,
-  past: AttemptHistory,
-  terms: RetryRules,
+  history: AttemptHistory,
+  rules: RetryRules,
 ): Retry | null {
-  const isDone = past.waitedMs >= WAIT_IN_ALL_MAX_MS
+  const isDone = history.waitedMs >= TOTAL_WAIT_MAX_MS
   if (asked || isDone || result.evidence.answer?.kind !== 'blocked') return null
-  const delayMs = Math.min(terms.refusedForMs(), DELAY_MAX_MS)
-  const egress = past.refusedBy.length > 0 ? null : past.egress
+  const delayMs = Math.min(rules.refusedForMs(), DELAY_MAX_MS)
+  const egress = history.refusedBy.length > 0 ? null : history.egress
   const accepted = untestedAcceptance(result)
-  return { delayMs, tries: past.tries, egress, refusedBy: [], accepted }
+  return { delayMs, tries: history.tries, egress, refusedBy: [], accepted }
 }
 
-/** Nobody was reached, and perhaps nobody can be just now: a list begun in that moment should not end with it. */
+/** Retries an item that met a possible network or DNS outage, so that a list does not fail with it. */
 function retryWhenKnown(
   { result }: Outcome,
-  past: AttemptHistory,
-  terms: RetryRules,
+  history: AttemptHistory,
+  rules: RetryRules,
 ): Retry | null {
   const { answer } = result.evidence
   if (answer?.kind !== 'no-response') return null
-  const delayMs = uncertaintyEndsAt(answer.why, past, terms)
+  const delayMs = uncertaintyDelay(answer.why, history, rules)
   if (delayMs === null) return null
-  const { tries, egress, refusedBy } = past
+  const { tries, egress, refusedBy } = history
   return { delayMs, tries, egress, refusedBy, accepted: null }
 }
 
-function uncertaintyEndsAt(
+function uncertaintyDelay(
   why: NoResponseReason,
   { waitedMs }: AttemptHistory,
-  terms: RetryRules,
+  rules: RetryRules,
 ): number | null {
-  if (why === 'connect') return terms.uncertainForMs()
-  return why === 'dns' && waitedMs < DNS_RETRY_BUDGET_MS ? terms.dnsUncertainForMs() : null
+  if (why === 'connect') return rules.uncertainForMs()
+  return why === 'dns' && waitedMs < DNS_RETRY_BUDGET_MS ? rules.dnsUncertainForMs() : null
 }
 
-/** How often and how long an item was waited for. */
+/** How often an item was probed and how long it has waited. */
 export type AttemptCount = {
-  /** How often a server was asked about it so far, this time included. */
+  /** How often a server was probed for it so far, this attempt included. */
   readonly count: number
-  /** Since the first time, in ms. */
+  /** Time since the first attempt, in ms. */
   readonly waitedMs: number
 }
 
 /**
- * How long an item of a list should wait before it is asked again, in ms; null when its result is final.
- * Greylisting, trouble on their side and a pause that the operator wants are worth a wait, and so is a
- * catch-all test that was skipped or came to nothing: until it is decided nobody knows what an accepted
- * recipient is worth. So is a recipient that only a backup accepted which takes every name: the first
- * exchangers may be back by then.
- * `greylistDelayMs`, when set, wins over what the server names.
+ * Returns how long an item of a list should wait for its next attempt, in ms; null if its result is
+ * final. Greylisting, temporary server errors and pauses are retried, and so is an undecided catch-all
+ * test, because an acceptance means little without it. A recipient that only a catch-all backup MX
+ * accepted is retried too, because the primary hosts may be reachable by then. `greylistDelayMs`
+ * overrides the delay that the server requests.
  */
 export function retryAfter(
   { result, asked, isBackupOnly = false }: Omit<Outcome, 'egress'>,
@@ -184,15 +186,15 @@ export function retryAfter(
   const { answer } = result.evidence
   const isUntested = untestedAcceptance(result) !== null
   if (answer?.kind !== 'deferred' && !isUntested && !isBackupOnly) return null
-  if (tries.waitedMs >= WAIT_IN_ALL_MAX_MS) return null
-  const named = answer?.kind === 'deferred' ? answer.retryAfterMs : null
-  // A pause is no try: nobody was asked.
-  if (!asked) return Math.min(named ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
+  if (tries.waitedMs >= TOTAL_WAIT_MAX_MS) return null
+  const requestedMs = answer?.kind === 'deferred' ? answer.retryAfterMs : null
+  // A pause is not an attempt, because no server was probed.
+  if (!asked) return Math.min(requestedMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
   if (tries.count >= (isUntested ? CATCH_ALL_TRIES_MAX : TRIES_MAX)) return null
-  return Math.min(greylistDelayMs ?? named ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
+  return Math.min(greylistDelayMs ?? requestedMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
 }
 
-/** The acceptance of a recipient whose domain may be a catch-all for all that is known; null for any other result. */
+/** Returns the acceptance of a recipient whose domain still needs a catch-all test, else null. */
 function untestedAcceptance({ evidence, checkedAt, cached }: Result): Acceptance | null {
   const { answer, catchAll, egress, host, ip, tls, timings } = evidence
   if (cached || catchAll !== null || answer?.kind !== 'accepted') return null
@@ -201,7 +203,7 @@ function untestedAcceptance({ evidence, checkedAt, cached }: Result): Acceptance
   return { answer, egress, host, ip, tls, connectMs: timings.connectMs, at: checkedAt }
 }
 
-/** After how many seconds a single verification should be asked again; null when that would not help. */
+/** Returns after how many seconds to retry a single verification; null if that would not help. */
 export function retryAfterSeconds({ verdict, evidence }: Result): number | null {
   const { answer } = evidence
   if (answer?.kind !== 'deferred') return null

@@ -3,104 +3,104 @@ import { type AcquireResult, type ConnectionPermit, RateController } from './con
 import { type RateLimits } from './limit-table.ts'
 import type { RateStateHandle } from './shared-state.ts'
 
-/** One connection that is wanted, and how it may wait. */
+/** A request for one connection, and how it may wait. */
 export type LimitRequest = {
-  /** Requests with the same key wait for the same turn. */
+  /** Requests with the same key share one reservation. */
   readonly key: string
-  /** Somebody waits for the answer. */
+  /** True if a caller waits for the answer. */
   readonly single: boolean
   readonly signal: AbortSignal
-  /** How long a pause may be waited out, in ms. */
+  /** The longest pause to wait out, in ms. */
   readonly timeoutMs: number
-  /** Whether the request can be made again when its turn comes; else it waits until `signal` aborts. */
+  /** Whether the request can be retried later; if not, it waits here until `signal` aborts. */
   readonly isReturnable: boolean
 }
 
-/** `retryInMs`: others come first; the request is to be made again after this time. */
+/** `retryInMs`: other requests come first; retry after this time. */
 export type LimitStart = AcquireResult | { readonly retryInMs: number }
 
 export type LimitOptions = {
   readonly clock: Clock
   readonly row: RateLimits
-  /** Opens the state that all processes share; null: this process is alone. */
+  /** Opens the state that all processes share; null if there is only one process. */
   readonly openShared: (() => RateStateHandle) | null
-  /** From how many different users on the state is shared. */
+  /** The number of different users from which on the state is shared. */
   readonly sharedFromUsers: number
-  /** Whether a user counts for good, or only while it holds a connection. */
+  /** Whether a user counts permanently, or only while it holds a connection. */
   readonly keepsUsers: boolean
 }
 
 /**
- * How long a request that may return waits here. Longer, and its connection slot should go to other
- * work; shorter, and each row of a crowded address would be put off several times.
+ * The longest wait here of a request that can be retried later. A longer one would keep the connection
+ * slot from other work; a shorter one would defer each row of a busy address several times.
  */
-const RESERVED_SLOT_MAX_MS = 2 * SECOND
-/** So many requests that may return wait here for each connection: each wakes when one is given back. */
-const RESERVED_SLOTS_PER_SESSION = 2
-/** Requests whose turn is remembered: as many as a stream holds. */
-const TURNS_MAX = 10_000
-/** How much the last connection weighs in the mean time that one is held. */
-const RESERVATION_WEIGHT = 1 / 8
+const WAIT_HERE_MAX_MS = 2 * SECOND
+/** How many such requests wait here per connection: each release wakes all of them. */
+const WAITERS_PER_SESSION = 2
+/** The most reservations in memory: as many as a stream holds requests. */
+const RESERVATIONS_MAX = 10_000
+/** The weight of the last connection in the moving average of the hold time. */
+const HOLD_TIME_WEIGHT = 1 / 8
 
 /**
- * A limit of connections at the same time and of new ones a second that holds over all operators and
- * egresses. It always counts in this process; several processes share its state as soon as
- * `sharedFromUsers` users were seen, so that a limit with a single user costs no database.
+ * Limits concurrent connections and new ones per second, over all operators and egresses. It always
+ * counts in this process; processes share its state as soon as it has `sharedFromUsers` users, so that
+ * a limit with a single user causes no database load.
  */
 export class ConnectionLimit {
   readonly #options: LimitOptions
   readonly #rateControllers: RateController[]
-  /** The users that count, until the state is shared. */
+  /** The distinct users, counted until the state is shared. */
   readonly #users = new Set<string>()
-  /** When the next request that has no turn gets one, monotonic ms. */
+  /** The time of the next free reservation, monotonic ms. */
   #nextSlotAt = Number.NEGATIVE_INFINITY
-  /** The turns of requests that have no permit yet. */
-  readonly #turns = new Map<string, number>()
-  #waiting = 0
-  #reservedMs = 0
-  #isSlowed = false
+  /** The reserved times of requests without a permit, by key, monotonic ms. */
+  readonly #reservations = new Map<string, number>()
+  #waiterCount = 0
+  #meanHoldMs = 0
+  #isThrottled = false
 
   constructor(options: LimitOptions) {
     this.#options = options
     this.#rateControllers = [new RateController(options.row, options.clock)]
   }
 
-  /** `user` is who wants the connection: an operator, or an address of the network. */
+  /** `user` is the requester: an operator, or an address of the network. */
   async start(user: string, request: LimitRequest): Promise<LimitStart> {
-    this.#see(user)
+    this.#countUser(user)
     if (!request.isReturnable) return this.#acquire(user, request)
     const { key } = request
-    const hasRoom = this.#waiting < this.#options.row.sessionsMax * RESERVED_SLOTS_PER_SESSION
-    const isSoon = this.#retryInMs(key) <= RESERVED_SLOT_MAX_MS && hasRoom
-    this.#waiting++
-    const start = await this.#acquire(user, request, isSoon ? RESERVED_SLOT_MAX_MS : 0).finally(
+    const hasRoom = this.#waiterCount < this.#options.row.sessionsMax * WAITERS_PER_SESSION
+    const waitsHere = this.#retryInMs(key) <= WAIT_HERE_MAX_MS && hasRoom
+    this.#waiterCount++
+    const acquired = await this.#acquire(user, request, waitsHere ? WAIT_HERE_MAX_MS : 0).finally(
       () => {
-        this.#waiting--
+        this.#waiterCount--
       },
     )
-    const isOthers = 'waitMs' in start && !start.paused && !request.signal.aborted
-    if (isSoon || !isOthers) this.#turns.delete(key)
-    return isOthers ? { retryInMs: Math.max(start.waitMs, this.#retryInMs(key)) } : start
+    const mustRetryLater = 'waitMs' in acquired && !acquired.paused && !request.signal.aborted
+    if (waitsHere || !mustRetryLater) this.#reservations.delete(key)
+    return mustRetryLater ? { retryInMs: Math.max(acquired.waitMs, this.#retryInMs(key)) } : acquired
   }
 
-  /** How long until a connection may be opened, as far as this process knows. */
+  /** Time until a connection may be opened, in ms, as far as this process knows. */
   get waitMs(): number {
     return Math.max(...this.#rateControllers.map(rateController => rateController.waitMs))
   }
 
-  /** The server asked us to slow down. */
+  /** Records that the server throttled us. */
   throttled(retryAfterMs: number | null): void {
-    this.#isSlowed = true
+    this.#isThrottled = true
     for (const rateController of this.#rateControllers) rateController.throttled(retryAfterMs)
   }
 
-  /** A conversation ended well. */
+  /** Records a successful session. */
   succeeded(): void {
-    if (this.#isSlowed)
+    if (this.#isThrottled)
       for (const rateController of this.#rateControllers) rateController.succeeded()
   }
 
-  #see(user: string) {
+  #countUser(user: string) {
     const { clock, row, openShared, sharedFromUsers } = this.#options
     if (openShared === null || this.#rateControllers.length > 1) return
     this.#users.add(user)
@@ -109,39 +109,39 @@ export class ConnectionLimit {
     this.#rateControllers.push(new RateController(row, clock, openShared()))
   }
 
-  /** In how long it is this request's turn, by the rate and by how long connections are held. */
+  /** Returns the time until the reservation of a key, from the rate and the mean hold time. */
   #retryInMs(key: string): number {
     const { clock, row } = this.#options
     const now = clock.monotonicNow()
-    const known = this.#turns.get(key)
+    const known = this.#reservations.get(key)
     if (known !== undefined) return Math.max(0, known - now)
     const at = Math.max(now, this.#nextSlotAt)
     this.#nextSlotAt =
-      at + Math.max(SECOND / row.sessionsPerSecond, this.#reservedMs / row.sessionsMax)
-    if (this.#turns.size >= TURNS_MAX) this.#turns.clear()
-    this.#turns.set(key, at)
+      at + Math.max(SECOND / row.sessionsPerSecond, this.#meanHoldMs / row.sessionsMax)
+    if (this.#reservations.size >= RESERVATIONS_MAX) this.#reservations.clear()
+    this.#reservations.set(key, at)
     return at - now
   }
 
-  /** First what this process counts, then what all share; that may be opened while the first is waited for. */
+  /** Yields the local limit, then the shared one, which may be opened during the wait for the first. */
   *#starts({ timeoutMs, signal, single }: LimitRequest, waitMaxMs?: number) {
     for (const rateController of this.#rateControllers)
       yield () => rateController.start(timeoutMs, signal, single, waitMaxMs)
   }
 
   async #acquire(user: string, request: LimitRequest, waitMaxMs?: number): Promise<AcquireResult> {
-    const start = await startInOrder(this.#starts(request, waitMaxMs))
-    if (!('permit' in start)) return start
+    const acquired = await acquireInOrder(this.#acquireCalls(request, waitMaxMs))
+    if (!('permit' in acquired)) return acquired
     const startedAt = this.#options.clock.monotonicNow()
-    let isReserved = true
+    let isHeld = true
     const permit = {
       release: () => {
         if (!this.#options.keepsUsers) this.#users.delete(user)
-        if (isReserved)
-          this.#reservedMs +=
-            (this.#options.clock.monotonicNow() - startedAt - this.#reservedMs) * RESERVATION_WEIGHT
-        isReserved = false
-        start.permit.release()
+        if (isHeld)
+          this.#meanHoldMs +=
+            (this.#options.clock.monotonicNow() - startedAt - this.#meanHoldMs) * HOLD_TIME_WEIGHT
+        isHeld = false
+        acquired.permit.release()
       },
     }
     return { permit }
@@ -149,26 +149,26 @@ export class ConnectionLimit {
 }
 
 /**
- * Takes permits one after another, so that nobody waits in a circle. Where one cannot be had, those taken before are
- * released, and what stands in its way is given.
+ * Acquires permits one after another, in a fixed order to prevent a deadlock. If one is not available,
+ * releases the earlier ones and returns the reason.
  */
-export async function startInOrder<Obstacle extends object>(
-  starts: Iterable<() => Promise<{ readonly permit: ConnectionPermit } | Obstacle>>,
-): Promise<{ readonly permit: ConnectionPermit } | Obstacle> {
+export async function acquireInOrder<Failure extends object>(
+  starts: Iterable<() => Promise<{ readonly permit: ConnectionPermit } | Failure>>,
+): Promise<{ readonly permit: ConnectionPermit } | Failure> {
   const permits: ConnectionPermit[] = []
   const permit = {
     release: () => {
-      for (const one of permits.toReversed()) one.release()
+      for (const permit of permits.toReversed()) permit.release()
     },
   }
   try {
-    for (const start of starts) {
-      const started = await start()
-      if (!('permit' in started)) {
+    for (const acquired of starts) {
+      const acquired = await start()
+      if (!('permit' in acquired)) {
         permit.release()
-        return started
+        return acquired
       }
-      permits.push(started.permit)
+      permits.push(acquired.permit)
     }
     return { permit }
   } catch (error) {

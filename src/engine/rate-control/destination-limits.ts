@@ -5,17 +5,17 @@ import {
   ConnectionLimit,
   type LimitRequest,
   type LimitStart,
-  startInOrder,
+  acquireInOrder,
 } from './connection-limit.ts'
 import { type ConnectionPermit, RateController } from './controller.ts'
 import { type RateLimits } from './limit-table.ts'
 import type { SharedRateState } from './shared-state.ts'
 
-/** The right to hold a connection to one address. */
+/** A permit for a connection to one IP address. */
 export type AddressPermit = ConnectionPermit & {
-  /** The server there asked us to slow down. */
+  /** Records that the server at this address throttled us. */
   readonly throttled: (retryAfterMs: number | null) => void
-  /** The conversation ended well. */
+  /** Records a successful session. */
   readonly succeeded: () => void
 }
 
@@ -25,36 +25,36 @@ export type AddressStart =
 
 export type DestinationLimitsOptions = {
   readonly clock: Clock
-  /** The limits of an operator that nobody knows. */
+  /** The limits of an operator that is not in the table. */
   readonly row: RateLimits
-  /** Whether the table or the settings say how this operator is asked. */
+  /** Whether the table or the settings have limits for this operator. */
   readonly isKnown: (operator: string) => boolean
   readonly hasSeveralEgresses: () => boolean
   readonly share: SharedRateState | null
 }
 
-/** As many as a long list dials before the first are forgotten; about 2 KB each. */
+/** The most limits in memory, for the destinations of a long list; about 2 KB each. */
 const LIMITS_MAX = 10_000
 /** Longer than any pause. */
 const LIMIT_TTL_MS = 2 * HOUR
 /**
- * A network may hold 254 strangers, or be a single hoster's with an address for each customer. It gets as
- * much as 100 operators: 100 new connections a second by default. One Postfix with its 100 processes
- * (default_process_limit) serves as many sessions of a second each.
+ * A network may hold 254 independent servers, or belong to one hoster with an address per customer. It
+ * gets the limits of 100 operators: 100 new connections per second by default. One Postfix with its 100
+ * processes (default_process_limit) serves as many sessions of one second each.
  */
 const NETWORK_FACTOR = 100
-/** One operator at an address is limited by its own state, which is shared already. */
+/** A single operator at an address is limited by its own state, which is already shared. */
 const ADDRESS_SHARING = { sharedFromUsers: 2, keepsUsers: true }
-/** Where fewer addresses of a network are dialled at once, a few processes together stay below its limit. */
+/** With fewer addresses of a network in use, a few processes together stay below its limit. */
 const NETWORK_SHARING = { sharedFromUsers: 40, keepsUsers: false }
-/** Stands in the key of a state for the name of an egress, none of which has a star. */
+/** Replaces the egress name in the key of a state; no egress name contains a star. */
 const ALL_EGRESSES = '*'
 
 /**
- * What limits connections beside an operator's own limit for each egress, at operators that the table does
- * not know. Such an operator is often one small server. Its limit holds over all egresses, so that more
- * egresses do not ask it harder. The same limit holds for each IP address, as many names may lead to one
- * server. A known operator has its own row, which was chosen with its servers in mind.
+ * Additional limits for operators that are not in the table, besides the limit per egress. Such an
+ * operator is often one small server. Its limit covers all egresses, so that more egresses do not add
+ * load. The same limit applies to each IP address, because many names may lead to one server. A known
+ * operator has its own row, which suits its servers.
  */
 export class DestinationLimits {
   readonly #options: DestinationLimitsOptions
@@ -70,12 +70,12 @@ export class DestinationLimits {
     this.#networks = new TtlMap(map)
   }
 
-  /** Whether these limits hold for an operator. */
+  /** Whether these limits apply to an operator. */
   includes(operator: string): boolean {
     return !this.#options.isKnown(operator)
   }
 
-  /** The limit of an operator over all egresses; null: each egress has its own and no other holds. */
+  /** Returns the limit of an operator over all egresses; null if only the limit per egress applies. */
   operator(operator: string): RateController | null {
     const { clock, row, share, hasSeveralEgresses } = this.#options
     if (!this.includes(operator) || !hasSeveralEgresses()) return null
@@ -86,17 +86,17 @@ export class DestinationLimits {
     return rateController
   }
 
-  /** Waits for the right to dial an address: first that of the address, then that of its network. */
+  /** Waits for a permit to dial an address: first of the address, then of its network. */
   async start(operator: string, ip: string, request: LimitRequest): Promise<AddressStart> {
     const address = this.#address(ip)
-    const start = await startInOrder([
+    const acquired = await acquireInOrder([
       () => address.start(operator, request),
       () => this.#network(ip).start(ip, request),
     ])
-    return 'permit' in start ? { permit: addressPermit(address, start.permit) } : start
+    return 'permit' in acquired ? { permit: addressPermit(address, acquired.permit) } : start
   }
 
-  /** How long until this address may be dialled, as far as this process knows. */
+  /** Returns the time until this address may be dialed, in ms, as far as this process knows. */
   waitMs(ip: string): number {
     const limits = [this.#addresses.get(ip), this.#networks.get(networkOf(ip))]
     return Math.max(...limits.map(limit => limit?.waitMs ?? 0))
@@ -109,12 +109,12 @@ export class DestinationLimits {
 
   #network(ip: string): ConnectionLimit {
     const { row } = this.#options
-    const generous = {
+    const networkRow = {
       ...row,
       sessionsMax: row.sessionsMax * NETWORK_FACTOR,
       sessionsPerSecond: row.sessionsPerSecond * NETWORK_FACTOR,
     }
-    return this.#limit(this.#networks, networkOf(ip), generous, NETWORK_SHARING)
+    return this.#limit(this.#networks, networkOf(ip), networkRow, NETWORK_SHARING)
   }
 
   #limit(

@@ -1,21 +1,21 @@
 
 
-/** How fast one operator may be asked by one egress, to start with. */
+/** The initial rate limits for one operator and one egress. */
 export type RateLimits = {
-  /** Connections at the same time. */
+  /** Concurrent connections. */
   readonly sessionsMax: number
-  /** Recipients in one connection, before a new one is opened. */
+  /** Recipients per connection, before a new one is opened. */
   readonly recipientsPerSession: number
-  /** Recipients in one MAIL transaction. */
+  /** Recipients per MAIL transaction. */
   readonly recipientsPerTransaction: number
-  /** New connections a second. */
+  /** New connections per second. */
   readonly sessionsPerSecond: number
-  /** Unknown users in a row after which we leave, so as not to look like a dictionary attack. */
+  /** Consecutive unknown users after which we pause, so as not to look like a dictionary attack. */
   readonly unknownStreakMax: number
 }
 
 
-/** A number here goes before the row of the table. */
+/** Overrides for the table; null keeps its value. */
 export type RateLimitOverrides = {
   readonly sessionsPerOperator: number | null
   readonly recipientsPerSession: number | null
@@ -23,8 +23,8 @@ export type RateLimitOverrides = {
 }
 
 /**
- * Where each operator's pace starts. Senders of good name use more (KumoMTA's published shaping rules);
- * asking without sending costs reputation, so we start lower and let answers raise or lower it.
+ * The default limits. Senders with a good reputation use higher ones (KumoMTA's published shaping
+ * rules); probing without sending costs reputation, so these start lower and adapt to the replies.
  */
 const DEFAULT: RateLimits = {
   sessionsMax: 2,
@@ -34,8 +34,8 @@ const DEFAULT: RateLimits = {
   unknownStreakMax: 20,
 }
 
-/** Hosts that count unknown recipients against us: few, and away after three in a row. */
-const WARY: Partial<RateLimits> = { sessionsMax: 1, recipientsPerSession: 5, unknownStreakMax: 3 }
+/** For hosts that penalize unknown recipients: few per session, and a pause after three in a row. */
+const STRICT: Partial<RateLimits> = { sessionsMax: 1, recipientsPerSession: 5, unknownStreakMax: 3 }
 
 const ROWS: Readonly<Record<string, Partial<RateLimits>>> = {
   google: { sessionsMax: 5, recipientsPerSession: 50, recipientsPerTransaction: 50 },
@@ -52,32 +52,35 @@ const ROWS: Readonly<Record<string, Partial<RateLimits>>> = {
   netease: { sessionsMax: 1, recipientsPerSession: 5 },
   kpn: { sessionsMax: 1, recipientsPerSession: 5 },
   netvigator: { sessionsMax: 1, recipientsPerSession: 5 },
-  godaddy: WARY,
-  titan: WARY,
-  mxroute: WARY,
+  godaddy: STRICT,
+  titan: STRICT,
+  mxroute: STRICT,
 }
 
-/** The start values of an operator: what is said of it alone goes before what is said of all, and that before the table. */
+/**
+ * Returns the initial limits of an operator: its own overrides first, then the global ones, then the
+ * table.
+ */
 export function limitsFor(
   operator: string,
-  all: RateLimitOverrides,
-  own?: RateLimitOverrides,
+  global: RateLimitOverrides,
+  perOperator?: RateLimitOverrides,
 ): RateLimits {
   const row = { ...DEFAULT, ...ROWS[operator] }
-  const said = <K extends keyof RateLimitOverrides>(key: K) => own?.[key] ?? all[key]
-  const recipientsPerSession = said('recipientsPerSession') ?? row.recipientsPerSession
+  const override = <K extends keyof RateLimitOverrides>(key: K) => perOperator?.[key] ?? global[key]
+  const recipientsPerSession = override('recipientsPerSession') ?? row.recipientsPerSession
   return {
     ...row,
-    sessionsMax: said('sessionsPerOperator') ?? row.sessionsMax,
+    sessionsMax: override('sessionsPerOperator') ?? row.sessionsMax,
     recipientsPerSession,
-    // One recipient a transaction is a rule of the operator's own; elsewhere a session is one transaction.
+    // One recipient per transaction is the operator's rule; otherwise a session is one transaction.
     recipientsPerTransaction:
       row.recipientsPerTransaction === 1
         ? 1
         : Math.min(recipientsPerSession, RECIPIENTS_PER_TRANSACTION_MAX),
-    sessionsPerSecond: said('sessionsPerSecond') ?? row.sessionsPerSecond,
+    sessionsPerSecond: override('sessionsPerSecond') ?? row.sessionsPerSecond,
   }
 }
 
-/** RFC 5321 §4.5.3.1.8: every server must take at least 100 recipients in one transaction. */
+/** RFC 5321 §4.5.3.1.8: every server must accept at least 100 recipients per transaction. */
 const RECIPIENTS_PER_TRANSACTION_MAX = 100

@@ -3,7 +3,7 @@ import type { RateLimits } from './limit-table.ts'
 import { newState, onStarted, type RateChange, type RateNote, type RateState } from './rules.ts'
 import type { PermitEnd, RateStateHandle } from './shared-state.ts'
 
-/** A pace that nobody else goes by, in the ticks of the clock. */
+/** A rate state of this process only, in monotonic time. */
 export class LocalRateState implements RateStateHandle {
   readonly #row: RateLimits
   readonly #clock: Clock
@@ -24,7 +24,7 @@ export class LocalRateState implements RateStateHandle {
     return this.#sessions
   }
 
-  kept(): number {
+  reservedForOthers(): number {
     return 0
   }
 
@@ -36,7 +36,7 @@ export class LocalRateState implements RateStateHandle {
     return this.#clock.monotonicNow()
   }
 
-  begin(): PermitEnd {
+  acquire(): PermitEnd {
     this.#state = onStarted(this.#state, this.#row, this.#clock.monotonicNow())
     this.#sessions++
     return () => {
@@ -57,10 +57,10 @@ export class LocalRateState implements RateStateHandle {
   }
 }
 
-/** Answers after which what was heard before counts half: a list comes to other parts of itself. */
+/** Outcomes after which older ones count half, because the parts of a list differ. */
 export const RECENT_OUTCOMES_MAX = 200
 
-/** Recipients of an operator that were answered for lately. */
+/** Counts the recent recipient outcomes of an operator. */
 export class RecentOutcomes {
   #count = 0
   #refused = 0
@@ -69,7 +69,7 @@ export class RecentOutcomes {
     return this.#count
   }
 
-  /** One more was answered for. */
+  /** Adds the outcome of one recipient. */
   add(isRefused: boolean): void {
     this.#count++
     if (isRefused) this.#refused++
@@ -78,34 +78,34 @@ export class RecentOutcomes {
     this.#refused /= 2
   }
 
-  /** The share that was refused, for whatever reason; all, before anybody was asked. */
+  /** The share of refused recipients, whatever the reason; 1 before the first outcome. */
   get refusedShare(): number {
     return (this.#refused + 1) / (this.#count + 1)
   }
 }
 
-/** Single questions that may go before lists in a row, while a list waits too. */
+/** Consecutive single verifications that may go first while a list waits. */
 const SINGLES_IN_A_ROW_MAX = 3
 
-/** Who goes first where people and lists wait for connections to the same operator. */
+/** Decides between single verifications and lists that wait for connections to one operator. */
 export class FairWaitQueue {
   #singles = 0
   #lists = 0
   #singlesInARow = 0
 
-  /** One more waits; the function that it gives ends that. */
+  /** Adds a waiter; the returned function removes it. */
   wait(single: boolean): () => void {
     this.#count(single, 1)
     return () => this.#count(single, -1)
   }
 
-  /** A single question goes first, as somebody waits for it; but no list waits for ever. */
-  isOthers(single: boolean): boolean {
+  /** Whether this kind of request must let the other go first. Singles have priority, with a limit. */
+  mustYield(single: boolean): boolean {
     const isBatchTurn = this.#lists > 0 && this.#singlesInARow >= SINGLES_IN_A_ROW_MAX
     return single ? isBatchTurn : this.#singles > 0 && !isBatchTurn
   }
 
-  began(single: boolean): void {
+  onAcquired(single: boolean): void {
     this.#singlesInARow = single && this.#lists > 0 ? this.#singlesInARow + 1 : 0
   }
 

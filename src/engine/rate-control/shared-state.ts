@@ -2,48 +2,48 @@ import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { RateLimits } from './limit-table.ts'
 import type { RateChange, RateNote, RateState } from './rules.ts'
 
-/** Whose pace: an operator's, as one egress asks it. */
+/** The key of a rate state: an operator and the egress that probes it. */
 export type RateKey = { readonly operator: string; readonly egress: string }
 
-/** Gives the right to hold a connection back; may be called once. */
+/** Releases a permit; may be called once. */
 export type PermitEnd = () => void
 
-/** Where one pace is kept: in this process, or shared with others. */
+/** Access to one rate state, which is local to this process or shared with others. */
 export interface RateStateHandle {
-  /** As last known, with all that was told here. */
+  /** The last known state, including changes made here. */
   readonly state: RateState
-  /** Connections held by anybody, as last known, with those that are being asked for here. */
+  /** Last known connections of all processes, including those being requested here. */
   readonly sessions: number
-  /** Connections that are kept free for those who wait elsewhere and come first. */
-  kept(single: boolean): number
-  /** Somebody elsewhere waits for an answer. */
+  /** Returns the connections reserved for other processes that come first. */
+  reservedForOthers(single: boolean): number
+  /** True if a single verification waits in another process. */
   readonly isSingleWaiting: boolean
-  /** The time of the clock that the state goes by, ms. */
+  /** Returns the current time of the clock that the state uses, in ms. */
   now(): number
   /**
-   * Opens one more connection, which as far as is known here may be opened. Null where others were faster, or `signal`
-   * aborted. Rejects where it cannot be told whether it may.
+   * Acquires a permit for one more connection, which the last known state allows. Returns null if other
+   * processes were faster or `signal` aborted. Rejects if the shared state cannot be reached.
    */
-  begin(signal: AbortSignal, single: boolean): PermitEnd | Promise<PermitEnd | null>
-  /** Something happened that all should know at once. Never throws: where it cannot be told now, that is tried again. */
+  acquire(signal: AbortSignal, single: boolean): PermitEnd | Promise<PermitEnd | null>
+  /** Applies a change and shares it at once. Never throws: a failed write is retried. */
   change(change: RateChange): void
-  /** The same for what can wait until the connection ends that met it. */
+  /** Applies a change that is shared when its connection ends. */
   note(change: RateNote): void
-  /** Somebody waits: calls whenever others changed something; the function that it gives ends that. */
-  watch(call: () => void, single: boolean): () => void
+  /** Calls back on changes by others until the returned function is called. */
+  watch(callback: () => void, single: boolean): () => void
 }
 
 /**
- * Paces that several processes keep together. What holds over all of them: connections at the same time and each second,
- * the allowance that grows and halves, pauses and refusals. Rows of unknown users are counted by each process
- * from what it knows, and put together when a connection ends: in the worst case each process that has a connection
- * leaves at the row's end that it sees itself, so that `unknownStreakMax` of each go by before all are paused.
+ * Rate states shared by several processes. Shared are concurrent connections, connections per second,
+ * the adaptive limits, pauses and blocks. Each process counts streaks of unknown users from what it
+ * knows, and they are merged when a connection ends. In the worst case, each process with a connection
+ * reaches `unknownStreakMax` on its own before all are paused.
  */
 export interface SharedRateState {
   open(key: RateKey, row: RateLimits): RateStateHandle
-  /** What the operator said that refuses this egress, whichever process asks by it; as last known. */
+  /** Returns the last known block of this egress by the operator, whichever process met it. */
   refusal(key: RateKey): CurrentBlock | null
 }
 
-/** What was said, and how much longer it is believed, in ms. */
+/** The reply that blocked us, and how much longer the block counts, in ms. */
 export type CurrentBlock = { readonly answer: RecipientOutcome; readonly leftMs: number }

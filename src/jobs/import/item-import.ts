@@ -15,9 +15,9 @@ export type NewItem = {
   readonly position: number
   readonly text: string
   readonly dedupeKey: string
-  /** JSON of what came with the address and goes back with its result. */
+  /** JSON of the data that came with the address and is returned with its result. */
   readonly cells?: string | null
-  /** The position of the row that it repeats, where that is known before the list is queued. */
+  /** Position of the row that this row duplicates, if known before the list is queued. */
   readonly duplicateOf?: number | null
 }
 
@@ -39,10 +39,13 @@ export async function addItems(
   )
 }
 
-/** A row that stands more than once in its list, and how often. */
+/** A row that occurs more than once in its list, and the number of occurrences. */
 export type Repeated = { readonly position: number; readonly copies: number }
 
-/** Notes it of rows in their order; those between the first and the last are looked through. */
+/**
+ * Stores the number of copies of rows, which are in list order. Scans the rows between the first
+ * and the last of them.
+ */
 export async function markCopies(
   database: Database,
   jobId: string,
@@ -50,7 +53,7 @@ export async function markCopies(
 ): Promise<void> {
   const [first, last] = [repeated[0]?.position ?? 0, repeated.at(-1)?.position ?? 0]
   await writeConcurrent(database, trx =>
-    // What is read out of JSON has no index: SQLite makes one only for what stands by itself.
+    // Values read from JSON have no index: SQLite builds one only for a materialized CTE.
     sql`
       with noted(position, copies) as materialized (
         select cast(value ->> 'position' as bigint), cast(value ->> 'copies' as bigint)
@@ -61,7 +64,7 @@ export async function markCopies(
   )
 }
 
-/** All items are there: duplicates are told apart, and the work may begin. */
+/** Marks duplicates and queues a job that has all its items. */
 export async function queueJob(database: Database, jobId: string): Promise<Job> {
   return writeConcurrent(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
 }
@@ -70,17 +73,17 @@ export type QueueOptions = {
   /** Epoch ms. */
   readonly now: number
   /**
-   * Left out: duplicates are told apart and counted now, and everybody waits for that. Given: they were told apart
-   * while the list was loaded, or each row is asked for itself.
+   * Left out to mark and count duplicates now, which blocks other writers. Given if they were
+   * marked while the list was loaded, or if each row is verified separately.
    */
   readonly counted?: { readonly total: number; readonly duplicates: number }
-  /** Rows whose text is no address. */
+  /** Number of rows whose text is not an address. */
   readonly malformed?: number
-  /** Credits that were set aside for it, of the period that began then; null: none. */
+  /** Credits reserved for the job, and the start of their period; null if there are none. */
   readonly hold?: { readonly amount: number; readonly period: number } | null
 }
 
-/** The same in the transaction of whoever has more to write with it. */
+/** Like `queueJob`, in a transaction of the caller. */
 export async function queueJobIn(
   trx: Transaction<Schema>,
   jobId: string,
@@ -126,7 +129,7 @@ async function countItems(trx: Transaction<Schema>, jobId: string) {
 
 export type FinishedItem = NewItem & { readonly result: Result }
 
-/** A job whose results are all there when it is first heard of: a short list that was answered at once. */
+/** Inserts a job together with all its results, for a short list that was answered directly. */
 export async function insertFinishedJob(
   trx: Transaction<Schema>,
   job: NewJob,
@@ -175,14 +178,14 @@ function countClasses(results: readonly Result[]): Record<Class, number> {
   return counts
 }
 
-/** A list that is being stored for longer never will be. */
+/** A list that has been loading for longer than this will never be complete. */
 const LOADING_MS_MAX = HOUR
 
 /**
- * Removes the jobs of accounts that never became queued: whoever loaded them crashed, and nobody was told of them. With
- * `before`, epoch ms, those alone that were begun before it, while others may be loaded: a disk that was full lets a
- * list neither be stored nor be removed. Where several may share the database, others may always be loaded. Gives how
- * many there were.
+ * Deletes jobs of accounts that were never queued, because the process that loaded them crashed
+ * before their accounts saw them. With `before`, epoch ms, deletes only jobs created before it, as
+ * others may still be loading: a full disk prevents both storing and deleting a list. On
+ * PostgreSQL, other processes may be loading at any time. Returns the number of deleted jobs.
  */
 export async function deleteLoadingJobs(
   database: Database,
@@ -190,7 +193,7 @@ export async function deleteLoadingJobs(
     ? database.clock.now() - LOADING_MS_MAX
     : Number.MAX_SAFE_INTEGER,
 ): Promise<number> {
-  const left = await database.db
+  const loading = await database.db
     .selectFrom('job')
     .select('id')
     .where('state', '=', 'loading')
@@ -198,8 +201,8 @@ export async function deleteLoadingJobs(
     .where('created_at', '<', before)
     .execute()
   let deleted = 0
-  for (const { id } of left) {
-    // It may have been queued meanwhile after all.
+  for (const { id } of loading) {
+    // The job may have been queued meanwhile.
     if (await deleteJob(database, id, job => job.state === 'loading')) deleted++
   }
   return deleted

@@ -16,53 +16,53 @@ export type Submission = {
   readonly type: Exclude<JobType, 'list'>
   readonly name: string | null
   readonly sandbox: boolean
-  /** JSON: what is needed to write its results as its rows were written. */
+  /** JSON of the format of the rows, needed to write the results in the same format. */
   readonly source: string
-  /** False: a row that comes again is asked again. */
+  /** False if duplicate rows are verified separately. */
   readonly deduplicate: boolean
 }
 
 export type Row = {
   readonly text: string
-  /** JSON of what goes back with its result. */
+  /** JSON of the data returned with the result. */
   readonly cells?: string | null
 }
 
-/** A job whose rows are all there and that nobody sees yet. */
+/** A job with all its rows stored, not yet visible to its account. */
 export type Loaded = {
   readonly jobId: string
   readonly submission: Submission
   readonly total: number
-  /** Rows that are no address. */
+  /** Number of rows that are not addresses. */
   readonly malformed: number
-  /** Rows that repeat another one. */
+  /** Number of rows that duplicate an earlier one. */
   readonly duplicates: number
-  /** Addresses that will be asked: one credit each, at most. Null: there is no limit to it. */
+  /** Number of addresses to verify, at most one credit each; null if credits are unlimited. */
   readonly asked: number | null
-  /** Addresses by domain. */
+  /** Number of addresses by domain. */
   readonly domains: ReadonlyMap<string, number>
 }
 
-type Parts = {
+type LoadDeps = {
   readonly database: Database
   readonly random: Random
-  /** Requests that go first; left out: there are none. */
+  /** Lets requests go before the import; left out if the process serves none. */
   readonly priority?: Pick<Priority, 'yieldToRequests'>
 }
 
-/** Rows that are read and stored between two turns of the event loop, in one transaction: some 6 ms and a commit. */
+/** Rows read and stored per turn of the event loop, in one transaction: some 6 ms and a commit. */
 const IMPORT_ROWS_MAX = 500
-/** Rows that are looked through in one go for those that come again: 10 ms. */
+/** Rows scanned per statement when copies are counted: 10 ms. */
 const CHUNK_MAX = 20_000
-/** Text of one transaction, but for its last row: a row of a file may have a megabyte. */
+/** Maximum text per transaction, excluding its last row: a row of a file may have a megabyte. */
 const CHUNK_LENGTH_MAX = 1024 * 1024
 
 /**
- * Stores the rows of a list as a job that is `loading`: what a crash leaves of it goes at the next start. Gives null,
- * and leaves nothing, as soon as more than `askedMax` addresses would be asked.
+ * Stores the rows of a list as a job in state `loading`; after a crash the next start deletes it.
+ * Returns null and deletes the job as soon as more than `askedMax` addresses would be verified.
  */
 export async function loadJob(
-  deps: Parts,
+  deps: LoadDeps,
   submission: Submission,
   rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>,
   askedMax: number | null,
@@ -70,18 +70,18 @@ export async function loadJob(
   const jobId = newId(submission, deps.random)
   await createJob(deps.database, toJob(jobId, submission))
   try {
-    const tally = new ImportCounter({ deduplicate: submission.deduplicate, random: deps.random })
-    const loading = new Loading(deps, jobId, tally)
+    const counter = new ImportCounter({ deduplicate: submission.deduplicate, random: deps.random })
+    const loader = new RowLoader(deps, jobId, counter)
     for await (const batch of rows) {
-      await loading.take(batch)
-      if (askedMax !== null && tally.asked > askedMax) {
+      await loader.take(batch)
+      if (askedMax !== null && counter.asked > askedMax) {
         await deleteJob(deps.database, jobId)
         return null
       }
     }
-    await loading.end()
-    const { total, malformed, duplicates, domains } = tally
-    const asked = askedMax === null ? null : tally.asked
+    await loader.end()
+    const { total, malformed, duplicates, domains } = counter
+    const asked = askedMax === null ? null : counter.asked
     return { jobId, submission, total, malformed, duplicates, asked, domains }
   } catch (error) {
     await dropLoading(deps.database, jobId)
@@ -89,7 +89,10 @@ export async function loadJob(
   }
 }
 
-/** Sets the credits aside and makes the job one that is worked on; call `take` of the worker when that is durable. */
+/**
+ * Reserves the credits and queues the job; call `take` of the worker after the commit. Returns the
+ * credits left if they are not enough.
+ */
 export async function queueLoaded(
   trx: Trx,
   { jobId, submission, total, malformed, duplicates, asked }: Loaded,
@@ -108,12 +111,15 @@ export async function queueLoaded(
   return { job: await queueJobIn(trx, jobId, { now: o.now, counted, malformed, hold }) }
 }
 
-/** Takes away a job that did not come to be queued. One whose commit failed may be durable all the same: it stays. */
+/**
+ * Deletes a job that was not queued. A job whose commit failed may be queued nevertheless; it
+ * stays.
+ */
 export async function dropLoading(database: Database, jobId: string): Promise<void> {
   await deleteJob(database, jobId, job => job.state === 'loading')
 }
 
-/** 103 bits of chance: an id is no secret, but nobody should come upon one. */
+/** 103 bits of entropy: an ID is not a secret, but must not be guessable. */
 const ID_LENGTH = 20
 
 export function newId({ type, sandbox }: Pick<Submission, 'type' | 'sandbox'>, random: Random) {
@@ -123,23 +129,23 @@ export function newId({ type, sandbox }: Pick<Submission, 'type' | 'sandbox'>, r
 
 export const toJob = (id: string, { source, ...submission }: Submission) => {
   const { accountId, keyId, type, name, sandbox } = submission
-  // Lists of the service are never resumed by their content: each is its own source.
+  // Lists of the service are never resumed by content, so each is its own source.
   return { id, sourceKey: id, source, owner: { accountId, keyId, type, name, sandbox } }
 }
 
-class Loading {
+class RowLoader {
   readonly #database: Database
-  readonly #giveWay: () => Promise<void>
+  readonly #yieldToRequests: () => Promise<void>
   readonly #jobId: string
-  readonly #tally: ImportCounter
+  readonly #counter: ImportCounter
   #chunk: NewItem[] = []
   #length = 0
 
-  constructor({ database, priority }: Parts, jobId: string, tally: ImportCounter) {
+  constructor({ database, priority }: LoadDeps, jobId: string, counter: ImportCounter) {
     this.#database = database
-    this.#giveWay = () => priority?.yieldToRequests('import') ?? yieldToEventLoop()
+    this.#yieldToRequests = () => priority?.yieldToRequests('import') ?? yieldToEventLoop()
     this.#jobId = jobId
-    this.#tally = tally
+    this.#counter = counter
   }
 
   async take(rows: readonly Row[]): Promise<void> {
@@ -147,25 +153,25 @@ class Loading {
       this.#add(row)
       if (!this.#isFull) continue
       await this.#store()
-      await this.#giveWay()
+      await this.#yieldToRequests()
     }
   }
 
-  /** What is left is stored, and how often rows stand in the list. */
+  /** Stores the remaining rows and the numbers of copies. */
   async end(): Promise<void> {
     await this.#store()
     let chunk: Repeated[] = []
-    const note = async () => {
+    const flush = async () => {
       if (chunk.length > 0) await markCopies(this.#database, this.#jobId, chunk)
       chunk = []
-      await this.#giveWay()
+      await this.#yieldToRequests()
     }
-    for (const row of this.#tally.repeated()) {
+    for (const row of this.#counter.repeated()) {
       const first = chunk[0]?.position ?? row.position
-      if (chunk.length === IMPORT_ROWS_MAX || row.position - first > CHUNK_MAX) await note()
+      if (chunk.length === IMPORT_ROWS_MAX || row.position - first > CHUNK_MAX) await flush()
       chunk.push(row)
     }
-    await note()
+    await flush()
   }
 
   async #store(): Promise<void> {
@@ -180,7 +186,7 @@ class Loading {
   }
 
   #add({ text, cells = null }: Row) {
-    const row = this.#tally.take(text)
+    const row = this.#counter.take(text)
     this.#chunk.push({ ...row, cells })
     this.#length += row.text.length + (cells?.length ?? 0)
   }

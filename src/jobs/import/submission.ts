@@ -2,32 +2,35 @@ import { open } from 'node:fs/promises'
 import { HEAD_BYTES_MAX } from '../../csv/csv.ts'
 import { addressKey, cleanAddress, isFault, parseAddress } from '../../engine/address/address.ts'
 
-/** One row of a list, as it is asked. */
+/** One row of a list, parsed for verification. */
 export type ParsedRow = {
-  /** The address as it is asked: what the cell held, cleaned of what people paste around an address. */
+  /** The text to verify: the cell without characters that people paste around an address. */
   readonly text: string
-  /** Rows with the same key are asked once. */
+  /** Rows with the same key are verified once. */
   readonly dedupeKey: string
 }
 
-/** Longer cells are no address; what is kept of them is enough to recognise them. */
+/** Longer cells are not addresses; this prefix is enough to recognize them. */
 const TEXT_LENGTH_MAX = 1_000
 
-/** A mark that no address key has keeps faulty texts apart from addresses. */
-const FAULTY = '\u0000'
+/** Prefix that no address key has; it separates malformed texts from addresses. */
+const MALFORMED_PREFIX = '\u0000'
 
 export function parseRow(cell: string): ParsedRow {
   const { text } = cleanAddress(cell)
-  // A character cut in half would have no UTF-8.
-  const kept = text.slice(0, TEXT_LENGTH_MAX).toWellFormed()
-  const parsed = parseAddress(kept)
-  return { text: kept, dedupeKey: isFault(parsed) ? `${FAULTY}${kept}` : addressKey(parsed) }
+  // A surrogate pair cut in half cannot be encoded as UTF-8.
+  const truncated = text.slice(0, TEXT_LENGTH_MAX).toWellFormed()
+  const parsed = parseAddress(truncated)
+  return { text: truncated, dedupeKey: isFault(parsed) ? `${MALFORMED_PREFIX}${truncated}` : addressKey(parsed) }
 }
 
-/** Whether it is an address, which can be asked. */
-export const isAddress = ({ dedupeKey }: ParsedRow) => !dedupeKey.startsWith(FAULTY)
+/** Returns true if the row is an address. */
+export const isAddress = ({ dedupeKey }: ParsedRow) => !dedupeKey.startsWith(MALFORMED_PREFIX)
 
-/** The first bytes of a list on disk, by which its dialect is told, and whether they are all of it. */
+/**
+ * Reads the first bytes of a list on disk, which suffice to detect its dialect; `complete` is true
+ * if they are the complete file.
+ */
 export async function readHead(path: string): Promise<{ head: Uint8Array; complete: boolean }> {
   const file = await open(path)
   try {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { inChunk, nextChunk } from '../../db/chunked-scan.ts'
+import { runChunk, nextChunk } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
 import { textAt } from '../../db/sql-dialect.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
@@ -45,7 +45,7 @@ export async function countBreakdown(
   const chunk = nextChunk(database)
   for (let after = 0; after < last; after += chunk) {
     const part = { jobId, after, to: after + chunk }
-    for (const group of await inChunk(database, () => groupsOf(database, part))) {
+    for (const group of await runChunk(database, () => groupsOf(database, part))) {
       const ofOperator = operators.get(group.operator) ?? noneOf()
       operators.set(group.operator, ofOperator)
       ofOperator[group.class] += group.count

@@ -1,8 +1,8 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { inChunk, nextChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
+import { runChunk, nextChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
-import { contains, hasForeign, textAt } from '../../db/sql-dialect.ts'
+import { contains, hasNonAscii, textAt } from '../../db/sql-dialect.ts'
 import { type Reason, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS, toClass } from '../../engine/verdict/verdict.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
@@ -73,7 +73,7 @@ export async function findResults(database: Database, o: FindOptions): Promise<F
   while (after < to && rows.length <= o.max) {
     const end = Math.min(to, after + nextChunk(database))
     const part = { ...o, after, to: end, max: o.max + 1 - rows.length, withoutCells: true }
-    const page = await inChunk(database, () => rowsOf(database, part))
+    const page = await runChunk(database, () => rowsOf(database, part))
     rows.push(...page.filter(row => holds(row, o.search)))
     after = page.length < part.max ? end : (page.at(-1)?.position ?? end)
   }
@@ -134,7 +134,7 @@ function ofSearch(db: Kysely<Schema>, { search }: Part): RawBuilder<unknown> {
   const sought = search.toLowerCase()
   return isAscii(sought)
     ? sql`and ${contains(db, sql`lower(item.text)`, sql`${sought}`)}`
-    : sql`and ${hasForeign(db, sql`item.text`)}`
+    : sql`and ${hasNonAscii(db, sql`item.text`)}`
 }
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text)

@@ -7,7 +7,7 @@ import { memoryQueue } from '../../queue/memory-queue.ts'
 import type { Lease, Queue, Reschedule, Worker } from '../../queue/queue.ts'
 import { pinnedItems, unpinItems, type Waiting, waitingPage } from '../item-claims.ts'
 import { refuseCancelled, startJob } from '../job-state.ts'
-import { beginJob, findJob, type Job, jobsAmong, openJobsAmong } from '../job-store.ts'
+import { startSharedJob, findJob, type Job, jobsAmong, openJobsAmong } from '../job-store.ts'
 import { Claims } from '../probing/claims.ts'
 import { ProbeScheduler } from '../probing/probe-scheduler.ts'
 import { directTasks, gatheredTasks, operatorOf, probeKind } from '../probing/probe-tasks.ts'
@@ -142,10 +142,13 @@ export class JobWorker {
     return [this.#queue.work('route', route, { concurrency: ROUTES_MAX }), ...probes]
   }
 
-  /** What was under way when the job was last worked on is asked again; what others ask about stays theirs. */
+  /**
+   * What was under way when the job was last worked on is asked again; what others ask about stays
+   * theirs.
+   */
   async #begin(jobId: string, isDone: () => boolean): Promise<void> {
     const { database } = this.#deps
-    const start = this.#cluster === null ? startJob : beginJob
+    const start = this.#cluster === null ? startJob : startSharedJob
     const before = await this.#taking.retryWhileBusy(() => findJob(database, jobId), isDone)
     if (before === null) return
     const job = await this.#taking.retryWhileBusy(() => start(database, jobId), isDone)
@@ -185,7 +188,7 @@ export class JobWorker {
   /** Where others work too, whoever has the entry begins the job. */
   async #listToRoute(jobId: string): Promise<ActiveJob | null> {
     if (this.#cluster === null) return this.#lists.get(jobId) ?? null
-    const job = await beginJob(this.#deps.database, jobId)
+    const job = await startSharedJob(this.#deps.database, jobId)
     return job === null ? null : this.#lists.add(job)
   }
 
@@ -311,7 +314,10 @@ const stateOf = ({ state, done, started_at, finished_at }: Job) =>
 /** Pairs of operator and list that are read together. */
 const PAGE_MAX = 1_000
 
-/** Puts the operators of lists to work that were worked on before: the queue is rebuilt from the store. */
+/**
+ * Puts the operators of lists to work that were worked on before: the queue is rebuilt from the
+ * store.
+ */
 class Resumption {
   readonly #database: Database
   readonly #slots: ProbeScheduler
@@ -323,7 +329,10 @@ class Resumption {
     this.#slots = slots
   }
 
-  /** Lists that are taken together, as at a start, are looked through together: all are in one index. */
+  /**
+   * Lists that are taken together, as at a start, are looked through together: all are in one
+   * index.
+   */
   take(list: ActiveJob): Promise<void> {
     this.#waiting.set(list.id, list)
     const run = this.#running.then(() => this.#resume())
@@ -351,7 +360,10 @@ class Resumption {
     }
   }
 
-  /** Items whose egress the settings no longer have, or no longer for their operator, may be asked by any. */
+  /**
+   * Items whose egress the settings no longer have, or no longer for their operator, may be asked
+   * by any.
+   */
   async #putBound({ id, engine }: ActiveJob): Promise<void> {
     for (const slot of await pinnedItems(this.#database, id)) {
       const { operator, egress } = slot

@@ -9,7 +9,7 @@ import type { Random } from '../../platform/random.ts'
 import type { Queue } from '../../queue/queue.ts'
 import { unpinItems, type Waiting } from '../item-claims.ts'
 import {
-  isOwnTurn,
+  claimReconciliation,
   jobsWithoutTask,
   operatorsWithoutTask,
   overduePinnedItems,
@@ -28,13 +28,16 @@ export type ReconcileDeps = {
   readonly timings?: ClusterTimings
 }
 
-/** Pairs of operator and job that are read together, and in one round; the next one goes on behind them. */
+/**
+ * Pairs of operator and job that are read together, and in one round; the next one goes on behind
+ * them.
+ */
 const PAGE_MAX = 1_000
 const PAGES_MAX = 10
 
 /**
- * Puts into the queue what is missing there: the store tells what there is to do, and an entry may be lost with the
- * process that was about to put it.
+ * Puts into the queue what is missing there: the store tells what there is to do, and an entry may
+ * be lost with the process that was about to put it.
  */
 export function startReconcile(deps: ReconcileDeps): Loop {
   const { database, random, log, timings = DEFAULT_CLUSTER_TIMINGS } = deps
@@ -65,7 +68,7 @@ class Round {
   async run(signal: AbortSignal): Promise<void> {
     const { database, queue, egresses } = this.#deps
     this.#absence.note(egresses())
-    if (!(await isOwnTurn(database, this.#timings.reconcileMinMs))) return
+    if (!(await claimReconciliation(database, this.#timings.reconcileMinMs))) return
     await queue.putAll('route', await jobsWithoutTask(database))
     await this.#putOperators(signal)
     await this.#putBound()

@@ -5,47 +5,47 @@ import { isPostgres } from '../../db/sql-dialect.ts'
 import { HOUR } from '../../platform/clock.ts'
 import type { NoticeTable } from '../tables.ts'
 
-/** What the owner of a webhook is to be told now. */
-export type DueNotice = {
+/** An alert that is due. */
+export type DueAlert = {
   readonly webhookId: string
   readonly url: string
   readonly accountId: string
   readonly accountName: string
-  /** Null: whoever runs the service is told. */
+  /** Null: the alert goes to the admin. */
   readonly email: string | null
-  /** Given up since the last notice. */
+  /** Events that failed for good since the last alert. */
   readonly failedEvents: number
   readonly lastError: string | null
-  /** Why it was switched off since the last notice; null: it was not. */
+  /** Why the webhook was disabled since the last alert; null if it was not. */
   readonly disabledReason: string | null
   /** Epoch ms. */
   readonly dueAt: number
 }
 
-type Entered = { readonly webhookId: string; readonly accountId: string; readonly now: number }
+type AlertTarget = { readonly webhookId: string; readonly accountId: string; readonly now: number }
 
-/** Enters deliveries that were given up. */
-export async function enterFailure(
+/** Queues an alert about deliveries that failed for good. */
+export async function queueFailureAlert(
   trx: Transaction<Schema>,
-  o: Entered & { readonly events: number; readonly error: string | null },
+  o: AlertTarget & { readonly events: number; readonly error: string | null },
 ): Promise<void> {
-  await enter(trx, o, { failed_events: o.events, last_error: o.error, disabled_reason: null })
+  await queueAlert(trx, o, { failed_events: o.events, last_error: o.error, disabled_reason: null })
 }
 
-/** Enters that a webhook was switched off. */
-export async function enterDisabled(
+/** Queues an alert about a webhook that was disabled. */
+export async function queueDisabledAlert(
   trx: Transaction<Schema>,
-  o: Entered & { readonly reason: string },
+  o: AlertTarget & { readonly reason: string },
 ): Promise<void> {
-  await enter(trx, o, { failed_events: 0, last_error: null, disabled_reason: o.reason })
+  await queueAlert(trx, o, { failed_events: 0, last_error: null, disabled_reason: o.reason })
 }
 
-/** One notice for each webhook and hour: what comes within it waits, and goes together. */
-const NOTICE_EVERY_MS = HOUR
+/** At most one alert per webhook and hour: later changes are collected in the next one. */
+const ALERT_INTERVAL_MS = HOUR
 
-async function enter(
+async function queueAlert(
   trx: Transaction<Schema>,
-  { webhookId, accountId, now }: Entered,
+  { webhookId, accountId, now }: AlertTarget,
   alert: Pick<NoticeTable, 'failed_events' | 'last_error' | 'disabled_reason'>,
 ): Promise<void> {
   await sql`
@@ -58,15 +58,18 @@ async function enter(
       disabled_reason = coalesce(excluded.disabled_reason, notice.disabled_reason),
       due_at = case
         when notice.due_at is not null then notice.due_at
-        when notice.sent_at + ${NOTICE_EVERY_MS} > ${now} then notice.sent_at + ${NOTICE_EVERY_MS}
+        when notice.sent_at + ${ALERT_INTERVAL_MS} > ${now} then notice.sent_at + ${ALERT_INTERVAL_MS}
         else ${now} end`.execute(trx)
 }
 
-/** Notices in one go; what is left comes with the next, as these are no longer due then. */
-const NOTICES_MAX = 100
+/**
+ * Maximum alerts per poll. The rest follow with the next poll, because these are no longer due
+ * then.
+ */
+const ALERTS_MAX = 100
 
-/** The notices that are due by now, epoch ms, the earliest first. */
-export async function dueNotices({ reader }: Database, now: number): Promise<DueNotice[]> {
+/** Lists the alerts that are due by now, epoch ms, earliest first. */
+export async function listDueAlerts({ reader }: Database, now: number): Promise<DueAlert[]> {
   const rows = await reader
     .selectFrom('notice')
     .innerJoin('webhook', 'webhook.id', 'notice.webhook_id')
@@ -81,13 +84,13 @@ export async function dueNotices({ reader }: Database, now: number): Promise<Due
     .where('webhook.deleted_at', 'is', null)
     .orderBy('notice.due_at')
     .orderBy('notice.webhook_id')
-    .limit(NOTICES_MAX)
+    .limit(ALERTS_MAX)
     .execute()
-  return rows as DueNotice[]
+  return rows as DueAlert[]
 }
 
-/** How many are still to be sent. */
-export async function countNotices({ reader }: Database): Promise<number> {
+/** Counts the alerts that are still to be sent. */
+export async function countPendingAlerts({ reader }: Database): Promise<number> {
   const { count } = await reader
     .selectFrom('notice')
     .innerJoin('webhook', 'webhook.id', 'notice.webhook_id')
@@ -98,16 +101,18 @@ export async function countNotices({ reader }: Database): Promise<number> {
   return Number(count)
 }
 
-/** Which notice is meant: where it is due at another time, somebody else has sent it or put it off. */
-export type NoticeAt = Pick<DueNotice, 'webhookId' | 'dueAt'>
+/**
+ * Identifies an alert by its due time: if that has changed, another server has sent or claimed it.
+ */
+export type AlertClaim = Pick<DueAlert, 'webhookId' | 'dueAt'>
 
 /**
- * Puts a notice off, and so claims it until then: whoever comes second, on whatever server, gets false and does not
- * send it.
+ * Claims an alert by postponing it. Returns false if another server was first; the caller must not
+ * send it then.
  */
-export async function postponeNotice(
+export async function claimAlert(
   trx: Transaction<Schema>,
-  { webhookId, dueAt }: NoticeAt,
+  { webhookId, dueAt }: AlertClaim,
   until: number,
 ): Promise<boolean> {
   const { numUpdatedRows } = await trx
@@ -120,13 +125,13 @@ export async function postponeNotice(
 }
 
 /**
- * Takes what was told off a notice that was claimed. What came while it was on its way is due an hour later. False:
- * the claim is over, and nothing is written.
+ * Removes what was reported from a claimed alert. Changes since then are due an hour later. Returns
+ * false, and writes nothing, if the claim has expired.
  */
-export async function noticeSent(
+export async function markAlertSent(
   trx: Transaction<Schema>,
-  { webhookId, dueAt }: NoticeAt,
-  sent: Pick<DueNotice, 'failedEvents' | 'disabledReason'>,
+  { webhookId, dueAt }: AlertClaim,
+  sent: Pick<DueAlert, 'failedEvents' | 'disabledReason'>,
   now: number,
 ): Promise<boolean> {
   const row = await trx
@@ -145,7 +150,7 @@ export async function noticeSent(
     .set({
       ...{ failed_events, disabled_reason, sent_at: now },
       last_error: failed_events > 0 ? row.last_error : null,
-      due_at: isMore ? now + NOTICE_EVERY_MS : null,
+      due_at: isMore ? now + ALERT_INTERVAL_MS : null,
     })
     .where('webhook_id', '=', webhookId)
     .execute()

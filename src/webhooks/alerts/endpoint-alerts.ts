@@ -8,11 +8,11 @@ import { retry } from '../../platform/retry.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { RETENTION_MS } from '../delivery-state.ts'
 import {
-  type DueNotice,
-  dueNotices,
-  type NoticeAt,
-  noticeSent,
-  postponeNotice,
+  type AlertClaim,
+  claimAlert,
+  type DueAlert,
+  listDueAlerts,
+  markAlertSent,
 } from './alert-store.ts'
 import { logNotify, type Mail, type Notify } from './mail-transport.ts'
 
@@ -21,24 +21,26 @@ export type EndpointAlertsDeps = {
   readonly notify: Notify
   readonly clock: Clock
   readonly log: Log
-  /** Our address for clients, without a slash at its end. */
+  /** Base URL of the API, without a trailing slash. */
   readonly baseUrl: string
-  /** Who is told where an account has no address of its own; null: the log. */
+  /** Recipient for accounts without an address of their own; null: the log. */
   readonly notifyTo: string | null
   readonly timings?: AlertTimings
 }
 
 export type EndpointAlerts = {
-  /** Gives up the mail that is on its way, and closes the way: what was not sent goes out after the next start. */
+  /**
+   * Aborts the mail in flight and closes the transport. Unsent alerts go out after the next start.
+   */
   stop(): Promise<void>
 }
 
-/** Tells the owners of webhooks what could not be delivered, and what was switched off. */
+/** Sends alerts about failed deliveries and disabled webhooks to the owners of the webhooks. */
 export function startEndpointAlerts(deps: EndpointAlertsDeps): EndpointAlerts {
   const { clock, log, notify, timings = DEFAULT_ALERT_TIMINGS } = deps
   const failingSince = new Map<string, number>()
   const loop = startLoop({
-    ...{ name: 'sending notices about webhooks', everyMs: timings.pollMs, clock, log },
+    ...{ name: 'webhook alert poll', everyMs: timings.pollMs, clock, log },
     run: signal => sendDue({ ...deps, timings, signal, failingSince }),
   })
   return {
@@ -50,75 +52,89 @@ export function startEndpointAlerts(deps: EndpointAlertsDeps): EndpointAlerts {
   }
 }
 
-type Desk = EndpointAlertsDeps & {
+type AlertContext = EndpointAlertsDeps & {
   readonly signal: AbortSignal
   readonly timings: AlertTimings
-  /** By webhook: since when its notice has not been taken, in ticks of the clock. */
+  /** By webhook: since when its alert has failed to be sent, monotonic time. */
   readonly failingSince: Map<string, number>
 }
 
-async function sendDue(desk: Desk): Promise<void> {
-  for (const notice of await dueNotices(desk.database, desk.clock.now())) {
-    if (desk.signal.aborted) return
-    await sendOne(desk, notice)
+async function sendDue(context: AlertContext): Promise<void> {
+  for (const notice of await listDueAlerts(context.database, context.clock.now())) {
+    if (context.signal.aborted) return
+    await sendOne(context, notice)
   }
 }
 
 /**
- * Puts a notice off before it is tried: so one server of several sends it, and where that cannot be written, nobody
- * gets the same mail every ten seconds.
+ * Claims an alert before sending it: only one of several servers sends it, and if the result cannot
+ * be written, the mail is not repeated every ten seconds.
  */
-async function sendOne(desk: Desk, notice: DueNotice): Promise<void> {
-  const { database, clock, log } = desk
+async function sendOne(context: AlertContext, notice: DueAlert): Promise<void> {
+  const { database, clock, log } = context
   const { webhookId, accountId, failedEvents } = notice
-  const claim = { webhookId, dueAt: clock.now() + desk.timings.retryMs }
-  if (!(await write(database, trx => postponeNotice(trx, notice, claim.dueAt)))) return
+  const claim = { webhookId, dueAt: clock.now() + context.timings.retryMs }
+  if (!(await write(database, trx => claimAlert(trx, notice, claim.dueAt)))) return
   try {
-    await hand(desk, notice)
-    log.debug('told of a webhook', { webhookId, accountId, failedEvents })
+    await send(context, notice)
+    log.debug('webhook alert sent', { webhookId, accountId, failedEvents })
   } catch (error) {
-    if (desk.signal.aborted || canRetry(desk, notice, error)) return
+    if (context.signal.aborted || canRetry(context, notice, error)) return
   }
-  desk.failingSince.delete(webhookId)
-  await noteSent(desk, notice, claim)
+  context.failingSince.delete(webhookId)
+  await recordSent(context, notice, claim)
 }
 
-/** Tried again where the database is away for a moment: when the claim is over, the same mail would go out once more. */
-async function noteSent(desk: Desk, notified: DueNotice, claim: NoticeAt): Promise<void> {
-  const { database, clock, signal, timings } = desk
+/**
+ * Retries while the database is unavailable: once the claim has expired the mail would be sent
+ * twice.
+ */
+async function recordSent(
+  context: AlertContext,
+  notified: DueAlert,
+  claim: AlertClaim,
+): Promise<void> {
+  const { database, clock, signal, timings } = context
   const until = clock.monotonicNow() + timings.retryMs
   const o = { clock, signal, until, delayMs: timings.noteRetryMs, isRetryable: isStorageError }
-  await retry(() => write(database, trx => noticeSent(trx, claim, notified, clock.now())), o)
+  await retry(() => write(database, trx => markAlertSent(trx, claim, notified, clock.now())), o)
 }
 
-/** To the account's own address, else to whoever the settings name, else to the log. */
-function hand({ notify, log, baseUrl, notifyTo, clock }: Desk, notice: DueNotice): Promise<void> {
+/** Sends to the address of the account, else to the configured one, else to the log. */
+function send(
+  { notify, log, baseUrl, notifyTo, clock }: AlertContext,
+  notice: DueAlert,
+): Promise<void> {
   const to = notice.email ?? notifyTo
-  const way = to === null ? logNotify(log) : notify
-  return way.send(alertEmail(notice, to ?? '', { baseUrl, now: clock.now() }))
+  const transport = to === null ? logNotify(log) : notify
+  return transport.send(alertEmail(notice, to ?? '', { baseUrl, now: clock.now() }))
 }
 
-function canRetry({ clock, log, failingSince, timings }: Desk, notice: DueNotice, error: unknown) {
+function canRetry(
+  { clock, log, failingSince, timings }: AlertContext,
+  notice: DueAlert,
+  error: unknown,
+) {
   const { webhookId, accountId } = notice
   const since = failingSince.get(webhookId) ?? clock.monotonicNow()
   failingSince.set(webhookId, since)
-  const mayTry = clock.monotonicNow() - since < timings.giveUpMs
-  const then = mayTry ? 'it is tried again' : 'it is given up'
-  log.warn(`a notice about a webhook could not be sent: ${then}`, {
+  const willRetry = clock.monotonicNow() - since < timings.giveUpMs
+  const nextStep = willRetry ? 'will retry' : 'giving up'
+  log.warn(`webhook alert could not be sent; ${nextStep}`, {
     ...{ webhookId, accountId, why: errorMessage(error) },
   })
-  return mayTry
+  return willRetry
 }
 
-/** Intervals of the notices about webhooks, in ms. */
+/** Intervals of webhook alerts, in ms. */
 export type AlertTimings = {
-  /** How often due notices are looked for; a notice is not urgent. */
+  /** Interval of the poll for due alerts; they are not urgent. */
   readonly pollMs: number
-  /** Wait before a mail server that did not take a notice is asked again. */
+  /** Wait before a failed alert is sent again. */
   readonly retryMs: number
-  /** After this a notice is not tried again: the events that it tells of are deleted by then. */
+  /** Time after which an alert is no longer retried: its events are deleted by then. */
   readonly giveUpMs: number
-  /** Wait before it is tried again to write that a notice went out. */
+  /** Wait before the write of a sent alert is retried. */
   readonly noteRetryMs: number
 }
 
@@ -129,28 +145,31 @@ export const DEFAULT_ALERT_TIMINGS: AlertTimings = {
   noteRetryMs: SECOND,
 }
 
-/** What whoever reads it has at hand. */
-type Place = {
-  /** Our address for clients, without a slash at its end. */
+/** Context of the steps in an alert. */
+type RenderContext = {
+  /** Base URL of the API, without a trailing slash. */
   readonly baseUrl: string
   /** Epoch ms. */
   readonly now: number
 }
 
-/** The mail about one webhook: what is wrong, and what to do, by the command line or by HTTP. */
-export const alertEmail = (notice: DueNotice, to: string, place: Place): Mail => ({
+/** Renders the mail about one webhook: the problem and the steps to fix it, by CLI or HTTP. */
+export const alertEmail = (notice: DueAlert, to: string, context: RenderContext): Mail => ({
   to,
-  subject: subjectOf(notice),
-  text: `${[...alert(notice), ...remedies(notice, place)].join('\n\n')}\n`,
-  brief: summaryOf(notice, place),
+  subject: renderSubject(notice),
+  text: `${[...describeProblem(notice), ...describeSteps(notice, context)].join('\n\n')}\n`,
+  brief: toLogFields(notice, context),
 })
 
-/** In a log a notice is one line among others. */
-function summaryOf({ webhookId, accountId, lastError, disabledReason }: DueNotice, { now }: Place) {
+/** The fields of the log line for an alert. */
+function toLogFields(
+  { webhookId, accountId, lastError, disabledReason }: DueAlert,
+  { now }: RenderContext,
+) {
   const steps = [
     `ev webhooks deliveries ${webhookId} --status failed`,
     ...(disabledReason === null ? [] : [`ev webhooks enable ${webhookId}`]),
-    `ev webhooks retry --since ${sinceOf(now)} ${webhookId}`,
+    `ev webhooks retry --since ${formatSince(now)} ${webhookId}`,
   ]
   const [error, reason] = [lastError, disabledReason].map(text =>
     text === null ? undefined : sanitizeText(text, ERROR_LENGTH_MAX),
@@ -164,80 +183,86 @@ function summaryOf({ webhookId, accountId, lastError, disabledReason }: DueNotic
   }
 }
 
-function subjectOf(notice: DueNotice): string {
+function renderSubject(notice: DueAlert): string {
   const { webhookId, failedEvents, disabledReason } = notice
-  const host = sanitizeText(urlOf(notice)?.host ?? '')
+  const host = sanitizeText(parseUrl(notice)?.host ?? '')
   const lost = `${pluralize(failedEvents, 'event')} could not be delivered`
   if (disabledReason === null) return `ev: ${lost} to ${host} (${webhookId})`
   const more = failedEvents === 0 ? '' : `, ${lost}`
-  return `ev: the webhook to ${host} was switched off${more} (${webhookId})`
+  return `ev: the webhook to ${host} was disabled${more} (${webhookId})`
 }
 
-function alert(notice: DueNotice): string[] {
+function describeProblem(notice: DueAlert): string[] {
   const { webhookId, accountId, accountName, failedEvents, lastError, disabledReason } = notice
-  const whose = `the account ${accountId} “${sanitizeText(accountName)}”`
-  const lost = `${pluralize(failedEvents, 'event')} could not be delivered to it since the last notice; nothing more is tried for ${failedEvents === 1 ? 'it' : 'them'} by itself.`
+  const owner = `account ${accountId} "${sanitizeText(accountName)}"`
+  const lost = `${pluralize(failedEvents, 'event')} could not be delivered since the last alert. ${failedEvents === 1 ? 'It is' : 'They are'} not retried automatically.`
   return [
-    `This is about the webhook ${webhookId} of ${whose}:\n\n  ${shownUrl(notice)}`,
+    `Webhook ${webhookId} of ${owner}:\n\n  ${shownUrl(notice)}`,
     ...(failedEvents === 0 ? [] : [lost]),
-    ...(lastError === null ? [] : [`The last error: ${sanitizeText(lastError, ERROR_LENGTH_MAX)}`]),
+    ...(lastError === null ? [] : [`Last error: ${sanitizeText(lastError, ERROR_LENGTH_MAX)}`]),
     ...(disabledReason === null
       ? []
       : [
-          `It was switched off. ${sanitizeText(disabledReason, ERROR_LENGTH_MAX)}\nNothing is sent to it until it is switched on again. What is on its way waits for that, for ${KEPT_DAYS} days.`,
+          `The webhook was disabled. ${sanitizeText(disabledReason, ERROR_LENGTH_MAX)}\nNothing is sent to it until you enable it. Open deliveries wait for up to ${KEPT_DAYS} days.`,
         ]),
   ]
 }
 
-/** As long as any sentence of ours with a reason from elsewhere in it. */
+/** Long enough for any error message with a cause in it. */
 const ERROR_LENGTH_MAX = 500
 
 const KEPT_DAYS = RETENTION_MS / DAY
 
-function remedies({ webhookId, disabledReason }: DueNotice, { baseUrl, now }: Place): string[] {
+function describeSteps(
+  { webhookId, disabledReason }: DueAlert,
+  { baseUrl, now }: RenderContext,
+): string[] {
   const path = `${baseUrl}/v1/webhooks/${webhookId}`
-  const since = sinceOf(now)
+  const since = formatSince(now)
   return [
-    'What to do (each step by the command line, or by HTTP with an API key):',
-    step('Look at what was sent, and what came of it.', [
+    'What to do (with the CLI, or over HTTP with an API key):',
+    formatStep('List the failed deliveries.', [
       `ev webhooks deliveries ${webhookId} --status failed`,
       `GET ${path}/deliveries?status=failed`,
     ]),
-    step('Mend the receiver, and try it out.', [
+    formatStep('Fix the receiver and send a test event.', [
       `ev webhooks test ${webhookId}`,
       `POST ${path}/test`,
     ]),
     ...(disabledReason === null
       ? []
       : [
-          step('Switch the webhook on again.', [
+          formatStep('Enable the webhook.', [
             `ev webhooks enable ${webhookId}`,
             `PATCH ${path} {"active": true}`,
           ]),
         ]),
-    step('Send again what failed.', [
+    formatStep('Retry the failed deliveries.', [
       `ev webhooks retry --since ${since} ${webhookId}`,
       `POST ${path}/recover {"since": "${since}T00:00:00Z"}`,
     ]),
-    `Events that failed are kept for ${KEPT_DAYS} days, and can be sent again until then.`,
+    `Failed deliveries are kept for ${KEPT_DAYS} days and can be retried until then.`,
   ]
 }
 
-const sinceOf = (now: number) =>
+const formatSince = (now: number) =>
   new Date(now - SINCE_MS).toISOString().slice(0, 'yyyy-mm-dd'.length)
 
-/** All that is kept: what failed as long ago as that was made some days before, as the last of six attempts comes late. */
+/**
+ * Covers everything that is kept: an event that failed a week ago was created some days earlier,
+ * because the last of six attempts comes late.
+ */
 const SINCE_MS = RETENTION_MS + 7 * DAY
 
-const step = (what: string, ways: readonly string[]) =>
-  [`- ${what}`, ...ways.map(way => `    ${way}`)].join('\n')
+const formatStep = (text: string, commands: readonly string[]) =>
+  [`- ${text}`, ...commands.map(command => `    ${command}`)].join('\n')
 
-/** Without its query, which often holds what only the receiver should know. */
-function shownUrl(notice: DueNotice): string {
-  const url = urlOf(notice)
+/** Without the query, which often contains secrets. */
+function shownUrl(notice: DueAlert): string {
+  const url = parseUrl(notice)
   return url === null ? '–' : sanitizeText(`${url.origin}${url.pathname}`, URL_LENGTH_MAX)
 }
 
 const URL_LENGTH_MAX = 500
 
-const urlOf = ({ url }: DueNotice) => (URL.canParse(url) ? new URL(url) : null)
+const parseUrl = ({ url }: DueAlert) => (URL.canParse(url) ? new URL(url) : null)

@@ -1,8 +1,8 @@
 import type { Log, LogFields } from '../../platform/log.ts'
 
-/** Mail to people, as a door to the world. */
+/** Sends mail; an injected dependency. */
 export interface Notify {
-  /** Rejects when it could not be handed over. */
+  /** Rejects if the mail could not be handed to the server. */
   send(mail: Mail): Promise<void>
   close(): void
 }
@@ -12,11 +12,11 @@ export type Mail = {
   readonly subject: string
   /** Plain text. */
   readonly text: string
-  /** What a log needs of it beside the subject. */
+  /** Fields for a log line beside the subject. */
   readonly brief: LogFields
 }
 
-/** Where no mail server is set, and where nobody is named: a notice is a line of the log. */
+/** Writes alerts to the log, if no mail server or no recipient is configured. */
 export const logNotify = (log: Log): Notify => ({
   async send({ subject, brief }) {
     log.warn(subject, brief)

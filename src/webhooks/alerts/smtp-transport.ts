@@ -6,26 +6,29 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { Mail, Notify } from './mail-transport.ts'
 
 export type SmtpDeps = {
-  /** `smtp://` or `smtps://`, with a name and a password where the server asks for them. */
+  /** `smtp://` or `smtps://`, with username and password if the server requires them. */
   readonly url: string
-  /** The bare address. */
+  /** The bare email address. */
   readonly from: string
-  /** PEM of the only authority that is trusted; the well-known ones when left out. */
+  /** PEM of the only trusted CA; the default CAs if omitted. */
   readonly ca?: string
   readonly timeouts?: Partial<typeof TIMEOUTS>
 }
 
-/** Nobody waits for a notice, and a server that is slower than this is tried again later. */
+/** Alerts are not urgent: a server slower than this is retried later. */
 const TIMEOUTS = {
   connectMs: 10 * SECOND,
   greetingMs: 10 * SECOND,
-  /** Without a sign from the server. */
+  /** Idle time of the connection. */
   socketMs: 30 * SECOND,
-  /** For all of it: a server might give its signs one byte at a time. */
+  /** For the whole mail: a server could send its replies one byte at a time. */
   sendMs: 120 * SECOND,
 }
 
-/** Hands mail to a server, one connection for each: there are few. Its certificate is checked, however TLS begins. */
+/**
+ * Sends mail through an SMTP server, with one connection per mail because there are few. The
+ * certificate is verified for both implicit TLS and STARTTLS.
+ */
 export function smtpNotify({ url, from, ca, timeouts }: SmtpDeps): Notify {
   const server = parseMailServer(url)
   const limits = { ...TIMEOUTS, ...timeouts }
@@ -33,13 +36,13 @@ export function smtpNotify({ url, from, ca, timeouts }: SmtpDeps): Notify {
   let transport: Promise<Transporter> | null = null
   return {
     async send(mail) {
-      transport ??= transportTo(server, limits, ca)
+      transport ??= createTransporter(server, limits, ca)
       const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(limits.sendMs)])
       try {
         await (await transport).sendMail({ ...toMessage(mail, from), signal })
       } catch (error) {
-        // Without its cause: what a server says to a password may repeat it.
-        throw new EvError('io', faultText(error, server))
+        // Without the cause: the server's reply to a login may repeat the password.
+        throw new EvError('io', describeFault(error, server))
       }
     },
     close() {
@@ -48,8 +51,12 @@ export function smtpNotify({ url, from, ca, timeouts }: SmtpDeps): Notify {
   }
 }
 
-/** Loaded when the first notice goes out: most days there is none. */
-async function transportTo(server: MailServer, limits: typeof TIMEOUTS, ca: string | undefined) {
+/** Loaded with the first alert: on most days there is none. */
+async function createTransporter(
+  server: MailServer,
+  limits: typeof TIMEOUTS,
+  ca: string | undefined,
+) {
   const { createTransport } = await import('nodemailer')
   return createTransport({
     ...{ host: server.host, port: server.port, secure: server.isTls },
@@ -58,36 +65,36 @@ async function transportTo(server: MailServer, limits: typeof TIMEOUTS, ca: stri
     tls: { rejectUnauthorized: true, minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) },
     ...{ connectionTimeout: limits.connectMs, dnsTimeout: limits.connectMs },
     ...{ greetingTimeout: limits.greetingMs, socketTimeout: limits.socketMs },
-    // Texts of a mail are texts, never names of files or addresses to fetch.
+    // Contents are text only, never paths or URLs to load.
     ...{ disableFileAccess: true, disableUrlAccess: true },
   })
 }
 
-/** Addresses as objects, as nothing in them is to be read as a list or a name. */
+/** Addresses are objects, so that nothing in them is parsed as a list or a display name. */
 const toMessage = ({ to, subject, text }: Mail, from: string) => ({
   from: { name: 'ev', address: from },
   to: { name: '', address: to },
   ...{ subject, text },
-  // RFC 3834 §5: nobody's holiday is told to us.
+  // RFC 3834 §5: suppresses out-of-office replies.
   headers: { 'Auto-Submitted': 'auto-generated' },
 })
 
-/** Why a mail server did not take a mail, in a sentence that holds neither the name nor the password for it. */
-function faultText(error: unknown, { host, port }: Pick<MailServer, 'host' | 'port'>): string {
+/** Returns why a mail server rejected a mail, without the username and the password. */
+function describeFault(error: unknown, { host, port }: Pick<MailServer, 'host' | 'port'>): string {
   const { code = '', responseCode } = error as { code?: string; responseCode?: number }
   const server = `The mail server ${host.includes(':') ? `[${host}]` : host}:${port}`
   const status = responseCode === undefined ? '' : ` (${responseCode})`
-  if (code === 'EAUTH') return `${server} does not take the name and the password${status}.`
-  return `${server} did not take it: ${sanitizeText(errorMessage(error))}`
+  if (code === 'EAUTH') return `${server} rejected the username and password${status}.`
+  return `${server} did not accept the mail: ${sanitizeText(errorMessage(error))}`
 }
 
-/** A server that takes mail of ours, and how we speak with it. */
+/** Connection settings of a mail server. */
 type MailServer = {
   readonly host: string
   readonly port: number
-  /** TLS from the first byte. */
+  /** Implicit TLS. */
   readonly isTls: boolean
-  /** STARTTLS: whether it is taken where it is offered. */
+  /** When STARTTLS is used. */
   readonly tls: 'demanded' | 'offered' | 'never'
   readonly login: { readonly user: string; readonly pass: string } | null
 }
@@ -100,23 +107,24 @@ const SUBMISSION_PORT = 587
 const SUBMISSIONS_PORT = 465
 
 /**
- * Reads the URL of a mail server, which the settings have checked. A password goes over TLS alone. To this machine
- * itself mail goes without: nobody is between, and hardly any such server has a certificate for “localhost”.
+ * Parses the URL of a mail server, which the settings have validated. A password is sent over TLS
+ * only. Connections to this machine use no TLS: they cannot be intercepted, and such servers rarely
+ * have a certificate for `localhost`.
  */
-export function parseMailServer(given: string): MailServer {
-  const url = new URL(given)
+export function parseMailServer(text: string): MailServer {
+  const url = new URL(text)
   const isTls = url.protocol === 'smtps:'
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const login =
     url.username === ''
       ? null
       : { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) }
-  const usual = isTls ? SUBMISSIONS_PORT : login === null ? RELAY_PORT : SUBMISSION_PORT
-  const port = url.port === '' ? usual : Number(url.port)
-  const tls = login !== null ? 'demanded' : isHere(host) ? 'never' : 'offered'
+  const defaultPort = isTls ? SUBMISSIONS_PORT : login === null ? RELAY_PORT : SUBMISSION_PORT
+  const port = url.port === '' ? defaultPort : Number(url.port)
+  const tls = login !== null ? 'demanded' : isLocalhost(host) ? 'never' : 'offered'
   return { host, port, isTls, tls, login }
 }
 
 const isLoopback = inRanges(['127.0.0.0/8', '::1'])
 
-const isHere = (host: string) => host.toLowerCase() === 'localhost' || isLoopback(host)
+const isLocalhost = (host: string) => host.toLowerCase() === 'localhost' || isLoopback(host)

@@ -10,39 +10,42 @@ import { DISABLED_REASONS, type DisabledCode } from '../endpoint.ts'
 import type { Attempt } from './attempt.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
 
-export type AttemptRecorder = {
-  /** Resolves when it is durable: true; false: it was given up, as this has been stopped. Rejects where it cannot be written ever. */
+export type AttemptWriter = {
+  /**
+   * Resolves to true once the attempt is durable, and to false if it was dropped because of `stop`.
+   * Rejects if it can never be written.
+   */
   record(attempt: NewAttempt): Promise<boolean>
-  /** Writes what has come until now, if it can be written at once, and nothing that comes later. */
+  /** Writes the attempts so far, if that succeeds at once, and nothing that arrives later. */
   stop(): Promise<void>
 }
 
-export type RecorderParts = {
+export type AttemptWriterDeps = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
   readonly timings?: Pick<DeliveryTimings, 'retryMs'>
 }
 
-/** More in one transaction would keep others waiting. */
-const GROUP_MAX = 200
+/** A larger transaction would make other writers wait too long. */
+const BATCH_MAX = 200
 
 /**
- * Writes down what came of attempts, together for as long as each turn of the event loop brings more: a commit of many
- * costs little more than one of one.
+ * Records attempts in batches, which grow as long as each turn of the event loop brings more: a
+ * commit of many costs little more than a commit of one.
  */
-export function attemptRecorder(deps: RecorderParts): AttemptRecorder {
+export function createAttemptWriter(deps: AttemptWriterDeps): AttemptWriter {
   const { database, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = deps
   const stopping = new AbortController()
   const { signal } = stopping
   const batcher = new Batcher<NewAttempt, boolean>({
-    ...{ clock, sizeMax: GROUP_MAX, whileBusy: true },
+    ...{ clock, sizeMax: BATCH_MAX, whileBusy: true },
     async run(attempts) {
       const write = () =>
         writeConcurrent(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
       const onRetry = (error: unknown) => {
         const fields = { attempts: attempts.length, why: errorMessage(error) }
-        log.error('deliveries: not written, tried again', fields)
+        log.error('delivery attempts could not be written; will retry', fields)
       }
       const o = { clock, signal, isRetryable: isStorageError, delayMs: timings.retryMs, onRetry }
       const isDurable = await retry(write, o).then(
@@ -54,11 +57,11 @@ export function attemptRecorder(deps: RecorderParts): AttemptRecorder {
       )
       return attempts.map(() => isDurable)
     },
-    // What is wrong with one is nothing to the others.
+    // A failure of one attempt must not fail the others.
     onFailure: (_, { length }) => (length > 1 ? 'split' : 'reject'),
   })
   return {
-    // What ends after the stop was ended by it, which says nothing of the endpoint.
+    // An attempt that ends after the stop was aborted by it, which says nothing about the endpoint.
     record: async attempt => !signal.aborted && batcher.add(attempt),
     async stop() {
       stopping.abort()
@@ -67,56 +70,65 @@ export function attemptRecorder(deps: RecorderParts): AttemptRecorder {
   }
 }
 
-/** Tells the log what came of an attempt; `disabled` is why its webhook was switched off with it, if it was. */
+/** Logs an attempt; `disabled` is the reason if it disabled its webhook. */
 export type AttemptLog = (due: DueDelivery, attempt: Attempt, disabled: DisabledCode | null) => void
 
-/** Each attempt is told to who looks closely. All others hear of each webhook once an hour, however many events there are. */
-export function attemptLog({ log, clock }: { log: Log; clock: Clock }): AttemptLog {
-  const timesOf = hourly(clock)
+/**
+ * Logs each attempt at debug level, and at info and warn level each kind of result once per hour
+ * and webhook, regardless of the number of events.
+ */
+export function createAttemptLog({ log, clock }: { log: Log; clock: Clock }): AttemptLog {
+  const countSinceLogged = createHourlyCounter(clock)
   return (due, { statusCode, durationMs, error, next }, disabled) => {
     const { webhook, eventId } = due
     const about = { webhook: webhook.id, event: eventId, status: statusCode }
     const attempts = due.attempt + 1
-    log.debug('an attempt to deliver', {
+    log.debug('webhook delivery attempt', {
       ...{ ...about, attempt: attempts },
       ...{ state: next.state, ms: durationMs },
     })
-    const say = (level: 'info' | 'warn', message: string, fields: object) => {
-      const times = timesOf(`${webhook.id} ${message}`)
+    const logHourly = (level: 'info' | 'warn', message: string, fields: object) => {
+      const times = countSinceLogged(`${webhook.id} ${message}`)
       if (times === 0) return
       log[level](message, { ...about, ...fields, times: times > 1 ? times : undefined })
     }
-    if (next.state === 'retry_scheduled') say('info', NOT_TAKEN, { attempts, why: error })
-    if (next.state === 'failed') say('warn', 'an event was given up', { attempts, why: error })
-    if (next.state === 'delivered' && webhook.failingSince !== null) say('info', AGAIN, {})
+    if (next.state === 'retry_scheduled')
+      logHourly('info', ATTEMPT_FAILED, { attempts, why: error })
+    if (next.state === 'failed')
+      logHourly('warn', 'webhook delivery failed', { attempts, why: error })
+    if (next.state === 'delivered' && webhook.failingSince !== null)
+      logHourly('info', RECOVERED, {})
     if (disabled !== null) {
       const why = DISABLED_REASONS[disabled]
-      log.warn('a webhook was switched off', { ...about, code: disabled, why })
+      log.warn('webhook endpoint disabled', { ...about, code: disabled, why })
     }
   }
 }
 
-const NOT_TAKEN = 'a webhook did not take an event, which is sent again'
-const AGAIN = 'a webhook that failed takes events again'
+const ATTEMPT_FAILED = 'webhook delivery attempt failed; will retry'
+const RECOVERED = 'webhook endpoint recovered'
 
-type Said = { readonly at: number; suppressed: number }
+type LoggedMessage = { readonly at: number; suppressed: number }
 
-/** How often something happened since it was said last; 0: it need not be said, as it was within the hour. */
-function hourly(clock: Clock): (what: string) => number {
-  const said = new TtlMap<Said>({ sizeMax: SIZE_MAX, clock })
-  return what => {
+/**
+ * Returns how often a message occurred since it was last logged, or 0 if that was within the hour
+ * and it should be suppressed.
+ */
+function createHourlyCounter(clock: Clock): (message: string) => number {
+  const logged = new TtlMap<LoggedMessage>({ sizeMax: SIZE_MAX, clock })
+  return message => {
     const at = clock.monotonicNow()
-    const last = said.get(what)
+    const last = logged.get(message)
     if (last !== undefined && at - last.at < HOUR) {
       last.suppressed++
       return 0
     }
-    said.set(what, { at, suppressed: 0 }, RETENTION_MS)
+    logged.set(message, { at, suppressed: 0 }, RETENTION_MS)
     return (last?.suppressed ?? 0) + 1
   }
 }
 
-/** With more of them some are said more often. */
+/** With more entries than this, some messages are logged more often. */
 const SIZE_MAX = 10_000
 /** Longer than the longest wait between two attempts. */
 const RETENTION_MS = 2 * DAY

@@ -12,20 +12,20 @@ export type AttemptDeps = {
   readonly transport: WebhookTransport
   readonly secretBox: SecretBox
   readonly clock: Clock
-  /** Of ev, for receivers to see. */
+  /** Version of ev, sent in the User-Agent header. */
   readonly version: string
 }
 
-/** A request that was made, what came of it, and how it goes on with its delivery. */
+/** An attempt with the state of its delivery after it. */
 export type Attempt = TriedDelivery & {
-  /** How long the receiver asks us to wait; null: it does not say. */
+  /** The Retry-After of the receiver in ms; null if there is none. */
   readonly retryAfterMs: number | null
   readonly next: DeliveryTransition
 }
 
 export type Sent = Pick<DueDelivery, 'eventId' | 'body' | 'trigger' | 'attempt' | 'webhook'>
 
-/** Sends a delivery once. A letter that cannot be signed is an attempt that failed. */
+/** Sends a delivery once. A request that cannot be signed is a failed attempt. */
 export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attempt> {
   const { clock, transport } = deps
   const startedAt = clock.now()
@@ -34,12 +34,12 @@ export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attemp
   const { answer, durationMs } = result
   const status = answer?.status ?? null
   const now = clock.now()
-  const askedMs = retryAfterMs(answer?.headers['retry-after'], now)
-  const outcome = { status, retryAfterMs: askedMs }
+  const requestedMs = retryAfterMs(answer?.headers['retry-after'], now)
+  const outcome = { status, retryAfterMs: requestedMs }
   return {
     ...{ startedAt, url: sent.webhook.url, durationMs, statusCode: status },
     ...{ headers: answer?.headers ?? null, excerpt: answer?.excerpt ?? null },
-    ...{ ...errorOf(result), retryAfterMs: askedMs },
+    ...{ ...toError(result), retryAfterMs: requestedMs },
     next: nextState({
       ...{ attempt: sent.attempt, trigger: sent.trigger, outcome, now },
       sandbox: isSandboxBody(sent.body),
@@ -49,7 +49,7 @@ export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attemp
 
 const UNSENT = { answer: null, durationMs: 0 }
 
-function errorOf({
+function toError({
   answer,
   fault,
   faultCode,
@@ -58,37 +58,40 @@ function errorOf({
   const { status } = answer
   if (isDelivered(status)) return { error: null, errorCode: null }
   if (status >= 300 && status <= 399) {
-    const error = `It answered ${status}: redirects are not followed, so the URL must be the one that answers.`
+    const error = `It answered ${status}. Redirects are not followed: use the final URL.`
     return { error, errorCode: 'redirect' }
   }
-  const error = `It answered ${status}: only an answer from 200 to 299 says that an event has arrived.`
+  const error = `It answered ${status}. Only a status from 200 to 299 confirms delivery.`
   return { error, errorCode: 'http_status' }
 }
 
 type EventToSend = {
   readonly webhook: Pick<Webhook, 'url' | 'secret' | 'previousSecret'>
   readonly eventId: string
-  /** The JSON of the event, sent as it is. */
+  /** The JSON of the event, sent unchanged. */
   readonly body: string
 }
 
 type SigningContext = {
   readonly secretBox: SecretBox
-  /** When it is sent, epoch ms. */
+  /** Time of sending, epoch ms. */
   readonly at: number
-  /** Of ev, for receivers to see. */
+  /** Version of ev, sent in the User-Agent header. */
   readonly version: string
 }
 
-/** A request for an event as it goes out now, signed with the secrets that hold now; or why it cannot be signed. */
+/**
+ * Builds the request for an event, signed with the secrets valid now. Returns a fault if it cannot
+ * be signed.
+ */
 function buildRequest(
   { webhook, eventId, body }: EventToSend,
   { secretBox, at, version }: SigningContext,
 ): WebhookRequest | Pick<TransportResult, 'fault' | 'faultCode'> {
-  const secret = opened(secretBox, webhook.secret)
+  const secret = decryptOrNull(secretBox, webhook.secret)
   if (secret === null) return { fault: LOST_SECRET, faultCode: 'secret_unreadable' }
-  const before = webhook.previousSecret
-  const previous = before !== null && before.until > at ? opened(secretBox, before.secret) : null
+  const old = webhook.previousSecret
+  const previous = old !== null && old.until > at ? decryptOrNull(secretBox, old.secret) : null
   const secrets = previous === null ? ([secret] as const) : ([secret, previous] as const)
   const headers = {
     'Content-Type': 'application/json',
@@ -99,9 +102,9 @@ function buildRequest(
 }
 
 const LOST_SECRET =
-  'The signing secret cannot be read: it was sealed with another EV_SECRET. Put that one back, or rotate the secret of this webhook.'
+  'The signing secret cannot be decrypted: it was encrypted with another EV_SECRET. Restore that EV_SECRET, or rotate the secret of this webhook.'
 
-function opened(secretBox: SecretBox, encrypted: string): string | null {
+function decryptOrNull(secretBox: SecretBox, encrypted: string): string | null {
   try {
     return secretBox.decrypt(encrypted)
   } catch {

@@ -6,140 +6,154 @@ import { disabledCode, RETRY_LATER_STATUSES } from '../delivery-state.ts'
 import { type DueDelivery, nextDeliveries, nextDueAt } from '../delivery-store.ts'
 import type { DisabledCode } from '../endpoint.ts'
 import { type Attempt, type AttemptDeps, makeAttempt } from './attempt.ts'
-import type { AttemptLog, AttemptRecorder } from './attempt-writer.ts'
+import type { AttemptLog, AttemptWriter } from './attempt-writer.ts'
 import type { DeliveryTimings } from './delivery-timings.ts'
 import type { EndpointBackoff } from './endpoint-backoff.ts'
 
 export type DeliveryRunDeps = AttemptDeps & {
   readonly database: Database
   readonly log: Log
-  readonly recorder: AttemptRecorder
+  readonly writer: AttemptWriter
   readonly endpoints: EndpointBackoff
-  readonly tally: Tally
+  readonly counts: DeliveryCounts
   readonly logAttempt: AttemptLog
-  /** Nothing new is begun; what is under way comes to its end. */
+  /** Aborts when the service stops: no new requests start, those in flight finish. */
   readonly stopping: AbortSignal
-  /** What is under way is given up. */
+  /** Aborts at the end of the grace period: requests in flight are abandoned. */
   readonly abandoned: AbortSignal
-  /** The webhook may be another server's now: nothing is begun, and nothing waited for. */
+  /**
+   * Aborts when the lease is lost: no new requests start and none is awaited, because another
+   * server may have the webhook.
+   */
   readonly lost: AbortSignal
   readonly timings: DeliveryTimings
-  /** Whether other webhooks wait for a turn. */
+  /** Whether other webhooks wait for a run. */
   readonly isBusy: () => boolean
 }
 
-/** Counts since the start. */
-export type Tally = { underWay: number; delivered: number; retried: number; failed: number }
+/** Counters since the start. */
+export type DeliveryCounts = {
+  inFlight: number
+  delivered: number
+  retried: number
+  failed: number
+}
 
-/** Requests to one webhook at the same time. */
+/** Maximum concurrent requests to one webhook. */
 export const CONNECTIONS_MAX = 4
-/** One turn of a webhook: sends what is due, a few at a time, until nothing is. */
+/** Sends what is due for one webhook, a few requests at a time, until nothing is. */
 export class DeliveryRun {
-  readonly #work: DeliveryRunDeps
+  readonly #deps: DeliveryRunDeps
   readonly #webhookId: string
-  readonly #underWay = new Set<string>()
-  /** Resolves with the next that happens: a request ended, or something may have become due. */
-  #alert = Promise.withResolvers<void>()
+  readonly #inFlight = new Set<string>()
+  /** Resolves when a request ends or a delivery may have become due. */
+  #wakeup = Promise.withResolvers<void>()
 
-  constructor(work: DeliveryRunDeps, webhookId: string) {
-    this.#work = work
+  constructor(deps: DeliveryRunDeps, webhookId: string) {
+    this.#deps = deps
     this.#webhookId = webhookId
   }
 
-  /** Gives when the webhook is to have its next turn. */
+  /** Returns when the webhook is due next. */
   async run(): Promise<Reschedule> {
-    const over = AbortSignal.any([this.#work.abandoned, this.#work.lost])
-    const onDone = () => this.wake()
-    over.addEventListener('abort', onDone)
+    const cancelled = AbortSignal.any([this.#deps.abandoned, this.#deps.lost])
+    const wake = () => this.wake()
+    cancelled.addEventListener('abort', wake)
     try {
       await this.#sendDue()
     } finally {
-      // Were another turn to begin before, there would be more requests than are allowed.
-      while (this.#underWay.size > 0 && !over.aborted) await this.#alert.promise
-      over.removeEventListener('abort', onDone)
+      // Wait for the requests in flight, so that the next run does not exceed the limit.
+      while (this.#inFlight.size > 0 && !cancelled.aborted) await this.#wakeup.promise
+      cancelled.removeEventListener('abort', wake)
     }
-    return this.#whenDue()
+    return this.#nextRun()
   }
 
-  /** Something may have become due. */
+  /** Checks for due deliveries again. */
   wake(): void {
-    this.#alert.resolve()
-    this.#alert = Promise.withResolvers<void>()
+    this.#wakeup.resolve()
+    this.#wakeup = Promise.withResolvers<void>()
   }
 
   /**
-   * What is sent is looked up right before, so that whatever was changed holds at once: a deletion, another URL or
-   * secret.
+   * Loads deliveries right before they are sent, so that a deletion, a new URL or a new secret
+   * takes effect at once.
    */
   async #sendDue(): Promise<void> {
-    const { clock, database, timings } = this.#work
-    const endAt = clock.monotonicNow() + timings.turnMs
-    while (this.#mayBegin(endAt)) {
-      // Taken before the look, so that nothing is missed that happens during it.
-      const alert = this.#alert.promise
-      const max = CONNECTIONS_MAX - this.#underWay.size
+    const { clock, database, timings } = this.#deps
+    const endAt = clock.monotonicNow() + timings.runMs
+    while (this.#canStart(endAt)) {
+      // Captured before the query, so that no event during it is missed.
+      const wakeup = this.#wakeup.promise
+      const max = CONNECTIONS_MAX - this.#inFlight.size
       if (max > 0) {
-        const o = { now: clock.now(), except: [...this.#underWay], max }
+        const o = { now: clock.now(), except: [...this.#inFlight], max }
         const due = await nextDeliveries(database, this.#webhookId, o)
-        if (due.length === 0 && this.#underWay.size === 0) return
-        if (!this.#mayBegin(endAt)) return
-        for (const one of due) this.#begin(one)
+        if (due.length === 0 && this.#inFlight.size === 0) return
+        if (!this.#canStart(endAt)) return
+        for (const delivery of due) this.#start(delivery)
       }
-      await alert
+      await wakeup
     }
   }
 
-  #mayBegin(endAt: number): boolean {
-    const { clock, endpoints, stopping, lost, isBusy } = this.#work
-    if (stopping.aborted || lost.aborted || endpoints.restMs(this.#webhookId) > 0) return false
+  #canStart(endAt: number): boolean {
+    const { clock, endpoints, stopping, lost, isBusy } = this.#deps
+    if (stopping.aborted || lost.aborted || endpoints.backoffMs(this.#webhookId) > 0) return false
     return clock.monotonicNow() < endAt || !isBusy()
   }
 
-  #begin(due: DueDelivery) {
-    this.#underWay.add(due.id)
+  #start(due: DueDelivery) {
+    this.#inFlight.add(due.id)
     void this.#deliver(due).finally(() => {
-      this.#underWay.delete(due.id)
+      this.#inFlight.delete(due.id)
       this.wake()
     })
   }
 
-  /** Sends one, and waits until what came of it is durable: a crash sends again what was under way, and nothing else. */
+  /**
+   * Sends one delivery and waits until the attempt is durable, so that a crash repeats only
+   * requests in flight.
+   */
   async #deliver(due: DueDelivery): Promise<void> {
-    const { endpoints, recorder, log, tally, logAttempt, timings } = this.#work
+    const { endpoints, writer, log, counts, logAttempt, timings } = this.#deps
     try {
       const attempt = await this.#attempt(due)
       const disabled = this.#updateEndpointHealth(due, attempt)
-      const isDurable = await recorder.record({
+      const isDurable = await writer.record({
         ...attempt,
-        delivery: { id: due.id, webhookId: this.#webhookId, round: cycleOf(due) },
+        delivery: { id: due.id, webhookId: this.#webhookId, cycle: cycleOf(due) },
         disabledCode: disabled,
       })
       if (!isDurable) return
-      tally[COUNTED[attempt.next.state]]++
+      counts[COUNTER_OF_STATE[attempt.next.state]]++
       logAttempt(due, attempt, disabled)
     } catch (error) {
       endpoints.backOff(this.#webhookId, timings.failureBackoffMs, due.webhook.url)
       const fields = { webhook: this.#webhookId, event: due.eventId, why: errorMessage(error) }
-      log.error('deliveries: an attempt failed inside ev', fields)
+      log.error('internal error during webhook delivery', fields)
     }
   }
 
   async #attempt(due: DueDelivery): Promise<Attempt> {
-    const { tally } = this.#work
-    tally.underWay++
+    const { counts } = this.#deps
+    counts.inFlight++
     try {
-      return await makeAttempt(this.#work, due)
+      return await makeAttempt(this.#deps, due)
     } finally {
-      tally.underWay--
+      counts.inFlight--
     }
   }
 
-  /** What an attempt tells of the endpoint; gives why it is to be switched off, if it is. */
+  /**
+   * Updates the backoff of the endpoint after an attempt. Returns a reason to disable it, if there
+   * is one.
+   */
   #updateEndpointHealth({ webhook }: DueDelivery, attempt: Attempt): DisabledCode | null {
     const { durationMs, statusCode, retryAfterMs, next } = attempt
-    const { clock, endpoints } = this.#work
+    const { clock, endpoints } = this.#deps
     const { id, failingSince } = webhook
-    endpoints.took(id, durationMs)
+    endpoints.recordDuration(id, durationMs)
     if (next.state === 'delivered') {
       endpoints.delivered(id)
       return null
@@ -150,15 +164,19 @@ export class DeliveryRun {
     return disabledCode({ status: statusCode, failingSince, seenMs, now: clock.now() })
   }
 
-  async #whenDue(): Promise<Reschedule> {
-    const { clock, database, endpoints, stopping, lost } = this.#work
+  async #nextRun(): Promise<Reschedule> {
+    const { clock, database, endpoints, stopping, lost } = this.#deps
     if (stopping.aborted || lost.aborted) return 'done'
     const dueAt = await nextDueAt(database, this.#webhookId, [])
     if (dueAt === null) return 'done'
-    return { dueAt: Math.max(dueAt, clock.now() + endpoints.restMs(this.#webhookId)) }
+    return { dueAt: Math.max(dueAt, clock.now() + endpoints.backoffMs(this.#webhookId)) }
   }
 }
 
 const cycleOf = ({ trigger, attempt }: DueDelivery) => ({ trigger, attempt })
 
-const COUNTED = { delivered: 'delivered', retry_scheduled: 'retried', failed: 'failed' } as const
+const COUNTER_OF_STATE = {
+  delivered: 'delivered',
+  retry_scheduled: 'retried',
+  failed: 'failed',
+} as const

@@ -2,22 +2,25 @@ import { MINUTE, SECOND } from '../../platform/clock.ts'
 
 /** Intervals and timeouts of the delivery of events, in ms. */
 export type DeliveryTimings = {
-  /** How often due deliveries are looked for. */
-  readonly dueLookMs: number
-  /** Wait after a look or a commit failed; also how often the log tells of it. */
+  /** Interval of the poll for due deliveries. */
+  readonly duePollMs: number
+  /** Wait after a failed query or commit; also the interval of its log line. */
   readonly retryMs: number
-  /** At the end, how long requests may take; what is not answered then is sent again. */
+  /** Grace period for requests in flight at shutdown; those without a response are sent again. */
   readonly graceMs: number
-  /** While other webhooks wait for a turn, none begins a request after this. */
-  readonly turnMs: number
-  /** How long a webhook rests after a failure inside ev, which would send the event repeatedly. */
+  /** Duration of a run after which it starts no more requests while other webhooks wait. */
+  readonly runMs: number
+  /**
+   * Backoff of a webhook after an error inside ev, which would otherwise resend the event in a
+   * loop.
+   */
   readonly failureBackoffMs: number
 }
 
 export const DEFAULT_DELIVERY_TIMINGS: DeliveryTimings = {
-  dueLookMs: SECOND / 2,
+  duePollMs: SECOND / 2,
   retryMs: SECOND,
   graceMs: 5 * SECOND,
-  turnMs: 2 * SECOND,
+  runMs: 2 * SECOND,
   failureBackoffMs: MINUTE,
 }

@@ -8,7 +8,7 @@ import type { Lease, Queue } from '../../queue/queue.ts'
 import { shiftAfterClockSkew } from '../clock-skew.ts'
 import { dueWebhooks } from '../delivery-store.ts'
 import type { WebhookTransport } from '../transport/transport.ts'
-import { attemptLog, attemptRecorder } from './attempt-writer.ts'
+import { createAttemptLog, createAttemptWriter } from './attempt-writer.ts'
 import { DeliveryRun } from './delivery-run.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
 import { createEndpointBackoff, type EndpointBackoff } from './endpoint-backoff.ts'
@@ -20,72 +20,75 @@ export type DeliveryDeps = {
   readonly secretBox: SecretBox
   readonly clock: Clock
   readonly log: Log
-  /** Of ev, for receivers to see. */
+  /** Version of ev, sent in the User-Agent header. */
   readonly version: string
   readonly timings?: DeliveryTimings
 }
 
 const KIND = 'deliver'
-/** Webhooks whose turn has come at the same time; most of so many wait for a place. */
-const ENTRIES_MAX = 10_000
-/** The same where other servers would have places for them. */
-const SHARED_ENTRIES_MAX = 500
+/** Maximum webhooks claimed from the queue at a time; most of them wait for a slot. */
+const CLAIMED_MAX = 10_000
+/** The same on a shared database, so that other servers can claim the rest. */
+const SHARED_CLAIMED_MAX = 500
 
-/** Carries events to webhooks from now on, those first that were due before. */
+/** Starts the delivery of events, including deliveries that became due while no service ran. */
 export function startDeliveries(deps: DeliveryDeps): Deliveries {
   const { database, queue, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = deps
   const stopping = new AbortController()
   const abandoned = new AbortController()
-  const turns = new Map<string, DeliveryRun>()
+  const runs = new Map<string, DeliveryRun>()
   const endpoints = createEndpointBackoff(clock)
-  const recorder = attemptRecorder(deps)
-  const tally = { underWay: 0, delivered: 0, retried: 0, failed: 0 }
-  const work = {
+  const writer = createAttemptWriter(deps)
+  const counts = { inFlight: 0, delivered: 0, retried: 0, failed: 0 }
+  const runDeps = {
     ...deps,
-    ...{ recorder, endpoints, tally, timings, logAttempt: attemptLog(deps) },
+    ...{ writer, endpoints, counts, timings, logAttempt: createAttemptLog(deps) },
     ...{ stopping: stopping.signal, abandoned: abandoned.signal },
   }
   const slots = createDeliveryConcurrency(endpoints)
   const serve = (webhookId: string, { lost }: Lease) =>
     slots.run(webhookId, isBusy => {
-      const turn = new DeliveryRun({ ...work, isBusy, lost }, webhookId)
-      turns.set(webhookId, turn)
-      return turn.run().finally(() => {
-        if (turns.get(webhookId) === turn) turns.delete(webhookId)
+      const run = new DeliveryRun({ ...runDeps, isBusy, lost }, webhookId)
+      runs.set(webhookId, run)
+      return run.run().finally(() => {
+        if (runs.get(webhookId) === run) runs.delete(webhookId)
       })
     })
-  const follow = followWallClock(deps)
-  const look = async () => {
-    await follow()
+  const correctDueTimes = createClockSkewCorrection(deps)
+  const pollDue = async () => {
+    await correctDueTimes()
     const due = await dueWebhooks(database, clock.now())
-    for (const { id, url } of due) endpoints.isAt(id, url)
-    const ids = due.map(({ id }) => id).filter(id => endpoints.restMs(id) === 0)
-    for (const id of ids) turns.get(id)?.wake()
+    for (const { id, url } of due) endpoints.resetIfMoved(id, url)
+    const ids = due.map(({ id }) => id).filter(id => endpoints.backoffMs(id) === 0)
+    for (const id of ids) runs.get(id)?.wake()
     if (ids.length > 0) await queue.putAll(KIND, ids)
   }
   const poll = startLoop({
-    // Events are written by other parts, and other processes, which need not tell.
-    ...{ name: 'the poll for due deliveries', run: look, clock, log },
-    ...{ everyMs: timings.dueLookMs, retryMs: timings.retryMs },
+    // Other parts and other processes write events without a notification.
+    ...{ name: 'delivery poll', run: pollDue, clock, log },
+    ...{ everyMs: timings.duePollMs, retryMs: timings.retryMs },
   })
-  const concurrency = isShared(database) ? SHARED_ENTRIES_MAX : ENTRIES_MAX
+  const concurrency = isShared(database) ? SHARED_CLAIMED_MAX : CLAIMED_MAX
   const worker = queue.work(KIND, serve, { concurrency })
   const stop = async () => {
     stopping.abort()
-    const quiet = new AbortController()
-    const ended = Promise.all([poll.stop(), worker.stop()]).finally(() => quiet.abort())
-    await sleep(clock, timings.graceMs, quiet.signal)
-    const { underWay: requests } = tally
+    const allStopped = new AbortController()
+    const drained = Promise.all([poll.stop(), worker.stop()]).finally(() => allStopped.abort())
+    await sleep(clock, timings.graceMs, allStopped.signal)
+    const { inFlight: requests } = counts
     if (requests > 0)
-      log.info('deliveries: not answered, sent again after the next start', { requests })
+      log.info(
+        'webhook requests without a response aborted; they are sent again after the next start',
+        { requests },
+      )
     abandoned.abort()
-    await ended
-    await recorder.stop()
+    await drained
+    await writer.stop()
   }
   let stopped: Promise<void> | null = null
   return {
     wake: () => poll.wake(),
-    status: () => ({ ...tally }),
+    status: () => ({ ...counts }),
     stop() {
       stopped ??= stop()
       return stopped
@@ -93,46 +96,58 @@ export function startDeliveries(deps: DeliveryDeps): Deliveries {
   }
 }
 
-/** Whether other servers carry events as well: each webhook is one server's at a time, and what one had under way when it died is sent by another. */
+/**
+ * Whether other servers deliver too. Each webhook is leased to one server at a time; if that server
+ * dies, another one repeats its requests in flight.
+ */
 const isShared = ({ dialect }: Database) => dialect === 'postgres'
 
 /**
- * Sees to it that nothing waits for a time that was the present once, before the wall clock was set back. Where several
- * servers write times, the clock of one says nothing of those of the others: only what nobody can have meant is moved.
+ * Returns a function that corrects due times after the wall clock was set back. With several
+ * servers the clock of one says nothing about times written by others: then only implausible times
+ * are moved.
  */
-function followWallClock({ database, clock }: Pick<DeliveryDeps, 'database' | 'clock'>) {
-  let known: number | null = null
+function createClockSkewCorrection({ database, clock }: Pick<DeliveryDeps, 'database' | 'clock'>) {
+  let knownOffset: number | null = null
   return async () => {
     const now = clock.now()
     const offset = now - clock.monotonicNow()
-    const byMs = known === null ? 0 : known - offset
-    // At the start too, as it may have been set back while nobody looked.
-    if (known === null || byMs > SET_BACK_MIN_MS) {
+    const byMs = knownOffset === null ? 0 : knownOffset - offset
+    // Also at the start, because the clock may have been set back while no service ran.
+    if (knownOffset === null || byMs > SET_BACK_MIN_MS) {
       await shiftAfterClockSkew(database, { now, byMs: isShared(database) ? 0 : byMs })
     }
-    known = offset
+    knownOffset = offset
   }
 }
 
-/** What is less is done with before somebody notices. */
+/** A smaller shift has passed before it is noticeable. */
 const SET_BACK_MIN_MS = SECOND
 
-/** Turns at the same time. With CONNECTIONS_MAX for each and those of the slow there are 1,024 connections at most. */
-export const TURNS_MAX = 192
-/** Of these, those of endpoints that were slow when they were asked last: else a few hundred of them would hold up everybody. */
-export const SLOW_TURNS_MAX = 64
+/**
+ * Concurrent runs. With CONNECTIONS_MAX for each, and those of slow endpoints, there are at most
+ * 1,024 connections.
+ */
+export const RUNS_MAX = 192
+/**
+ * Concurrent runs of slow endpoints. Without a limit of their own, a few hundred of them would
+ * delay all others.
+ */
+export const SLOW_RUNS_MAX = 64
 
 type DeliveryConcurrency = {
-  /** Does something as soon as there is a place for a turn of this webhook. `isCrowded` tells whether others wait for its place. */
+  /**
+   * Runs `act` once a slot for this webhook is free. `isBusy` tells whether others wait for a slot.
+   */
   run<T>(webhookId: string, act: (isBusy: () => boolean) => Promise<T>): Promise<T>
 }
 
-/** Places for turns, first come first served: the slow wait for one another only. */
+/** Creates the slots for runs, first come first served. Slow endpoints wait only for each other. */
 export function createDeliveryConcurrency(
   endpoints: Pick<EndpointBackoff, 'isSlow'>,
 ): DeliveryConcurrency {
-  const quick = pLimit(TURNS_MAX)
-  const slow = pLimit(SLOW_TURNS_MAX)
+  const quick = pLimit(RUNS_MAX)
+  const slow = pLimit(SLOW_RUNS_MAX)
   return {
     run(webhookId, act) {
       const slots = endpoints.isSlow(webhookId) ? slow : quick
@@ -141,20 +156,20 @@ export function createDeliveryConcurrency(
   }
 }
 
-/** Carries events to the webhooks that subscribed to them, as their deliveries fall due. */
+/** Delivers events to subscribed webhooks as their deliveries become due. */
 export interface Deliveries {
-  /** Looks at once for what is due: something was just made due. Otherwise it is found within half a second. */
+  /** Polls for due deliveries at once. Otherwise they are found within half a second. */
   wake(): void
   status(): DeliveryStatus
-  /** Begins nothing more; resolves when what is under way has come to its end or has been given up. */
+  /** Starts no new requests. Resolves once those in flight have finished or were abandoned. */
   stop(): Promise<void>
 }
 
-/** Since the start. */
+/** Counters since the start. */
 type DeliveryStatus = {
-  /** Requests under way now. */
-  readonly underWay: number
-  /** Attempts by what came of them. */
+  /** Current requests. */
+  readonly inFlight: number
+  /** Attempts by result. */
   readonly delivered: number
   readonly retried: number
   readonly failed: number

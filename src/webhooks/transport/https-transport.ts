@@ -14,103 +14,112 @@ import type {
 } from './transport.ts'
 import { TransportFault, toFault } from './transport-error.ts'
 
-/** So much of a body is read, then the connection is dropped: a receiver needs none at all. */
+/**
+ * Maximum bytes read of a body, then the connection is dropped: a receiver needs no body at all.
+ */
 export const BODY_READ_MAX = 64 * 1_024
-/** So much of it is kept, in characters, for people who look for what went wrong. */
+/** Maximum characters of the body that are stored, for debugging. */
 export const EXCERPT_LENGTH_MAX = 4 * 1_024
-/** So many headers are kept; usual answers have about ten. */
-export const KEPT_HEADERS_MAX = 30
+/** Maximum headers that are stored; a usual response has about ten. */
+export const STORED_HEADERS_MAX = 30
 const HEADER_LENGTH_MAX = 200
 
-/** Reads an answer whose status has come. What its body does then changes nothing of it: it is kept as far as it came. */
+/**
+ * Reads the response after its status. A body that breaks off is kept as far as it arrived and does
+ * not change the result.
+ */
 export async function readAnswer(response: Response): Promise<WebhookResponse> {
   const { statusCode, headers, body } = response
-  const begin = await beginningOf(body)
-  return { status: statusCode, headers: keptHeaders(headers), excerpt: excerptOf(begin, headers) }
+  const start = await readBodyStart(body)
+  return { status: statusCode, headers: selectHeaders(headers), excerpt: toExcerpt(start, headers) }
 }
 
 type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
 type Headers = Response['headers']
-type Beginning = { readonly bytes: Buffer; readonly isWhole: boolean }
+type BodyStart = { readonly bytes: Buffer; readonly isComplete: boolean }
 
-async function beginningOf(body: AsyncIterable<Buffer>): Promise<Beginning> {
+async function readBodyStart(body: AsyncIterable<Buffer>): Promise<BodyStart> {
   const chunks: Buffer[] = []
   let length = 0
-  let isWhole = false
+  let isComplete = false
   try {
     for await (const chunk of body) {
       chunks.push(chunk)
       length += chunk.length
       if (length >= BODY_READ_MAX) break
     }
-    isWhole = length < BODY_READ_MAX
+    isComplete = length < BODY_READ_MAX
   } catch {
-    // The connection broke, or the time is over.
+    // The connection broke, or the deadline passed.
   }
-  return { bytes: Buffer.concat(chunks).subarray(0, BODY_READ_MAX), isWhole }
+  return { bytes: Buffer.concat(chunks).subarray(0, BODY_READ_MAX), isComplete }
 }
 
-/** It is never unpacked: a few bytes can unpack to gigabytes. */
-function excerptOf({ bytes, isWhole }: Beginning, headers: Headers): string {
+/** The body is never decompressed: a few bytes can expand to gigabytes. */
+function toExcerpt({ bytes, isComplete }: BodyStart, headers: Headers): string {
   if (bytes.length === 0) return ''
-  const isPacked = !/^(identity)?$/i.test(String(headers['content-encoding'] ?? '').trim())
-  if (!isPacked && !bytes.includes(0)) {
-    // No character has more than four bytes; to clean more than is kept would cost milliseconds.
-    const begin = bytes.subarray(0, 4 * EXCERPT_LENGTH_MAX)
-    return sanitizeText(begin.toString('utf8'), EXCERPT_LENGTH_MAX)
+  const isCompressed = !/^(identity)?$/i.test(String(headers['content-encoding'] ?? '').trim())
+  if (!isCompressed && !bytes.includes(0)) {
+    // A character has at most four bytes; sanitizing more than is stored would cost milliseconds.
+    const start = bytes.subarray(0, 4 * EXCERPT_LENGTH_MAX)
+    return sanitizeText(start.toString('utf8'), EXCERPT_LENGTH_MAX)
   }
-  return `(binary, ${isWhole ? '' : 'more than '}${bytes.length} bytes)`
+  return `(binary, ${isComplete ? '' : 'more than '}${bytes.length} bytes)`
 }
 
-function keptHeaders(headers: Headers): Record<string, string> {
-  const shown = Object.entries(headers)
+function selectHeaders(headers: Headers): Record<string, string> {
+  const selected = Object.entries(headers)
     // Cookies are secrets of the receiver.
     .filter(([name, value]) => name !== 'set-cookie' && value !== undefined)
-    // That one is obeyed, so it is never among those left out.
+    // Retry-After is evaluated later, so it must not be cut off.
     .toSorted(([a], [b]) => Number(b === 'retry-after') - Number(a === 'retry-after'))
-    .slice(0, KEPT_HEADERS_MAX)
-    .map(([name, value]) => [short(name), short(String(value))])
-  return Object.fromEntries(shown)
+    .slice(0, STORED_HEADERS_MAX)
+    .map(([name, value]) => [truncate(name), truncate(String(value))])
+  return Object.fromEntries(selected)
 }
 
-const short = (text: string) => sanitizeText(text, HEADER_LENGTH_MAX)
+const truncate = (text: string) => sanitizeText(text, HEADER_LENGTH_MAX)
 
 /**
- * Ends a connection by which more than so many bytes came. Limits of headers and bodies leave gaps that a receiver can
- * pour into for half a minute, and each byte of it is read: informational answers, extensions of chunks, blank lines.
+ * Closes a connection that sent more than `bytesMax`. The limits of headers and bodies leave gaps
+ * in which a receiver can send data for half a minute, all of it parsed: informational responses,
+ * chunk extensions, blank lines.
  */
 function limitBodyRead(socket: Connection, bytesMax: number): void {
   socket.on('readable', () => {
     if (socket.bytesRead > bytesMax)
-      socket.destroy(new TransportFault('invalid_response', TOO_MUCH))
+      socket.destroy(new TransportFault('invalid_response', TOO_MUCH_DATA))
   })
 }
 
 type Connection = Readable & { readonly bytesRead: number }
 
-const TOO_MUCH = 'The receiver sent far more than an answer.'
+const TOO_MUCH_DATA = 'The receiver sent too much data.'
 
 export type HttpsPostOptions = {
   readonly clock: Clock
   readonly resolver: Resolver
-  /** Which addresses may be dialled. */
+  /** Whether an IP address may be dialed. */
   readonly mayDial: (ip: string) => boolean
-  /** PEM of authorities that are believed beside the well-known ones. */
+  /** PEM of CAs that are trusted in addition to the default ones. */
   readonly ca?: string
-  /** How long an idle connection is kept; `IDLE_MS` when left out. */
+  /** How long an idle connection is kept; `IDLE_MS` if omitted. */
   readonly idleMs?: number
 }
 
-/** For a whole attempt, from the lookup to the end of the answer's body (spec 8). */
+/** Deadline of an attempt, from the DNS query to the end of the response body (spec 8). */
 export const DEADLINE_MS = 30 * SECOND
 
-/** Post by HTTPS: to judged addresses only, with a valid certificate, following no redirect. Plain HTTP goes to loopback. */
+/**
+ * Sends webhook requests over HTTPS: only to addresses that the policy allows, with a valid
+ * certificate, without following redirects. Plain HTTP goes to loopback only.
+ */
 export function httpsPost(options: HttpsPostOptions): WebhookTransport {
   const { clock } = options
-  const { within, endAll } = deadlines(clock)
+  const { within, abortAll } = createDeadlines(clock)
   const dial = policyCheckedDial(options)
   let agent: Promise<Agent> | null = null
-  const openedAgent = () => {
+  const getAgent = () => {
     agent ??= openAgent(
       to => within(DEADLINE_MS, TOO_LATE, signal => dial(to, signal)),
       options.idleMs ?? IDLE_MS,
@@ -118,26 +127,26 @@ export function httpsPost(options: HttpsPostOptions): WebhookTransport {
     return agent
   }
 
-  async function answerTo(letter: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
-    const url = parseDestination(letter.url, options.mayDial)
+  async function sendOnce(request: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
+    const url = parseDestination(request.url, options.mayDial)
     if (typeof url === 'string')
-      throw new TransportFault('invalid_url', `Its URL cannot be used. ${url}`)
-    const request = (await openedAgent()).request({
+      throw new TransportFault('invalid_url', `Invalid webhook URL. ${url}`)
+    const response = (await getAgent()).request({
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
       method: 'POST',
-      headers: letter.headers,
-      body: letter.body,
+      headers: request.headers,
+      body: request.body,
       signal,
     })
-    // While a connection is being made, undici does not hear the signal.
-    return readAnswer(await orAborted(request, signal))
+    // undici ignores the signal while it connects.
+    return readAnswer(await abortable(response, signal))
   }
 
   return {
-    async send(letter): Promise<TransportResult> {
+    async send(request): Promise<TransportResult> {
       const startedAt = clock.monotonicNow()
-      const outcome = await within(DEADLINE_MS, TOO_LATE, signal => answerTo(letter, signal)).then(
+      const outcome = await within(DEADLINE_MS, TOO_LATE, signal => sendOnce(request, signal)).then(
         answer => ({ answer, fault: null, faultCode: null }),
         (error: unknown) => {
           const { message: fault, faultCode } = toFault(error)
@@ -145,12 +154,13 @@ export function httpsPost(options: HttpsPostOptions): WebhookTransport {
         },
       )
       const durationMs = Math.round(clock.monotonicNow() - startedAt)
-      // undici frees a connection one turn after the answer's end: a letter sent before would open one more.
+      // undici frees a connection one turn after the end of the response: a request sent before
+      // would open another one.
       await yieldToEventLoop()
       return { ...outcome, durationMs }
     },
     async close() {
-      endAll(CLOSED)
+      abortAll(CLOSED)
       await (await agent)?.destroy()
     },
   }
@@ -159,7 +169,7 @@ export function httpsPost(options: HttpsPostOptions): WebhookTransport {
 const TOO_LATE = `No answer came within ${formatDuration(DEADLINE_MS)}.`
 const CLOSED = 'ev was stopped before an answer came.'
 
-/** Loaded with the first letter: it would cost every start 85 ms. */
+/** Loaded with the first request: it would add 85 ms to every start. */
 async function openAgent(dial: (to: URL) => ReturnType<Dial>, idleMs: number): Promise<Agent> {
   const { Agent } = await import('undici')
   return new Agent({
@@ -175,27 +185,27 @@ async function openAgent(dial: (to: URL) => ReturnType<Dial>, idleMs: number): P
     pipelining: 1,
     keepAliveTimeout: idleMs,
     keepAliveMaxTimeout: idleMs,
-    maxRequestsPerClient: LETTERS_PER_CONNECTION,
+    maxRequestsPerClient: REQUESTS_PER_CONNECTION,
     maxHeaderSize: HEADER_BYTES_MAX,
-    // One deadline of ours is for everything.
+    // One deadline covers the whole attempt.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
 }
 
 /**
- * How long an idle connection is kept: long enough for one letter after the other, shorter than servers keep theirs,
- * as a letter that crosses with their closing is lost.
+ * How long an idle connection is kept: long enough for consecutive requests, shorter than servers
+ * keep theirs, because a request that is sent while the server closes is lost.
  */
 const IDLE_MS = 1 * SECOND
-/** After so many a host is judged anew, as its name may have another address by now. */
-const LETTERS_PER_CONNECTION = 100
-/** As Node's own. */
+/** Requests after which the host is resolved and checked again. */
+const REQUESTS_PER_CONNECTION = 100
+/** Same limit as in Node. */
 const HEADER_BYTES_MAX = 16 * 1_024
-/** What all answers of a connection can have: 8 MB. */
-const CONNECTION_BYTES_MAX = LETTERS_PER_CONNECTION * (BODY_READ_MAX + HEADER_BYTES_MAX)
+/** Limit for all responses of a connection: 8 MB. */
+const CONNECTION_BYTES_MAX = REQUESTS_PER_CONNECTION * (BODY_READ_MAX + HEADER_BYTES_MAX)
 
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const stop = () => reject(signal.reason)
   if (signal.aborted) stop()
@@ -203,33 +213,36 @@ function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return Promise.race([promise, aborted])
 }
 
-/** What is under way and has an end. */
+/** Operations in flight with a deadline. */
 type Deadlines = {
-  /** Does something whose signal aborts when its time is over. `tooLate` is the sentence of the abort's PostFault. */
+  /**
+   * Runs `act` with a signal that aborts at the deadline, with a TransportFault that says
+   * `tooLate`.
+   */
   within<T>(ms: number, tooLate: string, act: (signal: AbortSignal) => Promise<T>): Promise<T>
-  /** Aborts all that is under way, and all that begins afterwards. */
-  endAll(why: string): void
+  /** Aborts all operations, also those that start later. */
+  abortAll(why: string): void
 }
 
-function deadlines(clock: Clock): Deadlines {
-  const open = new Set<AbortController>()
-  let ended: TransportFault | null = null
+function createDeadlines(clock: Clock): Deadlines {
+  const running = new Set<AbortController>()
+  let closed: TransportFault | null = null
   return {
     async within(ms, tooLate, act) {
-      if (ended !== null) throw ended
+      if (closed !== null) throw closed
       const timer = new AbortController()
       const cancel = clock.after(ms, () => timer.abort(new TransportFault('timeout', tooLate)))
-      open.add(timer)
+      running.add(timer)
       try {
         return await act(timer.signal)
       } finally {
         cancel()
-        open.delete(timer)
+        running.delete(timer)
       }
     },
-    endAll(why) {
-      ended = new TransportFault('interrupted', why)
-      for (const timer of open) timer.abort(ended)
+    abortAll(why) {
+      closed = new TransportFault('interrupted', why)
+      for (const timer of running) timer.abort(closed)
     },
   }
 }

@@ -1,31 +1,31 @@
 import { connect, type Socket } from 'node:net'
 import { createSecureContext, getCACertificates, connect as tlsConnect } from 'node:tls'
 import { type Clock, SECOND } from '../../platform/clock.ts'
-import { checkedAddresses, literalOf, nameOf, type UrlPolicy } from '../webhook-url.ts'
+import { checkedAddresses, hostName, ipLiteral, type UrlPolicy } from '../webhook-url.ts'
 import { TransportFault, toFault } from './transport-error.ts'
 
 export type DialOptions = UrlPolicy & { readonly clock: Clock; readonly ca?: string }
 
-/** Dials the host of a URL. Rejects with a PostFault that says why it could not be. */
+/** Dials the host of a URL. Rejects with a TransportFault that says why it failed. */
 export type Dial = (to: URL, signal: AbortSignal) => Promise<Socket>
 
-/** For connecting and shaking hands with one address; the next one is tried after it. */
+/** Time to connect to one address, including the TLS handshake; then the next one is tried. */
 export const CONNECT_TIMEOUT_MS = 10 * SECOND
-/** A name has as many addresses as its owner likes. */
+/** A name may have any number of addresses. */
 const ADDRESSES_MAX = 4
 
 /**
- * Dials the judged addresses of a host, one after the other. They are dialled as they were judged: nothing is looked
- * up in between, so a name cannot change its address after the judgement.
+ * Dials the checked addresses of a host in order. There is no second DNS query, so a name cannot
+ * change its address after the check (DNS rebinding).
  */
 export function policyCheckedDial({ clock, ca, ...urlPolicy }: DialOptions): Dial {
   let context: SecureContext | null = null
   return async (to, signal) => {
-    const judged = await checkedAddresses(to.hostname, urlPolicy, signal)
-    if ('fault' in judged) throw new TransportFault(judged.code, judged.fault)
-    context ??= trusting(ca)
+    const checked = await checkedAddresses(to.hostname, urlPolicy, signal)
+    if ('fault' in checked) throw new TransportFault(checked.code, checked.fault)
+    context ??= createContext(ca)
     let fault = new TransportFault('dns_error', 'It has no address.')
-    for (const ip of judged.addresses.slice(0, ADDRESSES_MAX)) {
+    for (const ip of checked.addresses.slice(0, ADDRESSES_MAX)) {
       if (signal.aborted) throw signal.reason
       const dialled = await dialOne({ ip, to, context, clock, signal })
       if (!(dialled instanceof TransportFault)) return dialled
@@ -37,14 +37,17 @@ export function policyCheckedDial({ clock, ca, ...urlPolicy }: DialOptions): Dia
 
 type SecureContext = ReturnType<typeof createSecureContext>
 
-/** Made once, as reading the well-known authorities takes a while. They include those of NODE_EXTRA_CA_CERTS. */
-const trusting = (ca: string | undefined) =>
+/**
+ * Created once, because reading the default CAs takes a while. They include those of
+ * NODE_EXTRA_CA_CERTS.
+ */
+const createContext = (ca: string | undefined) =>
   createSecureContext({
     minVersion: 'TLSv1.2',
     ...(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }),
   })
 
-type One = {
+type DialTarget = {
   readonly ip: string
   readonly to: URL
   readonly context: SecureContext
@@ -52,8 +55,8 @@ type One = {
   readonly signal: AbortSignal
 }
 
-/** A connection, or why there is none. */
-function dialOne({ ip, to, context, clock, signal }: One): Promise<Socket | TransportFault> {
+/** Dials one address. Resolves to a fault if it fails. */
+function dialOne({ ip, to, context, clock, signal }: DialTarget): Promise<Socket | TransportFault> {
   const { promise, resolve } = Promise.withResolvers<Socket | TransportFault>()
   const port = to.port === '' ? HTTPS_PORT : Number(to.port)
   const isPlain = to.protocol === 'http:'
@@ -63,26 +66,30 @@ function dialOne({ ip, to, context, clock, signal }: One): Promise<Socket | Tran
         host: ip,
         port,
         secureContext: context,
-        // Said, as an environment variable can change what is meant when nothing is said.
+        // Set explicitly, because NODE_TLS_REJECT_UNAUTHORIZED changes the default.
         rejectUnauthorized: true,
         ALPNProtocols: ['http/1.1'],
-        // RFC 6066 §3: addresses are no server names; the certificate is held against the address then.
-        ...(literalOf(to.hostname) === null ? { servername: nameOf(to.hostname) } : {}),
+        // RFC 6066 §3: an IP address is not sent as server name; the certificate is checked against
+        // the address.
+        ...(ipLiteral(to.hostname) === null ? { servername: hostName(to.hostname) } : {}),
       })
-  const place = `${ip} port ${port}`
-  const giveUp = () =>
-    socket.destroy(new TransportFault('timeout', `${place} did not take the connection in time.`))
-  const cancel = clock.after(CONNECT_TIMEOUT_MS, giveUp)
-  signal.addEventListener('abort', giveUp)
-  const end = (outcome: Socket | TransportFault) => {
+  const address = `${ip} port ${port}`
+  const destroySocket = () =>
+    socket.destroy(
+      new TransportFault('timeout', `${address} did not accept the connection in time.`),
+    )
+  const cancel = clock.after(CONNECT_TIMEOUT_MS, destroySocket)
+  signal.addEventListener('abort', destroySocket)
+  const finish = (outcome: Socket | TransportFault) => {
     cancel()
-    signal.removeEventListener('abort', giveUp)
+    signal.removeEventListener('abort', destroySocket)
     resolve(outcome)
   }
   socket.setNoDelay(true)
-  // It stays, and is deaf after the first: whoever has the connection listens too.
-  socket.on('error', error => end(toFault(error, place)))
-  socket.once(isPlain ? 'connect' : 'secureConnect', () => end(socket))
+  // The listener stays: without one a later error would be thrown. Only the first one has an
+  // effect; the user of the socket has a listener too.
+  socket.on('error', error => finish(toFault(error, address)))
+  socket.once(isPlain ? 'connect' : 'secureConnect', () => finish(socket))
   return promise
 }
 

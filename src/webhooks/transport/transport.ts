@@ -1,8 +1,11 @@
 import type { DeliveryError } from '../endpoint.ts'
 
-/** Requests to webhooks, as a door to the world. */
+/** Sends webhook requests; an injected dependency. */
 export interface WebhookTransport {
-  /** Sends a letter once. Never rejects: what went wrong is in the receipt. It takes 30 s at most, the answer's body included. */
+  /**
+   * Sends a request once. Never rejects: errors are in the result. Takes at most 30 s, including
+   * the response body.
+   */
   send(request: WebhookRequest): Promise<TransportResult>
   close(): Promise<void>
 }
@@ -13,22 +16,22 @@ export type WebhookRequest = {
   readonly body: string
 }
 
-/** What came of a request. */
+/** The result of a request. */
 export type TransportResult = {
-  /** Null: nobody answered, or not in time. */
+  /** Null if there was no response in time. */
   readonly answer: WebhookResponse | null
-  /** Why there is no answer, in a sentence; null where there is one, whatever it says. */
+  /** Why there is no response, as a sentence; null if there is one, whatever its status. */
   readonly fault: string | null
-  /** The same for programs. */
+  /** The error code of the fault. */
   readonly faultCode: DeliveryError | null
-  /** From the begin of the request to its end. */
+  /** Duration of the request. */
   readonly durationMs: number
 }
 
 export type WebhookResponse = {
   readonly status: number
-  /** Lower-case names; cleaned, and not all of them: `KEPT_HEADERS_MAX`. */
+  /** Lower-case names; sanitized and at most `STORED_HEADERS_MAX`. */
   readonly headers: Readonly<Record<string, string>>
-  /** The beginning of its body, cleaned: `EXCERPT_LENGTH_MAX`. */
+  /** Start of the body, sanitized: `EXCERPT_LENGTH_MAX`. */
   readonly excerpt: string
 }

@@ -73,7 +73,7 @@ describe('metrics', () => {
   })
 
   test('tell of requests to webhooks, and of what is still to arrive', async () => {
-    const status = () => ({ underWay: 3, delivered: 40, retried: 5, failed: 6 })
+    const status = () => ({ inFlight: 3, delivered: 40, retried: 5, failed: 6 })
     const h = await createTestService({ deps: { deliveries: { wake: () => {}, status } } })
     const row = { event_id: 'evt_1', webhook_id: 'wh_1', kind: 'quota.warning', attempt: 0 }
     const states = ['pending', 'retry_scheduled', 'delivered', 'failed'] as const

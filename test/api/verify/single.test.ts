@@ -57,7 +57,7 @@ describe('POST /v1/verify/single', () => {
 
   test.each([
     ['is no address', 'nonsense', /^Invalid email format: .*@/],
-    ['is empty', '', /^Invalid email format: There is nothing here/],
+    ['is empty', '', /^Invalid email format: The address is empty/],
     ['is too long', `${'x'.repeat(300)}@a.test`, /^Invalid email format: .*254 octets/],
     ['has space around it', ' ann@a.test', /^Invalid email format: /],
     ['is missing', undefined, /"email" is missing; it must be a string/],

@@ -226,7 +226,7 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
 async function expectCancelled(running: RunningCli, jobId: string): Promise<void> {
   const { code, stdout, stderr } = await running.ended
   expect({ code, stdout }).toEqual({ code: 130, stdout: '' })
-  expect(stderr).toMatch(new RegExp(`The list was cancelled by “ev jobs cancel ${jobId}”`))
+  expect(stderr).toMatch(new RegExp(`The list was cancelled with "ev jobs cancel ${jobId}"`))
   expect(stderr).not.toMatch(/^ +at /m)
 }
 

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
 import { openDatabase, write } from '../../../src/db/database.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
-import { enterFailure } from '../../../src/webhooks/alerts/alert-store.ts'
+import { queueFailureAlert } from '../../../src/webhooks/alerts/alert-store.ts'
 import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { emptyFolder, runEv, startEv } from '../../support/cli.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
@@ -20,7 +20,7 @@ async function homeInTrouble(): Promise<string> {
       ...{ active: true, description: null, secret: 's', secretHint: 's', createdAt: now },
     })
     const failed = { events: 2, error: 'The receiver answered 500.' }
-    await enterFailure(trx, { webhookId: 'wh_a', accountId: 'acc_a', now, ...failed })
+    await queueFailureAlert(trx, { webhookId: 'wh_a', accountId: 'acc_a', now, ...failed })
   })
   await database.close()
   return home

@@ -32,8 +32,8 @@ test('the findings appear as the doctor has them; who refuses us is told there, 
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/doctor')
-  await page.getByText('No mail server was asked in the last two hours.').waitFor()
-  await page.getByText('must be mended before mail servers can be asked').waitFor()
+  await page.getByText('No mail server was probed in the last two hours.').waitFor()
+  await page.getByText('Fix the failures before verifying addresses').waitFor()
   // In the world nobody knows the usual mail servers, so the doctor dials none: not one address outside of this machine.
   await page
     .getByRole('row', { name: 'Port 25' })
@@ -48,10 +48,10 @@ test('the findings appear as the doctor has them; who refuses us is told there, 
   expect(await refused.getByRole('link', { name: 'lists.example' }).getAttribute('rel')).toContain(
     'noopener',
   )
-  await page.getByRole('row', { name: 'polite.test' }).getByText('as usual').waitFor()
-  await page.getByRole('button', { name: 'Examine again' }).click()
+  await page.getByRole('row', { name: 'polite.test' }).getByText('normal').waitFor()
+  await page.getByRole('button', { name: 'Run checks' }).click()
   await page.getByText('less than a minute ago').waitFor()
   await visitor.look('health')
   await visitor.go('/sessions')
-  await page.getByText(/evil\.test refuses us since .*: 20 addresses ended as unknown/).waitFor()
+  await page.getByText(/evil\.test has been blocking this service since .*: 20 addresses are unknown/).waitFor()
 })

@@ -161,6 +161,6 @@ test('usage', async () => {
 
 test('health', async () => {
   await visitor.go('/doctor')
-  await visitor.page.getByText('Examined at').waitFor()
+  await visitor.page.getByText('Checked at').waitFor()
   await picture('health')
 })

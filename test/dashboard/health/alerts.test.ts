@@ -44,7 +44,7 @@ describe('what stands on every page of the operator', () => {
     const closedSince = Date.UTC(2026, 5, 1, 11, 40)
     const closed = { name: 'b', closedSince, port: 25 }
     expect(troubleOf(operatorsOf([], { egresses: [closed] }))).toBe(
-      'No mail server can be reached on port 25 from here since 2026-06-01 11:40:00 UTC. Health says why, and what to do.',
+      'No mail server has been reachable on port 25 since 2026-06-01 11:40:00 UTC. See Health for the cause and the fix.',
     )
     const open = { name: 'a', closedSince: null, port: 25 }
     expect(troubleOf(operatorsOf([], { egresses: [open, closed] }))).toContain(
@@ -55,7 +55,7 @@ describe('what stands on every page of the operator', () => {
   test('is that an operator refuses us, where a connection’s worth of addresses was turned away', () => {
     expect(troubleOf(operatorsOf([refusing(19)]))).toBeNull()
     expect(troubleOf(operatorsOf([refusing(1_234)]))).toBe(
-      'Outlook.com refuses us since 2026-06-01 12:00:00 UTC: 1,234 addresses ended as unknown since then. Health says why, and what to do.',
+      'Outlook.com has been blocking this service since 2026-06-01 12:00:00 UTC: 1,234 addresses are unknown because of it. See Health for the cause and the fix.',
     )
   })
 

@@ -9,7 +9,7 @@ const check = (says: string): Check => ({
   ...{ check: 'dns', egress: null, state: 'ok', says, todo: null },
 })
 
-/** An examiner whose doctor says what he is told to, when he is told to. */
+/** A doctor cache with scripted checks. */
 function practice() {
   const clock = fakeClock()
   const visits: {
@@ -44,43 +44,43 @@ function practice() {
     if (error !== null) throw error
   }
   const log = { ...silentLog, error: (message: string) => void complaints.push(message) }
-  const examiner = createDoctorCache({ clock, log, examine })
-  const words = () => examiner.look().checks.map(({ says }) => says)
+  const doctorCache = createDoctorCache({ clock, log, examine })
+  const words = () => doctorCache.read().checks.map(({ says }) => says)
   /** The visit under way. */
   const visit = () => visits.at(-1) as (typeof visits)[number]
-  return { clock, examiner, visits, visit, words, complaints }
+  return { clock, doctorCache, visits, visit, words, complaints }
 }
 
 test('nothing is examined before somebody looks', async () => {
-  const { clock, examiner, visits } = practice()
+  const { clock, doctorCache, visits } = practice()
   await clock.advance(60 * MINUTE)
   expect(visits).toHaveLength(0)
-  expect(examiner.look()).toEqual({ checks: [], at: null, isRunning: true, fault: null })
+  expect(doctorCache.read()).toEqual({ checks: [], at: null, isRunning: true, fault: null })
   expect(visits).toHaveLength(1)
 })
 
 test('the first time, what is found is shown as it comes', async () => {
-  const { clock, examiner, visit, words } = practice()
-  examiner.look()
+  const { clock, doctorCache, visit, words } = practice()
+  doctorCache.read()
   await visit().say('one')
   expect(words()).toEqual(['one'])
   await visit().say('two')
-  expect(examiner.look()).toMatchObject({ at: null, isRunning: true })
+  expect(doctorCache.read()).toMatchObject({ at: null, isRunning: true })
   await visit().end()
   expect(words()).toEqual(['one', 'two'])
-  expect(examiner.look()).toMatchObject({ at: clock.now(), isRunning: false })
+  expect(doctorCache.read()).toMatchObject({ at: clock.now(), isRunning: false })
 })
 
 test('who looks within ten minutes sees what was found; later the doctor comes again, and nobody waits for him', async () => {
-  const { clock, examiner, visits, visit, words } = practice()
-  examiner.look()
+  const { clock, doctorCache, visits, visit, words } = practice()
+  doctorCache.read()
   await visit().say('old')
   await visit().end()
   await clock.advance(10 * MINUTE)
-  expect(examiner.look().isRunning).toBe(false)
+  expect(doctorCache.read().isRunning).toBe(false)
   expect(visits).toHaveLength(1)
   await clock.advance(1)
-  const looked = examiner.look()
+  const looked = doctorCache.read()
   expect(looked).toMatchObject({ isRunning: true, at: clock.now() - 10 * MINUTE - 1 })
   expect(words()).toEqual(['old'])
   await visit().say('new')
@@ -91,49 +91,49 @@ test('who looks within ten minutes sees what was found; later the doctor comes a
 })
 
 test('he never comes twice at once, nor twice in a minute', async () => {
-  const { clock, examiner, visits, visit } = practice()
-  examiner.again()
+  const { clock, doctorCache, visits, visit } = practice()
+  doctorCache.rerun()
   await clock.advance(2 * MINUTE)
-  examiner.again()
-  examiner.look()
+  doctorCache.rerun()
+  doctorCache.read()
   expect(visits).toHaveLength(1)
   await visit().end()
-  examiner.again()
+  doctorCache.rerun()
   expect(visits).toHaveLength(2)
   await visit().end()
   await clock.advance(MINUTE - 1)
-  examiner.again()
+  doctorCache.rerun()
   expect(visits).toHaveLength(2)
   await clock.advance(1)
-  examiner.again()
+  doctorCache.rerun()
   expect(visits).toHaveLength(3)
 })
 
 test('what fails is told, with what was found before, and is tried again a minute later', async () => {
-  const { clock, examiner, visits, visit, words, complaints } = practice()
-  examiner.look()
+  const { clock, doctorCache, visits, visit, words, complaints } = practice()
+  doctorCache.read()
   await visit().say('old')
   await visit().end()
   await clock.advance(11 * MINUTE)
-  examiner.look()
+  doctorCache.read()
   await visit().end(new Error('no disk'))
-  expect(examiner.look()).toMatchObject({ isRunning: false, fault: 'no disk' })
+  expect(doctorCache.read()).toMatchObject({ isRunning: false, fault: 'no disk' })
   expect(words()).toEqual(['old'])
-  expect(complaints).toEqual(['the examination of this machine failed'])
+  expect(complaints).toEqual(['doctor checks failed'])
   expect(visits).toHaveLength(2)
   await clock.advance(MINUTE)
-  expect(examiner.look().isRunning).toBe(true)
+  expect(doctorCache.read().isRunning).toBe(true)
   await visit().end()
-  expect(examiner.look().fault).toBeNull()
+  expect(doctorCache.read().fault).toBeNull()
 })
 
 test('at the end he is sent away, and does not come again', async () => {
-  const { clock, examiner, visits, visit } = practice()
-  examiner.look()
-  await examiner.close()
+  const { clock, doctorCache, visits, visit } = practice()
+  doctorCache.read()
+  await doctorCache.close()
   expect(visit().signal.aborted).toBe(true)
   await clock.advance(20 * MINUTE)
-  examiner.look()
-  examiner.again()
+  doctorCache.read()
+  doctorCache.rerun()
   expect(visits).toHaveLength(1)
 })

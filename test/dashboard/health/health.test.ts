@@ -40,10 +40,10 @@ describe('health', () => {
     const services = await createTestDashboard({
       health: { rerunChecks: () => void asked.push('again'), trouble: () => html`All is lost.` },
     })
-    for (const path of ['/doctor', '/doctor/standing', '/doctor/findings']) {
+    for (const path of ['/doctor', '/doctor/status', '/doctor/findings']) {
       const { status, text } = await services.get(path)
       expect([path, status]).toEqual([path, 403])
-      expect(text).toContain('is not marked as theirs')
+      expect(text).toContain('Health is only for administrators')
     }
     expect((await services.post('/doctor/examine')).status).toBe(403)
     expect(asked).toEqual([])
@@ -60,10 +60,10 @@ describe('health', () => {
       ],
     })
     expect(text).toContain(
-      'mail-1 (412)answers and works default1.2.3 2026-06-01 11:00:00 UTC1 s ago',
+      'mail-1 (412)server and worker default1.2.3 2026-06-01 11:00:00 UTC1 s ago',
     )
-    expect(text).toContain('works a, b1.2.3 2026-06-01 11:00:00 UTC8 s ago')
-    expect(text).not.toContain('Refusals of other egresses')
+    expect(text).toContain('worker a, b1.2.3 2026-06-01 11:00:00 UTC8 s ago')
+    expect(text).not.toContain('Blocks of other egresses')
     expect(await words({})).not.toContain('Members')
   })
 
@@ -74,8 +74,8 @@ describe('health', () => {
       members: async () => [{ ...member, id: 'mem_a', role: 'serve', egresses: [] }],
       elsewhere: async () => [{ title: 'Outlook.com', egress: 'oslo', since, until, answer }],
     })
-    expect(text).toMatch(/mail-1answers 1\.2\.3/)
-    expect(text).toContain('Outlook.com refuses the egress “oslo” since 2026-06-01 12:00:00 UTC')
+    expect(text).toMatch(/mail-1server 1\.2\.3/)
+    expect(text).toContain('Outlook.com has been blocking the egress “oslo” since 2026-06-01 12:00:00 UTC')
     expect(text).toContain('550 5.7.1 listed &lt;b&gt;there')
   })
 
@@ -91,9 +91,9 @@ describe('health', () => {
       }),
     })
     for (const said of [
-      ...['1 job', '1,234 queue entries', '2 queue entries', '200 connections'],
-      ...['3 requests', '1 delivery', '0 notices', '1.2.3', '2 h 5 min'],
-      ...['163 MB', '2.4 GB', 'not known'],
+      ...['1 job', '1,234 tasks', '2 tasks', '200 connections'],
+      ...['3 requests', '1 delivery', '0 alerts', '1.2.3', '2 h 5 min'],
+      ...['163 MB', '2.4 GB', 'unknown'],
     ]) {
       expect(text).toContain(said)
     }
@@ -108,10 +108,10 @@ describe('health', () => {
 describe('the findings', () => {
   test('are a table with what to do, and a sentence about the whole', async () => {
     const text = await words({ examine: () => FOUND })
-    expect(text).toContain('1 thing must be mended before mail servers can be asked.')
-    expect(text).toContain('Examined at 2026-06-01 11:30:00 UTC.')
-    expect(text).toMatch(/Port 25 ✓ well 5 of 5 greeted us/)
-    expect(text).toMatch(/Name of the address \(PTR\) ✕ to mend no name ?To do: Set a PTR record\./)
+    expect(text).toContain('1 failure. Fix the failures before verifying addresses.')
+    expect(text).toContain('Checked at 2026-06-01 11:30:00 UTC.')
+    expect(text).toMatch(/Port 25 ✓ passed 5 of 5 greeted us/)
+    expect(text).toMatch(/Reverse DNS \(PTR\) ✕ failed no name ?Fix: Set a PTR record\./)
   })
 
   test('that could be better are told apart from those that are well', async () => {
@@ -119,10 +119,10 @@ describe('the findings', () => {
       const checks = states.map(state => ({ ...(FOUND.checks[0] as Check), state }))
       return words({ examine: () => ({ ...FOUND, checks }) })
     }
-    expect(await summaryOf('ok')).toContain('It is fit to ask mail servers.')
-    expect(await summaryOf('ok', 'warn')).toContain('ask mail servers; 1 thing could be better.')
+    expect(await summaryOf('ok')).toContain('All checks passed.')
+    expect(await summaryOf('ok', 'warn')).toContain('1 warning. Mail servers can be probed.')
     expect(await summaryOf('fail', 'fail', 'warn', 'warn')).toContain(
-      '2 things must be mended before mail servers can be asked; 2 things could be better.',
+      '2 failures, 2 warnings. Fix the failures before verifying addresses.',
     )
   })
 
@@ -141,7 +141,7 @@ describe('the findings', () => {
 
   test('that could not be had say why', async () => {
     const text = await words({ examine: () => ({ ...FOUND, fault: 'no <b>disk</b>' }) })
-    expect(text).toContain('The examination failed: no &lt;b&gt;disk&lt;/b&gt;.')
+    expect(text).toContain('The checks failed: no &lt;b&gt;disk&lt;/b&gt;.')
   })
 
   test('are looked for again by a button, which says when it is too soon', async () => {
@@ -152,7 +152,7 @@ describe('the findings', () => {
     })
     const sent = await services.post('/doctor/examine')
     expect([sent.status, sent.headers.get('Location')]).toEqual([303, '/doctor'])
-    expect((await services.get('/doctor')).text).toContain('The machine is being examined.')
+    expect((await services.get('/doctor')).text).toContain('Running the checks.')
     state.isRunning = false
     await services.post('/doctor/examine')
     expect((await services.get('/doctor')).text).toContain('less than a minute ago')
@@ -164,7 +164,7 @@ describe('the findings', () => {
 
 describe('the operators', () => {
   test('are none at first: the page says what would be here', async () => {
-    expect(await words({})).toContain('No mail server was asked in the last two hours.')
+    expect(await words({})).toContain('No mail server was probed in the last two hours.')
   })
 
   test('have their pace beside what it usually is, and their egress where there are several', async () => {
@@ -187,20 +187,20 @@ describe('the operators', () => {
     const services = await operatorHouse({
       operators: () => operatorsOf([operatorStatus({ title: 'Outlook.com', refusal })]),
     })
-    const { text } = await services.get('/doctor/standing')
+    const { text } = await services.get('/doctor/status')
     expect(wordsOf(text)).toContain(
-      'Outlook.com refuses our address since 2026-06-01 12:00:00 UTC: “550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.”. It is on a list',
+      'Outlook.com has been rejecting our IP address since 2026-06-01 12:00:00 UTC: “550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.”. It is on a blocklist',
     )
     expect(wordsOf(text)).toContain(
-      'Addresses there end as unknown (1,200 addresses so far) until 2026-06-01 12:30:00 UTC; then it is asked again by itself.',
+      'Its addresses are unknown (1,200 addresses so far) until 2026-06-01 12:30:00 UTC; then ev tries again.',
     )
     expect(text).toContain(
       'href="https://lists.example/lookup?q=192.0.2.9" rel="noopener noreferrer nofollow"',
     )
     expect(text).toContain('href="#check-blocklists"')
     await services.clock.advance(31 * MINUTE)
-    expect(wordsOf((await services.get('/doctor/standing')).text)).toContain(
-      'the next one shows whether it takes us again',
+    expect(wordsOf((await services.get('/doctor/status')).text)).toContain(
+      'the next one shows whether the block is lifted',
     )
   })
 
@@ -210,18 +210,18 @@ describe('the operators', () => {
       const refusal = refusalWith('no', { answer: { ...answer, why } as typeof answer })
       return words({ operators: () => operatorsOf([operatorStatus({ refusal })]) })
     }
-    expect(await told('rdns')).toMatch(/refuses our name.*leads back to it/)
-    expect(await told('sender')).toMatch(/refuses our sender.*--mail-from/)
-    expect(await told('tls')).toMatch(/refuses us without TLS.*--starttls never/)
-    expect(await told('auth')).toMatch(/refuses who does not log in/)
-    expect(await told('policy')).toMatch(/refuses us since.*Look at what it says/)
+    expect(await told('rdns')).toMatch(/rejecting our host name.*resolves back to the address/)
+    expect(await told('sender')).toMatch(/rejecting our sender address.*--mail-from/)
+    expect(await told('tls')).toMatch(/rejecting connections without TLS.*--starttls never/)
+    expect(await told('auth')).toMatch(/rejecting clients that do not authenticate/)
+    expect(await told('policy')).toMatch(/rejecting this server since.*Read the reply/)
   })
 
   test('that another egress asks meanwhile leave nobody unknown', async () => {
     const one = operatorStatus({ refusal: refusalWith('no'), othersAsk: true })
     const text = await words({ operators: () => operatorsOf([one]) })
-    expect(text).toContain('The other egresses ask it meanwhile.')
-    expect(text).not.toContain('end as unknown')
+    expect(text).toContain('The other egresses take over.')
+    expect(text).not.toContain('are unknown')
   })
 
   test('that want a pause go on by themselves, and why it came is told', async () => {
@@ -229,15 +229,15 @@ describe('the operators', () => {
     const told = (why: 'throttled' | 'unknown-users') =>
       words({ operators: () => operatorsOf([operatorStatus({ pause: { ...pause, why } })]) })
     expect(await told('throttled')).toContain(
-      'mx.test asked us to slow down at 2026-06-01 12:00:00 UTC. Nothing to do: lists wait, and go on by themselves at 2026-06-01 12:05:00 UTC.',
+      'mx.test asked for fewer connections at 2026-06-01 12:00:00 UTC. No action is needed: lists wait and resume at 2026-06-01 12:05:00 UTC.',
     )
-    expect(await told('unknown-users')).toContain('knew none of 20 addresses in a row')
+    expect(await told('unknown-users')).toContain('rejected 20 addresses in a row as unknown')
   })
 
   test('cannot be reached at all where the way out is closed', async () => {
     const egresses = [{ name: 'a', closedSince: Date.UTC(2026, 5, 1, 11), port: 25 }]
     expect(await words({ operators: () => operatorsOf([], { egresses }) })).toContain(
-      'No mail server can be reached on port 25 from here since 2026-06-01 11:00:00 UTC',
+      'No mail server has been reachable on port 25 since 2026-06-01 11:00:00 UTC',
     )
   })
 })

@@ -33,7 +33,7 @@ import {
   waitingPage,
 } from '../../../src/jobs/item-claims.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
-import { accountJobs, openJobs, restOf } from '../../../src/jobs/job-list.ts'
+import { accountJobs, openJobs, getRemainingWork } from '../../../src/jobs/job-list.ts'
 import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { readJob, unfinishedJob } from '../../../src/jobs/job-store.ts'
 import { countUnasked } from '../../../src/jobs/prepare-resume.ts'
@@ -107,7 +107,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
       async db => countUnasked(db, await readJob(db, 'job_7')),
       /item_key/,
     ],
-    ['what a job has yet to do', db => restOf(db, 'job_7'), /item_(queued|probing)/],
+    ['what a job has yet to do', db => getRemainingWork(db, 'job_7'), /item_(queued|probing)/],
     [
       'noting copies',
       db => markCopies(db, 'job_7', [{ position: 5, copies: 2 }]),

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isStorageError, openDatabase } from '../../../src/db/database.ts'
-import { kyselyOn, openPool } from '../../../src/db/postgres/pool.ts'
+import { createPostgresKysely, openPool } from '../../../src/db/postgres/pool.ts'
 import { DEFAULT_POOL_TIMINGS } from '../../../src/db/postgres/pool-timings.ts'
 import { MINUTE, systemClock } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -46,7 +46,7 @@ describe('a server that refuses connections', () => {
   test('is asked for one now and then, whatever is asked of the pool meanwhile', async () => {
     const clock = fakeClock()
     const server = await fullServer()
-    const db = kyselyOn(openPool(server.url, clock, { max: 8 }))
+    const db = createPostgresKysely(openPool(server.url, clock, { max: 8 }))
     onTestFinished(() => db.destroy())
     const query = () => sql`select 1`.execute(db)
     const outcomes = await Promise.allSettled(MANY.map(query))
@@ -78,7 +78,7 @@ describe.runIf(onPostgres)('connections to a server', () => {
   test('that refuses more of them: what is asked waits for those that there are', async () => {
     const url = await emptyDatabase()
     const narrow = await tempRole(url, 'connection limit 3')
-    const db = kyselyOn(openPool(narrow.url, systemClock, { max: 8 }))
+    const db = createPostgresKysely(openPool(narrow.url, systemClock, { max: 8 }))
     onTestFinished(() => db.destroy())
     await sql`select 1`.execute(db)
     for (let round = 0; round < 5; round++) {
@@ -90,7 +90,7 @@ describe.runIf(onPostgres)('connections to a server', () => {
     const url = await emptyDatabase()
     const database = await openDatabase(url, systemClock, { connections })
     onTestFinished(() => database.close())
-    const { db, reader, isAsync: loose } = database
+    const { db, reader, asyncDb: loose } = database
     const asked = [db, reader, loose].flatMap(one => MANY.map(() => sql`select 1`.execute(one)))
     await Promise.all(asked)
     const [row] = await ask<{ open: string }>(

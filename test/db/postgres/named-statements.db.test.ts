@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { NamedStatements } from '../../../src/db/postgres/client.ts'
-import { kyselyOn, openPool } from '../../../src/db/postgres/pool.ts'
+import { createPostgresKysely, openPool } from '../../../src/db/postgres/pool.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { type FakeClock, fakeClock } from '../../support/clock.ts'
 import { onPostgres, tempPostgres } from '../../support/database.ts'
@@ -40,7 +40,7 @@ describe('the name of a statement', () => {
 
 describe.runIf(onPostgres)('a statement that is run all the time', () => {
   async function services(clock: FakeClock = fakeClock()) {
-    const db = kyselyOn(openPool(await tempPostgres(), clock, { max: 1 }))
+    const db = createPostgresKysely(openPool(await tempPostgres(), clock, { max: 1 }))
     onTestFinished(() => db.destroy())
     await sql`create temporary table row (n integer primary key, text text)`.execute(db)
     return { clock, db }
@@ -85,7 +85,7 @@ describe.runIf(onPostgres)('a statement that is run all the time', () => {
 
   test('is known to each new connection by the same name', async () => {
     const pool = openPool(await tempPostgres(), systemClock, { max: 2 })
-    const db = kyselyOn(pool)
+    const db = createPostgresKysely(pool)
     onTestFinished(() => db.destroy())
     const ask = () => sql<{ n: number }>`select 7 as n, pg_sleep(0.01)`.execute(db)
     for (const _ of times(6)) await ask()

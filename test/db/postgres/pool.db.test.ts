@@ -10,7 +10,7 @@ import {
   writeAsyncCommit,
   writeConcurrent,
 } from '../../../src/db/database.ts'
-import { kyselyOn, openPool } from '../../../src/db/postgres/pool.ts'
+import { createPostgresKysely, openPool } from '../../../src/db/postgres/pool.ts'
 import { createJob, findJob } from '../../../src/jobs/job-store.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { onPostgres } from '../../support/database.ts'
@@ -87,21 +87,21 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
       }
       others.push(client)
     }
-    const asked = await Promise.allSettled(MANY.map(() => sql`select 1`.execute(database.isAsync)))
+    const asked = await Promise.allSettled(MANY.map(() => sql`select 1`.execute(database.asyncDb)))
     const faults = asked.flatMap(one => (one.status === 'rejected' ? [one.reason] : []))
     expect(faults.length).toBeGreaterThan(0)
     expect(faults.filter(fault => !isStorageError(fault))).toEqual([])
     await expect(openDatabase(url, systemClock)).rejects.toThrow(
-      /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: .*too many clients already\. Look whether the server runs/,
+      /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: .*too many clients already\. Check that the server is running/,
     )
     await Promise.all(others.splice(0).map(client => client.end()))
-    await inTheEnd(() => sql`select 1`.execute(database.isAsync))
-    await Promise.all(MANY.map(() => sql`select 1`.execute(database.isAsync)))
+    await inTheEnd(() => sql`select 1`.execute(database.asyncDb))
+    await Promise.all(MANY.map(() => sql`select 1`.execute(database.asyncDb)))
   })
 
   test('as it stands still, ends what is asked of it after a while, and a transaction at once with it', async () => {
     const pool = openPool(url, systemClock, { max: 1, statementMs: 50, silenceMs: 50 })
-    const db = kyselyOn(pool)
+    const db = createPostgresKysely(pool)
     onTestFinished(() => db.destroy())
     await sql`select 1`.execute(db)
     const thaw = freeze(server)
@@ -115,7 +115,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
   })
 
   test('a statement that takes too long is ended, and its connection is used again', async () => {
-    const db = kyselyOn(openPool(url, systemClock, { max: 1, statementMs: 50 }))
+    const db = createPostgresKysely(openPool(url, systemClock, { max: 1, statementMs: 50 }))
     onTestFinished(() => db.destroy())
     const pid = await pidOf({ db })
     await expect(sql`select pg_sleep(60)`.execute(db)).rejects.toSatisfy(isStorageError)
@@ -123,7 +123,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
   })
 
   test('what moves tables may take as long as it likes', async () => {
-    const db = kyselyOn(openPool(url, systemClock, { max: 1, statementMs: null }))
+    const db = createPostgresKysely(openPool(url, systemClock, { max: 1, statementMs: null }))
     onTestFinished(() => db.destroy())
     const { rows } = await sql`
       select name, setting from pg_settings where name = 'statement_timeout'`.execute(db)

@@ -29,7 +29,7 @@ describe('parseAddress', () => {
     const fault = parseAddress(text)
     expect(fault).toMatchObject({
       // No control or format character, which could harm a terminal.
-      message: expect.stringMatching(/^[A-Z“][^\p{Cc}\p{Cf}]+\.$/u),
+      message: expect.stringMatching(/^[A-Z`][^\p{Cc}\p{Cf}]+\.$/u),
       rule: expect.stringMatching(/^RFC \d+ §/),
     })
   })
@@ -91,7 +91,7 @@ describe('cleanAddress', () => {
       (text: string) => `<${text}>`,
       (text: string) => `Ann Lee <${text}>`,
       (text: string) => `mailto:${encodeURIComponent(text)}`,
-      (text: string) => `“${text}”`,
+      (text: string) => `\`${text}\``,
       (text: string) => `${text};`,
     )
     const plain = rows('good')

@@ -21,9 +21,9 @@ describe.each(LISTS)('the list %s', list => {
     ['*.com', /dot/],
     ['firm..example', /missing/],
     ['firm.example.', /ends with a dot/],
-    ['firm.example, other.example', /“,” at character 13/],
-    ['"firm.example"', /cannot stand in a domain/],
-    ['https://firm.example', /cannot stand in a domain/],
+    ['firm.example, other.example', /`,` at character 13/],
+    ['"firm.example"', /is not allowed in a domain/],
+    ['https://firm.example', /is not allowed in a domain/],
     ['192.0.2.1', /IP|number/],
     ['m\uFFFDller.example', /UTF-8/],
     ['ann@', /@/],
@@ -45,7 +45,7 @@ describe('addresses', () => {
 
   test.each<CustomListName>(['disposable', 'allow'])('do not stand on %s', list => {
     expect(readEntry(list, 'ann@firm.example')).toEqual({
-      why: 'This is an address: leave out the @ and what stands before it.',
+      why: 'This is an address: leave out the @ and the part before it.',
     })
   })
 })

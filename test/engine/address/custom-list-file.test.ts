@@ -47,9 +47,9 @@ describe('a list in a file', () => {
 describe('a list that cannot be taken is refused', () => {
   test('with the file, the line, what stands there, why, and what may', () => {
     expect(() => keys('a.example\r\n\r\n# b\r\nfoo bar.example # c\r\n!\r\n')).toThrow(
-      `The list ${folder}/own.txt has "foo bar.example" in line 4. There is a space at character 4, in the ` +
-        'domain: take it out. A line takes a domain such as example.com or an address such as ' +
-        'ann@example.com; a comment begins with #.',
+      `The list ${folder}/own.txt has "foo bar.example" on line 4. There is a space at character 4, in the ` +
+        'domain: remove it. Each line takes a domain such as example.com or an address such as ' +
+        'ann@example.com; comments start with #.',
     )
   })
 
@@ -84,14 +84,14 @@ describe('a list that cannot be taken is refused', () => {
     const file = join(folder, 'huge.txt')
     writeFileSync(file, '')
     truncateSync(file, 32 * 1024 * 1024 + 1)
-    expect(() => [...keysInFile('allow', file)]).toThrow(/huge\.txt is longer than 32 MiB/)
+    expect(() => [...keysInFile('allow', file)]).toThrow(/huge\.txt is longer than the maximum of 32 MiB/)
   })
 
   test.each<[string, (path: string) => void, RegExp]>([
-    ['not there', () => {}, /cannot be read: ENOENT.*Correct its name, or leave it out\.$/],
-    ['a folder', path => mkdirSync(path), /cannot be read: it is no file/],
+    ['not there', () => {}, /cannot be read: ENOENT.*Correct the path or remove the setting\.$/],
+    ['a folder', path => mkdirSync(path), /cannot be read: it is not a regular file/],
     // Opening it would wait for somebody to write.
-    ['a pipe', path => execFileSync('mkfifo', [path]), /cannot be read: it is no file/],
+    ['a pipe', path => execFileSync('mkfifo', [path]), /cannot be read: it is not a regular file/],
   ])('when it is %s', (name, make, message) => {
     const path = join(folder, name)
     make(path)

@@ -39,7 +39,7 @@ describe('exchangers', () => {
     const { hosts } = memory()
     hosts.failed('mx.test', REFUSED)
     hosts.failed('mx.test', REFUSED)
-    hosts.forgive()
+    hosts.clearFailures()
     expect(hosts.cachedFailure('mx.test')).toBeNull()
   })
 

@@ -122,7 +122,7 @@ describe('a host whose replies were out of step', () => {
     const walk = await home.single(known, { dialogue: true })
     expect(walk.only().dialogue?.slice(4)).toEqual([
       'S: 250 PIPELINING',
-      '* PIPELINING is not used: replies of mx.test were out of step',
+      '* PIPELINING disabled: replies from mx.test were out of step',
       'C: MAIL FROM:<>',
       'S: 250 2.0.0 Ok',
       `C: RCPT TO:<${known}>`,

@@ -96,7 +96,7 @@ const allSilent = () => 'silent' as const
 const allRefused = () => 'refused' as const
 /** How long nobody dials. */
 const CLOSED_MS = 30 * SECOND
-const CLOSED = 'not asked: outbound port 25 seems to be blocked'
+const CLOSED = 'not probed: outbound port 25 seems to be blocked'
 const NOTICE = /^No mail server can be reached on port 25 from here.*ev doctor/
 
 describe('a street where nobody answers', () => {
@@ -167,7 +167,7 @@ describe('a street where nobody answers', () => {
       Array(10).fill('rejected/no-mailbox'),
     )
     expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 12, knocks: 10 })
-    expect(notices.slice(1)).toEqual(['Mail servers can be reached again on port 25.'])
+    expect(notices.slice(1)).toEqual(['Mail servers are reachable again on port 25.'])
   })
 
   test('is open again when a well-known exchanger opens, though the one asked for is down', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createMxOperatorReader } from '../../../src/engine/dns/operator-table.ts'
 import { hostsOf } from '../../../src/engine/probe/mx-groups.ts'
-import { mxHostsFor, mxHostsOf, triesNext } from '../../../src/engine/probing/mx-hosts.ts'
+import { selectHosts, groupHostsByOperator, shouldTryNextHosts } from '../../../src/engine/probing/mx-hosts.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { createTestEngine, reasonsOf } from '../../support/engine.ts'
 import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'
@@ -14,7 +14,7 @@ const mx = (...hosts: string[]) => ({
 
 describe('the exchangers of a route', () => {
   const shown = (...hosts: string[]) =>
-    mxHostsOf(mx(...hosts), createMxOperatorReader(), false).map(
+    groupHostsByOperator(mx(...hosts), createMxOperatorReader(), false).map(
       ({ operator, route }) => `${operator.name}: ${hostsOf(route).join(' ')}`,
     )
 
@@ -39,25 +39,25 @@ describe('the exchangers of a route', () => {
 
   test('of one operator are the route itself, so that equal routes stay equal', () => {
     const route = mx('mx1.a.test', 'mx2.a.test')
-    expect(mxHostsOf(route, createMxOperatorReader(), false)[0].route).toBe(route)
+    expect(groupHostsByOperator(route, createMxOperatorReader(), false)[0].route).toBe(route)
   })
 
   test('that accepted a recipient are those that its domain is tested at', () => {
-    const sets = mxHostsOf(mx('mx.a.test', 'mx.b.test'), createMxOperatorReader(), false)
+    const sets = groupHostsByOperator(mx('mx.a.test', 'mx.b.test'), createMxOperatorReader(), false)
     const reply = { code: 250, enhanced: null, text: 'Ok' }
     const acceptedBy = (host: string | null) => ({
       answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply } as const,
       ...{ egress: null, host, ip: null, tls: false, connectMs: null, at: 0 },
     })
-    expect(mxHostsFor(sets, null)).toBe(sets)
-    expect(mxHostsFor(sets, acceptedBy('mx.b.test'))).toEqual([sets[1]])
-    expect(mxHostsFor(sets, acceptedBy('mx.a.test'))).toEqual([sets[0]])
-    expect(mxHostsFor(sets, acceptedBy(null))).toEqual([sets[0]])
+    expect(selectHosts(sets, null)).toBe(sets)
+    expect(selectHosts(sets, acceptedBy('mx.b.test'))).toEqual([sets[1]])
+    expect(selectHosts(sets, acceptedBy('mx.a.test'))).toEqual([sets[0]])
+    expect(selectHosts(sets, acceptedBy(null))).toEqual([sets[0]])
   })
 
   test('are passed over only before MAIL', () => {
     const at = (stage: 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt') =>
-      triesNext({ kind: 'no-response', why: 'closed', stage, detail: '' })
+      shouldTryNextHosts({ kind: 'no-response', why: 'closed', stage, detail: '' })
     expect((['connect', 'greeting', 'ehlo', 'starttls'] as const).map(at)).toEqual(
       Array(4).fill(true),
     )

@@ -29,15 +29,15 @@ test('a server tells what it is, to a user without any right beyond the usual on
   const ann = await tempRole(owned, 'connection limit 25')
   const asAnn = ann.url
   expect(await look(asAnn)).toMatchObject({
-    ...{ kind: 'reached', isStandby: false, mayMakeTables: false, isNewer: false },
-    ...{ closedTables: [], encoding: 'UTF8', mayMakeQueue: false },
+    ...{ kind: 'reached', isStandby: false, canCreateTables: false, isNewer: false },
+    ...{ closedTables: [], encoding: 'UTF8', canCreateQueue: false },
     limit: { of: 'role', name: ann.name, used: 1, max: 25 },
   })
   await ask(owned, `grant create on schema public to ${ann.name}`)
   await ask(owned, `grant create on database ${new URL(owned).pathname.slice(1)} to ${ann.name}`)
   await ask(owned, `alter role ${ann.name} connection limit -1`)
   const found = await look(asAnn)
-  expect(found).toMatchObject({ mayMakeTables: true, mayMakeQueue: true })
+  expect(found).toMatchObject({ canCreateTables: true, canCreateQueue: true })
   expect(found).toMatchObject({ limit: { of: 'server', max: await connectionsMaxOf(owned) } })
   if (found.kind !== 'reached') throw new Error(found.why)
   expect(found.version).toBeGreaterThanOrEqual(130_000)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { DueNotice } from '../../../src/webhooks/alerts/alert-store.ts'
+import type { DueAlert } from '../../../src/webhooks/alerts/alert-store.ts'
 import { alertEmail } from '../../../src/webhooks/alerts/endpoint-alerts.ts'
 
-const NOTICE: DueNotice = {
+const NOTICE: DueAlert = {
   ...{ webhookId: 'wh_a', url: 'https://app.example:8443/hook?token=s3cret#part' },
   ...{ accountId: 'acc_a', accountName: 'Shop', email: null },
   ...{ failedEvents: 3, lastError: 'The receiver answered 500, which is not 2xx.' },
@@ -10,7 +10,7 @@ const NOTICE: DueNotice = {
 }
 const PLACE = { baseUrl: 'https://ev.example', now: Date.UTC(2026, 5, 30, 12) }
 
-const mail = (notice: Partial<DueNotice> = {}) =>
+const mail = (notice: Partial<DueAlert> = {}) =>
   alertEmail({ ...NOTICE, ...notice }, 'ops@example.com', PLACE)
 
 test('it says whose webhook did not take how many events, why, and what to do', () => {

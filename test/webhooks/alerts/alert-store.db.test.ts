@@ -3,14 +3,14 @@ import { updateAccount } from '../../../src/accounts/account-store.ts'
 import { type Database, write, writeConcurrent } from '../../../src/db/database.ts'
 import { HOUR } from '../../../src/platform/clock.ts'
 import {
-  countNotices,
-  type DueNotice,
-  dueNotices,
-  enterDisabled,
-  enterFailure,
-  type NoticeAt,
-  noticeSent,
-  postponeNotice,
+  type AlertClaim,
+  claimAlert,
+  countPendingAlerts,
+  type DueAlert,
+  listDueAlerts,
+  markAlertSent,
+  queueDisabledAlert,
+  queueFailureAlert,
 } from '../../../src/webhooks/alerts/alert-store.ts'
 import { deleteWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { addAccount } from '../../support/account-rows.ts'
@@ -27,31 +27,31 @@ async function services(): Promise<Database> {
 const OF_A = { webhookId: 'wh_a', accountId: 'acc_a' }
 
 const fail = (database: Database, now: number, events = 1, error: string | null = 'no') =>
-  write(database, trx => enterFailure(trx, { ...OF_A, events, error, now }))
+  write(database, trx => queueFailureAlert(trx, { ...OF_A, events, error, now }))
 
 const switchOff = (database: Database, now: number, reason = 'gone') =>
-  write(database, trx => enterDisabled(trx, { ...OF_A, reason, now }))
+  write(database, trx => queueDisabledAlert(trx, { ...OF_A, reason, now }))
 
 /** The notice of `wh_a` goes out as it stands, however long it waits. */
 async function sent(
   database: Database,
-  told: Pick<DueNotice, 'failedEvents' | 'disabledReason'>,
+  told: Pick<DueAlert, 'failedEvents' | 'disabledReason'>,
   now: number,
 ): Promise<boolean> {
   const dueAt = (await noticeOf(database))?.due_at ?? 0
-  return write(database, trx => noticeSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
+  return write(database, trx => markAlertSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
 }
 
-const postpone = (database: Database, seen: Partial<NoticeAt>, until: number) =>
-  write(database, trx => postponeNotice(trx, { webhookId: 'wh_a', dueAt: 0, ...seen }, until))
+const postpone = (database: Database, seen: Partial<AlertClaim>, until: number) =>
+  write(database, trx => claimAlert(trx, { webhookId: 'wh_a', dueAt: 0, ...seen }, until))
 
 describe('a notice', () => {
   test('is due at once, and tells whom, which webhook, and what', async () => {
     const database = await services()
     await write(database, trx => updateAccount(trx, 'acc_a', { email: 'ann@owner.example' }))
     await fail(database, 10, 2, 'It answered 500.')
-    expect(await dueNotices(database, 9)).toEqual([])
-    expect(await dueNotices(database, 10)).toEqual([
+    expect(await listDueAlerts(database, 9)).toEqual([])
+    expect(await listDueAlerts(database, 10)).toEqual([
       {
         ...{ ...OF_A, accountName: 'Name of acc_a', email: 'ann@owner.example' },
         ...{ url: 'https://app.example/hook', failedEvents: 2 },
@@ -63,7 +63,7 @@ describe('a notice', () => {
   test('of an account without an address says so', async () => {
     const database = await services()
     await fail(database, 10)
-    expect(await dueNotices(database, 10)).toMatchObject([{ email: null }])
+    expect(await listDueAlerts(database, 10)).toMatchObject([{ email: null }])
   })
 
   test('gathers what comes before it is sent, and keeps its time', async () => {
@@ -72,7 +72,7 @@ describe('a notice', () => {
     await switchOff(database, 20)
     await fail(database, 30, 3, 'last')
     await fail(database, 40, 1, null)
-    expect(await dueNotices(database, 10)).toMatchObject([
+    expect(await listDueAlerts(database, 10)).toMatchObject([
       { failedEvents: 6, lastError: 'last', disabledReason: 'gone' },
     ])
   })
@@ -80,7 +80,7 @@ describe('a notice', () => {
   test('tells of a webhook that was switched off and lost nothing', async () => {
     const database = await services()
     await switchOff(database, 20, 'It failed for 5 days.')
-    expect(await dueNotices(database, 20)).toMatchObject([
+    expect(await listDueAlerts(database, 20)).toMatchObject([
       { failedEvents: 0, lastError: null, disabledReason: 'It failed for 5 days.' },
     ])
   })
@@ -90,9 +90,9 @@ describe('a notice', () => {
     await fail(database, 10, 2)
     await switchOff(database, 10)
     await sent(database, { failedEvents: 2, disabledReason: 'gone' }, 50)
-    expect(await dueNotices(database, 50 + 100 * HOUR)).toEqual([])
+    expect(await listDueAlerts(database, 50 + 100 * HOUR)).toEqual([])
     await fail(database, 50 + 200 * HOUR, 1, null)
-    expect(await dueNotices(database, 50 + 200 * HOUR)).toMatchObject([
+    expect(await listDueAlerts(database, 50 + 200 * HOUR)).toMatchObject([
       { failedEvents: 1, lastError: null, disabledReason: null },
     ])
   })
@@ -106,8 +106,8 @@ describe('a notice', () => {
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
     await fail(database, at)
     await fail(database, at)
-    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
-    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ failedEvents: 2 }])
+    expect(await listDueAlerts(database, 50 + HOUR - 1)).toEqual([])
+    expect(await listDueAlerts(database, 50 + HOUR)).toMatchObject([{ failedEvents: 2 }])
   })
 
   test('is due at once when the last one went out an hour ago', async () => {
@@ -115,19 +115,19 @@ describe('a notice', () => {
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
     await fail(database, 50 + HOUR)
-    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
-    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ failedEvents: 1 }])
+    expect(await listDueAlerts(database, 50 + HOUR - 1)).toEqual([])
+    expect(await listDueAlerts(database, 50 + HOUR)).toMatchObject([{ failedEvents: 1 }])
   })
 
   test('keeps what came while it was being sent for the next, an hour later', async () => {
     const database = await services()
     await fail(database, 10, 2)
-    const [told] = (await dueNotices(database, 10)) as [DueNotice]
+    const [told] = (await listDueAlerts(database, 10)) as [DueAlert]
     await fail(database, 20, 3, 'later')
     await switchOff(database, 30)
     await sent(database, told, 50)
-    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
-    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([
+    expect(await listDueAlerts(database, 50 + HOUR - 1)).toEqual([])
+    expect(await listDueAlerts(database, 50 + HOUR)).toMatchObject([
       { failedEvents: 3, lastError: 'later', disabledReason: 'gone' },
     ])
   })
@@ -137,7 +137,7 @@ describe('a notice', () => {
     await switchOff(database, 10, 'first')
     await switchOff(database, 20, 'second')
     await sent(database, { failedEvents: 0, disabledReason: 'first' }, 50)
-    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ disabledReason: 'second' }])
+    expect(await listDueAlerts(database, 50 + HOUR)).toMatchObject([{ disabledReason: 'second' }])
   })
 
   test('that could not be sent waits, and loses nothing that comes meanwhile', async () => {
@@ -145,8 +145,8 @@ describe('a notice', () => {
     await fail(database, 10)
     expect(await postpone(database, { dueAt: 10 }, 500)).toBe(true)
     await fail(database, 20)
-    expect(await dueNotices(database, 499)).toEqual([])
-    expect(await dueNotices(database, 500)).toMatchObject([{ failedEvents: 2 }])
+    expect(await listDueAlerts(database, 499)).toEqual([])
+    expect(await listDueAlerts(database, 500)).toMatchObject([{ failedEvents: 2 }])
   })
 
   test('that is not due cannot be put off', async () => {
@@ -155,14 +155,14 @@ describe('a notice', () => {
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
     expect(await postpone(database, { dueAt: 10 }, 500)).toBe(false)
     expect(await postpone(database, { dueAt: 10, webhookId: 'wh_x' }, 500)).toBe(false)
-    expect(await dueNotices(database, 100 * HOUR)).toEqual([])
+    expect(await listDueAlerts(database, 100 * HOUR)).toEqual([])
   })
 
   test('of a deleted webhook is not sent', async () => {
     const database = await services()
     await fail(database, 10)
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 20))
-    expect(await dueNotices(database, 30)).toEqual([])
+    expect(await listDueAlerts(database, 30)).toEqual([])
     // What was being sent meanwhile.
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
   })
@@ -172,28 +172,28 @@ describe('a notice', () => {
     await addWebhook(database, { id: 'wh_b' })
     await fail(database, 20)
     const ofB = { ...OF_A, webhookId: 'wh_b', events: 5, error: null, now: 10 }
-    await write(database, trx => enterFailure(trx, ofB))
-    const due = await dueNotices(database, 20)
+    await write(database, trx => queueFailureAlert(trx, ofB))
+    const due = await listDueAlerts(database, 20)
     expect(due.map(one => [one.webhookId, one.failedEvents])).toEqual([
       ['wh_b', 5],
       ['wh_a', 1],
     ])
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
-    expect(await dueNotices(database, 50)).toMatchObject([{ webhookId: 'wh_b', failedEvents: 5 }])
+    expect(await listDueAlerts(database, 50)).toMatchObject([{ webhookId: 'wh_b', failedEvents: 5 }])
   })
 
   test('counts as open from its cause on until it is sent, and no longer with a deleted webhook', async () => {
     const database = await services()
     await addWebhook(database, { id: 'wh_b' })
-    expect(await countNotices(database)).toBe(0)
+    expect(await countPendingAlerts(database)).toBe(0)
     await fail(database, 10)
     const ofB = { ...OF_A, webhookId: 'wh_b', events: 1, error: null, now: HOUR }
-    await write(database, trx => enterFailure(trx, ofB))
-    expect(await countNotices(database)).toBe(2)
+    await write(database, trx => queueFailureAlert(trx, ofB))
+    expect(await countPendingAlerts(database)).toBe(2)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
-    expect(await countNotices(database)).toBe(1)
+    expect(await countPendingAlerts(database)).toBe(1)
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_b', 60))
-    expect(await countNotices(database)).toBe(0)
+    expect(await countPendingAlerts(database)).toBe(0)
   })
 })
 
@@ -204,13 +204,13 @@ describe('a notice that two servers see', () => {
     const claims = await Promise.all(
       [500, 501, 502].map(until =>
         writeConcurrent(database, trx =>
-          postponeNotice(trx, { webhookId: 'wh_a', dueAt: 10 }, until),
+          claimAlert(trx, { webhookId: 'wh_a', dueAt: 10 }, until),
         ),
       ),
     )
     expect(claims.filter(isClaimed => isClaimed)).toHaveLength(1)
-    expect(await dueNotices(database, 499)).toEqual([])
-    expect(await dueNotices(database, 502)).toHaveLength(1)
+    expect(await listDueAlerts(database, 499)).toEqual([])
+    expect(await listDueAlerts(database, 502)).toHaveLength(1)
   })
 
   test('and that one sends after its claim is over is taken off by the other alone', async () => {
@@ -218,20 +218,20 @@ describe('a notice that two servers see', () => {
     await fail(database, 10, 2)
     const told = { failedEvents: 2, disabledReason: null }
     const note = (dueAt: number, now: number) =>
-      write(database, trx => noticeSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
+      write(database, trx => markAlertSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
     await postpone(database, { dueAt: 10 }, 500)
     await postpone(database, { dueAt: 500 }, 900)
     expect(await note(900, 510)).toBe(true)
     await fail(database, 520, 3)
     expect(await note(500, 530)).toBe(false)
-    expect(await dueNotices(database, 510 + HOUR)).toMatchObject([{ failedEvents: 3 }])
+    expect(await listDueAlerts(database, 510 + HOUR)).toMatchObject([{ failedEvents: 3 }])
   })
 
   test('loses nothing that fails while it is noted as sent', async () => {
     const database = await services()
     await fail(database, 10, 1)
     const noted = writeConcurrent(database, trx =>
-      noticeSent(
+      markAlertSent(
         trx,
         { webhookId: 'wh_a', dueAt: 10 },
         { failedEvents: 1, disabledReason: null },
@@ -240,7 +240,7 @@ describe('a notice that two servers see', () => {
     )
     const failures = Array.from({ length: 5 }, () =>
       writeConcurrent(database, trx =>
-        enterFailure(trx, { ...OF_A, events: 2, error: 'x', now: 20 }),
+        queueFailureAlert(trx, { ...OF_A, events: 2, error: 'x', now: 20 }),
       ),
     )
     await Promise.all([noted, ...failures])

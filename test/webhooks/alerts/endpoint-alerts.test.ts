@@ -4,7 +4,7 @@ import { updateAccount } from '../../../src/accounts/account-store.ts'
 import { write } from '../../../src/db/database.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { type Log, type LogFields, silentLog } from '../../../src/platform/log.ts'
-import { enterDisabled, enterFailure } from '../../../src/webhooks/alerts/alert-store.ts'
+import { queueDisabledAlert, queueFailureAlert } from '../../../src/webhooks/alerts/alert-store.ts'
 import {
   DEFAULT_ALERT_TIMINGS,
   startEndpointAlerts,
@@ -52,14 +52,14 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
     ...{ clock, database, notify, lines, addWebhook, looked },
     fail: (events = 1, webhookId = 'wh_a') =>
       write(database, trx =>
-        enterFailure(trx, {
+        queueFailureAlert(trx, {
           ...{ webhookId, accountId: 'acc_a', now: clock.now() },
           ...{ events, error: 'The receiver answered 500.' },
         }),
       ),
     disable: (reason: string) =>
       write(database, trx =>
-        enterDisabled(trx, { webhookId: 'wh_a', accountId: 'acc_a', reason, now: clock.now() }),
+        queueDisabledAlert(trx, { webhookId: 'wh_a', accountId: 'acc_a', reason, now: clock.now() }),
       ),
     begin: async () => {
       const notices = startEndpointAlerts({

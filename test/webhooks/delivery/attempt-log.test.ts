@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import type { Attempt } from '../../../src/webhooks/delivery/attempt.ts'
-import { attemptLog } from '../../../src/webhooks/delivery/attempt-writer.ts'
+import { createAttemptLog } from '../../../src/webhooks/delivery/attempt-writer.ts'
 import type { DueDelivery } from '../../../src/webhooks/delivery-store.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { recordingLog } from '../../support/log.ts'
@@ -19,7 +19,7 @@ function desk() {
   const clock = fakeClock()
   const { log, lines } = recordingLog()
   const told = () => lines.filter(({ level }) => level !== 'debug').splice(0)
-  return { clock, lines, told, tell: attemptLog({ log, clock }) }
+  return { clock, lines, told, tell: createAttemptLog({ log, clock }) }
 }
 
 describe('an endpoint that is down', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { yieldToEventLoop } from '../../../src/platform/clock.ts'
-import { attemptRecorder } from '../../../src/webhooks/delivery/attempt-writer.ts'
+import { createAttemptWriter } from '../../../src/webhooks/delivery/attempt-writer.ts'
 import type { NewAttempt } from '../../../src/webhooks/delivery-store.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 
@@ -9,7 +9,7 @@ test('what ends in turns of the event loop that follow one another is written to
   await h.addWebhook()
   await h.addEvents(450)
   const commits = countCommits(h)
-  const recorder = attemptRecorder(h)
+  const recorder = createAttemptWriter(h)
   const attempts = (await h.deliveries()).map(({ id }) => delivered(id))
   const first = attempts.slice(0, 3).map(recorder.record)
   await yieldToEventLoop()
@@ -27,7 +27,7 @@ test('one that cannot be written is told so, and the others of its group are wri
   const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(4)
-  const recorder = attemptRecorder(h)
+  const recorder = createAttemptWriter(h)
   const attempts = (await h.deliveries()).map(({ id }, n) =>
     recorder.record({ ...delivered(id), durationMs: n === 2 ? Number.NaN : 1 }),
   )
@@ -40,7 +40,7 @@ test('what came before the stop is written, and nothing that comes after it', as
   const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(4)
-  const recorder = attemptRecorder(h)
+  const recorder = createAttemptWriter(h)
   const [a = '', b = '', c = '', d = ''] = (await h.deliveries()).map(({ id }) => id)
   // The second comes while the first is being written.
   const writing = [recorder.record(delivered(a)), recorder.record(delivered(b))]
@@ -53,7 +53,7 @@ test('what came before the stop is written, and nothing that comes after it', as
 })
 
 const delivered = (id: string): NewAttempt => ({
-  delivery: { id, webhookId: 'wh_a', round: { trigger: 'scheduled', attempt: 0 } },
+  delivery: { id, webhookId: 'wh_a', cycle: { trigger: 'scheduled', attempt: 0 } },
   ...{ next: { state: 'delivered', expiresAt: 1 }, startedAt: 0, url: 'https://a.test' },
   ...{ durationMs: 1, statusCode: 200, headers: {}, excerpt: '', error: null },
   ...{ errorCode: null, disabledCode: null },

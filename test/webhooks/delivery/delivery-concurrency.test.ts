@@ -2,15 +2,15 @@ import { expect, test } from 'vitest'
 import { SECOND } from '../../../src/platform/clock.ts'
 import {
   createDeliveryConcurrency,
-  SLOW_TURNS_MAX,
-  TURNS_MAX,
+  RUNS_MAX,
+  SLOW_RUNS_MAX,
 } from '../../../src/webhooks/delivery/start-deliveries.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 
 test('hundreds of endpoints that do not answer hold up nobody who does', async () => {
   const h = await createTestDelivery()
-  const dead = TURNS_MAX + SLOW_TURNS_MAX + 50
+  const dead = RUNS_MAX + SLOW_RUNS_MAX + 50
   await h.addWebhooks(dead)
   await h.addEvents(12)
   const arrived: number[] = []
@@ -48,9 +48,9 @@ test('the slow take their turns among themselves, each in its time, and are crow
       await new Promise<void>(resolve => void ends.set(id, resolve))
       return id
     })
-  const all = Array.from({ length: SLOW_TURNS_MAX + 2 }, (_, n) => run(`slow_${n}`))
+  const all = Array.from({ length: SLOW_RUNS_MAX + 2 }, (_, n) => run(`slow_${n}`))
   await drainEventLoop(60)
-  expect(started).toHaveLength(SLOW_TURNS_MAX)
+  expect(started).toHaveLength(SLOW_RUNS_MAX)
   expect(isBusy()).toBe(true)
   const quick = run('quick')
   await drainEventLoop(60)
@@ -60,9 +60,9 @@ test('the slow take their turns among themselves, each in its time, and are crow
     ends.get(id)?.()
     await drainEventLoop(60)
   }
-  expect(started.slice(-2)).toEqual([`slow_${SLOW_TURNS_MAX}`, `slow_${SLOW_TURNS_MAX + 1}`])
+  expect(started.slice(-2)).toEqual([`slow_${SLOW_RUNS_MAX}`, `slow_${SLOW_RUNS_MAX + 1}`])
   expect(isBusy()).toBe(false)
   for (const end of ends.values()) end()
   expect(await quick).toBe('quick')
-  expect(await Promise.all(all)).toHaveLength(SLOW_TURNS_MAX + 2)
+  expect(await Promise.all(all)).toHaveLength(SLOW_RUNS_MAX + 2)
 })

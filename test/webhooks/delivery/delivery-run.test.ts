@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { TURNS_MAX } from '../../../src/webhooks/delivery/start-deliveries.ts'
+import { RUNS_MAX } from '../../../src/webhooks/delivery/start-deliveries.ts'
 import { retryDelivery } from '../../../src/webhooks/delivery-store.ts'
 import type { WebhookRequest } from '../../../src/webhooks/transport/transport.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
@@ -104,7 +104,7 @@ describe('requests at the same time', () => {
       await h.clock.advance(SECOND)
       await drainEventLoop(60)
       expect(post.sent).toHaveLength(sent)
-      expect(deliveries.status().underWay).toBe(sent === 10 ? 2 : 4)
+      expect(deliveries.status().inFlight).toBe(sent === 10 ? 2 : 4)
       post.answer(200)
     }
     await waitUntil(() => deliveries.status().delivered === 10)
@@ -151,16 +151,16 @@ describe('requests at the same time', () => {
 
   test('where more webhooks are due than have a place, each gets its turn', async () => {
     const h = await createTestDelivery()
-    const count = TURNS_MAX + 20
+    const count = RUNS_MAX + 20
     await h.addWebhooks(count)
     await h.addEvents(6)
     const post = slowPost()
     h.start({ transport: post })
-    await waitUntil(() => post.underWay === TURNS_MAX * 4)
+    await waitUntil(() => post.underWay === RUNS_MAX * 4)
     // Their time is over when they are answered, so they make room.
     await h.clock.advance(2 * SECOND)
     post.answer(200)
-    await waitUntil(() => post.underWay === TURNS_MAX * 4 - (TURNS_MAX - 20) * 2)
+    await waitUntil(() => post.underWay === RUNS_MAX * 4 - (RUNS_MAX - 20) * 2)
     const urls = new Set(post.sent.map(({ url }) => url))
     expect(urls.size).toBe(count)
   })

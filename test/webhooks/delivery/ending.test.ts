@@ -128,7 +128,7 @@ describe('a disk that is full', () => {
     await h.clock.advance(10 * SECOND)
     await drainEventLoop(60)
     expect(h.transport.sent).toHaveLength(4)
-    expect(deliveries.status()).toMatchObject({ delivered: 0, underWay: 0 })
+    expect(deliveries.status()).toMatchObject({ delivered: 0, inFlight: 0 })
     const told = h.lines.filter(({ message }) => message === 'deliveries: not written, tried again')
     expect(told.length).toBeGreaterThanOrEqual(10)
     expect(told.length).toBeLessThanOrEqual(12)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { expire, retentions } from '../../../src/maintenance/retention.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { dueNotices } from '../../../src/webhooks/alerts/alert-store.ts'
+import { listDueAlerts } from '../../../src/webhooks/alerts/alert-store.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, type TestDelivery } from '../../support/webhook-delivery.ts'
 import { answered } from '../../support/webhook-transport.ts'
@@ -78,9 +78,9 @@ describe('the schedule of an event that does not arrive', () => {
     h.transport.answer(500)
     h.start()
     await eachAttempt(h, async n => {
-      expect(await dueNotices(h.database, h.clock.now())).toHaveLength(n === 6 ? 1 : 0)
+      expect(await listDueAlerts(h.database, h.clock.now())).toHaveLength(n === 6 ? 1 : 0)
     })
-    expect(await dueNotices(h.database, h.clock.now())).toMatchObject([
+    expect(await listDueAlerts(h.database, h.clock.now())).toMatchObject([
       { webhookId: 'wh_a', failedEvents: 1, lastError: expect.stringContaining('500') },
     ])
     const warnings = h.lines.filter(({ level }) => level === 'warn')

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import {
   BODY_READ_MAX,
   EXCERPT_LENGTH_MAX,
-  KEPT_HEADERS_MAX,
   readAnswer,
+  STORED_HEADERS_MAX,
 } from '../../../src/webhooks/transport/https-transport.ts'
 
 type Given = Parameters<typeof readAnswer>[0]
@@ -83,7 +83,7 @@ describe('headers', () => {
   test('are 30 at most, and Retry-After is one of them', async () => {
     const many = Array.from({ length: 40 }, (_, nth) => [`x-${nth}`, 'a'])
     const { headers } = await answer([], { ...Object.fromEntries(many), 'retry-after': '7' })
-    expect(Object.keys(headers)).toHaveLength(KEPT_HEADERS_MAX)
+    expect(Object.keys(headers)).toHaveLength(STORED_HEADERS_MAX)
     expect(headers).toMatchObject({ 'retry-after': '7', 'x-0': 'a', 'x-28': 'a' })
   })
 
