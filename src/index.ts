@@ -2,7 +2,12 @@ import { composeEngine, type ExternalDeps, listFiles } from './compose/engine.ts
 import { toConfig } from './config/config.ts'
 import type { EgressConfig } from './config/egresses.ts'
 import type { OperatorConfig } from './config/operators.ts'
-import { ENGINE_SETTINGS, toDisplayUnit, type ServeSettings, type Settings } from './config/settings.ts'
+import {
+  ENGINE_SETTINGS,
+  toDisplayUnit,
+  type ServeSettings,
+  type Settings,
+} from './config/settings.ts'
 import type { ClassifierOptions } from './engine/address/classifier.ts'
 import { ENTRY_FORMAT_HINT } from './engine/address/custom-list-file.ts'
 import type { Resolver } from './engine/dns/resolver.ts'
@@ -39,7 +44,7 @@ export {
 export { EvError } from './platform/error.ts'
 export type { Log } from './platform/log.ts'
 
-/** Settings of an embedded engine: those of the command line, by the same names, and the doors to the world. */
+/** Settings of an embedded engine: those of the command line, and injectable dependencies. */
 export type EngineOptions = Partial<
   Omit<
     Settings,
@@ -52,47 +57,60 @@ export type EngineOptions = Partial<
     | 'logFormat'
   >
 > & {
-  /** Names that must have MX records, by which the DNS servers are checked; `off`: they are not. */
+  /** Names with MX records, for the check of the DNS servers; `off` disables the check. */
   readonly dnsCheckNames?: readonly string[] | 'off'
-  /** Several source identities; what one leaves out is as the settings beside it have it. `egress` picks one of them. */
+  /**
+   * The egresses; a missing setting defaults to the top-level one. `egress` selects one of them.
+   */
   readonly egresses?: readonly (Pick<EgressConfig, 'name'> & Partial<EgressConfig>)[]
-  /** By its name, how one operator is asked; what is left out is as for all. */
+  /** Settings per operator name; a missing one defaults to the setting for all operators. */
   readonly operators?: Readonly<Record<string, Partial<OperatorConfig>>>
   /** Additions to the built-in lists. */
   readonly lists?: ClassifierOptions
-  /** Results are simulated by the prefix of the address: no DNS, no socket. */
+  /** Simulate results by the prefix of the address: no DNS, no socket. */
   readonly sandbox?: boolean
-  /** Where definite answers are cached; in this process when left out. */
+  /** The cache of definite answers; default: in this process. */
   readonly resultCache?: ResultCache
   readonly log?: Log
   readonly clock?: Clock
   readonly random?: Random
   readonly resolver?: Resolver
-  /** One for all egresses, or one for each. */
+  /** One dial function for all egresses, or one per egress. */
   readonly dial?: NonNullable<ExternalDeps['dial']>
 }
 
 /**
- * An engine of one's own. Opens no database and nothing else before it is asked something; `close()` it at
- * the end. Throws EvError('usage') on a bad setting.
+ * Creates an embedded engine. It opens no database, and no socket before the first verification;
+ * call `close()` when done. Throws EvError('usage') on an invalid setting.
+ *
+ * @example
+ * const engine = createEngine({ helo: 'probe.example.com' })
+ * const { verdict } = await engine.verify('ann@example.com')
+ * await engine.close()
  */
 export function createEngine(options: EngineOptions = {}): Engine {
   const { lists, sandbox, resultCache, log, clock, random, resolver, dial, ...rest } = options
   const { egresses, operators, ...settings } = rest
-  const structures = normalizeKey({ egresses, operators })
+  const structures = toFileFormat({ egresses, operators })
   const config = toConfig({ flags: asFlags(settings), environment: {}, file: null, structures })
-  const externalDeps = { ...optional({ clock, random, resolver, dial }), log: log ?? silentLog }
-  const own = openLists(listFiles(config, entriesOf(lists)))
+  const externalDeps = {
+    ...withoutUndefined({ clock, random, resolver, dial }),
+    log: log ?? silentLog,
+  }
+  const customLists = openLists(listFiles(config, entriesOf(lists)))
   return composeEngine(config, externalDeps, {
-    lists: own,
-    ...optional({ sandbox, cache: resultCache }),
+    lists: customLists,
+    ...withoutUndefined({ sandbox, cache: resultCache }),
   })
 }
 
-/** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */
+/**
+ * Converts settings to flags, which have the same checks. Null, undefined and empty lists are
+ * unset.
+ */
 function asFlags(settings: Readonly<Record<string, unknown>>): Record<string, string> {
-  const given = Object.entries(settings).filter(([, value]) => isGiven(value))
-  const flags = given.map(([key, value]) => {
+  const entries = Object.entries(settings).filter(([, value]) => isSet(value))
+  const flags = entries.map(([key, value]) => {
     const setting = ENGINE_SETTINGS.find(one => one.key === key)
     if (setting === undefined) throw new EvError('usage', `createEngine has no option "${key}".`)
     return [key, String(toDisplayUnit(setting, value))]
@@ -100,40 +118,42 @@ function asFlags(settings: Readonly<Record<string, unknown>>): Record<string, st
   return Object.fromEntries(flags)
 }
 
-const isGiven = (value: unknown) =>
+const isSet = (value: unknown) =>
   value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
 
-/** As the config file would hold them, where null cannot stand for nothing. */
-function normalizeKey(given: { readonly egresses: unknown; readonly operators: unknown }) {
-  const { egresses, operators } = given
+/** Converts structures to their form in the config file, without unset values. */
+function toFileFormat(structures: { readonly egresses: unknown; readonly operators: unknown }) {
+  const { egresses, operators } = structures
   const all = {
-    egresses: Array.isArray(egresses) ? egresses.map(onlyGiven) : egresses,
+    egresses: Array.isArray(egresses) ? egresses.map(withoutUnset) : egresses,
     operators: isObject(operators)
-      ? Object.fromEntries(Object.entries(operators).map(([name, one]) => [name, onlyGiven(one)]))
+      ? Object.fromEntries(
+          Object.entries(operators).map(([name, one]) => [name, withoutUnset(one)]),
+        )
       : operators,
   }
-  return onlyGiven(all) as Partial<typeof all>
+  return withoutUnset(all) as Partial<typeof all>
 }
 
-const onlyGiven = (one: unknown): unknown =>
-  isObject(one) ? Object.fromEntries(Object.entries(one).filter(([, it]) => isGiven(it))) : one
+const withoutUnset = (one: unknown): unknown =>
+  isObject(one) ? Object.fromEntries(Object.entries(one).filter(([, it]) => isSet(it))) : one
 
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Kept as arrays, as they are read again with the lists; an iterator gives what it has only once. */
+/** Copies entries to arrays, because a reload reads them again and an iterator yields only once. */
 function entriesOf(lists: ClassifierOptions = {}): ClassifierOptions {
-  const given = Object.entries(lists).filter(([, entries]) => entries !== undefined)
-  const unknown = given.find(([list]) => !Object.hasOwn(ENTRY_FORMAT_HINT, list))
+  const entries = Object.entries(lists).filter(([, values]) => values !== undefined)
+  const unknown = entries.find(([list]) => !Object.hasOwn(ENTRY_FORMAT_HINT, list))
   if (unknown !== undefined) {
     const names = Object.keys(ENTRY_FORMAT_HINT).join(', ')
     throw new EvError('usage', `createEngine has no list "${unknown[0]}"; it has ${names}.`)
   }
-  return Object.fromEntries(given.map(([list, entries]) => [list, [...entries]]))
+  return Object.fromEntries(entries.map(([list, values]) => [list, [...values]]))
 }
 
-/** The same object without what is undefined. */
-function optional<T extends object>(all: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const given = Object.entries(all).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(given) as { [K in keyof T]?: Exclude<T[K], undefined> }
+/** Returns the object without undefined values. */
+function withoutUndefined<T extends object>(all: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(all).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> }
 }

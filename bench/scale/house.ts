@@ -4,7 +4,7 @@ import { RateController } from '../../src/engine/rate-control/controller.ts'
 import { limitsFor } from '../../src/engine/rate-control/limit-table.ts'
 import { ProbeScheduler, type Slot } from '../../src/jobs/probing/probe-scheduler.ts'
 import { directTasks, operatorOf, probeKind } from '../../src/jobs/probing/probe-tasks.ts'
-import { memoryQueue } from '../../src/queue/memory-queue.ts'
+import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import type { Reschedule } from '../../src/queue/queue.ts'
 import { HeapClock } from './heap-clock.ts'
 import { Draw, type ListPlan, type Load, listsOf, operatorName } from './load.ts'
@@ -74,7 +74,7 @@ class House {
   readonly #workers: number
   readonly #onTurns: (answered: number) => void
   readonly #shelf = new Shelf()
-  readonly #queue: ReturnType<typeof memoryQueue>
+  readonly #queue: ReturnType<typeof createMemoryQueue>
   /** Each process has its own, by its egress. */
   readonly #slots: ReadonlyMap<string, ProbeScheduler>
   readonly #egressPool: EgressPool
@@ -98,7 +98,7 @@ class House {
     this.#draw = draw
     this.#workers = workers
     this.#onTurns = onTurns
-    this.#queue = memoryQueue(clock, SILENT)
+    this.#queue = createMemoryQueue(clock, SILENT)
     const names = Array.from({ length: workers }, (_, n) => `worker${n}`)
     const entries = directTasks(this.#queue)
     this.#slots = new Map(names.map(name => [name, new ProbeScheduler(entries, clock, true)]))

@@ -7,12 +7,12 @@ import { systemClock as clock } from '../../src/platform/clock.ts'
 import { silentLog as log } from '../../src/platform/log.ts'
 import { systemRandom as random } from '../../src/platform/random.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
-import { memoryQueue } from '../../src/queue/memory-queue.ts'
+import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import { startDeliveries } from '../../src/webhooks/delivery/start-deliveries.ts'
 import { newSigningSecret, newWebhookId } from '../../src/webhooks/endpoint.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
-import { httpsPost } from '../../src/webhooks/transport/https-transport.ts'
+import { createHttpsTransport } from '../../src/webhooks/transport/https-transport.ts'
 import { DATA, KIND } from './event.ts'
 import type { Cost, Errand } from './plan.ts'
 import { answer, busyMs, peakRssMiB } from './process.ts'
@@ -51,12 +51,12 @@ answer({
 })
 
 function deliver(): void {
-  const post = httpsPost({
+  const post = createHttpsTransport({
     ...{ clock, ca: places.ca, mayDial: createIpPolicy(['127.0.0.0/8']) },
     // Its endpoints have addresses, not names.
     resolver: { resolve: async () => ({ fault: 'no-name' }) },
   })
-  const queue = memoryQueue(clock, log)
+  const queue = createMemoryQueue(clock, log)
   startDeliveries({ database, queue, transport: post, secretBox, clock, log, version: '1.0.0' })
 }
 

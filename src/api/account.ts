@@ -2,8 +2,8 @@ import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { readCredit } from '../accounts/credits/credit-store.ts'
 import type { Verification } from '../accounts/credits/history.ts'
-import { historyPage } from '../accounts/credits/history-page.ts'
-import { type Usage, usageOf } from '../accounts/credits/usage.ts'
+import { getHistoryPage } from '../accounts/credits/history-page.ts'
+import { listUsage, type Usage } from '../accounts/credits/usage.ts'
 import { listKeys } from '../accounts/key-store.ts'
 import { periodEnd, periodStart } from '../accounts/plan.ts'
 import type { BucketState } from '../accounts/rate-limits/types.ts'
@@ -13,8 +13,8 @@ import type { Class } from '../engine/verdict/verdict.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import type { Env } from './context.ts'
 import { cursorAt, pageQuery, positionOf } from './cursor.ts'
-import { askingOf, creditState } from './middleware/rate-limit.ts'
-import { allBuckets, subjectOf } from './middleware/rate-limit-buckets.ts'
+import { creditState, requestOrigin } from './middleware/rate-limit.ts'
+import { allBuckets, limitTitle } from './middleware/rate-limit-buckets.ts'
 import { requireKey } from './middleware/require-key.ts'
 import { newRouter } from './router.ts'
 import {
@@ -102,9 +102,13 @@ function limitRoutes(service: Service) {
   })
 }
 
-type Named = { readonly name: (typeof LIMIT_NAMES)[number]; readonly text: string; perMs: number }
+type LimitLabel = {
+  readonly name: (typeof LIMIT_NAMES)[number]
+  readonly text: string
+  perMs: number
+}
 
-const CREDITS: Named = {
+const CREDITS: LimitLabel = {
   name: 'credits',
   text: 'Daily verifications of your plan',
   perMs: DAY,
@@ -114,15 +118,15 @@ const CREDITS: Named = {
 async function requestLimits(c: Context<Env>, service: Service) {
   const { limits, settings } = service
   if (!settings.limits) return []
-  const buckets = allBuckets(c.get('caller'), askingOf(c, service))
+  const buckets = allBuckets(c.get('caller'), requestOrigin(c, service))
   const states = await limits.read(buckets)
   return buckets.map(({ kind, perMs }, n) =>
-    presentLimit({ name: kind, text: subjectOf(kind), perMs }, states[n] as BucketState),
+    presentLimit({ name: kind, text: limitTitle(kind), perMs }, states[n] as BucketState),
   )
 }
 
 const presentLimit = (
-  { name, text, perMs }: Named,
+  { name, text, perMs }: LimitLabel,
   { limit, remaining, resetAt }: BucketState,
 ) => ({
   ...{ name, text, limit, remaining },
@@ -150,19 +154,19 @@ function statsRoutes(service: Service) {
     const { account } = c.get('caller')
     const to = periodEnd(service.clock.now())
     const from = to - DAYS[period] * DAY
-    const usage = await usageOf(service.database, { accountId: account.id, from, to })
+    const usage = await listUsage(service.database, { accountId: account.id, from, to })
     const keys = await listKeys(service.database, account.id)
     const names = new Map(keys.map(({ id, name }) => [id, name]))
     const data = {
       ...{ period, from: isoTime(from), to: isoTime(to) },
-      total: sumOf(usage),
-      days: daysOf(from, to).map(day => ({
+      total: sumUsage(usage),
+      days: listDays(from, to).map(day => ({
         date: isoTime(day).slice(0, 'YYYY-MM-DD'.length),
-        ...sumOf(usage.filter(row => row.day === day)),
+        ...sumUsage(usage.filter(row => row.day === day)),
       })),
       keys: [...new Set(usage.map(row => row.key_id))].toSorted().map(key_id => ({
         ...{ key_id, key_name: names.get(key_id) ?? null },
-        ...sumOf(usage.filter(row => row.key_id === key_id)),
+        ...sumUsage(usage.filter(row => row.key_id === key_id)),
       })),
     }
     return c.json({ success: true as const, data }, 200)
@@ -171,10 +175,10 @@ function statsRoutes(service: Service) {
 
 const DAYS = { day: 1, week: 7, month: 30 } as const
 
-const daysOf = (from: number, to: number) =>
+const listDays = (from: number, to: number) =>
   Array.from({ length: (to - from) / DAY }, (_, n) => periodStart(from) + n * DAY)
 
-function sumOf(rows: readonly Usage[]) {
+function sumUsage(rows: readonly Usage[]) {
   const sum = {
     ...{ verifications: 0, cached: 0, credits: 0 },
     ...{ deliverable: 0, undeliverable: 0, risky: 0, unknown: 0 },
@@ -204,13 +208,13 @@ function historyRoutes(service: Service) {
     },
   } as const)
   return newRouter().openapi(history, async c => {
-    const { limit, cursor, class: classes, ...chosen } = c.req.valid('query')
-    const { rows, next } = await historyPage(service.database, {
+    const { limit, cursor, class: classes, ...filters } = c.req.valid('query')
+    const { rows, next } = await getHistoryPage(service.database, {
       accountId: c.get('caller').account.id,
       sandbox: c.get('sandbox'),
       before: positionOf(cursor),
       max: limit,
-      ...given({ ...chosen, classes }),
+      ...omitUndefined({ ...filters, classes }),
     })
     const data = {
       items: rows.map(presentRow),
@@ -222,7 +226,7 @@ function historyRoutes(service: Service) {
 }
 
 /** Returns the object without its undefined properties. */
-const given = <Part extends object>(part: Part) =>
+const omitUndefined = <Part extends object>(part: Part) =>
   Object.fromEntries(Object.entries(part).filter(([, value]) => value !== undefined)) as {
     [Name in keyof Part]?: Exclude<Part[Name], undefined>
   }

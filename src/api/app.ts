@@ -51,7 +51,7 @@ export const endStreams = (service: Service): void => stateOf(service).streams.e
  * Flushes the last-used times of keys. Called after the last response, before the database is
  * closed.
  */
-export const closeApp = (service: Service): Promise<unknown> => stateOf(service).touches.close()
+export const closeApp = (service: Service): Promise<unknown> => stateOf(service).lastUsed.close()
 
 /** Answers OPTIONS, 404 for an unknown path, and 405 for another method of a known path. */
 function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env>): Response {

@@ -34,7 +34,10 @@ const PREAMBLE = `retry: ${3 * SECOND}\n\n`
 /** An SSE comment, which clients ignore. */
 const HEARTBEAT = ':\n\n'
 
-function toPieces(clock: Clock, events: (signal: AbortSignal) => AsyncIterable<StreamEvent>): Pieces {
+function toPieces(
+  clock: Clock,
+  events: (signal: AbortSignal) => AsyncIterable<StreamEvent>,
+): Pieces {
   const controller = new AbortController()
   const iterator = events(controller.signal)[Symbol.asyncIterator]()
   let isStarted = false

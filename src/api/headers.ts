@@ -7,7 +7,7 @@ import type { MonitoringDeps } from './monitoring/monitored.ts'
  * Node's own response this costs a tenth of an entry in Headers, which matters with a dozen of
  * them.
  */
-export function layHeader(c: Context<Env>, name: string, value: string): void {
+export function setHeader(c: Context<Env>, name: string, value: string): void {
   const outgoing = c.env?.outgoing
   if (outgoing === undefined) c.header(name, value)
   else if (!outgoing.headersSent) outgoing.setHeader(name, value)

@@ -1,21 +1,21 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi'
 import type { Env } from './context.ts'
-import { faultOf } from './errors/fault.ts'
+import { validationError } from './errors/fault.ts'
 import { refuseUnknown } from './middleware/refuse-unknown.ts'
 
 /**
- * A room of the API, to be filled by `openapi(route, handler)`: what its schemas do not name, and what does not fit
- * them, is told as an ApiError.
+ * Creates a router. A route added with `openapi(route, handler)` refuses unknown names and values
+ * that violate its schemas with an ApiError.
  */
 export function newRouter(): OpenAPIHono<Env> {
   const router = new OpenAPIHono<Env>({
-    // `/v1/jobs/` is `/v1/jobs`.
+    // Treats `/v1/jobs/` as `/v1/jobs`.
     strict: false,
-    defaultHook(outcome) {
-      if (outcome.success) return
-      // What was given stands there, though its type does not say so.
-      const given = 'data' in outcome ? outcome.data : undefined
-      throw faultOf(outcome.target, outcome.error.issues, given)
+    defaultHook(result) {
+      if (result.success) return
+      // The input is present, although its type does not declare it.
+      const input = 'data' in result ? result.data : undefined
+      throw validationError(result.target, result.error.issues, input)
     },
   })
   const { openapi } = router
@@ -23,7 +23,10 @@ export function newRouter(): OpenAPIHono<Env> {
   return router
 }
 
-/** Behind the guard of the route. Monitors may add parameters of their own to the health paths, which have no version. */
+/**
+ * Adds the check after the middleware of the route. Monitoring systems may add their own parameters
+ * to the health paths, which are unversioned.
+ */
 function addNameCheck<R extends RouteConfig>(route: R): R {
   if (!route.path.startsWith('/v1/')) return route
   return { ...route, middleware: [...[route.middleware ?? []].flat(), refuseUnknown(route)] }

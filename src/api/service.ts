@@ -15,45 +15,44 @@ import type { Deliveries } from '../webhooks/delivery/start-deliveries.ts'
 import type { WebhookTransport } from '../webhooks/transport/transport.ts'
 import type { HttpTimings } from './timings.ts'
 
-/** What the paths of the service work with; built in `wire-service.ts`, and by tests with fakes. */
+/** Dependencies of the routes; built in `compose/service.ts`, and by tests with fakes. */
 export type Service = {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
   readonly database: Database
-  /** For single verifications and short lists; knows no sandbox. */
+  /** For single verifications and short lists; the sandbox is handled above it. */
   readonly engine: Engine
   readonly worker: JobWorker
-  /** Lets jobs give way to requests. */
+  /** Gives requests priority over jobs. */
   readonly priority: Priority
   /** History, usage and credits. */
   readonly ledger: UsageLedger
   readonly limits: LimitStore
   readonly secretBox: SecretBox
   readonly resolver: Resolver
-  /** For the one request that tries an endpoint out. */
+  /** Sends test events to webhook endpoints. */
   readonly transport: WebhookTransport
-  /** The disk of the data directory. */
+  /** Reads the free space of the disk of the data directory. */
   readonly disk: ReadDisk
   readonly deliveries: Pick<Deliveries, 'wake' | 'status'>
   readonly settings: ServiceSettings
-  /** True from the first signal to stop: nothing new is begun. */
+  /** True from the first signal to stop: no new work is accepted. */
   readonly isStopping: () => boolean
   readonly timings?: HttpTimings
 }
 
 export type ServiceSettings = {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string
   readonly version: string
-  /** By name. */
   readonly plans: ReadonlyMap<string, Plan>
   readonly ipLimits: IpLimits
-  /** False: no rate limits (`--limits off`); credits still count. */
+  /** False disables rate limits (`--limits off`); credits still apply. */
   readonly limits: boolean
-  /** Ranges of proxies whose X-Forwarded-For is believed. */
+  /** Ranges of proxies with a trusted X-Forwarded-For. */
   readonly trustProxy: readonly string[]
-  /** Non-public addresses that webhooks may name. */
+  /** Non-public ranges that webhook URLs may use. */
   readonly webhookAllowRanges: readonly string[]
   readonly metricsToken: string | null
   readonly dataDir: string

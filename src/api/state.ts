@@ -6,11 +6,11 @@ import { createLastUsed, type LastUsed } from './middleware/last-used.ts'
 import { createMetrics, type Metrics } from './monitoring/metrics.ts'
 import type { Service } from './service.ts'
 
-/** Each costs a look at the database twice a second; a person has a few pages open. */
+/** Each stream reads the database twice a second; a person has a few pages open. */
 export const STREAMS_PER_ACCOUNT_MAX = 20
 export const STREAMS_MAX = 1_000
 
-/** One answer that goes on for as long as its client listens. */
+/** The slot of an open event stream. */
 type StreamSlot = {
   /** Aborts when the service stops. */
   readonly stopping: AbortSignal
@@ -18,30 +18,30 @@ type StreamSlot = {
   leave(): void
 }
 
-/** The answers that go on for as long as somebody listens. */
+/** Limits the open event streams and closes them at shutdown. */
 export class Streams {
   readonly #byAccount = new Map<string, number>()
   readonly #stopping = new AbortController()
   #open = 0
 
-  /** Takes a place; throws where there is none. */
+  /** Acquires a slot. Throws ApiError if none is free. */
   enter(accountId: string): StreamSlot {
     const ofAccount = this.#byAccount.get(accountId) ?? 0
     if (ofAccount >= STREAMS_PER_ACCOUNT_MAX) throw tooMany()
     if (this.#open >= STREAMS_MAX) throw tooBusy()
     this.#open++
     this.#byAccount.set(accountId, ofAccount + 1)
-    let isIn = true
+    let isHeld = true
     return {
       stopping: this.#stopping.signal,
       leave: () => {
-        if (isIn) this.#leave(accountId)
-        isIn = false
+        if (isHeld) this.#leave(accountId)
+        isHeld = false
       },
     }
   }
 
-  /** The service stops: whoever listens comes again to the next one. */
+  /** Closes all streams at shutdown; clients reconnect to the next process. */
   end(): void {
     this.#stopping.abort()
   }
@@ -57,28 +57,27 @@ export class Streams {
 const tooMany = () =>
   new ApiError(
     'rate_limit',
-    `${STREAMS_PER_ACCOUNT_MAX} streams of this account are open: close one, or ask for the job itself`,
+    `${STREAMS_PER_ACCOUNT_MAX} streams of this account are open: close one, or poll the job instead`,
     { retryAfterS: 5 },
   )
 
 const tooBusy = () =>
   new ApiError(
     'service_unavailable',
-    `${STREAMS_MAX} streams are open, which is all that there may be: ask for the job itself`,
+    `${STREAMS_MAX} streams are open, which is the maximum: poll the job instead`,
     { retryAfterS: 5 },
   )
 
-/** What all paths of one service share while it runs. */
+/** State that all routes of a service share. */
 export type State = {
   readonly metrics: Metrics
-  /** Requests that verify something now. */
+  /** Verification requests in flight. */
   verifying: number
   readonly admissions: AdmissionQueue
-  /** Requests with an Idempotency-Key that are being answered now. */
-  readonly answering: Set<string>
+  /** Idempotency-Keys of requests in flight, with the IDs of their API keys. */
+  readonly inFlightKeys: Set<string>
   readonly streams: Streams
-  /** When keys were last used. */
-  readonly touches: LastUsed
+  readonly lastUsed: LastUsed
   readonly breakdowns: StatisticsCache
   readonly waitReports: WaitReports
 }
@@ -86,8 +85,8 @@ export type State = {
 const states = new WeakMap<Service, State>()
 
 export function stateOf(service: Service): State {
-  const known = states.get(service)
-  if (known !== undefined) return known
+  const existing = states.get(service)
+  if (existing !== undefined) return existing
   const state: State = {
     metrics: createMetrics(service, {
       deliveries: service.deliveries,
@@ -95,9 +94,9 @@ export function stateOf(service: Service): State {
     }),
     verifying: 0,
     admissions: new AdmissionQueue(service.clock),
-    answering: new Set(),
+    inFlightKeys: new Set(),
     streams: new Streams(),
-    touches: createLastUsed(service),
+    lastUsed: createLastUsed(service),
     breakdowns: createStatisticsCache(service),
     waitReports: createWaitReports(service),
   }

@@ -4,55 +4,60 @@ import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import type { Env } from './context.ts'
 
-/** A reader that takes nothing for so long is gone, or holds the connection for nothing. */
+/** A reader that takes nothing for this long is gone or stalled. */
 export const READER_TIMEOUT_MS = MINUTE
 
 type Deps = { readonly clock: Clock; readonly log: Log }
 
-/** Pieces of a body, in their order; `return` is called when no more are wanted, even while one is being made. */
+/**
+ * Chunks of a body in order. `return` is called when no more are needed, even while one is being
+ * produced.
+ */
 export type Pieces = {
   next(): Promise<IteratorResult<string, unknown>>
   return(value: undefined): Promise<unknown>
 }
 
 /**
- * A body whose pieces are made when the reader takes them: one that is slow, or stops, costs one piece of memory.
- * When a piece cannot be made, or the reader is gone, the connection is broken off: what is cut short never looks whole.
+ * A body with chunks that are produced when the reader takes them: a slow or stalled reader costs
+ * the memory of one chunk. If a chunk cannot be produced or the reader is gone, the connection is
+ * aborted, so that a truncated body never looks complete.
  */
 export function textStream(
   c: Context<Env>,
   { clock, log }: Deps,
   pieces: Pieces,
-  { make = sequentially }: { readonly make?: <T>(piece: () => Promise<T>) => Promise<T> } = {},
+  { make = withSlot }: { readonly make?: <T>(piece: () => Promise<T>) => Promise<T> } = {},
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
-  let endWatch = () => {}
+  let cancelTimeout = () => {}
   let isDone = false
   const end = () => {
     isDone = true
-    endWatch()
+    cancelTimeout()
     void pieces.return(undefined).catch(() => {})
   }
-  const giveUp = (controller: ReadableStreamDefaultController, error: unknown) => {
+  const abort = (controller: ReadableStreamDefaultController, error: unknown) => {
     if (isDone) return
     end()
-    log.warn('an answer was broken off', {
+    log.warn('response aborted', {
       requestId: c.get('requestId'),
       why: errorMessage(error),
     })
-    // An error of the body alone would have its text sent, and the answer ended as if it were whole.
+    // An error of the body alone would be sent as text, and end the response as if it were
+    // complete.
     if (c.env?.outgoing !== undefined) c.env.outgoing.destroy()
     else controller.error(error)
   }
-  const watch = (controller: ReadableStreamDefaultController) =>
-    clock.after(READER_TIMEOUT_MS, () => giveUp(controller, new Error(GONE)))
+  const startTimeout = (controller: ReadableStreamDefaultController) =>
+    clock.after(READER_TIMEOUT_MS, () => abort(controller, new Error(GONE)))
   return new ReadableStream(
     {
       start(controller) {
-        endWatch = watch(controller)
+        cancelTimeout = startTimeout(controller)
       },
       async pull(controller) {
-        endWatch()
+        cancelTimeout()
         try {
           const { value, done } = await make(() => pieces.next())
           if (isDone) return
@@ -61,39 +66,42 @@ export function textStream(
             return controller.close()
           }
           controller.enqueue(encoder.encode(value))
-          endWatch = watch(controller)
+          cancelTimeout = startTimeout(controller)
         } catch (error) {
-          giveUp(controller, error)
+          abort(controller, error)
         }
       },
       cancel: end,
     },
-    // Nothing is made ahead of the reader.
+    // Produces nothing ahead of the reader.
     { highWaterMark: 0 },
   )
 }
 
-const GONE = 'nobody took what was sent'
-
-/** Pieces that are made at the same time, over all readers: one that is long in coming does not hold up the others. */
-const MAKING_MAX = 4
-let making = 0
-const waiting: (() => void)[] = []
+const GONE = 'the client stopped reading'
 
 /**
- * A turn of the event loop for each piece: a reader as fast as we are would else keep all others waiting, and five
- * hundred that ask at once would have each turn last as long as all their pieces.
+ * Chunks that are produced concurrently over all readers, so that a slow one does not block the
+ * others.
  */
-async function sequentially<T>(make: () => Promise<T>): Promise<T> {
-  // Whoever is called on takes the place of who is done.
-  if (making === MAKING_MAX) await new Promise<void>(resolve => void waiting.push(resolve))
-  else making++
+const CONCURRENCY_MAX = 4
+let active = 0
+const waiters: (() => void)[] = []
+
+/**
+ * Yields to the event loop before each chunk: otherwise a fast reader would block all others, and
+ * with five hundred concurrent readers each turn would last as long as all their chunks.
+ */
+async function withSlot<T>(make: () => Promise<T>): Promise<T> {
+  // A waiter takes over the slot of a finished chunk.
+  if (active === CONCURRENCY_MAX) await new Promise<void>(resolve => void waiters.push(resolve))
+  else active++
   try {
     await yieldToEventLoop()
     return await make()
   } finally {
-    const next = waiting.shift()
-    if (next === undefined) making--
+    const next = waiters.shift()
+    if (next === undefined) active--
     else next()
   }
 }

@@ -4,7 +4,7 @@ import { parseEmail } from '../accounts/email.ts'
 import { mergePlans } from '../accounts/plan.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type AccountFlags, accountObject, chosenAccount, print, withAccounts } from './accounts.ts'
+import { type AccountFlags, accountObject, selectAccount, print, withAccounts } from './accounts.ts'
 import type { CliContext } from './context.ts'
 import { readConfig } from './settings.ts'
 
@@ -19,7 +19,7 @@ export function setPlanCommand(
   const plans = mergePlans(config.plans)
   parsePlan(plan, plans)
   return withAccounts(context, config, async (database, accounts) => {
-    const account = chosenAccount(accounts, given)
+    const account = selectAccount(accounts, given)
     const changed = await setPlan({ database, plans }, { accountId: account.id, plan })
     if (flags.json) print(context, accountObject(changed))
     else {
@@ -40,7 +40,7 @@ export function setEmailCommand(
 ): Promise<number> {
   const email = address === 'none' ? null : parseEmail(address)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const { id: accountId } = chosenAccount(accounts, given)
+    const { id: accountId } = selectAccount(accounts, given)
     const account = await setEmail({ database }, { accountId, email })
     if (flags.json) print(context, accountObject(account))
     else context.stdout.write(`${alertAddressText(account)}\n`)
@@ -62,7 +62,7 @@ export function setAdminCommand(
 ): Promise<number> {
   const isAdmin = parseOnOff(word)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const { id: accountId } = chosenAccount(accounts, given)
+    const { id: accountId } = selectAccount(accounts, given)
     const account = await setAdmin({ database }, { accountId, isAdmin })
     if (flags.json) print(context, accountObject(account))
     else context.stdout.write(`${accessText(account)}\n`)

@@ -9,7 +9,7 @@ import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
-import { databaseName, databaseUrl, openKept } from './database.ts'
+import { databaseName, databaseUrl, openExisting } from './database.ts'
 import { timeText } from './jobs/time-text.ts'
 import { readConfig } from './settings.ts'
 import { table } from './table.ts'
@@ -25,7 +25,7 @@ export type AccountFlags = {
 /** Runs `ev accounts list` and returns the exit code. */
 export async function listCommand(context: CliContext, flags: AccountFlags): Promise<number> {
   const config = readConfig(context, flags)
-  const database = await openKept(context, config)
+  const database = await openExisting(context, config)
   try {
     const accounts = database === null ? [] : await listAccounts(database)
     const counts = await Promise.all(
@@ -103,13 +103,15 @@ export const accountObject = ({ id, name, plan, email, operator, created_at }: A
 export const print = (context: CliContext, value: unknown) =>
   context.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
 
-/** Calls `work` with the database and its accounts. Throws EvError('no_input') if there are none. */
+/**
+ * Calls `work` with the database and its accounts. Throws EvError('no_input') if there are none.
+ */
 export async function withAccounts<T>(
   context: CliContext,
   config: Config,
   work: (database: Database, accounts: readonly Account[]) => Promise<T>,
 ): Promise<T> {
-  const database = await openKept(context, config)
+  const database = await openExisting(context, config)
   if (database === null) throw noAccount(config)
   try {
     const accounts = await listAccounts(database)
@@ -121,7 +123,7 @@ export async function withAccounts<T>(
 }
 
 /** Returns the account with that ID or name, or the only account if none is named. */
-export function chosenAccount(accounts: readonly Account[], given: string | undefined): Account {
+export function selectAccount(accounts: readonly Account[], given: string | undefined): Account {
   const [first, second] =
     given === undefined
       ? accounts

@@ -31,7 +31,9 @@ export function backupCommand(context: CliContext, target: string, flags: Backup
 }
 
 type BackupReport = Backup & {
-  /** File with the key that decrypts secrets in the copy; null if there is none or it is not a file. */
+  /**
+   * File with the key that decrypts secrets in the copy; null if there is none or it is not a file.
+   */
   readonly secretFile: string | null
 }
 

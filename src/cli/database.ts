@@ -15,7 +15,9 @@ export const databaseUrl = ({ database, dataDir }: DatabaseLocation) =>
 /** Whether the database is a PostgreSQL server, which several machines can share. */
 export const isShared = (location: DatabaseLocation) => isPostgresUrl(databaseUrl(location))
 
-/** Returns the URL of the database for lists of `ev bulk`: always a local file, as the lists are. */
+/**
+ * Returns the URL of the database for lists of `ev bulk`: always a local file, as the lists are.
+ */
 export const listsUrl = (location: DatabaseLocation) =>
   isShared(location) ? fileUrl(location.dataDir) : databaseUrl(location)
 
@@ -71,7 +73,9 @@ async function openIfThere(context: CliContext, url: string): Promise<Database |
   return isPostgresUrl(url) || isThere(fileOf(url)) ? openDatabase(url, context.clock) : null
 }
 
-/** Throws EvError if the file is not accessible, as for another user's service, rather than false. */
+/**
+ * Throws EvError if the file is not accessible, as for another user's service, rather than false.
+ */
 function isThere(file: string): boolean {
   try {
     return statSync(file, { throwIfNoEntry: false }) !== undefined

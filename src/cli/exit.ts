@@ -64,8 +64,8 @@ const internalFault = (cause: unknown) =>
 const stackOf = (cause: unknown) => (cause instanceof Error ? cause.stack : String(cause))
 
 /**
- * Exits when the output cannot be written because its reader has closed the pipe or the disk is full.
- * Returns a function that removes these listeners and those that a command has added since.
+ * Exits when the output cannot be written because its reader has closed the pipe or the disk is
+ * full. Returns a function that removes these listeners and those that a command has added since.
  */
 export function watchOutput(context: CliContext, debug: boolean): () => void {
   const { stdout, stderr } = context
@@ -124,10 +124,7 @@ const SENTENCES: OperationTexts<EvError> = {
       `--name is "${sanitizeText(name)}"; the name of ${of === 'key' ? 'a key' : 'an account'} takes 1 to ${lengthMax} characters on one line.`,
     ),
   key_not_found: ({ id }) =>
-    new EvError(
-      'no_input',
-      `There is no key ${sanitizeText(id)}. To list keys, run "ev keys".`,
-    ),
+    new EvError('no_input', `There is no key ${sanitizeText(id)}. To list keys, run "ev keys".`),
   key_limit_reached: ({ count }) =>
     new EvError(
       'usage',
@@ -143,10 +140,7 @@ const SENTENCES: OperationTexts<EvError> = {
   expiry_past: ({ expiresAt }) =>
     new EvError('usage', `The key would expire at ${timeText(expiresAt)}, which is in the past.`),
   job_not_found: ({ id }) =>
-    new EvError(
-      'no_input',
-      `There is no job ${sanitizeText(id)}. To list jobs, run "ev jobs".`,
-    ),
+    new EvError('no_input', `There is no job ${sanitizeText(id)}. To list jobs, run "ev jobs".`),
   job_not_cancellable: ({ id, state }) =>
     new EvError(
       'usage',

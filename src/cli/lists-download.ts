@@ -9,13 +9,15 @@ export type DownloadDeps = UrlPolicy & { readonly clock: Clock }
 
 /** For one source with its redirects: 32 MB, the largest source, at 0.5 MB per second. */
 const DEADLINE_MS = 60 * SECOND
-/** A link, a mirror and HTTPS take three. Browsers follow 20 (Fetch standard, HTTP-redirect fetch). */
+/**
+ * A link, a mirror and HTTPS take three. Browsers follow 20 (Fetch standard, HTTP-redirect fetch).
+ */
 const REDIRECTS_MAX = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /**
- * Downloads a URL, up to `bytesMax`. Connections to each host use only the addresses that passed the
- * URL policy. Throws EvError('io') that names the fault of the source.
+ * Downloads a URL, up to `bytesMax`. Connections to each host use only the addresses that passed
+ * the URL policy. Throws EvError('io') that names the fault of the source.
  */
 export async function download(
   source: string,

@@ -6,11 +6,10 @@ import { systemClock } from '../platform/clock.ts'
 import { systemRandom } from '../platform/random.ts'
 import type { CliContext, CliSignals, CliTerminal } from './context.ts'
 
-/** The context of a command line that has the process for itself. */
+/** Returns the context of the real process. */
 function processContext(): CliContext {
   return {
-    // Node opens a stream when it is first asked for: a command that reads nothing leaves stdin
-    // alone.
+    // Node opens a stream on first access, so a command that does not read never opens stdin.
     get stdin() {
       return process.stdin
     },
@@ -46,7 +45,7 @@ function processSignals(): CliSignals {
 
 const terminal: CliTerminal = {
   isAttached: () => [0, 1, 2].some(descriptor => isatty(descriptor)),
-  /** The kernel takes the controlling terminal from a whole session when it is hung up. */
+  /** The kernel detaches the controlling terminal from the session on a hangup. */
   isOpen() {
     try {
       closeSync(openSync('/dev/tty', 'r'))

@@ -6,7 +6,6 @@ import { reportError } from './exit.ts'
 import { EXIT_CODES } from './exit.ts'
 import type { CliOutput } from './context.ts'
 
-
 /**
  * Runs one command line and returns the exit code. Removes all listeners that it has added to the
  * context.
@@ -47,7 +46,6 @@ async function settled(...outputs: readonly CliOutput[]): Promise<void> {
     if (output.writableLength === 0) continue
     await new Promise<void>(resolve => void output.write('', () => resolve()))
   }
-  // A stream tells its error one turn after the write that failed.
+  // A stream emits its error one turn of the event loop after the failed write.
   await new Promise<void>(resolve => void setImmediate(resolve))
 }
-

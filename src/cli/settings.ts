@@ -14,41 +14,42 @@ import {
 import { EvError, errorMessage } from '../platform/error.ts'
 import { type CliContext, inCwd } from './context.ts'
 
-/** What a command needs that only looks after the data. */
+/** Settings of commands that only read or change stored data. */
 export const DATA_SETTINGS = ['dataDir', 'database'] as const satisfies (keyof Settings)[]
 
-/** Settings as flags: those that the command uses, those of the engine when it does not say. */
+/** Adds settings as flags of a command; those of the engine if `keys` is left out. */
 export function addSettings(
   command: Command,
   context: CliContext,
   keys: readonly (keyof Settings)[] = ENGINE_SETTINGS.map(one => one.key),
 ): void {
-  command.optionsGroup(
-    'Settings (each also as EV_NAME in the environment, and in the config file):',
-  )
-  command.option('--config <FILE>', 'config file (default: ./ev.config.json, else the user’s)')
+  command.optionsGroup('Settings (also as EV_NAME in the environment or in the config file):')
+  command.option('--config <FILE>', "config file (default: ./ev.config.json, then the user's)")
   for (const one of SETTINGS.filter(({ key }) => keys.includes(key))) {
     const { flag, value, help } = one
     if (one.isSecret) {
-      // Taken, so that it can be said why it is refused; not shown.
+      // The flag is parsed so that the error can explain why it is rejected, but it has no help.
       command.addOption(new Option(`${flag} [value]`).hideHelp())
       continue
     }
-    const usual = toDisplayUnit(one, one.fallback(context.env))
-    const shown = typeof usual === 'number' || (typeof usual === 'string' && usual !== '')
+    const fallback = toDisplayUnit(one, one.fallback(context.env))
+    const hasText =
+      typeof fallback === 'number' || (typeof fallback === 'string' && fallback !== '')
     command.option(
       value === null ? flag : `${flag} <${value}>`,
-      shown ? `${help} (default: ${usual})` : help,
+      hasText ? `${help} (default: ${fallback})` : help,
     )
   }
-  command.option('--debug', 'show the stack of errors')
+  command.option('--debug', 'print stack traces')
 }
 
-/** Reads settings from flags, environment and file, and checks them; `flags` are as commander gives them. */
+/**
+ * Reads and validates settings from flags, environment and file; `flags` are those of commander.
+ */
 export const readConfig = (context: CliContext, flags: Readonly<Record<string, unknown>>): Config =>
   withPaths(context, toConfig(readSettings(context, flags)))
 
-/** The settings with paths that can be opened from anywhere. */
+/** Resolves relative paths in the settings against the working directory of the context. */
 function withPaths(context: CliContext, config: Config): Config {
   const paths = SETTINGS.filter(isPath).map(({ key }) => {
     const path = config[key]
@@ -61,7 +62,7 @@ function withPaths(context: CliContext, config: Config): Config {
   return Object.freeze({ ...config, ...Object.fromEntries(paths), database })
 }
 
-/** Settings as they are given, before anything is checked. */
+/** Reads settings without validating them. */
 export function readSettings(
   context: CliContext,
   flags: Readonly<Record<string, unknown>>,
@@ -76,13 +77,13 @@ export function readSettings(
   }
 }
 
-/** A hint where the name that we give ourselves will make servers refuse us. */
+/** Returns a warning if the HELO name is not fully qualified, which servers reject; else null. */
 export function heloHint(config: Config): string | null {
   const isFull = (helo: string) => helo.includes('.') || helo.startsWith('[')
   if (config.egresses.every(({ helo }) => isFull(helo))) return null
   return (
-    `Note: this machine calls itself “${hostname()}”, which is no full host name; many mail servers ` +
-    'refuse that. Give your own with --helo probe.example.com (its PTR record should match).'
+    `Note: the host name of this machine, "${hostname()}", is not fully qualified, and many mail servers reject it. ` +
+    'Set one with --helo probe.example.com (its PTR record should match).'
   )
 }
 
@@ -93,10 +94,10 @@ function findFile(context: CliContext, given: unknown): string | null {
   const named = typeof given === 'string' ? given : context.env.EV_CONFIG
   if (named !== undefined && named !== '') {
     if (existsSync(inCwd(context, named))) return named
-    const place = typeof given === 'string' ? '--config' : 'EV_CONFIG'
+    const source = typeof given === 'string' ? '--config' : 'EV_CONFIG'
     throw new EvError(
       'bad_config',
-      `There is no config file ${named}, which ${place} names. Correct the name or leave it out.`,
+      `${source} names ${named}, which does not exist. Correct the path or omit it.`,
     )
   }
   const configHome = context.env.XDG_CONFIG_HOME || join(context.env.HOME || homedir(), '.config')
@@ -108,14 +109,14 @@ function readFile(context: CliContext, path: string): Record<string, unknown> {
   try {
     const values: unknown = JSON.parse(readFileSync(inCwd(context, path), 'utf8'))
     if (typeof values !== 'object' || values === null || Array.isArray(values)) {
-      throw new Error('it holds no object')
+      throw new Error('it is not an object')
     }
     return values as Record<string, unknown>
   } catch (error) {
     const why = errorMessage(error)
     throw new EvError(
       'bad_config',
-      `The config file ${path} cannot be read: ${why}. It takes JSON.`,
+      `The config file ${path} cannot be read: ${why}. It must be a JSON object.`,
       {
         cause: error,
       },

@@ -6,8 +6,9 @@ import type { CliContext } from './context.ts'
 import { readConfig } from './settings.ts'
 
 /**
- * Reads own lists and operators again on SIGHUP, by the settings as they then are; where something is bad, all of
- * them stay as they were. Then does what there is to do `also`. Gives what ends that.
+ * Reloads custom lists and operators on SIGHUP, with the settings read again, and then calls
+ * `also`. If one of them is invalid, all stay unchanged. Returns a function that removes the
+ * listener.
  */
 export function reloadOnSighup(
   context: CliContext,
@@ -17,17 +18,17 @@ export function reloadOnSighup(
   also: () => void = () => {},
 ): () => void {
   const hadTerminal = context.terminal.isAttached()
-  let isEnding = false
+  let isStopping = false
   const onSignal = () => {
     if (!hadTerminal || context.terminal.isOpen()) {
       reload(context, lists, flags, log)
       also()
       return
     }
-    // A terminal that goes away sends the same signal, and means that what ran in it is to end. Once: a second
-    // SIGTERM would mean "at once".
-    if (!isEnding) context.signals.raise('SIGTERM')
-    isEnding = true
+    // A terminal that closes sends SIGHUP too, to stop its processes. Raise SIGTERM only once: a
+    // second one exits without cleanup.
+    if (!isStopping) context.signals.raise('SIGTERM')
+    isStopping = true
   }
   context.signals.on('SIGHUP', onSignal)
   return () => void context.signals.off('SIGHUP', onSignal)
@@ -41,8 +42,8 @@ function reload(
 ): void {
   try {
     lists.reload(listFiles(readConfig(context, flags)))
-    log.info('own lists and operators were read again')
+    log.info('configuration lists reloaded')
   } catch (error) {
-    log.error(`own lists and operators stay as they were. ${errorMessage(error)}`)
+    log.error(`configuration lists not reloaded. ${errorMessage(error)}`)
   }
 }

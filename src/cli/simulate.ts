@@ -16,7 +16,7 @@ export type SimulateFlags = {
   readonly json?: boolean
 }
 
-/** `ev simulate`: a mail world that runs until it is stopped. */
+/** Runs `ev simulate` until it is stopped, and returns the exit code. */
 export async function simulateCommand(
   context: CliContext,
   file: string | undefined,
@@ -32,28 +32,30 @@ export async function simulateCommand(
     ...readScenario(file === undefined ? EXAMPLE_FILE : inCwd(context, file)),
     ...ports,
   }
-  const world = await startSimulator(scenario)
-  const stopped = untilStopped(context, flags.json === true ? world : null)
-  if (flags.json === true) say(JSON.stringify(printEndpoints(world, scenario)))
-  else say(welcome(world, scenario))
+  const simulator = await startSimulator(scenario)
+  const stopped = untilStopped(context, flags.json === true ? simulator : null)
+  if (flags.json === true) say(JSON.stringify(endpointsObject(simulator, scenario)))
+  else say(endpointsText(simulator, scenario))
   await stopped.promise
-  say(flags.json === true ? countersToJson(world.counters()) : farewell(world.counters()))
-  await world.close()
+  say(
+    flags.json === true ? countersToJson(simulator.counters()) : countersText(simulator.counters()),
+  )
+  await simulator.close()
   stopped.dispose()
   return 0
 }
 
 function portsOf({ smtpPort, dnsPort }: SimulateFlags): Pick<Scenario, 'smtpPort' | 'dnsPort'> {
   return {
-    ...(smtpPort !== undefined && { smtpPort: portOf('--smtp-port', smtpPort) }),
-    ...(dnsPort !== undefined && { dnsPort: portOf('--dns-port', dnsPort) }),
+    ...(smtpPort !== undefined && { smtpPort: parsePort('--smtp-port', smtpPort) }),
+    ...(dnsPort !== undefined && { dnsPort: parsePort('--dns-port', dnsPort) }),
   }
 }
 
-function portOf(flag: string, given: string): number {
+function parsePort(flag: string, given: string): number {
   const port = Number(given)
   if (/^\d+$/.test(given) && port <= 65_535) return port
-  const sentence = `${flag} is "${given}"; it takes a whole number from 0 to 65535 (0: a free one).`
+  const sentence = `${flag} is "${given}"; it takes a whole number from 0 to 65535 (0: a free port).`
   throw new EvError('usage', sentence)
 }
 
@@ -61,120 +63,120 @@ type Stopped = { readonly promise: Promise<void>; readonly dispose: () => void }
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
-/** Until a signal comes, or the program ends that gives us commands. */
-function untilStopped(context: CliContext, commanded: Simulator | null): Stopped {
+/** Resolves with a signal, or at the end of stdin if a simulator reads commands from there. */
+function untilStopped(context: CliContext, simulator: Simulator | null): Stopped {
   const { promise: signalled, resolve } = Promise.withResolvers<void>()
   const onSignal = () => resolve()
   for (const signal of SIGNALS) context.signals.once(signal, onSignal)
   const dispose = () => {
     for (const signal of SIGNALS) context.signals.off(signal, onSignal)
   }
-  if (commanded === null) return { promise: signalled, dispose }
-  return { promise: endOfCommands(context, commanded, signalled), dispose }
+  if (simulator === null) return { promise: signalled, dispose }
+  return { promise: serveCommands(context, simulator, signalled), dispose }
 }
 
-async function endOfCommands(
+async function serveCommands(
   { stdin, stdout }: CliContext,
-  commanded: Simulator,
+  simulator: Simulator,
   signalled: Promise<void>,
 ): Promise<void> {
-  const said = answerLines(commanded, stdin, line => void stdout.write(`${line}\n`))
-  await (endsWithInput(stdin) ? Promise.race([signalled, said]) : signalled)
+  const inputEnded = answerLines(simulator, stdin, line => void stdout.write(`${line}\n`))
+  await (isProgramInput(stdin) ? Promise.race([signalled, inputEnded]) : signalled)
   stdin.destroy()
 }
 
-/** Whether a program holds the other end of stdin: /dev/null ends too, but means nothing by it. */
-function endsWithInput({ isTTY, fd }: CliInput): boolean {
+/** Whether a program writes to stdin. The end of /dev/null must not stop the simulator. */
+function isProgramInput({ isTTY, fd }: CliInput): boolean {
   if (isTTY === true || fd === undefined) return true
   const input = fstatSync(fd)
   return input.isFIFO() || input.isSocket()
 }
 
-/** Where the world listens and how ev meets it, for programs. */
-function printEndpoints(world: Simulator, scenario: Scenario) {
-  const { dnsAddress, smtpPort, addresses } = world
-  const allowRanges = rangesOf(world)
+/** Returns the endpoints of the simulator and the options to use it, as JSON. */
+function endpointsObject(simulator: Simulator, scenario: Scenario) {
+  const { dnsAddress, smtpPort, addresses } = simulator
+  const allowRanges = rangesOf(simulator)
   return {
     dnsAddress,
     smtpPort,
     pid: process.pid,
     addresses: Object.fromEntries(addresses),
-    /** What `createEngine` takes. */
+    /** Options of `createEngine`. */
     options: { dns: [dnsAddress], smtpPort, allowRanges, specialDomains: true },
-    /** What `ev verify` and `ev bulk` take. */
-    arguments: argumentsFor(world),
+    /** Arguments of `ev verify` and `ev bulk`. */
+    arguments: argumentsFor(simulator),
     try: addressOf(scenario),
   }
 }
 
-/** The same for people. */
-function welcome(world: Simulator, scenario: Scenario): string {
-  const { dnsAddress, smtpPort, addresses } = world
+/** Formats the endpoints of the simulator and an example command. */
+function endpointsText(simulator: Simulator, scenario: Scenario): string {
+  const { dnsAddress, smtpPort, addresses } = simulator
   const domains = Object.entries(scenario.domains)
   const rows = domains
     .slice(0, DOMAINS_SHOWN_MAX)
     .map(([name, plan]) => [sanitizeText(name), exchangersOf(name, plan, scenario, addresses)])
   const more = domains.length - rows.length
   return [
-    'A mail world is up, on this machine alone. Ctrl-C ends it.\n',
+    'The simulator is running on this machine. Press Ctrl-C to stop.\n',
     `  DNS   ${dnsAddress}`,
-    `  SMTP  port ${smtpPort}, each server at an address of its own\n`,
+    `  SMTP  port ${smtpPort}, each server on its own address\n`,
     table([{ title: 'domain' }, { title: 'mail servers' }], rows).trimEnd(),
     ...(more > 0 ? [`… and ${more} more`] : []),
     '\nTry it:\n',
-    `  ev verify ${[...argumentsFor(world), addressOf(scenario)].join(' ')}\n`,
+    `  ev verify ${[...argumentsFor(simulator), addressOf(scenario)].join(' ')}\n`,
   ].join('\n')
 }
 
-/** What the world saw, for people. */
-function farewell({ total, hosts, dns }: SimulatorCounters): string {
-  const visited = Object.entries(hosts).filter(([, host]) => host.connections > 0)
-  const shown = visited.slice(0, DOMAINS_SHOWN_MAX)
-  const left = visited.length - shown.length
+/** Formats the counters of a run. */
+function countersText({ total, hosts, dns }: SimulatorCounters): string {
+  const used = Object.entries(hosts).filter(([, host]) => host.connections > 0)
+  const shown = used.slice(0, DOMAINS_SHOWN_MAX)
+  const left = used.length - shown.length
   const rows = [...shown, ['all', total] as const].map(([name, host]) => [
     sanitizeText(name),
     ...figuresOf(host),
   ])
-  const columns = ['connections', 'at once', 'recipients', 'asked again', 'out of turn']
+  const columns = ['connections', 'peak', 'recipients', 'repeated', 'violations']
   return [
-    '\nWhat it saw:\n',
+    '\nCounters:\n',
     table(
       [{ title: 'mail server' }, ...columns.map(title => ({ title, align: 'right' }) as const)],
       rows,
     ).trimEnd(),
-    ...(left > 0 ? [`(${left} more mail servers were visited)`] : []),
-    `\nDNS questions: ${dns.total}`,
+    ...(left > 0 ? [`(${left} more mail servers had connections)`] : []),
+    `\nDNS queries: ${dns.total}`,
   ].join('\n')
 }
 
-/** As much as a person reads. */
+/** Maximum number of rows in a table. */
 const DOMAINS_SHOWN_MAX = 40
 
 function figuresOf(host: HostCounters): string[] {
   const times = [...host.recipients.values()]
-  const again = times.filter(each => each > 1).length
-  const unruly = host.pregreet + host.outOfOrder + host.badLines
-  return [host.connections, host.sessionsPeak, times.length, again, unruly].map(String)
+  const repeated = times.filter(each => each > 1).length
+  const violations = host.pregreet + host.outOfOrder + host.badLines
+  return [host.connections, host.sessionsPeak, times.length, repeated, violations].map(String)
 }
 
-const argumentsFor = (world: Simulator): string[] => [
-  ...['--dns', world.dnsAddress],
-  ...['--smtp-port', String(world.smtpPort)],
-  ...['--allow-ranges', rangesOf(world).join(',')],
+const argumentsFor = (simulator: Simulator): string[] => [
+  ...['--dns', simulator.dnsAddress],
+  ...['--smtp-port', String(simulator.smtpPort)],
+  ...['--allow-ranges', rangesOf(simulator).join(',')],
   '--special-domains',
 ]
 
 const rangesOf = ({ addresses }: Simulator): string[] =>
   [...addresses.values()].flat().includes('::1') ? ['127.0.0.0/8', '::1/128'] : ['127.0.0.0/8']
 
-/** Somebody who most likely lives in this world. */
+/** Returns an address for the example command, which most likely exists in the scenario. */
 function addressOf({ domains, hosts, mailboxes }: Scenario): string {
   const names = Object.keys(domains)
   const served = names.find(name => hosts[firstExchanger(name, domains[name])] !== undefined)
   const domain = served ?? names[0] ?? 'example.test'
-  const residents = hosts[firstExchanger(domain, domains[domain])]?.mailboxes ?? mailboxes ?? []
-  const resident = residents.find(pattern => /^[\w.+*-]+$/.test(pattern)) ?? 'user1'
-  return sanitizeText(`${resident.replaceAll('*', '1')}@${domain}`)
+  const patterns = hosts[firstExchanger(domain, domains[domain])]?.mailboxes ?? mailboxes ?? []
+  const mailbox = patterns.find(pattern => /^[\w.+*-]+$/.test(pattern)) ?? 'user1'
+  return sanitizeText(`${mailbox.replaceAll('*', '1')}@${domain}`)
 }
 
 const firstExchanger = (name: string, plan: DomainPlan | undefined): string =>
@@ -187,7 +189,7 @@ function exchangersOf(
   addresses: Simulator['addresses'],
 ): string {
   if (fault !== undefined) return `(DNS: ${fault})`
-  if (mx === 'null') return '(takes no mail: null MX)'
+  if (mx === 'null') return '(accepts no mail: null MX)'
   const known = (host: string) => {
     const facts = [hosts[host]?.behavior ?? 'no address', ...(addresses.get(host) ?? [])]
     return `${sanitizeText(host)} (${facts.join(', ')})`

@@ -1,7 +1,7 @@
-/** A column's heading and where its text stands. */
+/** Heading and alignment of a column. */
 export type Column = { readonly title: string; readonly align?: 'left' | 'right' }
 
-/** Rows of text under headings, each column as wide as its widest cell. */
+/** Formats rows under headings, each column as wide as its widest cell. */
 export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
   const all = [columns.map(({ title }) => title), ...rows]
   const widths = columns.map((_, n) => Math.max(...all.map(row => row[n]?.length ?? 0)))

@@ -28,7 +28,7 @@ export type VerifyFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Addresses asked at the same time; more would only stand in line. */
+/** Addresses verified at the same time; more would only wait for the limits of operators. */
 const PARALLEL_MAX = 20
 
 /** Runs `ev verify` and returns the exit code. */
@@ -43,15 +43,15 @@ export async function verifyCommand(
   const engine = composeEngine(config, externalDepsFrom(context, reachability.log), {
     sandbox: flags.sandbox ?? false,
   })
-  const machine = flags.json === true || flags.ndjson === true
-  const offline = flags.sandbox === true || flags.smtp === false
-  const hint = machine || offline ? null : heloHint(config)
+  const isJson = flags.json === true || flags.ndjson === true
+  const isOffline = flags.sandbox === true || flags.smtp === false
+  const hint = isJson || isOffline ? null : heloHint(config)
   if (hint !== null) context.stderr.write(`${hint}\n\n`)
   const options = {
     checkSmtp: flags.smtp ?? true,
     ...(flags.explain ? { include: ['dialogue' as const] } : {}),
   }
-  const verify = (text: string) => engine.verify(cleaned(context, text, machine), options)
+  const verify = (text: string) => engine.verify(cleaned(context, text, isJson), options)
   const print = (result: Result) => {
     if (flags.ndjson) context.stdout.write(`${JSON.stringify(presentResult(result, include))}\n`)
     else if (!flags.json) context.stdout.write(`${printResult(context, result)}\n`)
@@ -67,8 +67,8 @@ export async function verifyCommand(
       )
     }
     for (const result of results) reachability.note(result)
-    const unreached = reachability.atEnd()
-    if (unreached !== null) context.stderr.write(`ev: ${unreached}\n`)
+    const outboundHint = reachability.atEnd()
+    if (outboundHint !== null) context.stderr.write(`ev: ${outboundHint}\n`)
     return exitCode(results)
   } finally {
     context.signals.off('SIGINT', stop)
@@ -76,25 +76,25 @@ export async function verifyCommand(
   }
 }
 
-/** Runs a few at a time and prints each as soon as it and those before it are there. */
+/** Verifies a few at a time and prints each result as soon as all results before it are printed. */
 async function inOrder(
   texts: AsyncIterable<string>,
   verify: (text: string) => Promise<Result>,
   print: (result: Result) => void,
 ): Promise<Result[]> {
   const results: Result[] = []
-  const underWay: Promise<void>[] = []
+  const inFlight: Promise<void>[] = []
   let last = Promise.resolve()
-  const inTurn = async (run: Promise<Result>, before: Promise<void>) => {
+  const printAfter = async (run: Promise<Result>, before: Promise<void>) => {
     const [result] = await Promise.all([run, before])
     print(result)
     results.push(result)
   }
   for await (const text of texts) {
-    last = inTurn(verify(text), last)
-    last.catch(() => {}) // It is awaited below, perhaps only later.
-    underWay.push(last)
-    if (underWay.length >= PARALLEL_MAX) await underWay.shift()
+    last = printAfter(verify(text), last)
+    last.catch(() => {}) // Avoids an unhandled rejection before it is awaited below.
+    inFlight.push(last)
+    if (inFlight.length >= PARALLEL_MAX) await inFlight.shift()
   }
   await last
   return results
@@ -110,7 +110,7 @@ async function* textsOf(context: CliContext, given: readonly string[]): AsyncIte
   }
 }
 
-/** What people paste around an address is taken away, with a note. */
+/** Removes text pasted around an address, and prints a note. */
 function cleaned(context: CliContext, text: string, quiet: boolean): string {
   const { text: address, notes } = cleanAddress(text)
   if (!quiet) for (const note of notes) context.stderr.write(`ev: ${sanitizeText(note)}\n`)
@@ -123,7 +123,7 @@ function includes(flags: VerifyFlags): Include[] {
   if (wrong !== undefined) {
     throw new EvError(
       'usage',
-      `--include takes flags, evidence or both; "${sanitizeText(wrong)}" is neither.`,
+      `--include has "${sanitizeText(wrong)}"; it takes flags, evidence or both.`,
     )
   }
   return words as Include[]
@@ -135,7 +135,7 @@ function exitCode(results: readonly Result[]): number {
   return classes.includes('unknown') ? 2 : 0
 }
 
-const COLOURS = {
+const COLORS = {
   deliverable: 'green',
   risky: 'yellow',
   undeliverable: 'red',
@@ -149,21 +149,21 @@ const MARKS: Readonly<Record<Class, string>> = {
   unknown: '?',
 }
 
-/** A verdict for people: what, what it means, what to do, and how we know. */
+/** Formats a verdict: the class, its meaning, what to do, and the evidence. */
 function printResult({ stdout }: Pick<CliContext, 'stdout'>, result: Result): string {
   const klass = toClass(result.verdict)
-  const colour = COLOURS[klass]
+  const color = COLORS[klass]
   const head = `${MARKS[klass]} ${sanitizeText(result.email)} is ${klass}`
   const facts = factsOf(result).map(([name, value]) => `  ${`${name}`.padEnd(12)} ${value}`)
-  const said = result.evidence.dialogue
-  const dialogue = said === null ? [] : ['', ...conversation(said)]
-  return [styleText(colour, head, { stream: stdout }), ...facts, ...dialogue, ''].join('\n')
+  const { dialogue } = result.evidence
+  const dialogueLines = dialogue === null ? [] : ['', ...dialogueText(dialogue)]
+  return [styleText(color, head, { stream: stdout }), ...facts, ...dialogueLines, ''].join('\n')
 }
 
-const conversation = (said: readonly string[]) =>
-  said.length === 0
-    ? ['  there was no conversation']
-    : ['  the conversation:', ...said.map(line => `    ${sanitizeText(line, 512)}`)]
+const dialogueText = (lines: readonly string[]) =>
+  lines.length === 0
+    ? ['  no SMTP dialogue']
+    : ['  SMTP dialogue:', ...lines.map(line => `    ${sanitizeText(line, 512)}`)]
 
 function factsOf(result: Result): [name: string, value: string][] {
   const { verdict, evidence } = result
@@ -177,18 +177,18 @@ function factsOf(result: Result): [name: string, value: string][] {
       'suggestion',
       evidence.suggestion === null ? null : `did you mean ${sanitizeText(evidence.suggestion)}?`,
     ],
-    ['ask again', retryAfter === null ? null : `in ${formatDuration(retryAfter * SECOND)}`],
-    ['how we know', howWeKnow(evidence)],
+    ['retry', retryAfter === null ? null : `in ${formatDuration(retryAfter * SECOND)}`],
+    ['evidence', evidenceText(evidence)],
     ['mail server', mailServer(evidence)],
-    ['it said', replyText(evidence)],
+    ['reply', replyText(evidence)],
     ['catch-all', evidence.catchAll === null ? null : evidence.catchAll ? 'yes' : 'no'],
-    ['traits', flagTexts(evidence)],
-    ['time', `${result.tookMs} ms${result.cached ? ', from memory' : ''}`],
+    ['flags', flagTexts(evidence)],
+    ['time', `${result.tookMs} ms${result.cached ? ', cached' : ''}`],
   ]
   return facts.filter((fact): fact is [string, string] => fact[1] !== null)
 }
 
-function howWeKnow(evidence: Evidence): string | null {
+function evidenceText(evidence: Evidence): string | null {
   const { address, route, answer, failure } = evidence
   if (failure !== null) return sanitizeText(failure)
   if (isFault(address)) return `${address.message} (${address.rule})`
@@ -196,8 +196,8 @@ function howWeKnow(evidence: Evidence): string | null {
     return `${describeOutcome(answer)} (${sanitizeText(answer.detail)})`
   if (answer !== null) return describeOutcome(answer)
   if (evidence.skipped === 'literal') return 'an address literal names a machine, not a mail domain'
-  if (evidence.skipped === 'unwanted') return 'you asked for no question to the mail server'
-  if (evidence.skipped === 'sandbox') return 'simulated: nobody was asked'
+  if (evidence.skipped === 'unwanted') return 'the SMTP check was skipped (--no-smtp)'
+  if (evidence.skipped === 'sandbox') return 'simulated: no mail server was contacted'
   return route === null ? null : noMailText(route)
 }
 

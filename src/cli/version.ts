@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
 
-/** The version of this ev. */
+/** Returns the version in package.json. */
 export const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version

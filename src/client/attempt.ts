@@ -1,16 +1,16 @@
 import type { ClientDeps } from './deps.ts'
 import { EvConnectionError } from './error.ts'
 
-/** One attempt: its time limit, and the caller's signal, as one signal. */
+/** One attempt of a call. Its signal combines the timeout and the caller's signal. */
 export type Attempt = {
   readonly signal: AbortSignal
-  /** Lets the time run anew. */
+  /** Restarts the timeout. */
   resume(): void
-  /** The time stands still: it is not the service that is waited for. */
+  /** Suspends the timeout while the caller, not the service, is slow. */
   pause(): void
   end(): void
-  /** What to tell of an error; where the caller ended it, the caller's own reason. */
-  faultOf(error: unknown): unknown
+  /** Converts an error for the caller; returns the signal's reason if the caller aborted. */
+  toError(error: unknown): unknown
 }
 
 export function startAttempt(deps: ClientDeps, timeoutMs: number, outer?: AbortSignal): Attempt {
@@ -20,16 +20,16 @@ export function startAttempt(deps: ClientDeps, timeoutMs: number, outer?: AbortS
   const pause = () => timer.abort()
   const resume = () => {
     pause()
-    const mine = new AbortController()
-    timer = mine
-    void deps.sleep(timeoutMs, mine.signal).then(() => {
-      if (mine.signal.aborted) return
+    const current = new AbortController()
+    timer = current
+    void deps.sleep(timeoutMs, current.signal).then(() => {
+      if (current.signal.aborted) return
       timedOut = true
       inner.abort()
     })
   }
-  const leave = () => inner.abort(outer?.reason)
-  outer?.addEventListener('abort', leave, { once: true })
+  const onAbort = () => inner.abort(outer?.reason)
+  outer?.addEventListener('abort', onAbort, { once: true })
   resume()
   return {
     signal: inner.signal,
@@ -37,17 +37,17 @@ export function startAttempt(deps: ClientDeps, timeoutMs: number, outer?: AbortS
     pause,
     end() {
       pause()
-      outer?.removeEventListener('abort', leave)
+      outer?.removeEventListener('abort', onAbort)
     },
-    faultOf(error) {
+    toError(error) {
       if (outer?.aborted) return outer.reason
       if (timedOut) {
         return new EvConnectionError(
-          `No answer within ${timeoutMs} ms. Set timeoutMs to wait longer.`,
+          `No response within ${timeoutMs} ms. Set timeoutMs to wait longer.`,
           { timedOut, cause: error },
         )
       }
-      return new EvConnectionError(`The connection failed: ${reasonOf(error)}`, {
+      return new EvConnectionError(`The connection failed: ${describeCause(error)}`, {
         timedOut,
         cause: error,
       })
@@ -55,8 +55,8 @@ export function startAttempt(deps: ClientDeps, timeoutMs: number, outer?: AbortS
   }
 }
 
-/** Node hides what happened ("ECONNREFUSED") in the cause of "fetch failed". */
-function reasonOf(error: unknown): string {
+/** Includes the cause: the message of Node is only "fetch failed". */
+function describeCause(error: unknown): string {
   const { message, cause } =
     error instanceof Error ? error : { message: String(error), cause: null }
   return cause instanceof Error && cause.message !== '' ? `${message} (${cause.message})` : message

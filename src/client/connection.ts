@@ -1,49 +1,49 @@
 import { type Attempt, startAttempt } from './attempt.ts'
 import type { ClientDeps } from './deps.ts'
 import { EvApiError, EvConnectionError } from './error.ts'
-import { apiErrorOf, type RateLimit, rateLimitOf, readJson } from './response.ts'
-import { watched } from './stream.ts'
+import { parseApiError, type RateLimit, parseRateLimit, readJson } from './response.ts'
+import { withChunkTimeout } from './stream.ts'
 
-/** What is said of a single call. */
+/** Options of a single call. */
 export type CallOptions = {
-  /** Ends the call, its waits and its stream; the call rejects with the signal's reason. */
+  /** Aborts the call, its retries and its stream; the call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** For each attempt; of a stream: until it begins, and then for each piece. */
+  /** Timeout per attempt; for streams until the response starts, and then per chunk. */
   readonly timeoutMs?: number | undefined
-  /** How often it is tried again at most. */
+  /** Maximum number of retries. */
   readonly retries?: number | undefined
 }
 
-/** Calls that create something take a key of the caller's too; without one each call makes its own. */
+/** Options of calls that create something. By default each call generates an Idempotency-Key. */
 export type CreateOptions = CallOptions & { readonly idempotencyKey?: string | undefined }
 
 export type Request = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** With its `/v1`, and its parts encoded. */
+  /** Path including `/v1`, with encoded segments. */
   readonly path: string
   readonly query?: object | undefined
-  /** The type of the answer, where it is not JSON that is wanted. */
+  /** Expected response type. Default: JSON. */
   readonly accept?: string
-  /** Sent as JSON, or as multipart where it is a form. */
+  /** Sent as multipart if it is FormData, otherwise as JSON. */
   readonly body?: object | undefined
-  /** Whether it must carry an Idempotency-Key, as doing it twice is not the same as doing it once. */
+  /** Whether the request is not idempotent and must carry an Idempotency-Key. */
   readonly creates?: boolean
-  /** For requests that take their time by nature. */
+  /** Default timeout, for requests that take long. */
   readonly timeoutMs?: number | undefined
-  /** For how long the service waits on purpose. */
+  /** Time that the service may hold the request (long polling). */
   readonly waitMs?: number | undefined
 }
 
-/** What is told of every answer, to whoever wants to log or measure. */
-export type Seen = {
+/** Metadata of a response, passed to `onAnswer`. */
+export type ResponseInfo = {
   readonly method: Request['method']
   readonly path: string
   readonly status: number
-  /** From 0. */
+  /** Attempt number, from 0. */
   readonly attempt: number
   readonly requestId: string | null
   readonly rateLimit: RateLimit | null
-  /** Whether this is the stored answer to an earlier request with the same Idempotency-Key. */
+  /** Whether this is the stored response to an earlier request with the same Idempotency-Key. */
   readonly replayed: boolean
 }
 
@@ -53,10 +53,10 @@ export type ConnectionOptions = {
   readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly retries: number
-  readonly onAnswer: (seen: Seen) => void
+  readonly onAnswer: (seen: ResponseInfo) => void
 }
 
-/** Sends requests, each until it is answered or not worth trying again. */
+/** Sends requests with retries. */
 export type Connection = {
   json<T>(request: Request, options?: CreateOptions): Promise<T>
   stream(request: Request, options?: CallOptions): Promise<ReadableStream<Uint8Array>>
@@ -65,14 +65,14 @@ export type Connection = {
 export function createConnection(connection: ConnectionOptions): Connection {
   return {
     async json<T>(request: Request, options: CreateOptions = {}) {
-      const { response, text } = await persist(connection, request, options, readWhole)
+      const { response, text } = await sendWithRetries(connection, request, options, readWhole)
       return readJson(response, text) as T
     },
-    stream: (request, options = {}) => persist(connection, request, options, readPieces),
+    stream: (request, options = {}) => sendWithRetries(connection, request, options, readChunks),
   }
 }
 
-/** Takes what an answer brings, while the attempt's time still runs. */
+/** Reads a response body under the timeout of the attempt. */
 type Read<T> = (response: Response, attempt: Attempt) => Promise<T>
 
 const readWhole: Read<{ response: Response; text: string }> = async (response, attempt) => {
@@ -81,16 +81,16 @@ const readWhole: Read<{ response: Response; text: string }> = async (response, a
   return { response, text }
 }
 
-const readPieces: Read<ReadableStream<Uint8Array>> = async (response, attempt) => {
+const readChunks: Read<ReadableStream<Uint8Array>> = async (response, attempt) => {
   attempt.pause()
   if (response.body === null) {
     attempt.end()
     return new ReadableStream({ start: controller => controller.close() })
   }
-  return watched(response.body, attempt)
+  return withChunkTimeout(response.body, attempt)
 }
 
-async function persist<T>(
+async function sendWithRetries<T>(
   connection: ConnectionOptions,
   request: Request,
   options: CreateOptions,
@@ -98,16 +98,18 @@ async function persist<T>(
 ): Promise<T> {
   const { deps } = connection
   const retries = options.retries ?? connection.retries
-  // One key for all attempts: that is what makes them one.
-  const key = request.creates ? keyOf(options, deps) : null
-  const url = urlOf(connection.baseUrl, request)
-  const init = initOf(connection, request, key)
+  // All attempts share one key, so that the service applies the request once.
+  const key = request.creates ? idempotencyKeyFor(options, deps) : null
+  const url = buildUrl(connection.baseUrl, request)
+  const init = buildInit(connection, request, key)
   for (let number = 0; ; number++) {
     options.signal?.throwIfAborted()
     const outcome = await tryOnce(connection, { request, options, url, init, number, read })
-    if (outcome.response !== null) connection.onAnswer(seenOf(request, outcome.response, number))
-    if ('got' in outcome) return outcome.got
-    const pauseMs = waitMs(asFailure(outcome.error), {
+    if (outcome.response !== null) {
+      connection.onAnswer(toResponseInfo(request, outcome.response, number))
+    }
+    if ('value' in outcome) return outcome.value
+    const pauseMs = retryDelayMs(asFailure(outcome.error), {
       attempt: number,
       retries,
       random: deps.random,
@@ -117,7 +119,7 @@ async function persist<T>(
   }
 }
 
-type Try<T> = {
+type AttemptInput<T> = {
   readonly request: Request
   readonly options: CreateOptions
   readonly url: string
@@ -126,16 +128,16 @@ type Try<T> = {
   readonly read: Read<T>
 }
 
-/** What an attempt brought; null where nobody answered. */
+/** Result of an attempt; `response` is null if none arrived. */
 type Outcome<T> = { readonly response: Response | null } & (
-  | { readonly got: T }
+  | { readonly value: T }
   | { readonly error: EvApiError | EvConnectionError }
 )
 
-/** One attempt; throws only the caller's own reason to leave. */
+/** Makes one attempt; throws only if the caller aborts it. */
 async function tryOnce<T>(
   connection: ConnectionOptions,
-  { request, options, url, init, number, read }: Try<T>,
+  { request, options, url, init, number, read }: AttemptInput<T>,
 ): Promise<Outcome<T>> {
   const timeoutMs =
     (options.timeoutMs ?? request.timeoutMs ?? connection.timeoutMs) + (request.waitMs ?? 0)
@@ -143,29 +145,29 @@ async function tryOnce<T>(
   let response: Response | null = null
   try {
     response = await connection.deps.fetch(url, { ...init, signal: attempt.signal })
-    if (response.ok) return { response, got: await read(response, attempt) }
-    if (wasDoneBefore(request, response, number)) {
-      return { response, got: await read(new Response(null, { status: 204 }), attempt) }
+    if (response.ok) return { response, value: await read(response, attempt) }
+    if (isAlreadyDeleted(request, response, number)) {
+      return { response, value: await read(new Response(null, { status: 204 }), attempt) }
     }
     const { text } = await readWhole(response, attempt)
-    return { response, error: apiErrorOf(response, text, connection.deps.now()) }
+    return { response, error: parseApiError(response, text, connection.deps.now()) }
   } catch (error) {
     attempt.end()
-    const fault = attempt.faultOf(error)
-    if (!(fault instanceof EvConnectionError)) throw fault
-    return { response, error: fault }
+    const converted = attempt.toError(error)
+    if (!(converted instanceof EvConnectionError)) throw converted
+    return { response, error: converted }
   }
 }
 
-function urlOf(baseUrl: string, { path, query = {} }: Request): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
-  if (given.length === 0) return baseUrl + path
-  // A list is one value, with commas.
-  const pairs = given.map(([name, value]): [string, string] => [name, String(value)])
+function buildUrl(baseUrl: string, { path, query = {} }: Request): string {
+  const present = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
+  if (present.length === 0) return baseUrl + path
+  // Lists are sent as one comma-separated value.
+  const pairs = present.map(([name, value]): [string, string] => [name, String(value)])
   return `${baseUrl}${path}?${new URLSearchParams(pairs)}`
 }
 
-function initOf(
+function buildInit(
   { headers }: ConnectionOptions,
   { method, accept, body }: Request,
   key: string | null,
@@ -180,18 +182,18 @@ function initOf(
       ...(key === null ? {} : { 'idempotency-key': key }),
     },
     ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
-    // The key must not travel to wherever a redirect points.
+    // The key must not be sent to the target of a redirect.
     redirect: 'manual',
   }
 }
 
-function keyOf({ idempotencyKey }: CreateOptions, deps: ClientDeps): string {
+function idempotencyKeyFor({ idempotencyKey }: CreateOptions, deps: ClientDeps): string {
   if (idempotencyKey === undefined) return newKey(deps)
   if (/^[\x20-\x7e]{1,255}$/.test(idempotencyKey)) return idempotencyKey
-  throw new TypeError('idempotencyKey takes 1 to 255 characters of ASCII.')
+  throw new TypeError('idempotencyKey must be 1 to 255 printable ASCII characters.')
 }
 
-/** 128 bits, in hex. */
+/** Generates 128 random bits in hex. */
 const newKey = ({ random }: ClientDeps) =>
   Array.from({ length: 4 }, () =>
     Math.floor(random() * 2 ** 32)
@@ -199,60 +201,61 @@ const newKey = ({ random }: ClientDeps) =>
       .padStart(8, '0'),
   ).join('')
 
-const seenOf = (
+const toResponseInfo = (
   { method, path }: Request,
   { status, headers }: Response,
   attempt: number,
-): Seen => ({
+): ResponseInfo => ({
   method,
   path,
   status,
   attempt,
   requestId: headers.get('x-request-id'),
-  rateLimit: rateLimitOf(headers),
+  rateLimit: parseRateLimit(headers),
   replayed: headers.get('idempotency-replayed') === 'true',
 })
 
 const asFailure = (error: EvApiError | EvConnectionError) =>
   error instanceof EvApiError ? error : { status: null, code: null, retryAfterMs: null }
 
-/** What is gone at the second attempt went with the first one, whose answer was lost. */
-const wasDoneBefore = ({ method }: Request, { status }: Response, attempt: number) =>
+/** A 404 on a retried DELETE: an earlier attempt deleted it, but its response was lost. */
+const isAlreadyDeleted = ({ method }: Request, { status }: Response, attempt: number) =>
   method === 'DELETE' && attempt > 0 && status === 404
 
-/** What became of one attempt that brought nothing. */
+/** A failed attempt. */
 type Failure = {
-  /** Null: no answer came, or not all of it. */
+  /** Null if no complete response arrived. */
   readonly status: number | null
   readonly code: string | null
   readonly retryAfterMs: number | null
 }
 
-/** How long to wait before the next attempt; null: there is none. `attempt` counts from 0. */
-function waitMs(
+/** Returns the wait before the next attempt; null to give up. `attempt` counts from 0. */
+function retryDelayMs(
   failure: Failure,
   o: { attempt: number; retries: number; random: () => number },
 ): number | null {
-  if (o.attempt >= o.retries || !isPassing(failure)) return null
-  const asked = failure.retryAfterMs
-  // Asking sooner than told would be refused again, so a wait that is too long ends the call.
-  if (asked !== null && asked > RETRY_AFTER_MAX_MS) return null
+  if (o.attempt >= o.retries || !isTransient(failure)) return null
+  const { retryAfterMs } = failure
+  // An earlier retry would be refused again, so a Retry-After that is too long ends the call.
+  if (retryAfterMs !== null && retryAfterMs > RETRY_AFTER_MAX_MS) return null
   const backOffMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MS * 2 ** o.attempt)
-  // Full jitter: clients that failed together do not come back together, even where all were told the same second.
-  return Math.round((asked ?? 0) + o.random() * (asked === null ? backOffMs : BACK_OFF_MS))
+  // Full jitter: clients that failed together must not retry together, even with equal Retry-After.
+  const jitterMs = o.random() * (retryAfterMs === null ? backOffMs : BACK_OFF_MS)
+  return Math.round((retryAfterMs ?? 0) + jitterMs)
 }
 
-/** Whether the same request may fare better later. */
-const isPassing = ({ status, code }: Failure) =>
+/** Whether the same request may succeed later. */
+const isTransient = ({ status, code }: Failure) =>
   status === null ||
-  PASSING.has(status) ||
-  // The attempt before, of which we saw no answer, is still at work.
+  TRANSIENT_STATUSES.has(status) ||
+  // An earlier attempt, whose response was lost, is still in progress.
   code === 'idempotency_in_progress'
 
-/** 408: the request came too slowly. 501 and 505 stay as they are. */
-const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])
+/** Retryable status codes. 501 and 505 are permanent. */
+const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])
 
 const BACK_OFF_MS = 500
 const BACK_OFF_MAX_MS = 8_000
-/** A limit by the minute is waited out, one by the hour or the day is told to the caller. */
+/** Longest Retry-After: limits per minute are waited for, limits per hour or day are reported. */
 const RETRY_AFTER_MAX_MS = 60_000

@@ -1,16 +1,16 @@
-/** What the client needs of the world; tests hand in their own. */
+/** External dependencies of the client; tests inject their own. */
 export type ClientDeps = {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
-  /** Epoch ms. */
+  /** Returns the wall-clock time, epoch ms. */
   now(): number
   /** Waits `ms`, or less if `signal` aborts; resolves in both cases. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** From 0 up to, but not including, 1. */
+  /** Returns a number from 0 up to, but not including, 1. */
   random(): number
 }
 
 export const systemDeps: ClientDeps = {
-  // Looked up at each call: whoever replaces the global fetch later is heard.
+  // Read at each call, so that a replaced global fetch takes effect.
   fetch: (url, init) => globalThis.fetch(url, init),
   now: () => Date.now(),
   sleep(ms, signal) {
@@ -25,12 +25,12 @@ export const systemDeps: ClientDeps = {
       signal?.addEventListener('abort', wake, { once: true })
     })
   },
-  // Node 18 has no global crypto; what is drawn here only has to differ, nobody must be unable to guess it.
+  // Node 18 has no global crypto. The numbers must be unique, but not unguessable.
   random: () =>
     globalThis.crypto === undefined
       ? Math.random()
       : (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32,
 }
 
-/** setTimeout fires at once for anything above 2^31-1 ms. */
+/** setTimeout fires immediately for delays above 2^31-1 ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1

@@ -1,16 +1,18 @@
 import type { ErrorBody } from './types.ts'
 
-/** The service answered, and said no. */
+/** The service responded with an error. */
 export class EvApiError extends Error {
   override readonly name = 'EvApiError'
   readonly status: number
-  /** For programs: what went wrong. Null when the answer is not the service's, as that of a proxy. */
+  /**
+   * Machine-readable error code. Null if the response is not from the service, but from a proxy.
+   */
   readonly code: ErrorBody['code'] | (string & {}) | null
-  /** Give it when you ask the operator of the service. */
+  /** ID of the request, for support. */
   readonly requestId: string | null
-  /** How long the service asks to be left alone; null when it does not say. */
+  /** Wait requested by the service (Retry-After), ms; null if there is none. */
   readonly retryAfterMs: number | null
-  /** The body: parsed where it is JSON, text else. */
+  /** Response body: parsed if it is JSON, otherwise text. */
   readonly body: unknown
 
   constructor(message: string, facts: ApiErrorFacts) {
@@ -28,10 +30,10 @@ export type ApiErrorFacts = Pick<
   'status' | 'code' | 'requestId' | 'retryAfterMs' | 'body'
 >
 
-/** No whole answer came: the network, a time limit, or a connection that broke off. */
+/** No complete response arrived: a network error, a timeout, or a broken connection. */
 export class EvConnectionError extends Error {
   override readonly name = 'EvConnectionError'
-  /** Whether it was our own time limit that ended it. */
+  /** Whether the timeout of the client ended the attempt. */
   readonly timedOut: boolean
 
   constructor(message: string, options: { timedOut: boolean; cause?: unknown }) {
@@ -40,7 +42,7 @@ export class EvConnectionError extends Error {
   }
 }
 
-/** A webhook that must not be believed. */
+/** A webhook request failed verification and must not be trusted. */
 export class EvWebhookError extends Error {
   override readonly name = 'EvWebhookError'
 }

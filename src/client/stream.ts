@@ -1,7 +1,10 @@
 import type { Attempt } from './attempt.ts'
 
-/** The same bytes; a piece that does not come in time ends the stream, however slowly its reader takes them. */
-export function watched(
+/**
+ * Passes a stream through and fails it if a chunk does not arrive in time. The time that the reader
+ * takes does not count.
+ */
+export function withChunkTimeout(
   body: ReadableStream<Uint8Array>,
   attempt: Attempt,
 ): ReadableStream<Uint8Array> {
@@ -9,12 +12,12 @@ export function watched(
   return new ReadableStream(
     {
       start(controller) {
-        const leave = () => {
-          controller.error(attempt.faultOf(attempt.signal.reason))
+        const onAbort = () => {
+          controller.error(attempt.toError(attempt.signal.reason))
           attempt.end()
           reader.cancel().catch(() => {})
         }
-        attempt.signal.addEventListener('abort', leave, { once: true })
+        attempt.signal.addEventListener('abort', onAbort, { once: true })
       },
       async pull(controller) {
         attempt.resume()
@@ -26,7 +29,7 @@ export function watched(
           controller.close()
         } catch (error) {
           attempt.end()
-          throw attempt.faultOf(error)
+          throw attempt.toError(error)
         }
       },
       async cancel(reason) {
@@ -38,12 +41,12 @@ export function watched(
   )
 }
 
-/** The lines of a text, without their LF; a CR before it stays. */
-export async function* linesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+/** Iterates the lines of a text without their LF; a CR before it is kept. */
+export async function* readLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
-  for await (const piece of piecesOf(bytes)) {
-    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
+  for await (const chunk of readChunks(bytes)) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
     rest = lines.pop() ?? ''
     yield* lines
   }
@@ -51,34 +54,34 @@ export async function* linesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerato
   if (rest !== '') yield rest
 }
 
-/** The records of a CSV, each as it stands, without its line break: a quoted cell may go on over lines. */
-export async function* recordsOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  let started: string[] = []
+/** Iterates the raw records of a CSV without their line breaks. Quoted cells may span lines. */
+export async function* readRecords(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  let record: string[] = []
   let isQuoted = false
-  for await (const line of linesOf(bytes)) {
-    started.push(line)
-    // RFC 4180: an odd number of quotes means that a cell is open at the end of the line, or was and is closed now.
+  for await (const line of readLines(bytes)) {
+    record.push(line)
+    // RFC 4180: an odd number of quotes in a line opens or closes a cell that spans lines.
     isQuoted = isQuoted !== (line.split('"').length % 2 === 0)
     if (isQuoted) continue
-    yield started.join('\n').replace(/\r$/, '')
-    started = []
+    yield record.join('\n').replace(/\r$/, '')
+    record = []
   }
-  if (started.length > 0) yield started.join('\n')
+  if (record.length > 0) yield record.join('\n')
 }
 
-/** The objects of a text that holds one as JSON on each line. */
-export async function* objectsOf<T>(bytes: ReadableStream<Uint8Array>): AsyncGenerator<T> {
-  for await (const line of linesOf(bytes)) {
+/** Iterates the objects of an NDJSON text. */
+export async function* readObjects<T>(bytes: ReadableStream<Uint8Array>): AsyncGenerator<T> {
+  for await (const line of readLines(bytes)) {
     if (line.trim() !== '') yield JSON.parse(line) as T
   }
 }
 
-/** The events of a `text/event-stream`; one that is cut short is none. */
-export async function* eventsOf<T extends { event: string; data: unknown }>(
+/** Iterates the events of a `text/event-stream`. Drops an incomplete last event. */
+export async function* readEvents<T extends { event: string; data: unknown }>(
   bytes: ReadableStream<Uint8Array>,
 ): AsyncGenerator<T> {
   let fields = new Map<string, string>()
-  for await (const line of linesOf(bytes)) {
+  for await (const line of readLines(bytes)) {
     const [name = '', value = ''] = line.replace(/\r$/, '').split(/: ?(.*)/s)
     if (name !== '') fields.set(name, value)
     else if (!line.startsWith(':')) {
@@ -91,8 +94,8 @@ export async function* eventsOf<T extends { event: string; data: unknown }>(
   }
 }
 
-/** Not every browser lets a stream be iterated. Whoever stops early lets the connection go. */
-async function* piecesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** Iterates a stream, which not all browsers support. Cancels it if the consumer stops early. */
+async function* readChunks(bytes: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = bytes.getReader()
   let isDone = false
   try {

@@ -1,24 +1,24 @@
 import type { SingleResult } from './types.ts'
 
-/** An event as a webhook gets it; `event` says what `data` is. */
+/** An event as delivered to a webhook; `event` determines the type of `data`. */
 export type WebhookEvent = {
   [Kind in keyof EventData]: {
     readonly event: Kind
-    /** The same at every attempt: an event that is known already can be left out. */
+    /** The same for every attempt; use it to ignore duplicates. */
     readonly event_id: string
     readonly timestamp: string
-    /** There, and true, when what happened was simulated. */
+    /** Present and true for simulated events. */
     readonly sandbox?: true
     readonly data: EventData[Kind]
   }
 }[keyof EventData]
 
-/** What comes with each kind of event. */
+/** Data of each event type. */
 export type EventData = {
   'batch.completed': {
     readonly job_id: string
     readonly total: number
-    /** The deliverable ones alone; a job's summary counts the risky ones as valid too. */
+    /** Deliverable addresses only; a job's summary counts risky ones as valid too. */
     readonly valid: number
     readonly invalid: number
     readonly risky: number
@@ -36,7 +36,7 @@ export type EventData = {
   'verification.completed': { readonly verification_id: string } & SingleResult
   'quota.warning': Quota
   'quota.exceeded': Quota
-  /** Sent when it is asked for. */
+  /** Sent only by the test operation. */
   'webhook.test': { readonly webhook_id: string; readonly message: string }
 }
 

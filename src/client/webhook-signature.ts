@@ -3,24 +3,25 @@ import { EvWebhookError } from './error.ts'
 import type { WebhookEvent } from './webhook-event.ts'
 
 export type WebhookOptions = {
-  /** Refuses a request without the headers that tell its time, which could be an old one sent again. */
+  /** Rejects a request without a timestamp, which could be a replay. */
   readonly requireTimestamp?: boolean
-  /** How far the time of a request may be from ours, to either side. */
+  /** Maximum difference between the timestamp and now, in either direction. */
   readonly toleranceMs?: number
-  /** Epoch ms of now. */
+  /** Returns the current time, epoch ms. */
   readonly now?: () => number
-  /** Where there is no global one (Node 18): `webcrypto` of node:crypto. */
+  /** WebCrypto, if there is no global one (Node 18): `webcrypto` of node:crypto. */
   readonly crypto?: Pick<typeof globalThis.crypto, 'subtle'>
 }
 
-/** The headers of a request, in the forms that servers give them; names in any case. */
+/** Headers of a request, as servers provide them. Names are case-insensitive. */
 export type WebhookHeaders =
   | Headers
   | Readonly<Record<string, string | readonly string[] | undefined>>
 
 /**
- * Checks that a request comes from the service, and gives its event. `body` is the raw body, not parsed and
- * written again; of several secrets (while one is replaced) any may hold. Rejects with EvWebhookError.
+ * Verifies the signature of a webhook request and returns its event. `body` is the raw body, not
+ * parsed and reserialized. With several secrets, as during a rotation, any of them may match.
+ * Rejects with EvWebhookError.
  */
 export async function verifyWebhook(
   body: string | ArrayBuffer | Uint8Array,
@@ -28,28 +29,30 @@ export async function verifyWebhook(
   secret: string | readonly string[],
   options: WebhookOptions = {},
 ): Promise<WebhookEvent> {
-  const secrets = checkedSecrets(secret)
+  const secrets = validateSecrets(secret)
   const subtle = subtleOf(options)
   const bytes = bytesOf(body)
-  const own = headerOf(headers, 'x-ev-signature')
+  const evSignature = headerOf(headers, 'x-ev-signature')
   const standard = standardOf(headers)
-  if (own === null && standard === null) {
-    throw new EvWebhookError('The request has no signature: neither X-EV-Signature nor webhook-*.')
+  if (evSignature === null && standard === null) {
+    throw new EvWebhookError(
+      'The request has no signature: no X-EV-Signature, no webhook-* headers.',
+    )
   }
   if (standard === null && options.requireTimestamp === true) {
-    throw new EvWebhookError('The request does not tell its time: it has no webhook-* headers.')
+    throw new EvWebhookError('The request has no timestamp: it has no webhook-* headers.')
   }
-  // Where they are there, the headers of Standard Webhooks decide, which also tell the time: while a secret is being
-  // replaced they hold by the old one too, X-EV-Signature by the new one alone.
+  // The headers of Standard Webhooks take precedence: they have a timestamp, and during a rotation
+  // both secrets sign them, while only the new one signs X-EV-Signature.
   if (standard !== null) await checkStandard(subtle, standard, bytes, secrets, options)
-  else if (!(await isOwnSigned(subtle, own ?? '', bytes, secrets))) {
-    throw new EvWebhookError('X-EV-Signature is not of this body and this secret.')
+  else if (!(await isEvSigned(subtle, evSignature ?? '', bytes, secrets))) {
+    throw new EvWebhookError('X-EV-Signature does not match this body and secret.')
   }
   return parseEvent(bytes)
 }
 
-/** The text of the secret is the key of X-EV-Signature, `whsec_` and all; in hex. */
-async function isOwnSigned(
+/** X-EV-Signature is a hex HMAC. Its key is the text of the secret, including `whsec_`. */
+async function isEvSigned(
   subtle: SubtleCrypto,
   signature: string,
   body: Bytes,
@@ -61,8 +64,8 @@ async function isOwnSigned(
 }
 
 /**
- * Standard Webhooks 1.0: the key is what the secret's base64 stands for, and id and time are signed too, so this is
- * another MAC than that of X-EV-Signature.
+ * Standard Webhooks 1.0: the key is the base64-decoded secret, and the MAC covers id and timestamp,
+ * so it differs from X-EV-Signature.
  */
 async function checkStandard(
   subtle: SubtleCrypto,
@@ -73,7 +76,9 @@ async function checkStandard(
 ): Promise<void> {
   const sentAt = /^\d{1,12}$/.test(timestamp) ? Number(timestamp) * 1_000 : Number.NaN
   if (!(Math.abs(now() - sentAt) <= toleranceMs)) {
-    throw new EvWebhookError('webhook-timestamp is too far from now: an old request sent again?')
+    throw new EvWebhookError(
+      'webhook-timestamp is too far from the current time. The request may be a replay.',
+    )
   }
   const macs = signature
     .split(' ')
@@ -81,8 +86,8 @@ async function checkStandard(
     .map(one => fromBase64(one.slice(3)))
   const keys = secrets.map(secret => fromBase64(secret.replace(/^whsec_/, '')))
   const signed = concat(utf8(`${id}.${timestamp}.`), body)
-  if (!(await isSigned(subtle, macs.filter(isGiven), signed, keys.filter(isGiven)))) {
-    throw new EvWebhookError('webhook-signature is not of this body and this secret.')
+  if (!(await isSigned(subtle, macs.filter(isPresent), signed, keys.filter(isPresent)))) {
+    throw new EvWebhookError('webhook-signature does not match this body and secret.')
   }
 }
 
@@ -108,19 +113,19 @@ function parseEvent(bytes: Bytes): WebhookEvent {
     const event = JSON.parse(new TextDecoder().decode(bytes))
     if (typeof event.event === 'string' && typeof event.event_id === 'string') return event
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw new EvWebhookError('The body is signed, but it is no event.')
+  throw new EvWebhookError('The signature is valid, but the body is not an event.')
 }
 
 type Bytes = Uint8Array<ArrayBuffer>
 type SubtleCrypto = typeof globalThis.crypto.subtle
 type Standard = { readonly id: string; readonly timestamp: string; readonly signature: string }
 
-/** As Standard Webhooks advises. */
+/** Recommended by Standard Webhooks. */
 const TOLERANCE_MS = 5 * 60_000
 
-/** Half of the three headers is as good as a false signature, not as none. */
+/** If only some of the three headers are present, the signature is invalid, not missing. */
 function standardOf(headers: WebhookHeaders): Standard | null {
   const [id, timestamp, signature] = ['id', 'timestamp', 'signature'].map(name =>
     headerOf(headers, `webhook-${name}`),
@@ -131,26 +136,26 @@ function standardOf(headers: WebhookHeaders): Standard | null {
 
 function headerOf(headers: WebhookHeaders, name: string): string | null {
   if (typeof headers.get === 'function') return (headers as Headers).get(name)
-  const given = Object.entries(headers as Record<string, string | readonly string[] | undefined>)
-  const value = given.find(([key]) => key.toLowerCase() === name)?.[1]
+  const entries = Object.entries(headers as Record<string, string | readonly string[] | undefined>)
+  const value = entries.find(([key]) => key.toLowerCase() === name)?.[1]
   return value === undefined ? null : String(value)
 }
 
-function checkedSecrets(secret: string | readonly string[]): readonly string[] {
+function validateSecrets(secret: string | readonly string[]): readonly string[] {
   const secrets = Array.isArray(secret) ? secret : [secret]
-  // Whoever forgot to set it hands in nothing, whatever its type says; an empty one would believe whoever signs with it.
+  // An unset variable is undefined or empty at run time. With an empty key anyone could sign.
   if (secrets.length > 0 && secrets.every(one => typeof one === 'string' && one !== '')) {
     return secrets
   }
   throw new TypeError(
-    'verifyWebhook takes the secret of the webhook ("whsec_…"), not nothing. Is it set where this runs?',
+    'verifyWebhook needs the secret of the webhook ("whsec_…"), but got none. Check that it is set.',
   )
 }
 
 function subtleOf({ crypto = globalThis.crypto }: WebhookOptions): SubtleCrypto {
   if (crypto?.subtle !== undefined) return crypto.subtle
   throw new TypeError(
-    'verifyWebhook needs WebCrypto, and there is none: on Node 18 hand in { crypto: webcrypto } of node:crypto; in browsers only pages of HTTPS have it.',
+    'verifyWebhook needs WebCrypto. On Node 18 pass { crypto: webcrypto } from node:crypto. In browsers it needs HTTPS.',
   )
 }
 
@@ -158,12 +163,12 @@ function bytesOf(body: string | ArrayBuffer | Uint8Array): Bytes {
   if (typeof body === 'string') return utf8(body)
   if (body instanceof Uint8Array) return Uint8Array.from(body)
   if (body instanceof ArrayBuffer) return new Uint8Array(body)
-  throw new TypeError('verifyWebhook takes the raw body, as text or bytes, not what was parsed.')
+  throw new TypeError('verifyWebhook needs the raw body as text or bytes, not a parsed object.')
 }
 
 const utf8 = (text: string): Bytes => Uint8Array.from(new TextEncoder().encode(text))
 
-/** Null when it is none. */
+/** Decodes base64; null if it is invalid. */
 function fromBase64(text: string): Bytes | null {
   try {
     return Uint8Array.from(atob(text), character => character.charCodeAt(0))
@@ -172,8 +177,8 @@ function fromBase64(text: string): Bytes | null {
   }
 }
 
-/** An empty key is no key. */
-const isGiven = (bytes: Bytes | null): bytes is Bytes => bytes !== null && bytes.length > 0
+/** Rejects empty keys. */
+const isPresent = (bytes: Bytes | null): bytes is Bytes => bytes !== null && bytes.length > 0
 
 function concat(a: Bytes, b: Bytes): Bytes {
   const both = new Uint8Array(a.length + b.length)

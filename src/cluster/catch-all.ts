@@ -8,13 +8,16 @@ import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { serverTime } from './members.ts'
 
-/** What waits to be written; beyond it a domain that was found is asked again by others. */
-const WAITING_MAX = 5_000
-const FORGET_MAX = 10_000
+/**
+ * Maximum pending writes; beyond it results are dropped, and other members probe these domains
+ * again.
+ */
+const PENDING_MAX = 5_000
+const DELETED_MAX = 10_000
 
-/** Which domains take mail for everybody, as all members of a cluster found it, in the table `catch_all`. */
+/** Catch-all results of all members, in the table `catch_all`. */
 export interface SharedCatchAll extends CatchAllStore {
-  /** Writes what is not written yet, and nothing after that. */
+  /** Writes pending results; later ones are dropped. */
   close(): Promise<unknown>
 }
 
@@ -27,30 +30,30 @@ type CatchAllDeps = {
 export function openCatchAll(deps: CatchAllDeps): SharedCatchAll {
   const { database, log, timings = DEFAULT_CATCH_ALL_TIMINGS } = deps
   const { clock } = database
-  let forgotAt = clock.monotonicNow()
-  const found = new Batcher<Found>({
-    ...{ clock, waitMs: timings.gatherMs, sizeMax: WAITING_MAX, keyOf: ({ domain }) => domain },
+  let deletedAt = clock.monotonicNow()
+  const results = new Batcher<CatchAllResult>({
+    ...{ clock, waitMs: timings.batchMs, sizeMax: PENDING_MAX, keyOf: ({ domain }) => domain },
     async run(domains) {
       await putCatchAllDomains(database, domains)
-      if (clock.monotonicNow() - forgotAt < timings.forgetEveryMs) return
-      forgotAt = clock.monotonicNow()
+      if (clock.monotonicNow() - deletedAt < timings.deleteEveryMs) return
+      deletedAt = clock.monotonicNow()
       await deleteCatchAllDomains(database)
     },
     onFailure(error) {
-      log.warn('what domains take could not be shared', { error: errorMessage(error) })
+      log.warn('catch-all results could not be shared', { error: errorMessage(error) })
       return 'reject'
     },
   })
   return {
     get: domains => getCatchAllDomains(database, domains),
-    set(domain, known) {
-      if (found.pending < WAITING_MAX) void found.add({ domain, ...known })
+    set(domain, result) {
+      if (results.pending < PENDING_MAX) void results.add({ domain, ...result })
     },
-    close: () => found.close(),
+    close: () => results.close(),
   }
 }
 
-type Found = KnownCatchAll & { readonly domain: string }
+type CatchAllResult = KnownCatchAll & { readonly domain: string }
 
 async function getCatchAllDomains(
   database: Database,
@@ -68,9 +71,12 @@ async function getCatchAllDomains(
   )
 }
 
-/** In the order of the domains, as all do, so that no two wait for one another. */
-async function putCatchAllDomains(database: Database, found: readonly Found[]): Promise<void> {
-  const given = found
+/** Sorted by domain, so that concurrent writers cannot deadlock. */
+async function putCatchAllDomains(
+  database: Database,
+  results: readonly CatchAllResult[],
+): Promise<void> {
+  const rows = results
     .map(({ domain, catchAll, keepMs }) => ({ domain, catchAll: catchAll ? 1 : 0, keepMs }))
     .sort((a, b) => (a.domain < b.domain ? -1 : 1))
   await writeAsyncCommit(database, db =>
@@ -78,7 +84,7 @@ async function putCatchAllDomains(database: Database, found: readonly Found[]): 
       insert into catch_all (domain, catch_all, keep_until)
       select value ->> 'domain', cast(value ->> 'catchAll' as integer),
         cast(value ->> 'keepMs' as bigint) + ${serverTime(database)}
-      from ${jsonRows(db, given)} where true
+      from ${jsonRows(db, rows)} where true
       on conflict (domain) do update
       set catch_all = excluded.catch_all, keep_until = excluded.keep_until`.execute(db),
   )
@@ -89,19 +95,19 @@ async function deleteCatchAllDomains(database: Database): Promise<void> {
     sql`
       delete from catch_all where domain in (
         select domain from catch_all where keep_until <= ${serverTime(database)}
-        order by domain limit ${FORGET_MAX})`.execute(db),
+        order by domain limit ${DELETED_MAX})`.execute(db),
   )
 }
 
-/** Intervals by which processes share which domains accept all mail, in ms. */
+/** Intervals of the shared catch-all results, in ms. */
 export type CatchAllTimings = {
-  /** Findings of so much time are written together. */
-  readonly gatherMs: number
-  /** How often findings that are out of date are deleted. */
-  readonly forgetEveryMs: number
+  /** Results of this period are written in one batch. */
+  readonly batchMs: number
+  /** Interval between deletions of expired results. */
+  readonly deleteEveryMs: number
 }
 
 export const DEFAULT_CATCH_ALL_TIMINGS: CatchAllTimings = {
-  gatherMs: SECOND,
-  forgetEveryMs: 10 * MINUTE,
+  batchMs: SECOND,
+  deleteEveryMs: 10 * MINUTE,
 }

@@ -1,12 +1,13 @@
 import { type Database, writeConcurrent } from '../db/database.ts'
 
 /**
- * What all that share a database go by: `base-url` as an operator gave it, else as the service that began last has it; by
- * which mark its secret is known, and when somebody began with it, epoch ms.
+ * Settings shared by all processes on a database: the base URL as configured by an admin, else as
+ * set by the service that started last; the fingerprint of the shared secret, and when it was first
+ * used, epoch ms.
  */
 export type SettingName = 'base-url' | 'base-url-by-itself' | 'secret-mark' | 'secret-begun-at'
 
-/** What is agreed upon; null: nothing yet. */
+/** Returns a setting; null if it is not set. */
 export async function getSetting({ db }: Database, name: SettingName): Promise<string | null> {
   const row = await db
     .selectFrom('setting')
@@ -16,7 +17,10 @@ export async function getSetting({ db }: Database, name: SettingName): Promise<s
   return row?.value ?? null
 }
 
-/** Enters a value where there is none yet, and gives the one that holds: of several that do so at once the first one’s. */
+/**
+ * Sets a value unless there is one, and returns the one in effect: with concurrent calls, that of
+ * the first.
+ */
 export function setIfAbsent(database: Database, name: SettingName, value: string): Promise<string> {
   return writeConcurrent(database, async trx => {
     await trx
@@ -33,7 +37,7 @@ export function setIfAbsent(database: Database, name: SettingName, value: string
   })
 }
 
-/** Enters a value in place of the one that is there. */
+/** Sets a value, replacing any other. */
 export async function ensureSetting(
   database: Database,
   name: SettingName,
@@ -48,7 +52,7 @@ export async function ensureSetting(
   )
 }
 
-/** Enters a value in place of that one; false where it is another by now. */
+/** Replaces the value `from`. Returns false if it has changed since. */
 export async function replaceSetting(
   database: Database,
   name: SettingName,

@@ -1,6 +1,6 @@
 import type { Clock } from '../platform/clock.ts'
 
-/** Since when nobody asks by an egress, as far as this process has seen. */
+/** Tracks since when an egress has had no member, as seen by this process. */
 export class EgressAbsence {
   readonly #clock: Clock
   readonly #startedAt: number
@@ -12,7 +12,7 @@ export class EgressAbsence {
     this.#startedAt = clock.monotonicNow()
   }
 
-  /** All by which somebody asks now. */
+  /** Records the egresses that members have now. */
   note(names: readonly string[]): void {
     this.#present = new Set(names)
     for (const name of names) this.#seenAt.set(name, this.#clock.monotonicNow())
@@ -22,8 +22,8 @@ export class EgressAbsence {
     return this.#present.has(name)
   }
 
-  /** For how long; of one that was never seen, since we began to look. */
-  ofMs(name: string): number {
+  /** Returns how long an egress has been absent; one never seen counts from the start. */
+  absentForMs(name: string): number {
     return this.#clock.monotonicNow() - (this.#seenAt.get(name) ?? this.#startedAt)
   }
 }

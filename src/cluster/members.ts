@@ -7,22 +7,25 @@ import type { MemberRole } from './tables.ts'
 export type NewMember = {
   readonly id: string
   readonly role: MemberRole
-  /** For people: its machine and process. */
+  /** Display name: host and process. */
   readonly name: string
   readonly version: string
-  /** Names of the egresses that it asks by. */
+  /** Names of its egresses. */
   readonly egresses: readonly string[]
 }
 
-/** A process that nobody buried. */
+/** A member that has not been expired. */
 export type Member = NewMember & {
   /** Epoch ms, by the database's clock. */
   readonly joinedAt: number
-  /** Since it was last heard of, ms. */
+  /** Age of its last heartbeat, ms. */
   readonly quietMs: number
 }
 
-/** Whoever has joined may claim items and hold credits; gives when, by the database's clock. */
+/**
+ * Registers a member, which may then claim items and reserve credits. Returns the time by the
+ * database's clock.
+ */
 export async function register(database: Database, o: NewMember): Promise<number> {
   const now = serverTime(database)
   const { rows } = await sql<{ seen_at: number }>`
@@ -32,7 +35,9 @@ export async function register(database: Database, o: NewMember): Promise<number
   return rows[0]?.seen_at ?? 0
 }
 
-/** A member is heard of: gives when, by the database's clock; null: it was buried. */
+/**
+ * Writes a heartbeat. Returns its time by the database's clock, or null if the member was expired.
+ */
 export async function heartbeat(database: Database, id: string): Promise<number | null> {
   const { rows } = await sql<{ seen_at: number }>`
     update member set seen_at = ${serverTime(database)} where id = ${id} returning seen_at`.execute(
@@ -41,8 +46,8 @@ export async function heartbeat(database: Database, id: string): Promise<number 
   return rows[0]?.seen_at ?? null
 }
 
-/** Members that nobody buried, in the order in which they joined. */
-export async function liveMembers(database: Database): Promise<Member[]> {
+/** Lists the members that have not been expired, in order of registration. */
+export async function listMembers(database: Database): Promise<Member[]> {
   const rows = await membershipConnection(database)
     .selectFrom('member')
     .selectAll()
@@ -56,10 +61,10 @@ export async function liveMembers(database: Database): Promise<Member[]> {
   }))
 }
 
-/** Releases what members had claimed, in the transaction that removes them. */
+/** Releases the claims of members, in the transaction that removes them. */
 export type ReleaseClaims = (trx: Trx, members: readonly string[]) => Promise<void>
 
-/** Removes a member that ends; others may claim at once what it had. */
+/** Removes a member that shuts down; its claims are free at once. */
 export async function deregister(
   database: Database,
   id: string,
@@ -72,18 +77,22 @@ export async function deregister(
 }
 
 export type ReaperIdentity = {
-  /** The ID of the member that buries. */
+  /** ID of the member that expires others. */
   readonly by: string
-  /** Since when it is in touch with the database without a gap, by the database's clock. */
+  /** Start of its current series of heartbeats without a gap, by the database's clock. */
   readonly since: number
   /**
-   * When the burier was last heard of, as far as it knows. A beat that came in meanwhile, and is not answered yet, may be
-   * the first one after a gap: it buries nobody before it knows.
+   * Time of its last heartbeat, as far as it knows. A later heartbeat that is written but not yet
+   * confirmed may be the first one after a gap: until it is confirmed, the member expires no
+   * others.
    */
-  readonly heardAt: number
-  /** Who was not heard of for so long, while the burier was in touch, is dead. */
-  readonly deadMs: number
-  /** The burier itself must have been heard of within this time: a database that stood still heard of nobody. */
+  readonly lastBeatAt: number
+  /**
+   * A member whose last heartbeat is older than this has expired, if the reaper had contact
+   * throughout.
+   */
+  readonly expiryMs: number
+  /** Maximum age of the reaper's own last heartbeat: a database that was down received none. */
   readonly freshMs: number
 }
 
@@ -95,15 +104,15 @@ export function expireMembers(
 ): Promise<string[]> {
   const now = serverTime(database)
   return writeConcurrent(database, async trx => {
-    // One that is heard of just now, or buried by another, is passed over.
+    // Skips a member that is writing a heartbeat or being expired by another one.
     const { rows } = await sql<{ id: string }>`
       delete from member where id in (
-        select id from member as dead
-        where id <> ${o.by} and seen_at < ${now} - ${o.deadMs} and ${o.since} < ${now} - ${o.deadMs}
+        select id from member as expired
+        where id <> ${o.by} and seen_at < ${now} - ${o.expiryMs} and ${o.since} < ${now} - ${o.expiryMs}
           and exists (
-            select 1 from member as burier where id = ${o.by}
-              and seen_at >= ${now} - ${o.freshMs} and seen_at <= ${o.heardAt})
-        order by id ${isPostgres(trx) ? sql`for update of dead skip locked` : sql``})
+            select 1 from member as reaper where id = ${o.by}
+              and seen_at >= ${now} - ${o.freshMs} and seen_at <= ${o.lastBeatAt})
+        order by id ${isPostgres(trx) ? sql`for update of expired skip locked` : sql``})
       returning id`.execute(trx)
     const ids = rows.map(({ id }) => id)
     await releaseClaims(trx, ids)
@@ -111,7 +120,7 @@ export function expireMembers(
   })
 }
 
-/** After their clock was set back: who was heard of in what is now the future counts from now on. */
+/** Resets heartbeats that lie in the future after the database's clock was set back. */
 export async function fixFutureHeartbeats(database: Database): Promise<void> {
   const now = serverTime(database)
   await sql`update member set seen_at = ${now} where seen_at > ${now}`.execute(
@@ -119,20 +128,20 @@ export async function fixFutureHeartbeats(database: Database): Promise<void> {
   )
 }
 
-/** A connection that no other work has to wait for. */
+/** A connection on which heartbeats do not wait for other work. */
 export const membershipConnection = ({ dialect, reader, db }: Database) =>
   dialect === 'postgres' ? reader : db
 
 /**
- * The time by the database's clock, epoch ms, inside a statement: machines that share a database go by the one clock
- * that all of them have. It runs on within a transaction. On SQLite it is that of the process.
+ * The time of the database's clock as an SQL expression, epoch ms: all machines on a database use
+ * this one clock. It advances within a transaction. On SQLite it is the time of the process.
  */
 export const serverTime = ({ dialect, clock }: Pick<Database, 'dialect' | 'clock'>) =>
   (dialect === 'postgres'
     ? sql`cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint)`
     : sql`${clock.now()}`) as RawBuilder<number>
 
-/** The same, read by itself; `db` is the transaction, for use inside one. */
+/** Reads the time of the database's clock. Inside a transaction, pass it as `db`. */
 export async function serverNow(
   database: Pick<Database, 'dialect' | 'clock' | 'db'>,
   db: Kysely<Schema> = database.db,

@@ -9,13 +9,13 @@ import {
   expireMembers,
   fixFutureHeartbeats,
   heartbeat,
-  liveMembers,
+  listMembers,
   type NewMember,
   type ReleaseClaims,
   register,
 } from './members.ts'
 
-/** What members claim: items and credits. */
+/** The claims of members: items and credits. */
 export type MemberClaims = {
   readonly release: ReleaseClaims
   /** Releases claims of members that no longer exist. Returns their IDs. */
@@ -30,46 +30,55 @@ export type MembershipDeps = Omit<NewMember, 'id'> & {
   readonly timings?: ClusterTimings
 }
 
-/** This process as one of those that share a database. */
+/** The membership of this process in the cluster. */
 export interface Membership {
-  /** Under which it claims items and holds credits; another after it was buried. */
+  /** ID under which it claims items and reserves credits; a new one after an expiry. */
   readonly id: string
-  /** Calls once whenever the process finds itself buried: others have what it had in hand. Gives the function that ends that. */
-  onLost(call: () => void): () => void
-  /** The same whenever it was not heard of for so long that it may soon be buried, as when it is cut off. */
-  onSilent(call: () => void): () => void
-  /** Names of the egresses that some member asks by, in alphabetical order, as at the last look. */
+  /**
+   * Calls `call` each time this member was expired: others have its claims then. Returns the
+   * function that unsubscribes.
+   */
+  onLost(listener: () => void): () => void
+  /**
+   * The same when its heartbeats have been failing for so long that it will soon be expired, as in
+   * a network partition.
+   */
+  onSilent(listener: () => void): () => void
+  /** Names of the egresses of all members, sorted, as of the last poll. */
   egresses(): readonly string[]
   /**
-   * Leaves: what it had in hand others may take at once, and nothing that was claimed under its ID is written any more.
-   * May be called twice.
+   * Deregisters: its claims are free at once, and nothing claimed under its ID is written any more.
+   * Idempotent.
    */
   stop(): Promise<void>
 }
 
-/** Joins; resolves when this process may claim items. */
+/** Registers this process; resolves once it may claim items. */
 export async function startMembership(deps: MembershipDeps): Promise<Membership> {
-  const member = new LivingMember(deps)
+  const member = new LocalMember(deps)
   await member.join()
   return member.live()
 }
 
-/** 103 bits of chance, as IDs of events have. */
+/** 103 bits of entropy, as event IDs have. */
 const ID_LENGTH = 20
 
-class LivingMember {
+class LocalMember {
   readonly #deps: MembershipDeps
   readonly #clock: Clock
   readonly #timings: ClusterTimings
   readonly #stopping = new AbortController()
   readonly #listeners = { lost: new Set<() => void>(), silent: new Set<() => void>() }
   #id = ''
-  /** It has not joined yet, or was buried and has not joined anew. */
+  /** It is not registered yet, or was expired and has not registered again. */
   #isLost = true
-  /** When it was last heard of, and since when without a gap; both by the database's clock. */
-  #heardAt = 0
+  /**
+   * Time of the last heartbeat, and the start of the series without a gap; both by the database's
+   * clock.
+   */
+  #lastBeatAt = 0
   #since = 0
-  /** When the last beat that came in went out, in ticks; the alarm is put off with each. */
+  /** Monotonic time when the last confirmed heartbeat was sent; each one postpones the alarm. */
   #startedAt = Number.NEGATIVE_INFINITY
   #cancelAlarm: (() => void) | null = null
   #egresses: readonly string[]
@@ -87,20 +96,20 @@ class LivingMember {
     const id = `mem_${random.token(ID_LENGTH)}`
     const startedAt = this.#clock.monotonicNow()
     const at = await register(database, { id, role, name, version, egresses })
-    // It was tried again meanwhile, and succeeded; or nobody wants to join any more.
+    // A retry has succeeded in the meantime, or the member is stopping.
     if (!this.#isLost || this.#stopping.signal.aborted)
       return deregister(database, id, this.#deps.claims.release)
     this.#id = id
     this.#isLost = false
-    this.#heardAt = at
+    this.#lastBeatAt = at
     this.#since = at
     this.#setAlarm(startedAt)
   }
 
   live(): Membership {
     const loops = [
-      this.#start('membership: heartbeat', this.#timings.beatMs, () => this.#beat()),
-      this.#start('membership: check of the others', this.#timings.pollMs, () => this.#look()),
+      this.#start('membership heartbeat', this.#timings.beatMs, () => this.#sendHeartbeat()),
+      this.#start('membership check', this.#timings.pollMs, () => this.#checkMembers()),
     ]
     const id = () => this.#id
     let stopped: Promise<void> | null = null
@@ -108,8 +117,8 @@ class LivingMember {
       get id() {
         return id()
       },
-      onLost: call => listen(this.#listeners.lost, call),
-      onSilent: call => listen(this.#listeners.silent, call),
+      onLost: listener => listen(this.#listeners.lost, listener),
+      onSilent: listener => listen(this.#listeners.silent, listener),
       egresses: () => this.#egresses,
       stop: () => {
         stopped ??= this.#stop(loops)
@@ -118,20 +127,20 @@ class LivingMember {
     }
   }
 
-  async #beat(): Promise<void> {
+  async #sendHeartbeat(): Promise<void> {
     if (this.#isLost) return this.join()
     const id = this.#id
     const startedAt = this.#clock.monotonicNow()
     const at = await heartbeat(this.#deps.database, id)
-    // One that was sent before may be answered later.
+    // A response may belong to an earlier heartbeat.
     if (id !== this.#id || this.#isLost || this.#stopping.signal.aborted) return
-    if (at === null) return this.#lose()
-    if (at < this.#heardAt || at - this.#heardAt > this.#timings.touchMs) this.#since = at
-    this.#heardAt = at
+    if (at === null) return this.#onExpired()
+    if (at < this.#lastBeatAt || at - this.#lastBeatAt > this.#timings.touchMs) this.#since = at
+    this.#lastBeatAt = at
     this.#setAlarm(startedAt)
   }
 
-  /** The others count from when the beat came in, which was later than when it went out. */
+  /** Other members count from the arrival of the heartbeat, which is later than its sending. */
   #setAlarm(startedAt: number) {
     if (startedAt < this.#startedAt) return
     this.#startedAt = startedAt
@@ -140,25 +149,25 @@ class LivingMember {
     this.#cancelAlarm = this.#clock.after(leftMs, () => notify(this.#listeners.silent))
   }
 
-  #lose(): Promise<void> {
+  #onExpired(): Promise<void> {
     this.#isLost = true
-    this.#deps.log.warn('taken for dead by others: what was under way ends', { member: this.#id })
+    this.#deps.log.warn('membership expired; aborting in-flight work', { member: this.#id })
     notify(this.#listeners.lost)
     return this.join()
   }
 
-  async #look(): Promise<void> {
+  async #checkMembers(): Promise<void> {
     const { database, log, egresses } = this.#deps
-    const { deadMs, touchMs } = this.#timings
-    const members = await liveMembers(database)
+    const { expiryMs, touchMs } = this.#timings
+    const members = await listMembers(database)
     const names = new Set([...egresses, ...members.flatMap(member => member.egresses)])
     this.#egresses = [...names].sort()
     if (members.some(({ quietMs }) => quietMs < 0)) await fixFutureHeartbeats(database)
-    if (members.some(({ quietMs }) => quietMs > deadMs)) {
-      const own = { by: this.#id, since: this.#since, heardAt: this.#heardAt }
-      const o = { ...own, deadMs, freshMs: touchMs }
+    if (members.some(({ quietMs }) => quietMs > expiryMs)) {
+      const own = { by: this.#id, since: this.#since, lastBeatAt: this.#lastBeatAt }
+      const o = { ...own, expiryMs, freshMs: touchMs }
       for (const member of await expireMembers(database, o, this.#deps.claims.release))
-        log.warn('a member is dead', { member })
+        log.warn('member expired', { member })
     }
     await this.#deps.claims.releaseOrphaned(database)
   }
@@ -167,24 +176,27 @@ class LivingMember {
     const { retryMs } = this.#timings
     return startLoop({
       ...{ name, everyMs, clock: this.#clock, log: this.#deps.log },
-      // An outage must cost no member its life, so the wait does not grow.
+      // The retry delay does not grow, so that a short outage does not expire members.
       ...{ retryMs, retryMaxMs: retryMs },
-      ...{ signal: this.#stopping.signal, run: () => this.#inTime(run()) },
+      ...{ signal: this.#stopping.signal, run: () => this.#withTimeout(run()) },
     })
   }
 
-  /** Rejects what takes too long, so that it is retried beside it: its connection may be dead. */
-  async #inTime(done: Promise<void>): Promise<void> {
+  /**
+   * Rejects a call that takes too long, so that it is retried in parallel: its connection may be
+   * dead.
+   */
+  async #withTimeout(call: Promise<void>): Promise<void> {
     const { timeoutMs } = this.#timings
-    const either = new AbortController()
-    const signal = AbortSignal.any([either.signal, this.#stopping.signal])
-    const late = sleep(this.#clock, timeoutMs, signal).then(() => {
-      throw new Error(`it takes longer than ${timeoutMs} ms`)
+    const settled = new AbortController()
+    const signal = AbortSignal.any([settled.signal, this.#stopping.signal])
+    const timeout = sleep(this.#clock, timeoutMs, signal).then(() => {
+      throw new Error(`no response within ${timeoutMs} ms`)
     })
     try {
-      await Promise.race([done, late])
+      await Promise.race([call, timeout])
     } finally {
-      either.abort()
+      settled.abort()
     }
   }
 
@@ -192,55 +204,60 @@ class LivingMember {
     this.#stopping.abort()
     await Promise.all(loops.map(loop => loop.stop()))
     this.#cancelAlarm?.()
-    // Where that fails the others find out by themselves.
+    // If it fails, the member expires.
     await deregister(this.#deps.database, this.#id, this.#deps.claims.release).catch(error =>
-      this.#deps.log.error('membership: leaving failed', { why: errorMessage(error) }),
+      this.#deps.log.error('member could not be deregistered; it will expire', {
+        why: errorMessage(error),
+      }),
     )
   }
 }
 
 type Listeners = Set<() => void>
 
-function listen(listeners: Listeners, call: () => void): () => void {
-  listeners.add(call)
-  return () => void listeners.delete(call)
+function listen(listeners: Listeners, listener: () => void): () => void {
+  listeners.add(listener)
+  return () => void listeners.delete(listener)
 }
 
 function notify(listeners: Listeners) {
-  for (const call of [...listeners]) call()
+  for (const listener of [...listeners]) listener()
 }
 
-/** Intervals by which the members of a cluster know of one another, in ms. */
+/** Intervals of cluster membership, in ms. */
 export type ClusterTimings = {
-  /** How often a member writes that it is alive. */
+  /** Heartbeat interval. */
   readonly beatMs: number
-  /** A member that was silent for so long is dead. */
-  readonly deadMs: number
-  /** A member that was silent for so long has ended its work: others may soon begin with it. */
+  /** A member whose last heartbeat is older than this has expired. */
+  readonly expiryMs: number
+  /** Age of its last heartbeat at which a member stops its own work, shortly before it expires. */
   readonly silentMs: number
-  /** How often each member looks for the others. */
+  /** Interval of the check for expired members. */
   readonly pollMs: number
-  /** A beat or look that takes longer is tried again beside it: its connection may be dead. */
+  /**
+   * Timeout of a heartbeat or check, after which it is retried in parallel: its connection may be
+   * dead.
+   */
   readonly timeoutMs: number
-  /** Wait after a beat or look that failed; short, so that an outage costs no member its life. */
+  /** Wait after a failed heartbeat or check; short, so that an outage does not expire members. */
   readonly retryMs: number
   /**
-   * A member that was itself heard of less often than this cannot tell who is dead: the database
-   * may have been away for all.
+   * A member whose own heartbeats have a gap longer than this expires no others: the database may
+   * have been down for all of them.
    */
   readonly touchMs: number
-  /** Each member looks for missing entries after this time and a random part of the spread. */
+  /** Interval of reconciliation: this minimum plus a random part of the spread. */
   readonly reconcileMinMs: number
   readonly reconcileSpreadMs: number
-  /** What is due for longer should have been taken: its entry is missing. */
+  /** Work that is overdue by more than this has lost its task. */
   readonly overdueMs: number
-  /** Items of an egress that no member has had for so long go to any other. */
+  /** Items bound to an egress that no member has had for this long may use any other. */
   readonly absentMs: number
 }
 
 export const DEFAULT_CLUSTER_TIMINGS: ClusterTimings = {
   beatMs: 3 * SECOND,
-  deadMs: 10 * SECOND,
+  expiryMs: 10 * SECOND,
   silentMs: 9.5 * SECOND,
   pollMs: 2 * SECOND,
   timeoutMs: 2 * SECOND,
@@ -253,14 +270,15 @@ export const DEFAULT_CLUSTER_TIMINGS: ClusterTimings = {
 }
 
 /**
- * Throws where the intervals contradict one another: a member that beats as it should must not
- * count as silent, must end its work before others take it for dead, and must be able to tell who
- * is dead (a gap of `touchMs` and one more beat is still less than `deadMs`).
+ * Throws if the intervals contradict each other. A member with regular heartbeats must not count as
+ * silent, must stop its work before others expire it, and must be able to judge others: a gap of
+ * `touchMs` plus one interval is still less than `expiryMs`.
  */
 export function checkClusterTimings(timings: ClusterTimings): void {
-  const { beatMs, touchMs, silentMs, deadMs } = timings
+  const { beatMs, touchMs, silentMs, expiryMs } = timings
   if (beatMs >= touchMs) throw new RangeError('beatMs must be less than touchMs')
-  if (touchMs + beatMs >= deadMs) throw new RangeError('touchMs + beatMs must be less than deadMs')
-  if (silentMs >= deadMs) throw new RangeError('silentMs must be less than deadMs')
+  if (touchMs + beatMs >= expiryMs)
+    throw new RangeError('touchMs + beatMs must be less than expiryMs')
+  if (silentMs >= expiryMs) throw new RangeError('silentMs must be less than expiryMs')
   if (beatMs >= silentMs) throw new RangeError('beatMs must be less than silentMs')
 }

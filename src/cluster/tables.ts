@@ -7,24 +7,24 @@ declare module '../db/schema.ts' {
   }
 }
 
-/** A process that works on a database that several share. Times are of the database's clock, epoch ms. */
+/** A process of the cluster. Times are by the database's clock, epoch ms. */
 export type MemberTable = {
   id: string
   role: MemberRole
-  /** For people: its machine and process. */
+  /** Display name: host and process. */
   name: string
   version: string
-  /** JSON: names of the egresses that it asks by. */
+  /** JSON: names of its egresses. */
   egresses: string
   joined_at: number
-  /** When it was last heard of. */
+  /** Time of its last heartbeat. */
   seen_at: number
 }
 
-/** `serve` answers requests too. */
+/** `serve` also serves HTTP. */
 export type MemberRole = 'serve' | 'worker'
 
-/** How an operator is asked by an egress, over all members. */
+/** Rate control state of an operator and egress, shared by all members. */
 export type PaceTable = {
   operator: string
   egress: string
@@ -33,14 +33,14 @@ export type PaceTable = {
   changed_at: number
 }
 
-/** Whether a domain takes mail for everybody. */
+/** Whether a domain is a catch-all. */
 export type CatchAllTable = {
   domain: string
   catch_all: number
   keep_until: number
 }
 
-/** What all that share the database must agree upon. */
+/** Settings that all processes on the database must agree on. */
 export type SettingTable = {
   name: string
   value: string

@@ -13,14 +13,14 @@ import { CHECK_NAMES } from '../platform/check-names.ts'
 import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
 
-/** What is not in the settings. */
+/** Options that are not settings. */
 export type DoctorOptions = {
   readonly databaseUrl: string
-  /** Mail servers to call at; the usual ones when null. */
+  /** Mail servers to connect to; null for the default ones. */
   readonly exchangers: readonly string[] | null
 }
 
-/** The doors to the world; what is left out is the real one. */
+/** External dependencies; omitted ones default to the real ones. */
 export type DoctorExternalDeps = {
   readonly clock?: Clock
   readonly random?: Random
@@ -29,7 +29,7 @@ export type DoctorExternalDeps = {
   readonly dial?: Dial | ((egress: EgressConfig) => Dial)
 }
 
-/** Builds what the doctor examines, from settings and doors. Opens nothing before it is asked something. */
+/** Builds the dependencies of the doctor. Opens no connection until a check runs. */
 export function composeDoctor(
   config: Config,
   options: DoctorOptions,
@@ -41,7 +41,7 @@ export function composeDoctor(
     ...{ clock, random, close },
     resolver: cachedResolver(all, { clock }),
     dnsServers: each,
-    // A resolver that was handed in is not ours to doubt.
+    // An injected resolver is trusted.
     dnsCheckNames: externalDeps.resolver === undefined ? (config.dnsCheckNames ?? CHECK_NAMES) : [],
     egresses: config.egresses.map(egress => ({
       ...egress,
@@ -61,32 +61,32 @@ export function composeDoctor(
 
 type Servers = {
   readonly all: Resolver
-  /** Asked one by one, to tell which of them does not work. */
+  /** Queried separately, to find the one that does not work. */
   readonly each: readonly DnsServer[]
   readonly close: () => void
 }
 
-function composeServers({ dns }: Config, given: Resolver | undefined): Servers {
-  if (given !== undefined) {
-    return { all: given, each: [{ name: 'the resolver', resolver: given }], close: () => {} }
+function composeServers({ dns }: Config, injected: Resolver | undefined): Servers {
+  if (injected !== undefined) {
+    return { all: injected, each: [{ name: 'the resolver', resolver: injected }], close: () => {} }
   }
   const servers = dns.length > 0 ? dns : systemServers()
-  const each = servers.map(server => ({ name: nameOf(server), resolver: resolverOf([server]) }))
-  const all = resolverOf(dns)
+  const each = servers.map(server => ({ name: toName(server), resolver: createResolver([server]) }))
+  const all = createResolver(dns)
   const close = () => {
     for (const resolver of [all, ...each.map(one => one.resolver)]) resolver.close()
   }
   return { all, each, close }
 }
 
-/** Less than a verification waits, as several questions follow one another. */
+/** Shorter than for a verification, as a check sends several queries in sequence. */
 const DNS_TIMEOUT_MS = 3 * SECOND
 
-/** The system's own where no server is named. */
-function resolverOf(servers: readonly string[]) {
+/** Creates a resolver for these servers; without any, for those of the system. */
+function createResolver(servers: readonly string[]) {
   const named = servers.filter(server => server !== '')
-  const given = named.length === 0 ? {} : { servers: named }
-  return createNodeResolver({ clock: systemClock, timeoutMs: DNS_TIMEOUT_MS, ...given })
+  const options = named.length === 0 ? {} : { servers: named }
+  return createNodeResolver({ clock: systemClock, timeoutMs: DNS_TIMEOUT_MS, ...options })
 }
 
-const nameOf = (server: string) => (server === '' ? 'the system’s resolver' : server)
+const toName = (server: string) => (server === '' ? 'the system resolver' : server)

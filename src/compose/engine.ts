@@ -29,7 +29,7 @@ import { type Random, systemRandom } from '../platform/random.ts'
 import type { Notify } from '../webhooks/alerts/mail-transport.ts'
 import type { WebhookTransport } from '../webhooks/transport/transport.ts'
 
-/** The doors to the world; what is left out is the real one. */
+/** External dependencies; omitted ones default to the real ones. */
 export type ExternalDeps = {
   readonly clock?: Clock
   readonly random?: Random
@@ -38,35 +38,35 @@ export type ExternalDeps = {
   readonly dial?: Dial | ((egress: EgressConfig) => Dial)
   readonly transport?: WebhookTransport
   readonly notify?: Notify
-  /** Bytes that may still be written on the disk of a folder. */
+  /** Returns the free bytes on the disk of a folder. */
   readonly freeBytes?: (folder: string) => Promise<number>
   readonly log: Log
 }
 
 export type ComposeOptions = {
   readonly sandbox?: boolean
-  /** For a list: more time, and no single verification waits. */
+  /** For lists: longer timeouts, as no client waits for a single verification. */
   readonly list?: boolean
-  /** Where answers are remembered; in this process when left out. */
+  /** Result cache. Default: in this process. */
   readonly cache?: ResultCache
-  /** Those that the settings name when left out. */
+  /** Default: the lists of the settings. */
   readonly lists?: ListLoader
-  /** What is kept together with other processes; when left out, nothing is. */
+  /** State shared with other processes. Default: none. */
   readonly cluster?: ClusterDeps
 }
 
-/** What the processes that share a database go by together. */
+/** State that the processes of a cluster share. */
 export type ClusterDeps = {
   readonly rateStates: SharedRateState
   readonly catchAll: CatchAllStore
-  /** Names of all egresses that somebody asks by; the very same list while nothing changes. */
+  /** Names of the egresses of all members; the same array until they change. */
   readonly egresses: () => readonly string[]
 }
 
 const SINGLE_DEADLINE_MS = 10_000
 const LIST_SESSION_MS = 60_000
 
-/** Builds an engine from settings and doors. Opens nothing before it is asked something. */
+/** Builds an engine. Opens no connection until the first verification. */
 export function composeEngine(
   config: Config,
   externalDeps: ExternalDeps,
@@ -76,7 +76,7 @@ export function composeEngine(
   const { resolver, check, close } = composeCheckedResolver(config, externalDeps)
   const lists = options.lists ?? openLists(listFiles(config))
   const cluster = options.cluster ?? null
-  const world = {
+  const probeDeps = {
     resolver,
     clock,
     random,
@@ -97,7 +97,7 @@ export function composeEngine(
     resolverCheck: check,
     clock,
     log,
-    egressPool: composeEgressPool(config, world, externalDeps.dial ?? tcpDial, cluster),
+    egressPool: composeEgressPool(config, probeDeps, externalDeps.dial ?? tcpDial, cluster),
     lists,
     cache: options.cache ?? (config.cache ? processCache(clock) : noCache),
     specialDomains: config.specialDomains,
@@ -111,7 +111,7 @@ export function composeEngine(
   })
 }
 
-/** Whether one of these egresses may dial IPv6 addresses; what a dial of others can reach is not known here. */
+/** Whether an egress may dial IPv6 addresses. An injected dial is assumed to. */
 const hasIpv6 = (egresses: readonly EgressConfig[], dial: ExternalDeps['dial'] = tcpDial) =>
   dial !== tcpDial || egresses.some(egress => mayDialIpv6(egress, networkInterfaces()))
 
@@ -119,81 +119,82 @@ const operatorSettings = ({ operators }: Config, operator: string) =>
   Object.hasOwn(operators, operator) ? operators[operator] : undefined
 
 function hasOwnLimits(config: Config, operator: string): boolean {
-  const own = operatorSettings(config, operator)
-  return own?.sessionsPerOperator != null || own?.sessionsPerSecond != null
+  const settings = operatorSettings(config, operator)
+  return settings?.sessionsPerOperator != null || settings?.sessionsPerSecond != null
 }
 
 function composeEgressPool(
   config: Config,
-  world: Omit<ProbeDeps, 'egress'> & { readonly destinationLimits: DestinationLimits },
+  probeDeps: Omit<ProbeDeps, 'egress'> & { readonly destinationLimits: DestinationLimits },
   dial: Dial | ((egress: EgressConfig) => Dial),
   cluster: ClusterDeps | null,
 ): EgressPool {
   const { rateStates = null, catchAll: store = null } = cluster ?? {}
-  const catchAll = new CatchAllCache(world.clock, store)
+  const catchAll = new CatchAllCache(probeDeps.clock, store)
   const settingsFor = (operator: string) => operatorSettings(config, operator)
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
-    const own = {
+    const identity = {
       ...{ name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial },
-      // What another dial can reach is not known here.
       hasIpv6: hasIpv6([egress], dial),
     }
-    const rowOf = (operator: string) => limitsFor(operator, config, settingsFor(operator))
-    return new EgressProber({ ...world, egress: own }, rowOf, catchAll, rateStates)
+    const toLimits = (operator: string) => limitsFor(operator, config, settingsFor(operator))
+    return new EgressProber({ ...probeDeps, egress: identity }, toLimits, catchAll, rateStates)
   })
   const others = cluster && {
     names: cluster.egresses,
     isRefused: (key: RateKey) => cluster.rateStates.refusal(key) !== null,
   }
   const allowed = (operator: string) => settingsFor(operator)?.egresses ?? null
-  const sharesLists = (operator: string) => !world.destinationLimits.includes(operator)
+  const sharesLists = (operator: string) => !probeDeps.destinationLimits.includes(operator)
   return new EgressPool(probers, allowed, others, sharesLists)
 }
 
-/** Answers of the DNS, remembered; `close` it at the end. */
+/** Builds a caching resolver; the caller must `close` it. */
 export function composeResolver(
   config: Pick<Config, 'dns'>,
-  given: Resolver | undefined,
+  injected: Resolver | undefined,
   clock: Clock,
 ): { readonly resolver: Resolver; readonly close: () => void } {
-  if (given !== undefined) return { resolver: cachedResolver(given, { clock }), close: () => {} }
-  const inner = createOwnResolver(config, clock)
+  if (injected !== undefined) {
+    return { resolver: cachedResolver(injected, { clock }), close: () => {} }
+  }
+  const inner = createResolver(config, clock)
   return { resolver: cachedResolver(inner, { clock }), close: () => inner.close() }
 }
 
-const createOwnResolver = ({ dns }: Pick<Config, 'dns'>, clock: Clock) =>
+const createResolver = ({ dns }: Pick<Config, 'dns'>, clock: Clock) =>
   createNodeResolver({ ...(dns.length > 0 ? { servers: dns } : {}), clock })
 
 type CheckedResolver = {
   readonly resolver: Resolver
-  /** Null: the resolver is not checked. */
+  /** Null if the resolver is not checked. */
   readonly check: ResolverCheck | null
   readonly close: () => void
 }
 
-/** The same, with the answers checked. A resolver that was handed in is not ours to doubt. */
+/** Builds a caching resolver whose answers are checked. An injected resolver is trusted. */
 function composeCheckedResolver(
   config: Config,
-  { clock = systemClock, random = systemRandom, resolver: given, log }: ExternalDeps,
+  { clock = systemClock, random = systemRandom, resolver: injected, log }: ExternalDeps,
 ): CheckedResolver {
   const names = config.dnsCheckNames ?? CHECK_NAMES
-  if (given !== undefined || names.length === 0) {
-    return { ...composeResolver(config, given, clock), check: null }
+  if (injected !== undefined || names.length === 0) {
+    return { ...composeResolver(config, injected, clock), check: null }
   }
-  const inner = createOwnResolver(config, clock)
-  // With a limit of its own: behind the questions of a list it would wait, and count as unanswered.
-  const own = createOwnResolver(config, clock)
-  const check = new ResolverCheck({ resolver: own, names, clock, random, log })
+  const inner = createResolver(config, clock)
+  // A separate resolver: behind the queries of a list the check would time out.
+  const checkResolver = createResolver(config, clock)
+  const check = new ResolverCheck({ resolver: checkResolver, names, clock, random, log })
   const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
-  // The answers before a failed check may be false too.
-  check.onChange(() => resolver.forget())
+  // Answers cached before a failed check may be wrong too.
+  check.onChange(() => resolver.clear())
   return {
     resolver,
     check,
     close() {
       check.close()
-      own.close()
+      checkResolver.close()
       inner.close()
     },
   }
@@ -209,7 +210,7 @@ function timeouts(config: Config, list: boolean) {
   }
 }
 
-/** The lists that the settings name, and those of the caller beside them. */
+/** Returns the list files of the settings with the caller's entries. */
 export const listFiles = (config: Config, entries: ClassifierOptions = {}): ListFiles => ({
   files: {
     disposable: config.disposableFile,

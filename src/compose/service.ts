@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import type { Hono } from 'hono'
 import { IP_LIMITS } from '../accounts/plan.ts'
-import { serverLimits } from '../accounts/rate-limits/postgres-windows.ts'
-import { openLimits } from '../accounts/rate-limits/sqlite-windows.ts'
+import { createPostgresLimits } from '../accounts/rate-limits/postgres-windows.ts'
+import { openSqliteLimits } from '../accounts/rate-limits/sqlite-windows.ts'
 import { closeApp, createApp, endStreams } from '../api/app.ts'
 import type { Env } from '../api/context.ts'
 import { type OverloadError, overloadError } from '../api/middleware/admission.ts'
@@ -23,66 +23,66 @@ import { releaseOrphanedReservations } from '../jobs/job-credits.ts'
 import { openJobs } from '../jobs/job-list.ts'
 import { diskReader } from '../jobs/upload/store-upload.ts'
 import { clearUploads } from '../jobs/upload/uploads.ts'
-import { startJanitor } from '../maintenance/retention-job.ts'
+import { startRetentionJob } from '../maintenance/retention-job.ts'
 import { systemClock } from '../platform/clock.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecretBox } from '../platform/secret-box.ts'
 import { startEndpointAlerts } from '../webhooks/alerts/endpoint-alerts.ts'
-import { logNotify } from '../webhooks/alerts/mail-transport.ts'
+import { createLogTransport } from '../webhooks/alerts/mail-transport.ts'
 import { startDeliveries } from '../webhooks/delivery/start-deliveries.ts'
 import { composeDoctor } from './doctor.ts'
 import { composeResolver, type ExternalDeps } from './engine.ts'
 import { DEFAULT_TIMINGS } from './timings.ts'
-import { composeTransport, readAuthority } from './webhook-transport.ts'
+import { composeTransport, readWebhookCa } from './webhook-transport.ts'
 import { composeWork, type Services, type WorkDeps } from './worker.ts'
 
-/** The service without a port. */
+/** The service without a listening socket. */
 export interface HttpService {
   readonly service: Service
-  /** Answers requests. */
+  /** Serves the API and the dashboard. */
   readonly app: Pick<Hono<Env>, 'fetch'>
-  /** Answers health and metrics alone. */
+  /** Serves only health and metrics. */
   readonly watch: Pick<Hono<Env>, 'fetch'>
-  /** What every answer has, for a client of that address. */
+  /** Returns the headers of every response, for a client of that address. */
   headers(ip: string): Record<string, string>
-  /** What is refused before `app` is asked; null: nothing. */
+  /** Rejects requests under overload, before `app` gets them. */
   readonly overloadError: OverloadError
-  /** Offers a key on a page, once; gives the path of that page. */
+  /** Creates a page that shows a key once; returns its path. */
   offerKey(key: string): string
-  /** From now on it is not ready, and begins nothing new. */
+  /** Starts the drain: reports not ready and starts no new work. */
   stopSoon(): void
-  /** Ends work, writes what is not written yet, and closes everything. */
+  /** Stops work, writes pending results and closes all resources. */
   close(): Promise<void>
 }
 
-/** Builds the service from settings and doors, and goes on with the jobs that were open. */
+/** Builds the service and resumes open jobs. */
 export async function composeService(
   config: Config,
   externalDeps: ExternalDeps,
   deps: WorkDeps,
 ): Promise<HttpService> {
-  const own = {
-    ca: readAuthority(config),
+  const secrets = {
+    ca: readWebhookCa(config),
     secret: readSecret(config, externalDeps.random ?? systemRandom),
   }
   const work = await composeWork(config, externalDeps, { ...deps, role: 'serve' })
   try {
     await recover(work, config, externalDeps)
-    return serviceOn(work, config, externalDeps, { ...deps, ...own })
+    return buildService(work, config, externalDeps, { ...deps, ...secrets })
   } catch (error) {
-    // What works by itself would else go on, and keep the process.
+    // Background work would otherwise keep the process alive.
     await work.close()
     throw error
   }
 }
 
-type OwnDeps = WorkDeps & { readonly ca: string | null; readonly secret: string }
+type ServiceDeps = WorkDeps & { readonly ca: string | null; readonly secret: string }
 
-function serviceOn(
+function buildService(
   work: Services,
   config: Config,
   externalDeps: ExternalDeps,
-  { ca, secret, ...deps }: OwnDeps,
+  { ca, secret, ...deps }: ServiceDeps,
 ): HttpService {
   const { clock = systemClock, random = systemRandom, log } = externalDeps
   const { dataDir } = config
@@ -91,8 +91,8 @@ function serviceOn(
   const { database, ledger, engine, priority, worker, plans } = work
   const limits =
     database.dialect === 'postgres'
-      ? serverLimits(database, { clock, log })
-      : openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
+      ? createPostgresLimits(database, { clock, log })
+      : openSqliteLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const { resolver, close: closeResolver } = composeResolver(config, externalDeps.resolver, clock)
   const transport = externalDeps.transport ?? composeTransport(config, { clock, resolver, ca })
   const disk = diskReader({
@@ -119,12 +119,15 @@ function serviceOn(
     isStopping: () => isStopping,
     timings: timings.http,
   }
-  const notices = startEndpointAlerts({
-    ...{ database, clock, log, notify: externalDeps.notify ?? logNotify(log) },
+  const alerts = startEndpointAlerts({
+    ...{ database, clock, log, notify: externalDeps.notify ?? createLogTransport(log) },
     ...{ baseUrl: deps.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
   })
-  const janitor = startJanitor({ ...config, database, clock, log, everyMs: timings.janitorMs })
-  const banner = firstKeys(clock, random)
+  const retentionJob = startRetentionJob({
+    ...config,
+    ...{ database, clock, log, everyMs: timings.retentionEveryMs },
+  })
+  const keyPages = firstKeys(clock, random)
   const { databaseUrl, version } = deps
   const health = createHealth({
     ...{ clock, log, database, worker, deliveries, disk, egressPool: engine.egressPool },
@@ -133,20 +136,20 @@ function serviceOn(
     memoryBytes: () => process.memoryUsage.rss(),
     settings: { version, databaseUrl, concurrency: config.concurrency },
   })
-  const pages = createDashboard({
-    ...{ clock, random, log, database, disk, firstKeys: banner },
+  const dashboard = createDashboard({
+    ...{ clock, random, log, database, disk, firstKeys: keyPages },
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: { baseUrl: deps.baseUrl, version: deps.version, dataDir },
     health,
   })
-  const app = createApp(service, pages)
+  const app = createApp(service, dashboard)
   return {
     service,
     app,
     watch: monitoringApp(service, stateOf(service).metrics),
     headers: ip => bareHeaders(service, ip),
     overloadError: overloadError(service),
-    offerKey: key => banner.offer(key),
+    offerKey: key => keyPages.offer(key),
     stopSoon() {
       isStopping = true
       endStreams(service)
@@ -155,8 +158,8 @@ function serviceOn(
     },
     async close() {
       work.stopSoon()
-      await Promise.all([worker.stop(), janitor.stop(), deliveries.stop(), closeApp(service)])
-      await Promise.all([notices.stop(), transport.close(), health.close()])
+      await Promise.all([worker.stop(), retentionJob.stop(), deliveries.stop(), closeApp(service)])
+      await Promise.all([alerts.stop(), transport.close(), health.close()])
       closeResolver()
       await limits.close()
       await work.close()
@@ -164,7 +167,10 @@ function serviceOn(
   }
 }
 
-/** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
+/**
+ * Recovers after a crash or stop: deletes partial uploads, releases orphaned reservations and
+ * resumes open jobs.
+ */
 async function recover(
   { database, worker }: Services,
   { dataDir }: Config,
@@ -172,10 +178,11 @@ async function recover(
 ): Promise<void> {
   clearUploads(dataDir)
   await write(database, releaseOrphanedReservations)
-  // Others may be storing lists just now, and go on with jobs; what nobody does is found by looking for it.
+  // Other members may be importing lists and own the open jobs; reconciliation finds abandoned
+  // ones.
   if (database.dialect === 'postgres') return
   await deleteLoadingJobs(database)
   const open = await openJobs(database)
   for (const { id } of open) worker.take(id)
-  if (open.length > 0) log.info('open jobs go on', { jobs: open.length })
+  if (open.length > 0) log.info('open jobs resumed', { jobs: open.length })
 }

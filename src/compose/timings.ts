@@ -24,7 +24,9 @@ import {
   type DeliveryTimings,
 } from '../webhooks/delivery/delivery-timings.ts'
 
-/** Intervals and timeouts of a service, by module. They are no settings: only tests change them. */
+/**
+ * Intervals and timeouts of a service, by module. They are not settings: only tests change them.
+ */
 export type Timings = {
   readonly queue: QueueTimings
   readonly cluster: ClusterTimings
@@ -35,8 +37,8 @@ export type Timings = {
   readonly deliveries: DeliveryTimings
   readonly notices: AlertTimings
   readonly http: HttpTimings
-  /** How often what was kept for long enough is deleted, ms. */
-  readonly janitorMs: number
+  /** Interval of the retention job, ms. */
+  readonly retentionEveryMs: number
 }
 
 export const DEFAULT_TIMINGS: Timings = {
@@ -49,10 +51,10 @@ export const DEFAULT_TIMINGS: Timings = {
   deliveries: DEFAULT_DELIVERY_TIMINGS,
   notices: DEFAULT_ALERT_TIMINGS,
   http: DEFAULT_HTTP_TIMINGS,
-  janitorMs: HOUR,
+  retentionEveryMs: HOUR,
 }
 
-/** Throws where intervals contradict one another. */
+/** Throws if intervals are inconsistent. */
 export function checkTimings({ queue, cluster, rates }: Timings): void {
   checkQueueTimings(queue)
   checkClusterTimings(cluster)

@@ -5,37 +5,40 @@ import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { httpsPost } from '../webhooks/transport/https-transport.ts'
+import { createHttpsTransport } from '../webhooks/transport/https-transport.ts'
 import type { WebhookTransport } from '../webhooks/transport/transport.ts'
 
-export type PostDeps = {
+export type TransportDeps = {
   readonly clock: Clock
   readonly resolver: Resolver
-  /** What `readAuthority` gave. */
+  /** CA certificate from `readWebhookCa`. */
   readonly ca: string | null
 }
 
-/** Requests to webhooks go to addresses that anybody may have, and to those that whoever runs the service lets in. */
+/** Builds the webhook transport, which connects to public addresses and to the allowed ranges. */
 export function composeTransport(
   config: Config,
-  { clock, resolver, ca }: PostDeps,
+  { clock, resolver, ca }: TransportDeps,
 ): WebhookTransport {
   const mayDial = createIpPolicy(config.webhookAllowRanges)
-  return httpsPost({ clock, resolver, mayDial, ...(ca === null ? {} : { ca }) })
+  return createHttpsTransport({ clock, resolver, mayDial, ...(ca === null ? {} : { ca }) })
 }
 
-/** Read once, at the start: one that is missing is told then, not with the first event. Null: none is set. */
-export function readAuthority({ webhookCaFile: file }: Config): string | null {
+/**
+ * Reads the additional CA certificate at startup, so that a missing file fails then and not with
+ * the first event. Returns null if none is set.
+ */
+export function readWebhookCa({ webhookCaFile: file }: Config): string | null {
   if (file === null) return null
   try {
     const pem = readFileSync(file, 'utf8')
-    // Throws for what is no certificate.
+    // Throws if it is not a certificate.
     new X509Certificate(pem)
     return pem
   } catch (cause) {
     throw new EvError(
       'bad_config',
-      `The authority for receivers of webhooks cannot be read from ${file}: ${errorMessage(cause)}. Name a file with its certificate in PEM, or leave --webhook-ca-file out.`,
+      `The CA certificate for webhooks cannot be read from ${file}: ${errorMessage(cause)}. Set --webhook-ca-file to a PEM certificate, or omit it.`,
       { cause },
     )
   }

@@ -25,58 +25,57 @@ import { type JobWorker, startWorker } from '../jobs/worker/start-worker.ts'
 import { systemClock } from '../platform/clock.ts'
 import { Priority } from '../platform/priority.ts'
 import { systemRandom } from '../platform/random.ts'
-import { bossQueue, QUEUE_CONNECTIONS } from '../queue/boss-queue.ts'
-import { memoryQueue } from '../queue/memory-queue.ts'
+import { createBossQueue, QUEUE_CONNECTIONS } from '../queue/boss-queue.ts'
+import { createMemoryQueue } from '../queue/memory-queue.ts'
 import type { Queue } from '../queue/queue.ts'
 import { type ClusterDeps, composeEngine, type ExternalDeps } from './engine.ts'
 import { checkTimings, DEFAULT_TIMINGS, type Timings } from './timings.ts'
 
 export type WorkDeps = {
-  /** `sqlite:FILE`, or `postgres://…` where others work too. */
+  /** `sqlite:FILE`, or `postgres://…` for a cluster. */
   readonly databaseUrl: string
-  /** Our address for clients, without a slash at its end. */
+  /** Public URL without a trailing slash. */
   readonly baseUrl: string
   readonly version: string
   readonly lists: ListLoader
-  /** Shorter ones for tests. */
+  /** Tests pass shorter ones. */
   readonly timings?: Timings
 }
 
-/** What works on jobs by itself. */
+/** The background services that process jobs. */
 export interface WorkerServices {
   readonly database: Database
   readonly worker: JobWorker
-  /** Under which ID it is known now to others that work on the database; null: nobody else does. */
+  /** Member ID in the cluster; null on SQLite. */
   readonly member: () => string | null
-  /** Begins nothing new from now on; what is under way comes to its end. */
+  /** Starts the drain: no new work starts, work in flight finishes. */
   stopSoon(): void
-  /** Ends work, writes what is not written yet, gives back what it had in hand, and closes everything. */
+  /** Stops work, writes pending results, releases claims and closes all resources. */
   close(): Promise<void>
 }
 
-/** The same, with what a service asks by itself. */
+/** The background services with what the API uses. */
 export interface Services extends WorkerServices {
-  /** By name. */
   readonly plans: ReadonlyMap<string, Plan>
   readonly ledger: UsageLedger
   readonly engine: Engine
   readonly priority: Priority
-  /** Where deliveries find their turn. */
+  /** Queue of webhook deliveries. */
   readonly queue: Queue
 }
 
-/** `ev worker`: what works on jobs, with what tells how it is. */
-export interface WatchedWorker extends WorkerServices {
-  /** Answers health and metrics alone. */
+/** Services of `ev worker`, with monitoring. */
+export interface MonitoredWorker extends WorkerServices {
+  /** Serves only health and metrics. */
   readonly watch: Pick<Hono<Env>, 'fetch'>
 }
 
-/** `ev worker`: works on the jobs of accounts, and has no API. */
+/** Builds `ev worker`, which processes jobs and serves no API. */
 export async function composeWorker(
   config: Config,
   externalDeps: ExternalDeps,
   deps: WorkDeps,
-): Promise<WatchedWorker> {
+): Promise<MonitoredWorker> {
   const work = await composeWork({ ...config, work: true }, externalDeps, {
     ...deps,
     role: 'worker',
@@ -87,7 +86,7 @@ export async function composeWorker(
   const watched: MonitoringDeps = {
     ...{ clock, random, log, database: work.database, engine: work.engine, worker: work.worker },
     settings: { baseUrl: deps.baseUrl, version: deps.version, trustProxy, metricsToken },
-    // It takes no lists.
+    // A worker accepts no lists.
     disk: async () => ({ freeBytes: null, isLow: false }),
     isStopping: () => isStopping,
   }
@@ -101,13 +100,13 @@ export async function composeWorker(
   }
 }
 
-type OwnDeps = WorkDeps & { readonly role: MemberRole }
+type MemberDeps = WorkDeps & { readonly role: MemberRole }
 
-/** Builds from settings and doors what works on jobs. */
+/** Builds the background services that process jobs. */
 export async function composeWork(
   config: Config,
   externalDeps: ExternalDeps,
-  deps: OwnDeps,
+  deps: MemberDeps,
 ): Promise<Services> {
   const { timings = DEFAULT_TIMINGS } = deps
   checkTimings(timings)
@@ -118,8 +117,10 @@ export async function composeWork(
   })
   let shared: Shared | null = null
   try {
-    // A file is worked on by one process, which has nothing in common with others.
-    if (database.dialect === 'postgres') shared = await join(database, config, externalDeps, deps)
+    // A SQLite file belongs to one process: there is no cluster to join.
+    if (database.dialect === 'postgres') {
+      shared = await joinCluster(database, config, externalDeps, deps)
+    }
     return build({ database, shared }, config, externalDeps, deps)
   } catch (error) {
     await shared?.close()
@@ -132,20 +133,20 @@ function build(
   { database, shared }: { readonly database: Database; readonly shared: Shared | null },
   config: Config,
   externalDeps: ExternalDeps,
-  { lists, baseUrl, timings = DEFAULT_TIMINGS }: OwnDeps,
+  { lists, baseUrl, timings = DEFAULT_TIMINGS }: MemberDeps,
 ): Services {
   const { clock = systemClock, random = systemRandom, log } = externalDeps
   const plans = mergePlans(config.plans)
   const member = () => shared?.cluster.id ?? null
   const ledger = createUsageLedger({ database, clock, random, log, plans, member })
   const sandbox = composeEngine(config, externalDeps, { sandbox: true, lists })
-  // The event loop has a time of its own, whatever the clock is.
+  // Measures the real event loop, so it takes the real clock.
   const priority = new Priority(systemClock)
   const worker = startWorker({
     ...{ database, log, random, ledger, baseUrl, priority },
     ...(shared === null ? {} : { queue: shared.queue, cluster: shared.cluster }),
     engineFor: job => (job.sandbox === 1 ? sandbox : engine),
-    egresses: askingFor(config),
+    egresses: probingEgresses(config),
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => true,
@@ -154,7 +155,7 @@ function build(
   let isStopping = false
   const cache: ResultCache = {
     ...worker.cache,
-    // At the end the worker writes nothing more.
+    // The worker writes nothing during shutdown.
     set: async entries => {
       if (!isStopping) await worker.cache.set(entries)
     },
@@ -162,32 +163,32 @@ function build(
   const layeredCache = shared === null ? cache : localCache(cache, clock)
   const engine = composeEngine(config, externalDeps, {
     ...{ lists, ...(config.cache ? { cache: layeredCache } : {}) },
-    ...(shared === null ? {} : { cluster: shared.common }),
+    ...(shared === null ? {} : { cluster: shared.clusterDeps }),
   })
   const { egressPool } = engine
-  const watch =
+  const poller =
     shared === null
-      ? watchAlone(database, worker, externalDeps, timings)
+      ? startCancellationPoller(database, worker, externalDeps, timings)
       : config.work
         ? startReconcile({
             ...{ database, queue: shared.queue, egressPool, random, log },
-            egresses: shared.common.egresses,
+            egresses: shared.clusterDeps.egresses,
             timings: timings.cluster,
           })
         : null
   return {
     ...{ database, plans, ledger, engine, priority, worker, member },
-    queue: shared?.queue ?? memoryQueue(clock, log, timings.queue),
+    queue: shared?.queue ?? createMemoryQueue(clock, log, timings.queue),
     stopSoon() {
       isStopping = true
       priority.stop()
-      void watch?.stop()
+      void poller?.stop()
       void worker.stop()
     },
     async close() {
       isStopping = true
       priority.stop()
-      await Promise.all([watch?.stop(), worker.stop()])
+      await Promise.all([poller?.stop(), worker.stop()])
       await ledger.stop()
       await Promise.all([engine.close(), sandbox.close()])
       await shared?.close()
@@ -196,56 +197,66 @@ function build(
   }
 }
 
-/** What this process has in common with others that work on the same database. */
+/** What a process shares with the other members of its cluster. */
 type Shared = {
   readonly queue: Queue
   readonly cluster: Membership
-  readonly common: ClusterDeps
-  /** Tells the others what they do not know yet, gives back what it has in hand, and leaves. */
+  readonly clusterDeps: ClusterDeps
+  /** Writes pending shared state, releases claims and deregisters the member. */
   close(): Promise<void>
 }
 
-async function join(
+async function joinCluster(
   database: Database,
   config: Config,
   { clock = systemClock, random = systemRandom, log }: ExternalDeps,
-  { role, version, databaseUrl, timings = DEFAULT_TIMINGS }: OwnDeps,
+  { role, version, databaseUrl, timings = DEFAULT_TIMINGS }: MemberDeps,
 ): Promise<Shared> {
   const options = { max: QUEUE_CONNECTIONS, name: 'ev queue', timings: timings.pool }
-  const queue = await bossQueue({
+  const queue = await createBossQueue({
     database: new ListeningPool(databaseUrl, clock, options),
     ...{ clock, log, random, timings: timings.queue },
   }).catch(error => {
     throw unusableServer(databaseUrl, error)
   })
-  const own = { role, version, name: `${hostname()}:${process.pid}`, egresses: askingFor(config) }
+  const name = `${hostname()}:${process.pid}`
   const cluster = await startMembership({
     claims: memberClaims,
-    ...{ ...own, database, random, log, timings: timings.cluster },
+    ...{ role, version, name, egresses: probingEgresses(config) },
+    ...{ database, random, log, timings: timings.cluster },
   }).catch(async error => {
     await queue.close()
     throw error
   })
-  const paces = openSharedRates({ database, log, member: () => cluster.id, timings: timings.rates })
+  const rateStates = openSharedRates({
+    database,
+    log,
+    member: () => cluster.id,
+    timings: timings.rates,
+  })
   const catchAll = openCatchAll({ database, log, timings: timings.catchAll })
   return {
     ...{ queue, cluster },
-    common: { rateStates: paces, catchAll, egresses: () => cluster.egresses() },
+    clusterDeps: { rateStates, catchAll, egresses: () => cluster.egresses() },
     async close() {
-      await Promise.all([paces.close(), catchAll.close(), queue.close()])
+      await Promise.all([rateStates.close(), catchAll.close(), queue.close()])
       await cluster.stop()
     },
   }
 }
 
-/** Egresses that addresses of lists are asked by; single ones are asked wherever somebody waits for them. */
-const askingFor = ({ egresses, work }: Config) => (work ? egresses.map(({ name }) => name) : [])
+/**
+ * Egresses that probe for jobs. Single verifications use the egresses of the process that serves
+ * them.
+ */
+const probingEgresses = ({ egresses, work }: Config) =>
+  work ? egresses.map(({ name }) => name) : []
 
-function watchAlone(
+function startCancellationPoller(
   database: Database,
   worker: JobWorker,
   { log }: ExternalDeps,
   timings: Timings,
 ) {
-  return watchCancellations(database, worker, log, timings.worker.withdrawalLookMs)
+  return watchCancellations(database, worker, log, timings.worker.cancellationPollMs)
 }

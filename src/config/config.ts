@@ -98,7 +98,9 @@ export type SettingSource =
     }
   | { readonly by: 'default' }
 
-/** Returns the first source that has a setting: a flag, the environment, the file, or the default. */
+/**
+ * Returns the first source that has a setting: a flag, the environment, the file, or the default.
+ */
 export function findSource(one: Setting, { flags, environment, file }: RawSettings): SettingSource {
   const flagValue = flags[one.key]
   if (flagValue !== undefined) return { by: 'flag', place: one.flag, value: flagValue }
@@ -126,7 +128,9 @@ function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | '
 }
 
 const problem = (one: Setting, value: unknown) =>
-  one.isSecret || one.mayHoldPassword ? 'is invalid' : `is ${formatValue(value, one.value === 'URL')}`
+  one.isSecret || one.mayHoldPassword
+    ? 'is invalid'
+    : `is ${formatValue(value, one.value === 'URL')}`
 
 const secretAsFlag = (one: Setting) =>
   new EvError(

@@ -107,8 +107,8 @@ export const ENGINE = {
     '',
   ),
   /**
-   * Limit for this process. The minimum is three for the queue and five for the database: with fewer
-   * one blocked statement could block all others.
+   * Limit for this process. The minimum is three for the queue and five for the database: with
+   * fewer one blocked statement could block all others.
    */
   databaseConnections: setting(
     '--database-connections N',

@@ -31,13 +31,17 @@ export function readFields<R extends Readonly<Record<string, Reader>>>(
       return [key, value === null && reader.takesNull ? null : reader(textOf(value))]
     } catch (error) {
       if (!(error instanceof Expected)) throw error
-      throw new Expected(`in "${written}" ${error.message}, not ${formatValue(value, key === 'proxy')}`)
+      throw new Expected(
+        `in "${written}" ${error.message}, not ${formatValue(value, key === 'proxy')}`,
+      )
     }
   })
   return Object.fromEntries(fields)
 }
 
-/** Reads an object of the config file with one entry per name, as for operators. Throws Expected. */
+/**
+ * Reads an object of the config file with one entry per name, as for operators. Throws Expected.
+ */
 export function readByName<T>(
   input: unknown = {},
   readOne: (value: unknown) => T,
@@ -54,8 +58,8 @@ export function readByName<T>(
 }
 
 /**
- * Formats a value for a message. Hides the user part of a URL, as it may be a password, and all of a
- * PostgreSQL URL, as the password may be anywhere in an invalid one.
+ * Formats a value for a message. Hides the user part of a URL, as it may be a password, and all of
+ * a PostgreSQL URL, as the password may be anywhere in an invalid one.
  */
 export const formatValue = (value: unknown, isUrl: boolean): string =>
   JSON.stringify(

@@ -153,7 +153,8 @@ const score = (layout: CsvLayout, name: string | undefined) =>
   layout.fit + (name !== undefined && indexOfColumn(layout, name) !== -1 ? 10 : 0)
 
 function findColumn(layout: CsvLayout, { column, words = FLAGS }: DetectOptions): number {
-  if (column === undefined) return chooseColumn(layout.facts) ?? rejectColumn(layout, NO_COLUMN, words)
+  if (column === undefined)
+    return chooseColumn(layout.facts) ?? rejectColumn(layout, NO_COLUMN, words)
   const named = typeof column === 'string' ? indexOfColumn(layout, column) : -1
   if (named !== -1) return named
   const number = typeof column === 'number' || /^\d+$/.test(column) ? Number(column) : Number.NaN

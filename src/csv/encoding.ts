@@ -12,10 +12,12 @@ import { sanitizeText } from '../platform/text.ts'
  */
 function legacyEncoding(lines: readonly Uint8Array[]): string {
   const sample = Buffer.concat(lines.slice(0, SAMPLE_LINES)).subarray(0, SAMPLE_BYTES)
-  if (PUNCTUATION_OF_1252.test(new TextDecoder('windows-1252').decode(sample))) return 'windows-1252'
+  if (PUNCTUATION_OF_1252.test(new TextDecoder('windows-1252').decode(sample)))
+    return 'windows-1252'
   const detected = detect(sample).toLowerCase()
   const guess = SUPERSETS[detected] ?? detected
-  const mismatchesIn = (encoding: string) => countMismatches(new TextDecoder(encoding).decode(sample))
+  const mismatchesIn = (encoding: string) =>
+    countMismatches(new TextDecoder(encoding).decode(sample))
   const count = mismatchesIn(guess) + (guess === 'windows-1252' ? countUnusualIn1252(sample) : 0)
   return MAC_ENCODINGS.find(encoding => mismatchesIn(encoding) * 2 < count) ?? guess
 }
@@ -114,7 +116,8 @@ export function findEncoding(
   requested?: string,
 ): { encoding: string; bom: boolean } {
   rejectUnsupportedFormats(head)
-  if (requested !== undefined) return { encoding: parseEncoding(requested), bom: hasByteOrderMark(head) }
+  if (requested !== undefined)
+    return { encoding: parseEncoding(requested), bom: hasByteOrderMark(head) }
   if (startsWith(head, [0xef, 0xbb, 0xbf])) return { encoding: 'utf-8', bom: true }
   if (startsWith(head, [0xff, 0xfe])) return { encoding: 'utf-16le', bom: true }
   if (startsWith(head, [0xfe, 0xff])) return { encoding: 'utf-16be', bom: true }

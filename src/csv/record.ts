@@ -289,6 +289,7 @@ function lineBreakAt(text: string, at: number, last: boolean): RawRecord['ending
 function countLineBreaks(text: string, start: number, end: number, max = Number.POSITIVE_INFINITY) {
   LINE_BREAK_SEQUENCE.lastIndex = start
   let count = 0
-  while (count < max && LINE_BREAK_SEQUENCE.test(text) && LINE_BREAK_SEQUENCE.lastIndex <= end) count += 1
+  while (count < max && LINE_BREAK_SEQUENCE.test(text) && LINE_BREAK_SEQUENCE.lastIndex <= end)
+    count += 1
   return count
 }

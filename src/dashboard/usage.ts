@@ -23,7 +23,7 @@ import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
 import { badge, time } from './page/text.ts'
 
-/** What an account verified, what that cost, and how much is left. */
+/** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
   return new Hono<Env>().get('/usage', async c => {
     const isForHistory = c.req.header('HX-Target') === HISTORY_PART
@@ -37,7 +37,7 @@ export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
 
 type Period = Stats['data']['period']
 
-/** The first is shown where nobody says. */
+/** The first is the default. */
 const PERIODS: readonly { readonly period: Period; readonly name: string }[] = [
   { period: 'week', name: '7 days' },
   { period: 'month', name: '30 days' },
@@ -78,40 +78,39 @@ const periods = (chosen: Period): Html => html`
 
 const hint = (baseUrl: string): Html => html`
   ${empty({
-    title: 'Nothing was verified in this time',
-    text: 'What is verified, by pages, programs and lists, is counted here by day, by key and by what came of it.',
+    title: 'No verifications in this period',
+    text: 'Verifications from the dashboard, the API and lists are counted here by day, key and class.',
     action: html`<a class="button primary" href="/verify">Verify an address</a>`,
   })}
   <pre>curl ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_API_KEY" \\
   -H "Content-Type: application/json" -d '{"email": "user@example.com"}'</pre>`
 
-/** What of the plan is used and left, and what costs anything at all. */
+/** Renders the credit usage and what costs a credit. */
 const creditCard = (credits: Credits['data']): Html => html`
   <section class="card">
-    <h2>Credits of today</h2>
+    <h2>Credits today</h2>
     <dl class="figures">
       <div><dt>Used</dt><dd>${formatNumber(credits.credits_consumed)}</dd></div>
-      <div><dt>Held for lists under way</dt><dd>${formatNumber(credits.credits_held)}</dd></div>
-      <div><dt>Left</dt><dd>${credits.credits_balance === null ? 'without limit' : formatNumber(credits.credits_balance)}</dd></div>
+      <div><dt>Reserved for lists</dt><dd>${formatNumber(credits.credits_held)}</dd></div>
+      <div><dt>Left</dt><dd>${credits.credits_balance === null ? 'Unlimited' : formatNumber(credits.credits_balance)}</dd></div>
     </dl>
     ${credits.credits_added === null ? unlimited(credits) : limited(credits, credits.credits_added)}
     <h3>What costs a credit</h3>
-    <p>One credit for each definite answer that was found out anew. What could not be found out (unknown), what was known
-      from before, malformed addresses, duplicates in a list, and the sandbox cost nothing. A list sets aside what it may
-      need; what it does not use comes back when it ends.</p>
+    <p>Each new definite result costs one credit. Unknown results, cached results, malformed addresses, duplicates in a
+      list, and the sandbox are free. A list reserves the credits it may need and returns unused ones when it ends.</p>
   </section>`
 
 const unlimited = ({ plan }: Credits['data']): Html =>
-  html`<p>The plan “${plan}” has no end to them.</p>`
+  html`<p>The plan “${plan}” has unlimited credits.</p>`
 
 const limited = (
   { plan, credits_consumed, credits_held, resets_at }: Credits['data'],
   added: number,
 ): Html => html`
   ${meter({ used: credits_consumed + credits_held, limit: added })}
-  <p>The plan “${plan}” gives ${formatNumber(added)} a day. They are given anew ${time(resets_at)}.</p>`
+  <p>The plan “${plan}” includes ${formatNumber(added)} per day. Resets ${time(resets_at)}.</p>`
 
-/** All limits of how often may be asked, and how close they are; the credits have a card of their own. */
+/** Renders the rate limits and their use; credits have their own card. */
 function limitsCard(limits: readonly Limit[]): Html {
   const rates = limits.filter(({ name }) => name !== 'credits')
   return html`
@@ -121,44 +120,44 @@ function limitsCard(limits: readonly Limit[]): Html {
     </section>`
 }
 
-const OFF = html`<p>Whoever runs this service has switched them off.</p>`
+const OFF = html`<p>The administrator has turned off rate limits.</p>`
 
-const NOTE = html`<p><small>As they stand for the key of this session and the address that you come from. Who asks more
-  often is refused with 429, and told when to come again.</small></p>`
+const NOTE = html`<p><small>For the key of this session and your IP address. Requests over a limit return 429 with a
+  <code>Retry-After</code> header.</small></p>`
 
 const one = ({ text, limit, remaining, window_seconds, resets_at }: Limit): Html => html`
   <h3>${text}</h3>
   ${meter({ used: limit - remaining, limit })}
-  <p>${formatNumber(remaining)} of ${formatNumber(limit)} in ${formatDuration(window_seconds * SECOND)} are left${
-    remaining === limit ? '.' : html`, all again ${time(resets_at)}.`
+  <p>${formatNumber(remaining)} of ${formatNumber(limit)} per ${formatDuration(window_seconds * SECOND)} left${
+    remaining === limit ? '.' : html`. Resets ${time(resets_at)}.`
   }</p>`
 
-type Used = { readonly used: number; readonly limit: number }
+type MeterValue = { readonly used: number; readonly limit: number }
 
-/** How much of something is used, as a bar and in words. */
-function meter({ used, limit }: Used): Html {
+/** Renders usage as a bar with a label. */
+function meter({ used, limit }: MeterValue): Html {
   const share = limit === 0 ? 1 : Math.min(1, used / limit)
-  const { word, kind } = closeness(share)
+  const { label, kind } = meterLevel(share)
   return html`
     <svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
       <rect class="fill-${kind}" x="0" y="0" width="${(100 * share).toFixed(1)}" height="8" />
     </svg>
-    <small>${formatPercent(share, 1)} used: ${word}</small>`
+    <small>${formatPercent(share, 1)} used${label}</small>`
 }
 
-function closeness(share: number) {
-  if (share >= 1) return { word: 'nothing is left', kind: 'undeliverable' }
-  if (share >= CLOSE) return { word: 'the end is close', kind: 'risky' }
-  return { word: 'enough is left', kind: 'deliverable' }
+function meterLevel(share: number) {
+  if (share >= 1) return { label: ': limit reached', kind: 'undeliverable' }
+  if (share >= WARNING_SHARE) return { label: ': limit almost reached', kind: 'risky' }
+  return { label: '', kind: 'deliverable' }
 }
 
-/** As the first warning of webhooks has it. */
-const CLOSE = 0.8
+/** The threshold of the first quota webhook. */
+const WARNING_SHARE = 0.8
 
-/** From the ground up, as the chart stacks them. */
+/** In the order in which the chart stacks them, bottom first. */
 const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
 
-/** The sums of a period. */
+/** Renders the totals of a period. */
 const totals = (total: Counts): Html => html`
   <dl class="figures is-spread">
     <div><dt>Verifications</dt><dd>${formatNumber(total.verifications)}</dd></div>
@@ -166,19 +165,19 @@ const totals = (total: Counts): Html => html`
       kind =>
         html`<div><dt>${kind}</dt><dd>${formatNumber(total[kind])} <small>${formatPercent(total[kind], total.verifications)}</small></dd></div>`,
     )}
-    <div><dt>Known from before</dt><dd>${formatNumber(total.cached)}</dd></div>
+    <div><dt>Cached</dt><dd>${formatNumber(total.cached)}</dd></div>
     <div><dt>Credits used</dt><dd>${formatNumber(total.credits)}</dd></div>
   </dl>`
 
 type Day = Stats['data']['days'][number]
 
-/** Verifications by day: a table, which scripts draw a chart of. */
+/** Renders verifications by day as a table, from which `chart.js` draws the chart. */
 const daysCard = (days: readonly Day[], total: Counts): Html => html`
   <section class="card">
     <h2>By day</h2>
     ${days.length > 1 ? chart(total) : NOTHING}
     <details class="numbers" open>
-      <summary>The numbers as a table</summary>
+      <summary>Show as table</summary>
       <div class="scroll"><table id="days">
         <caption class="unseen">Verifications by day (UTC) and class</caption>
         <thead><tr>
@@ -198,7 +197,7 @@ const daysCard = (days: readonly Day[], total: Counts): Html => html`
     </details>
   </section>`
 
-/** Where the chart goes, and what its colours mean; over a day the numbers are those of that day. */
+/** Renders the chart container and its legend, which shows the numbers of the hovered day. */
 const chart = (total: Counts): Html => html`
   <div class="chart" data-chart="days" aria-hidden="true"></div>
   <ul class="legend is-row" id="days-legend">
@@ -209,7 +208,7 @@ const chart = (total: Counts): Html => html`
     )}
   </ul>`
 
-/** Verifications by key, the busiest first. */
+/** Renders verifications by key, busiest first. */
 const keysCard = (keys: Stats['data']['keys']): Html => html`
   <section class="card">
     <h2>By key</h2>
@@ -224,10 +223,10 @@ const keysCard = (keys: Stats['data']['keys']): Html => html`
     )}
   </section>`
 
-type Shown = { readonly body: Html; readonly status: ContentfulStatusCode }
+type Rendered = { readonly body: Html; readonly status: ContentfulStatusCode }
 
-/** What was verified, with what it can be searched by. */
-async function historySection(c: Context<Env>, period: string): Promise<Shown> {
+/** Renders the history with its search form. */
+async function historySection(c: Context<Env>, period: string): Promise<Rendered> {
   const filter = filterOf(c)
   const { body, status } = await historyPart(c, filter)
   return {
@@ -245,7 +244,7 @@ async function historySection(c: Context<Env>, period: string): Promise<Shown> {
   }
 }
 
-/** What htmx asks for alone. */
+/** ID of the fragment that htmx requests. */
 const HISTORY_PART = 'history'
 
 const NAMES = ['search', 'class', 'reason', 'source', 'from', 'to', 'sandbox', 'cursor'] as const
@@ -253,12 +252,12 @@ const NAMES = ['search', 'class', 'reason', 'source', 'from', 'to', 'sandbox', '
 type Filter = Readonly<Partial<Record<(typeof NAMES)[number], string>>>
 
 function filterOf({ req }: Context<Env>): Filter {
-  const given = NAMES.map(name => [name, req.query(name)?.trim() ?? ''] as const)
-  return Object.fromEntries(given.filter(([, value]) => value !== ''))
+  const entries = NAMES.map(name => [name, req.query(name)?.trim() ?? ''] as const)
+  return Object.fromEntries(entries.filter(([, value]) => value !== ''))
 }
 
-/** The rows alone. A search that the API refuses says why in their place. */
-async function historyPart(c: Context<Env>, filter: Filter): Promise<Shown> {
+/** Renders the rows, or the error of a search that the API rejects. */
+async function historyPart(c: Context<Env>, filter: Filter): Promise<Rendered> {
   const { from, to, sandbox, ...rest } = filter
   const query = { ...rest, since: from, until: to === undefined ? to : dayAfter(to) }
   const period = c.req.query('period')
@@ -273,7 +272,7 @@ async function historyPart(c: Context<Env>, filter: Filter): Promise<Shown> {
   }
 }
 
-/** People mean a day with its end. What is no day the API refuses. */
+/** Returns the next day, as the end date is inclusive. The API rejects text that is not a date. */
 function dayAfter(day: string): string {
   const at = Date.parse(day)
   return Number.isNaN(at) ? day : new Date(at + DAY).toISOString().slice(0, DAY_LENGTH)
@@ -291,12 +290,12 @@ const fields = (filter: Filter): Html => html`
       REASONS.map(reason => [reason, reasonWord(reason)]),
       filter.reason,
     )}
-    ${choose('Asked by', 'source', namesOf('single', 'bulk', 'batch', 'file'), filter.source)}
-    ${field({ label: 'From the day (UTC)', name: 'from', type: 'date', value: filter.from ?? '' })}
-    ${field({ label: 'To the day (UTC)', name: 'to', type: 'date', value: filter.to ?? '' })}
+    ${choose('Source', 'source', namesOf('single', 'bulk', 'batch', 'file'), filter.source)}
+    ${field({ label: 'From (UTC)', name: 'from', type: 'date', value: filter.from ?? '' })}
+    ${field({ label: 'To (UTC)', name: 'to', type: 'date', value: filter.to ?? '' })}
   </div>
   <p><label class="tick"><input type="checkbox" name="sandbox" value="true"
-    ${filter.sandbox === 'true' ? html`checked` : NOTHING} /> Those of the sandbox instead</label>
+    ${filter.sandbox === 'true' ? html`checked` : NOTHING} /> Sandbox</label>
     <button>Search</button></p>`
 
 type Named = readonly [value: string, label: string]
@@ -311,35 +310,37 @@ const choose = (label: string, name: string, values: readonly Named[], chosen = 
     })),
   })
 
-type Place = { readonly filter: Filter; readonly period: string | undefined }
+type PageState = { readonly filter: Filter; readonly period: string | undefined }
 
-function rows({ items, next_cursor: next }: HistoryPage['data'], { filter, period }: Place): Html {
-  const at = (cursor: string | null) =>
+function rows(
+  { items, next_cursor: next }: HistoryPage['data'],
+  { filter, period }: PageState,
+): Html {
+  const urlAt = (cursor: string | null) =>
     `/usage${queryOf({ period, ...filter, cursor })}#${HISTORY_PART}`
   return html`
-    ${items.length === 0 ? nothing(filter, next !== null) : table(items)}
+    ${items.length === 0 ? noResults(filter, next !== null) : table(items)}
     <p class="actions">
-      ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="${at(null)}">The newest</a>`}
-      ${next === null ? NOTHING : html`<a class="button" href="${at(next)}">${items.length === 0 ? 'Search further back' : 'Older ones'}</a>`}
+      ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="${urlAt(null)}">Newest</a>`}
+      ${next === null ? NOTHING : html`<a class="button" href="${urlAt(next)}">${items.length === 0 ? 'Search further back' : 'Older'}</a>`}
     </p>`
 }
 
-function nothing(filter: Filter, isMore: boolean): Html {
+function noResults(filter: Filter, isMore: boolean): Html {
   if (isMore)
-    return html`<p role="status">Nothing was found so far; the history goes back further.</p>`
-  const { cursor: _, ...sought } = filter
-  return Object.keys(sought).length > 0
-    ? html`<p role="status">Nothing is so.</p>`
-    : html`<p>Nothing was verified yet. Each address that is stands here, with what came of it, for as long as whoever runs
-        this service keeps it.</p>`
+    return html`<p role="status">No matches so far. The history goes back further.</p>`
+  const { cursor: _, ...criteria } = filter
+  return Object.keys(criteria).length > 0
+    ? html`<p role="status">No matches.</p>`
+    : html`<p>No verifications yet. Verified addresses are listed here for the retention period of this service.</p>`
 }
 
 const table = (items: readonly Verification[]): Html => html`
   <div class="scroll"><table>
-    <caption class="unseen">Verifications, the newest first</caption>
+    <caption class="unseen">Verifications, newest first</caption>
     <thead><tr>
       <th scope="col">Address</th><th scope="col">Class</th><th scope="col">Reason</th>
-      <th scope="col">Asked by</th><th scope="col">When</th>
+      <th scope="col">Source</th><th scope="col">Time</th>
     </tr></thead>
     <tbody>${items.map(
       one => html`
@@ -347,12 +348,12 @@ const table = (items: readonly Verification[]): Html => html`
           <th scope="row">${one.email}</th>
           <td>${badge(toClass({ ...VERDICT_BY_REASON[one.reason], valid: one.valid, risk: one.risk_level }))}</td>
           <td>${reasonCell(one.reason)}</td>
-          <td>${askedBy(one)}${one.cached ? html` <small>known from before</small>` : NOTHING}</td>
+          <td>${sourceOf(one)}${one.cached ? html` <small>cached</small>` : NOTHING}</td>
           <td>${time(one.created_at)}</td>
         </tr>`,
     )}</tbody>
   </table></div>
   ${meanings(items.map(({ reason }) => reason))}`
 
-const askedBy = ({ source, job_id: jobId }: Verification): Html | string =>
+const sourceOf = ({ source, job_id: jobId }: Verification): Html | string =>
   jobId === null || source === 'single' ? source : html`<a href="/lists/${jobId}">${source}</a>`

@@ -29,7 +29,10 @@ export class BatchedCache {
     })
   }
 
-  /** Returns the cached answer for an address key, fresh or stale; null if there is none. Never rejects. */
+  /**
+   * Returns the cached answer for an address key, fresh or stale; null if there is none. Never
+   * rejects.
+   */
   get(key: string): Promise<CachedAnswer | null> {
     return this.#reads.add(key)
   }

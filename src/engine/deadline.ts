@@ -1,6 +1,8 @@
 import type { Clock } from '../platform/clock.ts'
 
-/** An abort signal with a deadline. `done` releases its timer and listeners; it may be called twice. */
+/**
+ * An abort signal with a deadline. `done` releases its timer and listeners; it may be called twice.
+ */
 export type Limit = { readonly signal: AbortSignal; readonly done: () => void }
 
 /**
@@ -36,8 +38,8 @@ const callbacksBySignal = new WeakMap<AbortSignal, Set<() => void>>()
 
 /**
  * Calls `callback` when the signal aborts; the returned function unsubscribes. An EventTarget scans
- * all its listeners whenever one is added, and a list adds thousands to one signal, so all callbacks
- * of a signal share one listener.
+ * all its listeners whenever one is added, and a list adds thousands to one signal, so all
+ * callbacks of a signal share one listener.
  */
 function onAbort(signal: AbortSignal, callback: () => void): () => void {
   const callbacks = callbacksBySignal.get(signal) ?? addSharedListener(signal)

@@ -39,7 +39,9 @@ export type EngineDeps = PrepareDeps & {
   readonly sandbox: boolean
   /** Time limit of a single verification, in ms. */
   readonly deadlineMs: number
-  /** Wait before a greylisted item of a list is retried, in ms; null: as long as the server says. */
+  /**
+   * Wait before a greylisted item of a list is retried, in ms; null: as long as the server says.
+   */
   readonly greylistDelayMs: number | null
   /** Maximum number of concurrent SMTP sessions. */
   readonly concurrency: number
@@ -48,12 +50,14 @@ export type EngineDeps = PrepareDeps & {
 }
 
 /**
- * Time limit for the DNS lookups of one address of a list, queueing included. It is generous because
- * no client waits for a single address of a list.
+ * Time limit for the DNS lookups of one address of a list, queueing included. It is generous
+ * because no client waits for a single address of a list.
  */
 const LIST_ROUTE_MS = 60_000
 
-/** Verifies addresses one at a time, as a stream, or in the two steps of a job (route and probe). */
+/**
+ * Verifies addresses one at a time, as a stream, or in the two steps of a job (route and probe).
+ */
 export class Engine {
   readonly #deps: EngineDeps
   readonly #cache: BatchedCache
@@ -87,8 +91,8 @@ export class Engine {
   }
 
   /**
-   * Returns the cached result of an address while it is fresh, without an SMTP session; null if there
-   * is none. Never rejects.
+   * Returns the cached result of an address while it is fresh, without an SMTP session; null if
+   * there is none. Never rejects.
    */
   async getCached(
     text: string,
@@ -115,7 +119,10 @@ export class Engine {
     options: ManyOptions = {},
   ): AsyncIterable<Result> {
     if (typeof texts === 'string') {
-      throw new EvError('usage', 'verifyMany takes a list of addresses; for one address, call verify().')
+      throw new EvError(
+        'usage',
+        'verifyMany takes a list of addresses; for one address, call verify().',
+      )
     }
     return streamResults(this, texts, {
       concurrency: this.#deps.concurrency,
@@ -127,8 +134,8 @@ export class Engine {
   }
 
   /**
-   * First step of a job: returns a result for each address that needs no SMTP session, and a task with
-   * route and operator for the others, in the order of `texts`.
+   * First step of a job: returns a result for each address that needs no SMTP session, and a task
+   * with route and operator for the others, in the order of `texts`.
    */
   route(texts: readonly string[], options: VerifyOptions = {}): Promise<PreparedAddress[]> {
     return Promise.all(texts.map(text => this.routeOne(text, options)))
@@ -165,14 +172,17 @@ export class Engine {
   }
 
   /**
-   * Rebuilds the task of an item that already has a route; null if the current lists decide it without
-   * an SMTP session.
+   * Rebuilds the task of an item that already has a route; null if the current lists decide it
+   * without an SMTP session.
    */
   resume(text: string, route: RouteWithHost, accepted: Acceptance | null = null): ProbeTask | null {
     return restoreTask(this.#deps, text, route, accepted)
   }
 
-  /** Resolves the addresses of the first exchanger ahead of time, so that no connection waits for it. */
+  /**
+   * Resolves the addresses of the first exchanger ahead of time, so that no connection waits for
+   * it.
+   */
   prefetchHost(route: RouteWithHost): void {
     const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
     const { resolver, hasIpv6 } = this.#deps
@@ -195,7 +205,10 @@ export class Engine {
     return this.egressPool.prober(egress).rateController(operator)
   }
 
-  /** Returns the rate status of an operator at its primary egress; null if it was not probed recently. */
+  /**
+   * Returns the rate status of an operator at its primary egress; null if it was not probed
+   * recently.
+   */
   rateStatus(operator: string): RateStatus | null {
     const { own } = this.egressPool
     return own.prober(own.primaryFor(operator)).knownController(operator)?.status(operator) ?? null

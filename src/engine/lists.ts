@@ -23,8 +23,8 @@ export type ListLoader = {
   readonly classifier: AddressClassifier
   readonly operators: MxOperatorReader
   /**
-   * Reloads all lists, from `sources` if given. Throws EvError if an entry is invalid, and then keeps
-   * the current lists.
+   * Reloads all lists, from `sources` if given. Throws EvError if an entry is invalid, and then
+   * keeps the current lists.
    */
   reload(sources?: ListFiles): void
 }

@@ -39,7 +39,10 @@ export class OperatorQueue {
     if (egress !== null) this.#pinned.set(egress, target)
   }
 
-  /** Returns how many addresses an egress can take: those pinned to it, and the free ones if allowed. */
+  /**
+   * Returns how many addresses an egress can take: those pinned to it, and the free ones if
+   * allowed.
+   */
   pendingFor(egress: string, takesFree: boolean): number {
     return this.#pinnedTo(egress).length + (takesFree ? this.#free.length : 0)
   }
@@ -99,8 +102,8 @@ export class OperatorQueue {
 }
 
 /**
- * Splits off at most `sizeMax` addresses: first those of the domain that has waited longest, then the
- * others in order.
+ * Splits off at most `sizeMax` addresses: first those of the domain that has waited longest, then
+ * the others in order.
  */
 function splitBatch(
   pending: PendingAddress[],

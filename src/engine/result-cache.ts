@@ -24,8 +24,8 @@ const UNDECIDED: Ttl = { freshMs: 10 * MINUTE, keepMs: 7 * DAY }
 const REJECTED: Ttl = { freshMs: 6 * HOUR, keepMs: 6 * HOUR }
 
 /**
- * Returns the TTL of an outcome; null if it must not be cached. Temporary failures (4xx), missing or
- * invalid replies and blocks of ev say nothing about the address.
+ * Returns the TTL of an outcome; null if it must not be cached. Temporary failures (4xx), missing
+ * or invalid replies and blocks of ev say nothing about the address.
  */
 export function ttlFor(probed: Pick<ProbeResult, 'answer' | 'catchAll'>): Ttl | null {
   if (probed.answer.kind === 'accepted') return probed.catchAll === null ? UNDECIDED : ACCEPTED

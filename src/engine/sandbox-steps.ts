@@ -44,7 +44,12 @@ const RCPT_REPLIES: Readonly<Partial<Record<Reason, string | null>>> = {
 
 function sessionSteps(address: Address, host: string, reply: string | null): Step[] {
   const replyLines = reply === null ? [] : [`S: ${reply}`]
-  const lines = [`C: MAIL FROM:<>`, 'S: 250 2.1.0 Ok', `C: RCPT TO:<${address.text}>`, ...replyLines]
+  const lines = [
+    `C: MAIL FROM:<>`,
+    'S: 250 2.1.0 Ok',
+    `C: RCPT TO:<${address.text}>`,
+    ...replyLines,
+  ]
   return [
     simulated({ kind: 'server', ok: true, host, ip: null, text: `${host} answers.` }),
     ...lines.map((text): Step => ({ kind: 'line', text })),

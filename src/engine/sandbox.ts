@@ -41,8 +41,8 @@ const REALISTIC: readonly Reason[] = [
 ]
 
 /**
- * Returns a simulated result, selected by the prefix of the local part; opens no socket. The result of
- * an address is deterministic: values that look random derive from its SHA-256.
+ * Returns a simulated result, selected by the prefix of the local part; opens no socket. The result
+ * of an address is deterministic: values that look random derive from its SHA-256.
  */
 export function sandboxResult(clock: Clock, text: string): Result {
   const address = parseAddress(text)

@@ -15,7 +15,9 @@ export class Source {
     ending.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  /** Returns the next text; null at the end of the source, or when `ending` aborts during the wait. */
+  /**
+   * Returns the next text; null at the end of the source, or when `ending` aborts during the wait.
+   */
   next(): Promise<{ readonly text: string } | null> {
     return new Promise((resolve, reject) => {
       this.#resolveNext = () => resolve(null)

@@ -22,7 +22,9 @@ export type ManyOptions = {
   readonly forceRefresh?: boolean
   /** False: a greylisted address ends as `greylisted` at once. */
   readonly wait?: boolean
-  /** True: a client waits for the results, so their connections take precedence over those of lists. */
+  /**
+   * True: a client waits for the results, so their connections take precedence over those of lists.
+   */
   readonly urgent?: boolean
   /** Maximum number of addresses in flight, those in DNS lookups and in waits included. */
   readonly windowMax?: number
@@ -41,8 +43,8 @@ const WINDOW_MAX = 10_000
 /** Concurrent route lookups: enough to keep the resolver busy, few enough that each is quick. */
 const ROUTING_MAX = 1_000
 /**
- * Share of the window for addresses that wait until a block expires (half an hour). Without this limit
- * they could fill the window and stall the rest of the list.
+ * Share of the window for addresses that wait until a block expires (half an hour). Without this
+ * limit they could fill the window and stall the rest of the list.
  */
 const BLOCKED_SHARE_MAX = 0.5
 /** How long a queue that cannot fill a connection waits for more, after its last arrival. */
@@ -86,7 +88,10 @@ class Stream {
   readonly #queues = new Map<string, OperatorQueue>()
   /** Queues that wait for a free worker. */
   readonly #waitingQueues = new Set<OperatorQueue>()
-  /** Duplicates of each address in flight, so that an address is never probed twice at the same time. */
+  /**
+   * Duplicates of each address in flight, so that an address is never probed twice at the same
+   * time.
+   */
   readonly #duplicates = new Map<string, ProbeTask[]>()
   readonly #stopping = new AbortController()
   /** Aborts with the stream, the caller's signal or the engine. */
@@ -137,7 +142,10 @@ class Stream {
     }
   }
 
-  /** Returns the next result; null after the last. Throws if the caller's signal or the engine aborted. */
+  /**
+   * Returns the next result; null after the last. Throws if the caller's signal or the engine
+   * aborted.
+   */
   async next(): Promise<Result | null> {
     for (;;) {
       this.#options.signal?.throwIfAborted()
@@ -202,14 +210,17 @@ class Stream {
       this.#engine.prefetchHost(route)
     }
     queue.add(pending)
-    // Retries that were delayed together return together, so they gather even at the end of the input.
+    // Retries that were delayed together return together, so they gather even at the end of the
+    // input.
     queue.ready = this.#isAllRouted && !isRetry
     queue.lastAt = this.#options.clock.monotonicNow()
     if (queue.ready || queue.fillsConnection) this.#dispatch(queue)
     if (!queue.isEmpty && !queue.ready && !queue.gathering) this.#gather(queue, GATHER_MS)
   }
 
-  /** One connection costs the same for one recipient as for many, so a queue waits for more of them. */
+  /**
+   * One connection costs the same for one recipient as for many, so a queue waits for more of them.
+   */
   #gather(queue: OperatorQueue, delayMs: number) {
     queue.gathering = true
     this.#options.clock.after(delayMs, () => {
@@ -243,8 +254,8 @@ class Stream {
     for (const egress of egressPool.ranked(operator)) {
       // A blocked egress takes only what is pinned to it; that fails and moves to other egresses.
       const takesFree = egressPool.takesAny(egress, operator)
-      // Only the primary egress takes a partial batch; the others take free addresses when they fill
-      // a connection.
+      // Only the primary egress takes a partial batch; the others take free addresses when they
+      // fill a connection.
       const takesPartial = egress === first || queue.needs(egress) || !takesFree
       const isReady = queue.ready && takesPartial
       while (queue.workers(egress) < sessionsMax) {
@@ -257,7 +268,10 @@ class Stream {
     }
   }
 
-  /** Recipients per connection; until the catch-all status is known, one goes to the catch-all probe. */
+  /**
+   * Recipients per connection; until the catch-all status is known, one goes to the catch-all
+   * probe.
+   */
   #capacityFor({ limits }: OperatorQueue, next: PendingAddress | undefined): number {
     const isTested = next === undefined || this.#engine.isTested(next.task)
     return Math.max(1, limits.recipientsPerSession - (isTested ? 0 : 1))
@@ -274,7 +288,10 @@ class Stream {
     })
   }
 
-  /** Gives a free worker to the queues that wait for one first, so that a long queue cannot starve them. */
+  /**
+   * Gives a free worker to the queues that wait for one first, so that a long queue cannot starve
+   * them.
+   */
   #dispatchNext(queue: OperatorQueue) {
     for (const waiting of this.#waitingQueues) {
       if (this.#workers >= this.#options.concurrency) break
@@ -319,11 +336,16 @@ class Stream {
     const isBlocked = !outcome.asked && outcome.result.evidence.answer?.kind === 'blocked'
     const isWindowFull = isBlocked && this.#blockedCount >= this.#windowMax * BLOCKED_SHARE_MAX
     const uncertainty = {
-      uncertainForMs: uncertainForMs,
-      dnsUncertainForMs: dnsUncertainForMs,
+      uncertainForMs,
+      dnsUncertainForMs,
       refusedForMs,
     }
-    const rules = { greylistDelayMs, available: available, ...uncertainty, wait: wait && !isWindowFull }
+    const rules = {
+      greylistDelayMs,
+      available,
+      ...uncertainty,
+      wait: wait && !isWindowFull,
+    }
     const retry = nextRetry(outcome, history, rules)
     if (retry === null) return this.#finish(task, outcome.result)
     const { delayMs, accepted, ...attempts } = retry

@@ -1,7 +1,6 @@
 import type { Step } from './step.ts'
 import type { DnsPause } from './dns-pause.ts'
 
-
 export type VerifyOptions = {
   readonly signal?: AbortSignal
   /** `dialogue`: keep the lines of the SMTP session. */
@@ -19,4 +18,3 @@ export type RouteOptions = VerifyOptions & {
   /** Pauses the address while the DNS check fails; without it the address ends as `dns_error`. */
   readonly dnsPause?: DnsPause
 }
-

@@ -1,4 +1,4 @@
-import { deleteHistoryOf } from '../accounts/credits/history.ts'
+import { deleteJobHistory } from '../accounts/credits/history.ts'
 import { compact, type Database, secureDelete } from '../db/database.ts'
 import { acquireLock, jobLockName } from '../db/file-lock.ts'
 import { OperationError } from '../platform/operation-error.ts'
@@ -84,7 +84,7 @@ const NO_LOCK = { release: () => {} }
 /** Cancels the job first, so that nothing more is added to the history. */
 async function deleteHistory(services: ChangeServices, job: Job): Promise<void> {
   await cancelIfOpen(services, job)
-  await deleteHistoryOf(services.database, await reloadJob(services, job))
+  await deleteJobHistory(services.database, await reloadJob(services, job))
 }
 
 /** Throws `job_not_found` if the job was deleted meanwhile. */

@@ -51,7 +51,7 @@ export type Counts = Readonly<Record<Class, number>> & {
 
 /**
  * Adds results to the counts of their job and completes the job with the last one; call it in the
- * transaction that writes them. Throws if the job was cancelled meanwhile, so that none of them is
+ * transaction that writes them. Throws if the job was cancelled meanwhile, so that nothing is
  * written.
  */
 export async function countResults(

@@ -1,4 +1,4 @@
-import { creditsExceeded } from '../accounts/credits/quota-thresholds.ts'
+import { creditsExceededError } from '../accounts/credits/quota-thresholds.ts'
 import type { Plan } from '../accounts/plan.ts'
 import { type BeforeCommit, type Trx, writeWith } from '../db/database.ts'
 import { isRefusal, OperationError } from '../platform/operation-error.ts'
@@ -32,7 +32,8 @@ export async function resumeJob(
     const now = clock.now()
     const resumed = await reopen(trx, job, { now, needed, creditsPerDay })
     if (resumed === null) throw await changedMeanwhile(trx, job)
-    if (!('job' in resumed)) throw creditsExceeded(plan, now, { needed, left: resumed.creditsLeft })
+    if (!('job' in resumed))
+      throw creditsExceededError(plan, now, { needed, left: resumed.creditsLeft })
     // Its rows already count as stored.
     const openLists = job.type === 'single' ? 0 : 1
     await checkPlanLimits(services, { accountId, plan }, { openLists, rows: 0 }, trx)

@@ -1,6 +1,6 @@
 import { creditsLeft } from '../accounts/credits/credit-store.ts'
-import { creditsExceeded, creditsUsedUp } from '../accounts/credits/quota-thresholds.ts'
-import { accountLoad } from '../accounts/credits/stored-rows.ts'
+import { creditsExceededError, creditsUsedUpError } from '../accounts/credits/quota-thresholds.ts'
+import { getAccountLoad } from '../accounts/credits/stored-rows.ts'
 import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import { type Plan, periodStart } from '../accounts/plan.ts'
 import { type BeforeCommit, type Database, type Trx, writeWith } from '../db/database.ts'
@@ -58,7 +58,7 @@ export async function submitJob(
   const loaded = await loadJob(services, toSubmission(input), rows, creditsMax)
   if (loaded === null) {
     await ledger.refused(accountId, plan)
-    throw creditsExceeded(plan, services.clock.now(), { left: creditsMax ?? 0, needed: null })
+    throw creditsExceededError(plan, services.clock.now(), { left: creditsMax ?? 0, needed: null })
   }
   try {
     if (loaded.total === 0) throw new OperationError('list_empty', {})
@@ -87,7 +87,7 @@ async function creditsAvailable(
   if (left > 0) return left
   await ledger.refused(accountId, plan)
   metrics?.refused('credits')
-  throw creditsUsedUp(limit, now)
+  throw creditsUsedUpError(limit, now)
 }
 
 const toSubmission = ({ source, options, ...input }: JobInput): Submission => ({
@@ -109,7 +109,7 @@ async function queueIn(
     await checkPlanLimits(services, owner, { openLists, rows: loaded.total }, trx)
     return queued.job
   }
-  throw creditsExceeded(plan, now, { left: queued.creditsLeft, needed: loaded.asked })
+  throw creditsExceededError(plan, now, { left: queued.creditsLeft, needed: loaded.asked })
 }
 
 type Owner = { readonly accountId: string; readonly plan: Plan }
@@ -138,7 +138,7 @@ export async function checkPlanLimits(
   added: Added,
   trx?: Trx,
 ): Promise<number | null> {
-  const load = await accountLoad(trx ?? services.database.reader, accountId)
+  const load = await getAccountLoad(trx ?? services.database.reader, accountId)
   const own = trx === undefined ? NOTHING : added
   const openLists = load.openLists - own.openLists
   const storedRows = load.storedRows - own.rows

@@ -34,8 +34,9 @@ export type Backup = {
 }
 
 /**
- * Copies a database file as it stands at one moment, while others go on with it, and reads the copy once. Throws
- * `database_absent`, `database_unusable`, `backup_of_itself`, `backup_exists` and `backup_failed`; then there is no copy.
+ * Copies a consistent snapshot of a database file while other processes use it, and verifies the
+ * copy. Throws `database_absent`, `database_unusable`, `backup_of_itself`, `backup_exists` and
+ * `backup_failed`, and leaves no copy then.
  */
 export function backup({ databaseUrl, file, force }: BackupInput): Backup {
   const database = usableFile(databaseUrl)
@@ -47,11 +48,11 @@ export function backup({ databaseUrl, file, force }: BackupInput): Backup {
   }
   const partial = `${file}.partial`
   try {
-    makeEmpty(partial)
+    createEmpty(partial)
     copyFile(databaseUrl, partial)
     sync(partial)
     const contents = contentsOf(partial)
-    place(partial, file, force)
+    publish(partial, file, force)
     sync(dirname(file))
     return { file, bytes: statSync(file).size, contents, database }
   } catch (error) {
@@ -62,15 +63,15 @@ export function backup({ databaseUrl, file, force }: BackupInput): Backup {
 }
 
 function usableFile(databaseUrl: string): string {
-  const look = inspectDatabase(databaseUrl)
-  const { file } = look
-  if (look.kind === 'absent') throw new OperationError('database_absent', { file, task: 'backup' })
-  if (look.kind !== 'unusable') return file
-  throw new OperationError('database_unusable', { file, why: look.why })
+  const info = inspectDatabase(databaseUrl)
+  const { file } = info
+  if (info.kind === 'absent') throw new OperationError('database_absent', { file, task: 'backup' })
+  if (info.kind !== 'unusable') return file
+  throw new OperationError('database_unusable', { file, why: info.why })
 }
 
-/** For nobody else to read: there are addresses in it. */
-function makeEmpty(file: string): void {
+/** Creates an empty file that only the owner can read: the copy contains addresses. */
+function createEmpty(file: string): void {
   rmSync(file, { force: true })
   closeSync(openSync(file, 'wx', 0o600))
 }
@@ -84,8 +85,8 @@ function sync(path: string): void {
   }
 }
 
-/** Gives the copy its name at once, and takes no other file's, not even one that was made just now. */
-function place(partial: string, file: string, force: boolean): void {
+/** Moves the copy into place atomically. Without `force` it never replaces a file. */
+function publish(partial: string, file: string, force: boolean): void {
   if (force) {
     renameSync(partial, file)
     return
@@ -96,12 +97,12 @@ function place(partial: string, file: string, force: boolean): void {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     if (code === 'EEXIST' || existsSync(file)) throw new OperationError('backup_exists', { file })
-    // Some file systems know no second name for a file.
+    // Some file systems have no hard links.
     renameSync(partial, file)
   }
 }
 
-/** What a database holds. */
+/** Row counts of a database. */
 type Contents = {
   readonly accounts: number
   readonly keys: number
@@ -113,9 +114,10 @@ type Contents = {
 }
 
 /**
- * Copies the database of a `sqlite:FILE` URL as it stands at one moment into `target`, an empty file. Others go on
- * writing meanwhile: this is one long reading, while the backup API of SQLite begins anew with each of their
- * commits and never ends beside a busy service. Waits for the disk without letting anything else run.
+ * Copies a consistent snapshot of the database of a `sqlite:FILE` URL into `target`, an empty file.
+ * Other processes may write meanwhile: VACUUM INTO is one read transaction, while the backup API of
+ * SQLite restarts with each of their commits and would not finish beside a busy service. Blocks the
+ * event loop.
  */
 export function copyFile(url: string, target: string): void {
   if (isPostgresUrl(url)) throw notAFile()
@@ -130,30 +132,30 @@ export function copyFile(url: string, target: string): void {
 const notAFile = () =>
   new EvError(
     'usage',
-    'A database on a PostgreSQL server is no file that could be copied. Use pg_dump, or the backups of whoever runs the server.',
+    'A PostgreSQL database cannot be copied as a file. Use pg_dump, or the backups of your database provider.',
   )
 
-/** Reads all of a copy and tells what is in it; throws when it is damaged. */
+/** Checks the integrity of a copy and returns its row counts; throws if it is damaged. */
 export function contentsOf(file: string): Contents {
-  if (!existsSync(file)) throw damaged(file, 'it is not there')
+  if (!existsSync(file)) throw damaged(file, 'it does not exist')
   const sqlite = new SqliteDatabase(file, { readonly: true })
   try {
-    const said = sqlite.pragma('integrity_check(1)', { simple: true })
-    if (said !== 'ok') throw damaged(file, String(said))
+    const result = sqlite.pragma('integrity_check(1)', { simple: true })
+    if (result !== 'ok') throw damaged(file, String(result))
     const tables = sqlite
       .prepare("select name from sqlite_master where type = 'table'")
       .pluck()
       .all()
-    // One that an earlier ev made may not have them all: a copy is made before tables are brought up to date, too.
-    const count = (table: string, which = '') =>
+    // A database of an earlier version may lack tables: backups are made before migrations too.
+    const count = (table: string, where = '') =>
       tables.includes(table)
-        ? (sqlite.prepare(`select count(*) from ${table} ${which}`).pluck().get() as number)
+        ? (sqlite.prepare(`select count(*) from ${table} ${where}`).pluck().get() as number)
         : 0
-    const marks = sqlite.prepare("select name from pragma_table_info('webhook')").pluck().all()
+    const columns = sqlite.prepare("select name from pragma_table_info('webhook')").pluck().all()
     return {
       accounts: count('account'),
       keys: count('api_key', 'where revoked_at is null'),
-      webhooks: count('webhook', marks.includes('deleted_at') ? 'where deleted_at is null' : ''),
+      webhooks: count('webhook', columns.includes('deleted_at') ? 'where deleted_at is null' : ''),
       lists: count('job'),
       rows: count('item'),
       verifications: count('verification'),
@@ -167,7 +169,4 @@ export function contentsOf(file: string): Contents {
 }
 
 const damaged = (file: string, why: string) =>
-  new EvError(
-    'io',
-    `The copy ${file} is damaged: ${why}. Look whether the disk is well, and try again.`,
-  )
+  new EvError('io', `The copy ${file} is damaged: ${why}. Check the disk, and try again.`)

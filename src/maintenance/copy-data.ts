@@ -7,8 +7,8 @@ import { EvError } from '../platform/error.ts'
 import { eachPage } from './pages.ts'
 
 /**
- * What is copied, in this order. Members, their holds and paces are of who works on a database just now; domains that
- * take everything, settings and requests within a limit are found anew.
+ * Tables that are copied, in this order. Members, reservations and rate states belong to running
+ * processes; catch-all domains, settings and rate limit counters are rebuilt.
  */
 export const COPIED = [
   ...(['account', 'api_key', 'key_secret', 'session', 'credit', 'usage', 'replay'] as const),
@@ -18,30 +18,31 @@ export const COPIED = [
 
 export type CopiedTable = (typeof COPIED)[number]
 
-/** What was copied. */
+/** Result of a copy. */
 export type Copied = {
   readonly rows: Readonly<Record<CopiedTable, number>>
-  /** Lists that were never stored whole, and stay behind with their rows. */
+  /** Partially imported jobs, which are not copied. */
   readonly loadingJobs: number
-  /** Lists of the command line, which goes on with them where they are. */
+  /** Jobs of the command line, which are not copied: they stay on this machine. */
   readonly ownJobs: number
-  /** Rows of lists that were just being asked, and are asked again. */
+  /** Items whose probe was in flight, which are probed again. */
   readonly probingItems: number
 }
 
 export type CopyProgress = {
   readonly table: CopiedTable
-  /** Rows of the table so far, of all that it has. */
+  /** Rows copied so far, of `all` rows. */
   readonly copied: number
   readonly all: number
 }
 
 /**
- * Copies what a SQLite database holds into an empty PostgreSQL one, in one transaction of each: nobody writes to either
- * meanwhile, and a copy that ends half way leaves nothing behind. Throws `usage` where the target is not empty.
+ * Copies a SQLite database into an empty PostgreSQL one, with one transaction on each: both are
+ * locked for writes, and an aborted copy leaves nothing behind. Throws `usage` if the target is not
+ * empty.
  *
- * Secrets stay sealed: whoever works on the copy needs the same EV_SECRET, or secret file. The requests that limits have
- * counted (`limits.sqlite`) are not copied: they are those of the last minutes, and of one day at the most.
+ * Secrets stay encrypted: the service on the copy needs the same EV_SECRET or secret file. Rate
+ * limit counters (`limits.sqlite`) are not copied: they cover the last minutes, one day at most.
  */
 export async function copyDatabase(
   from: Database,
@@ -50,25 +51,25 @@ export async function copyDatabase(
 ): Promise<Copied> {
   if (from.dialect !== 'sqlite' || to.dialect !== 'postgres') throw wrongDirection()
   return write(from, async source => {
-    // Before the other transaction begins: a server ends those that stand still for ten seconds.
-    const held = await lockedBy(source)
+    // Before the other transaction starts: the server ends transactions that are idle for 10 s.
+    const counts = await countSource(source)
     return write(to, async target => {
       await sql`lock table ${tableList(TABLES)} in exclusive mode`.execute(target)
-      await refuseFull(target)
+      await requireEmpty(target)
       for (const table of COPIED) {
-        await copyTable({ source, target, table, all: held.rows[table], onProgress })
+        await copyTable({ source, target, table, all: counts.rows[table], onProgress })
       }
-      const probingItems = await retry(target)
+      const probingItems = await requeueProbing(target)
       await releaseOrphanedReservations(target)
-      await compareCounts(target, held.rows)
-      return { ...held, probingItems }
+      await compareCounts(target, counts.rows)
+      return { ...counts, probingItems }
     })
   })
 }
 
-async function lockedBy(source: Trx): Promise<Omit<Copied, 'probingItems'>> {
+async function countSource(source: Trx): Promise<Omit<Copied, 'probingItems'>> {
   const rows = {} as Record<CopiedTable, number>
-  for (const table of COPIED) rows[table] = await countRows(source, table, isOfUse(table))
+  for (const table of COPIED) rows[table] = await countRows(source, table, isCopied(table))
   const loading = sql<boolean>`account_id is not null and state = 'loading'`
   const own = sql<boolean>`account_id is null`
   return {
@@ -81,9 +82,9 @@ async function lockedBy(source: Trx): Promise<Omit<Copied, 'probingItems'>> {
 const tableList = (tables: readonly string[]) => sql.join(tables.map(name => sql.table(name)))
 
 const wrongDirection = () =>
-  new EvError('usage', 'What is copied is a SQLite database, and the copy is a PostgreSQL one.')
+  new EvError('usage', 'Only a SQLite database can be copied, and only to a PostgreSQL database.')
 
-async function refuseFull(target: Trx): Promise<void> {
+async function requireEmpty(target: Trx): Promise<void> {
   const found: string[] = []
   for (const table of TABLES) {
     const count = await countRows(target, table, ALL)
@@ -92,7 +93,7 @@ async function refuseFull(target: Trx): Promise<void> {
   if (found.length === 0) return
   throw new EvError(
     'usage',
-    `The PostgreSQL database is not empty: it has ${found.join(', ')}. Nothing was copied. Stop whatever works on it, and name one that is empty.`,
+    `The PostgreSQL database is not empty: it has ${found.join(', ')}. Nothing was copied. Stop all processes that use it, or choose an empty database.`,
   )
 }
 
@@ -113,16 +114,16 @@ async function copyTable({ source, target, table, all, onProgress }: TableCopy):
   }
 }
 
-/** Rows in one statement: with more it is no faster. */
+/** Rows per statement; more are not faster. */
 const PAGE_ROWS = 2_000
-/** Where rows are long, by characters. */
+/** Characters per statement, for long rows. */
 const PAGE_LENGTH = 1024 * 1024
 
-/** The file is read row by row, so that no more of it is in memory than one page. */
+/** Streams the rows, so that at most one page is in memory. */
 async function* pagesOf(source: Trx, table: CopiedTable): AsyncGenerator<object[]> {
   let page: object[] = []
   let length = 0
-  for await (const row of source.selectFrom(table).selectAll().where(isOfUse(table)).stream()) {
+  for await (const row of source.selectFrom(table).selectAll().where(isCopied(table)).stream()) {
     page.push(row)
     length += lengthOf(row)
     if (page.length < PAGE_ROWS && length < PAGE_LENGTH) continue
@@ -142,16 +143,16 @@ function lengthOf(row: object): number {
 const ALL = sql<boolean>`1 = 1`
 
 /**
- * What a list that was never stored whole left behind is of use to nobody; and those of the command line are made of
- * files of this machine, so that nobody could go on with them elsewhere, nor take them away.
+ * Condition for rows to copy. Partially imported jobs are useless. Jobs of the command line read
+ * files of this machine, so they could be neither resumed nor deleted elsewhere.
  */
-function isOfUse(table: CopiedTable): RawBuilder<boolean> {
+function isCopied(table: CopiedTable): RawBuilder<boolean> {
   if (table === 'job') return sql<boolean>`account_id is not null and state <> 'loading'`
   if (table !== 'item') return ALL
   return sql<boolean>`job_id in (select id from job where account_id is not null and state <> 'loading')`
 }
 
-/** The database takes the rows apart by the names and types of its columns: several times as fast as a parameter for each value. */
+/** Lets the database parse the rows as JSON: several times as fast as a parameter per value. */
 async function insertRows(target: Trx, table: CopiedTable, rows: object[]): Promise<void> {
   const name = sql.table(table)
   await sql`
@@ -161,24 +162,24 @@ async function insertRows(target: Trx, table: CopiedTable, rows: object[]): Prom
   )
 }
 
-/** Whoever asked is not there any more. */
-async function retry(target: Trx): Promise<number> {
+/** Requeues items whose probe was in flight. Returns their number. */
+async function requeueProbing(target: Trx): Promise<number> {
   const { numAffectedRows } = await sql`
     update item set state = 'routed', holder = null where state = 'probing'`.execute(target)
   return Number(numAffectedRows ?? 0)
 }
 
-/** Page by page, as a server ends statements that take long. */
+/** Counts page by page, because of the statement timeout. */
 async function compareCounts(target: Trx, rows: Copied['rows']): Promise<void> {
   for (const table of COPIED) {
     const counts = await eachPage(target, table, async within => [
       await countRows(target, table, within),
     ])
-    const there = counts.reduce((sum, count) => sum + count, 0)
-    if (there === rows[table]) continue
+    const copied = counts.reduce((sum, count) => sum + count, 0)
+    if (copied === rows[table]) continue
     throw new EvError(
       'io',
-      `The copy is not whole: of ${rows[table]} rows of ${table} it has ${there}. Nothing was copied.`,
+      `The copy is incomplete: it has ${copied} of ${rows[table]} rows of ${table}. Nothing was copied.`,
     )
   }
 }
@@ -186,9 +187,9 @@ async function compareCounts(target: Trx, rows: Copied['rows']): Promise<void> {
 async function countRows(
   trx: Trx,
   table: keyof Schema,
-  which: RawBuilder<boolean>,
+  where: RawBuilder<boolean>,
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*) as count from ${sql.table(table)} where ${which}`.execute(trx)
+    select count(*) as count from ${sql.table(table)} where ${where}`.execute(trx)
   return Number(rows[0]?.count ?? 0)
 }

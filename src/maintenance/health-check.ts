@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 
-/** Asks the database something that costs nothing: throws where it cannot be read. */
+/** Runs a cheap query; throws if the database cannot be read. */
 export async function ping({ db }: Database): Promise<void> {
   await sql`select 1 from kysely_migration limit 1`.execute(db)
 }

@@ -3,12 +3,12 @@ import SqliteDatabase from 'better-sqlite3'
 import { migrationSource } from '../db/migrate.ts'
 import { errorMessage } from '../platform/error.ts'
 
-/** What is at the place of a database. */
+/** State of a SQLite database file. */
 export type DatabaseInfo =
   | { readonly kind: 'absent' | 'usable' | 'newer'; readonly file: string }
   | { readonly kind: 'unusable'; readonly file: string; readonly why: string }
 
-/** Looks at the database of a `sqlite:FILE` URL and changes nothing: it is neither made nor brought up to date. */
+/** Inspects the database of a `sqlite:FILE` URL without creating or migrating it. */
 export function inspectDatabase(url: string): DatabaseInfo {
   const file = url.replace(/^sqlite:/, '')
   if (!existsSync(file)) return { kind: 'absent', file }
@@ -24,7 +24,7 @@ export function inspectDatabase(url: string): DatabaseInfo {
   }
 }
 
-/** A moment: whoever writes holds a lock for less. */
+/** Writers hold their lock for less. */
 const LOCK_WAIT_MS = 500
 
 function inspectTables(sqlite: SqliteDatabase.Database, file: string): DatabaseInfo {
@@ -33,6 +33,6 @@ function inspectTables(sqlite: SqliteDatabase.Database, file: string): DatabaseI
   if (!tables.includes('kysely_migration')) {
     return { kind: 'unusable', file, why: 'it belongs to another program' }
   }
-  const made = sqlite.prepare('select name from kysely_migration').pluck().all() as string[]
-  return { kind: migrationSource(made) === 'newer' ? 'newer' : 'usable', file }
+  const recorded = sqlite.prepare('select name from kysely_migration').pluck().all() as string[]
+  return { kind: migrationSource(recorded) === 'newer' ? 'newer' : 'usable', file }
 }

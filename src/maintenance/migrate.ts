@@ -11,18 +11,18 @@ import { type Copied, type CopyProgress, copyDatabase } from './copy-data.ts'
 import { inspectDatabase } from './inspect.ts'
 
 export type MigrateInput = {
-  /** `sqlite:FILE` of the service. */
+  /** `sqlite:FILE` URL of the service. */
   readonly from: string
   /** URL of an empty PostgreSQL database. */
   readonly to: string
-  /** Of the service; its secret is the one of the copy, too. */
+  /** Secret of the service; the copy keeps it. */
   readonly place: SecretLocation
   readonly onProgress: (progress: CopyProgress) => void
 }
 
 /**
- * Copies the database of a service to PostgreSQL, all or nothing, while neither `ev serve` nor `ev bulk` is at work on
- * it. Throws `database_absent`, `database_unusable`, `database_newer` and `data_dir_in_use`.
+ * Copies the database of a service to PostgreSQL, all or nothing. Throws `data_dir_in_use` while
+ * `ev serve` or `ev bulk` uses it, and `database_absent`, `database_unusable` and `database_newer`.
  */
 export async function migrate(
   services: { readonly clock: Clock; readonly random: Random },
@@ -51,7 +51,8 @@ async function copy(
   try {
     const target = await open(to)
     const copied = await copyDatabase(await open(from), target, onProgress)
-    // From now on a service with another secret is refused, as it could sign nothing.
+    // A service with another secret is refused from now on, as it could not decrypt signing
+    // secrets.
     if (!needsSecret(place))
       await ensureSetting(target, 'secret-mark', fingerprint(readSecret(place, random)))
     return copied
@@ -61,25 +62,25 @@ async function copy(
 }
 
 function requireUsable(url: string): void {
-  const look = inspectDatabase(url)
-  const { file } = look
-  if (look.kind === 'absent') throw new OperationError('database_absent', { file, task: 'migrate' })
-  if (look.kind === 'newer') throw new OperationError('database_newer', { file })
-  if (look.kind === 'unusable') {
-    throw new OperationError('database_unusable', { file, why: look.why })
+  const info = inspectDatabase(url)
+  const { file } = info
+  if (info.kind === 'absent') throw new OperationError('database_absent', { file, task: 'migrate' })
+  if (info.kind === 'newer') throw new OperationError('database_newer', { file })
+  if (info.kind === 'unusable') {
+    throw new OperationError('database_unusable', { file, why: info.why })
   }
 }
 
-/** Keeps services off a data directory. */
+/** Locks a data directory against services. Throws `data_dir_in_use`. */
 function lockDataDir(dataDir: string): Lock {
   const lock = acquireLock(dataDir, SERVE_LOCK)
   if (lock === null) throw new OperationError('data_dir_in_use', { dataDir, command: 'serve' })
-  if (!listsAtWork(dataDir)) return lock
+  if (!hasActiveList(dataDir)) return lock
   lock.release()
   throw new OperationError('data_dir_in_use', { dataDir, command: 'bulk' })
 }
 
-function listsAtWork(dataDir: string): boolean {
+function hasActiveList(dataDir: string): boolean {
   const locks = join(dataDir, 'locks')
   const names = existsSync(locks) ? readdirSync(locks) : []
   return names

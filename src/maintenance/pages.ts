@@ -1,43 +1,45 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../db/schema.ts'
 
-/** Rows that one statement looks through: a second or so, while a server ends what takes longer than ten. */
+/** Rows scanned per statement, in about 1 s; the statement timeout is 10 s. */
 const PAGE_ROWS = 50_000
 
-/** Asks for something among all rows of a table, page by page in the order of its primary key, and gives all that was found. */
+/**
+ * Runs a query over all rows of a table, page by page in primary key order. Returns all results.
+ */
 export async function eachPage<Found>(
   db: Kysely<Schema>,
   table: keyof Schema,
-  look: (within: RawBuilder<boolean>) => Promise<Found[]>,
+  query: (within: RawBuilder<boolean>) => Promise<Found[]>,
   pageRows = PAGE_ROWS,
 ): Promise<Found[]> {
   const all: Found[] = []
   let last: object | null = null
   do {
-    const behind: RawBuilder<boolean> = isBehind(table, last)
-    last = await lastOfPage(db, table, behind, pageRows)
-    const within = last === null ? behind : sql<boolean>`${behind} and ${isUpTo(table, last)}`
-    all.push(...(await look(within)))
+    const after: RawBuilder<boolean> = isAfter(table, last)
+    last = await lastOfPage(db, table, after, pageRows)
+    const within = last === null ? after : sql<boolean>`${after} and ${isUpTo(table, last)}`
+    all.push(...(await query(within)))
   } while (last !== null)
   return all
 }
 
-/** Null: what is left is less than a page. */
+/** Returns the key of the last row of the next page; null if less than a page is left. */
 async function lastOfPage(
   db: Kysely<Schema>,
   table: keyof Schema,
-  behind: RawBuilder<boolean>,
+  after: RawBuilder<boolean>,
   pageRows: number,
 ): Promise<object | null> {
   const { rows } = await sql<object>`
-    select ${keyOf(table)} from ${sql.table(table)} where ${behind}
+    select ${keyOf(table)} from ${sql.table(table)} where ${after}
     order by ${keyOf(table)} limit 1 offset ${pageRows - 1}`.execute(db)
   return rows[0] ?? null
 }
 
 type Table = keyof Schema
 
-/** By which the rows of each table are told apart, in the order of its index. */
+/** Primary key of each table, in index order. */
 const PRIMARY_KEY = {
   job: ['id'],
   item: ['job_id', 'position'],
@@ -63,17 +65,17 @@ const PRIMARY_KEY = {
   setting: ['name'],
 } as const satisfies { readonly [T in Table]: readonly (keyof Schema[T])[] }
 
-/** The columns of a primary key, such as `item.job_id, item.position`. */
+/** Columns of a primary key, such as `item.job_id, item.position`. */
 const keyOf = (table: Table): RawBuilder<unknown> =>
   sql.join(PRIMARY_KEY[table].map(column => sql.ref(`${table}.${column}`)))
 
-/** Which rows come behind a row; null: all do. */
-const isBehind = (table: Table, row: object | null): RawBuilder<boolean> =>
+/** Condition for rows after a row; null matches all rows. */
+const isAfter = (table: Table, row: object | null): RawBuilder<boolean> =>
   row === null
     ? sql<boolean>`1 = 1`
     : sql<boolean>`(${keyOf(table)}) > (${sql.join(keyValues(table, row))})`
 
-/** Which rows come before a row, or are that one. */
+/** Condition for rows up to and including a row. */
 const isUpTo = (table: Table, row: object): RawBuilder<boolean> =>
   sql<boolean>`(${keyOf(table)}) <= (${sql.join(keyValues(table, row))})`
 

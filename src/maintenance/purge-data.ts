@@ -5,7 +5,7 @@ import { contains } from '../db/sql-dialect.ts'
 import type { JobState, JobType } from '../jobs/tables.ts'
 import { eachPage } from './pages.ts'
 
-/** How many remembered answers are kept no longer than until a time, epoch ms. */
+/** Counts cached answers that expire by a time, epoch ms. */
 export async function countAnswersUntil({ db }: Database, until: number): Promise<number> {
   const { count } = await db
     .selectFrom('answer')
@@ -15,7 +15,7 @@ export async function countAnswersUntil({ db }: Database, until: number): Promis
   return Number(count)
 }
 
-/** How many rows of a table were made before a time, epoch ms. */
+/** Counts rows of a table created before a time, epoch ms. */
 export async function countBefore(
   { db }: Database,
   table: 'verification' | 'replay',
@@ -29,7 +29,10 @@ export async function countBefore(
   return Number(count)
 }
 
-/** How many deliveries of events would go: those kept long enough, those that waited long enough for a webhook that is off, and those of deleted ones. */
+/**
+ * Counts deliveries that retention would delete: expired ones, those overdue for a disabled
+ * webhook, and those of deleted webhooks.
+ */
 export async function countSpentDeliveries(
   { db }: Database,
   o: { readonly expiredBy: number; readonly dueBy: number },
@@ -43,22 +46,22 @@ export async function countSpentDeliveries(
 }
 
 /**
- * Empties the rows of an address: the job keeps its counts and the history its verdicts, each row its place and
- * class, and nothing of the address stays. Its answers go, and the events that tell of it.
+ * Erases an address. Jobs keep their counts, items their position and class, the history its
+ * verdicts. Cached answers and events that contain the address are deleted.
  */
-export async function erasePersonalData(database: Database, traces: PersonalData): Promise<void> {
+export async function erasePersonalData(database: Database, data: PersonalData): Promise<void> {
   await secureDelete(database)
   await write(database, async trx => {
-    for (const key of traces.answers) {
+    for (const key of data.answers) {
       await trx.deleteFrom('answer').where('address_key', '=', key).execute()
     }
-    await eraseItems(trx, traces.items)
-    for (const { account_id, sandbox, created_at, id } of traces.verifications) {
+    await eraseItems(trx, data.items)
+    for (const { account_id, sandbox, created_at, id } of data.verifications) {
       await sql`
         update verification set email = '' where account_id = ${account_id} and sandbox = ${sandbox}
           and created_at = ${created_at} and id = ${id}`.execute(trx)
     }
-    for (const id of traces.events) {
+    for (const id of data.events) {
       await sql`
         delete from attempt
         where delivery_id in (select id from delivery where event_id = ${id})`.execute(trx)
@@ -76,7 +79,7 @@ async function eraseItems(trx: Trx, items: readonly PersonalItem[]): Promise<voi
       .where('job_id', '=', jobId)
       .where('position', '=', position)
       .executeTakeFirstOrThrow()
-    // The check of the schema wants a result where an item is done: there it is JSON's null.
+    // A check constraint requires a result for done items: it is set to JSON null.
     await sql`
       update item set text = '', dedupe_key = ${`erased ${position}`}, operator = null,
         backup_operator = null, domain = null,
@@ -86,19 +89,19 @@ async function eraseItems(trx: Trx, items: readonly PersonalItem[]): Promise<voi
   }
 }
 
-/** A row of a file keeps as many cells as it had. */
+/** Empties the cells of a row, but keeps their number. */
 function emptied(cells: string): string {
-  const came: unknown = JSON.parse(cells)
-  return JSON.stringify(Array.isArray(came) ? came.map(() => '') : '')
+  const parsed: unknown = JSON.parse(cells)
+  return JSON.stringify(Array.isArray(parsed) ? parsed.map(() => '') : '')
 }
 
-/** Everything about one address. */
+/** Stored data about one address. */
 export type PersonalData = {
   readonly answers: readonly string[]
   readonly items: readonly PersonalItem[]
-  /** In the history. */
+  /** Entries of the history. */
   readonly verifications: readonly PersonalVerification[]
-  /** Events that tell of it, by ID. */
+  /** IDs of events that contain the address. */
   readonly events: readonly string[]
 }
 
@@ -106,7 +109,7 @@ type PersonalItem = {
   readonly jobId: string
   readonly position: number
   readonly finished: boolean
-  /** Whether its list was submitted to the service, which works on it by itself. */
+  /** Whether the job belongs to the service, and not to the command line. */
   readonly ofService: boolean
 }
 
@@ -120,34 +123,34 @@ export const NO_PERSONAL_DATA: PersonalData = {
 }
 
 /**
- * Where an address is written down, whatever the case of its letters: under its key, or inside another text,
- * such as a cell that is no address, or a suggestion. Reads all there is, page by page.
+ * Finds all data about an address, ignoring case: under its key, or inside another text, such as
+ * another cell of the row or a suggestion. Scans all rows, page by page.
  */
 export async function findPersonalData(
   { db }: Database,
   o: { key: string; text: string },
 ): Promise<PersonalData> {
-  const sought = [...new Set([o.key.toLowerCase(), o.text.toLowerCase()])]
-  const [key = ''] = sought
-  const holds: Contains = column =>
+  const forms = [...new Set([o.key.toLowerCase(), o.text.toLowerCase()])]
+  const [key = ''] = forms
+  const containsAddress: Contains = column =>
     sql.join(
-      sought.map(text => contains(db, sql`lower(${sql.ref(column)})`, sql`${text}`)),
+      forms.map(text => contains(db, sql`lower(${sql.ref(column)})`, sql`${text}`)),
       sql` or `,
     )
-  const isAbout = (...places: (string | null)[]) =>
-    places.some(place => sought.some(text => containsExactly(place?.toLowerCase() ?? '', text)))
+  const isAbout = (...texts: (string | null)[]) =>
+    texts.some(text => forms.some(form => containsExactly(text?.toLowerCase() ?? '', form)))
   const answers = await sql<{ address_key: string }>`
     select address_key from answer where lower(address_key) = ${key}`.execute(db)
-  const items = await candidates(db, key, holds)
+  const items = await candidates(db, key, containsAddress)
   const verifications = await eachPage(db, 'verification', async within => {
     const { rows } = await sql<PersonalVerification & { email: string }>`
       select account_id, sandbox, created_at, id, email from verification
-      where ${within} and (${holds('email')})`.execute(db)
+      where ${within} and (${containsAddress('email')})`.execute(db)
     return rows
   })
   const events = await eachPage(db, 'event', async within => {
     const { rows } = await sql<{ id: string; body: string }>`
-      select id, body from event where ${within} and (${holds('body')})`.execute(db)
+      select id, body from event where ${within} and (${containsAddress('body')})`.execute(db)
     return rows
   })
   return {
@@ -159,22 +162,26 @@ export async function findPersonalData(
       .map(toPersonalItem),
     verifications: verifications
       .filter(({ email }) => isAbout(email))
-      .map(({ email: _, ...place }) => place),
+      .map(({ email: _, ...keys }) => keys),
     events: events.filter(({ body }) => isAbout(body)).map(({ id }) => id),
   }
 }
 
 type Contains = (column: string) => RawBuilder<unknown>
 
-const candidates = (db: Database['db'], key: string, holds: Contains): Promise<Candidate[]> =>
+const candidates = (
+  db: Database['db'],
+  key: string,
+  containsAddress: Contains,
+): Promise<Candidate[]> =>
   eachPage(db, 'item', async within => {
     const { rows } = await sql<Candidate>`
       select item.job_id as "jobId", item.position as position, item.dedupe_key as "dedupeKey",
         item.text as text, item.result as result, item.cells as cells,
         job.written_at as "writtenAt", job.state as state, job.type as type
       from item join job on job.id = item.job_id
-      where ${within} and (lower(item.dedupe_key) = ${key} or ${holds('item.text')}
-        or ${holds('item.result')} or ${holds('item.cells')})`.execute(db)
+      where ${within} and (lower(item.dedupe_key) = ${key} or ${containsAddress('item.text')}
+        or ${containsAddress('item.result')} or ${containsAddress('item.cells')})`.execute(db)
     return rows
   })
 
@@ -192,14 +199,16 @@ type Candidate = {
 
 function toPersonalItem({ jobId, position, state, type, writtenAt }: Candidate): PersonalItem {
   const ofService = type !== 'list'
-  const ended = state === 'cancelled' || state === 'failed' || (ofService && state === 'completed')
-  return { jobId, position, finished: ended || writtenAt !== null, ofService }
+  const isOver = state === 'cancelled' || state === 'failed' || (ofService && state === 'completed')
+  return { jobId, position, finished: isOver || writtenAt !== null, ofService }
 }
 
-/** Whether the address stands there by itself: joann@example.com is not ann@example.com. */
-function containsExactly(place: string, address: string): boolean {
-  for (let at = place.indexOf(address); at >= 0; at = place.indexOf(address, at + 1)) {
-    const [before, after] = [place.slice(0, at), place.slice(at + address.length)]
+/**
+ * Whether a text contains the whole address: joann@example.com does not contain ann@example.com.
+ */
+function containsExactly(text: string, address: string): boolean {
+  for (let at = text.indexOf(address); at >= 0; at = text.indexOf(address, at + 1)) {
+    const [before, after] = [text.slice(0, at), text.slice(at + address.length)]
     if (!/[\p{L}\p{N}._+-]$/u.test(before) && !/^(?:[\p{L}\p{N}_-]|\.[\p{L}\p{N}])/u.test(after))
       return true
   }

@@ -28,54 +28,54 @@ export type PurgeServices = {
 }
 
 export type PurgeInput = {
-  /** Counts what would go, and deletes nothing. */
+  /** Counts the rows to delete without deleting them. */
   readonly isDryRun: boolean
-  /** However young it is; lists that are not finished stay. */
+  /** Ignores the age; unfinished jobs are kept. */
   readonly isAll: boolean
-  /** Erases this address alone, wherever it stands; null: deletes what is old. */
+  /** Erases only this address; null to delete expired data. */
   readonly address: string | null
 }
 
-/** What was deleted, or would be. */
+/** What was deleted, or would be in a dry run. */
 export type Purged = {
   readonly jobs: readonly Job[]
   readonly answers: number
   readonly service: ServiceRows
-  /** Of the address that was to be erased; null: none was. */
+  /** Data of the address to erase; null without an address. */
   readonly traces: PersonalData | null
-  /** False: what was deleted may stand in the journal until other processes end. */
+  /** False if deleted content may stay in the journal until other processes end. */
   readonly isGone: boolean
 }
 
-/** What the service keeps beside lists. */
+/** Rows of the service other than jobs. */
 export type ServiceRows = {
   readonly history: number
-  /** Of events to webhooks; an event goes with the last of its own. */
+  /** Webhook deliveries; an event is deleted with its last delivery. */
   readonly deliveries: number
   readonly replays: number
 }
 
 /**
- * Deletes what is kept for longer than the settings say, or erases an address, and gives the room back to the disk.
- * Throws as `findTraces` does; then nothing is changed.
+ * Deletes expired data, or erases an address, and returns the space to the file system. Throws
+ * `address_invalid` and `address_in_use`; then nothing is changed.
  */
 export async function purge(services: PurgeServices, input: PurgeInput): Promise<Purged> {
   const { databases } = services
-  // Of all of them first: what is refused for one is erased in none.
-  const traces = input.address === null ? null : await findTraces(databases, input.address)
-  const gone: Gone[] = []
+  // Searches all databases first: if one refuses, the address is erased in none.
+  const found = input.address === null ? null : await findInAll(databases, input.address)
+  const deleted: Deleted[] = []
   for (const [n, database] of databases.entries()) {
-    gone.push(await purgeDatabase(services, database, input, traces?.[n] ?? null))
+    deleted.push(await purgeDatabase(services, database, input, found?.[n] ?? null))
   }
-  return { ...sumOf(gone), traces: traces === null ? null : sumOfTraces(traces) }
+  return { ...sumDeleted(deleted), traces: found === null ? null : mergeData(found) }
 }
 
-type Gone = Omit<Purged, 'traces'>
-const NOTHING: Gone = {
+type Deleted = Omit<Purged, 'traces'>
+const NOTHING: Deleted = {
   ...{ jobs: [], answers: 0, service: { history: 0, deliveries: 0, replays: 0 }, isGone: true },
 }
 
-const sumOf = (all: readonly Gone[]): Gone =>
+const sumDeleted = (all: readonly Deleted[]): Deleted =>
   all.reduce(
     (sum, { jobs, answers, service, isGone }) => ({
       jobs: [...sum.jobs, ...jobs],
@@ -94,29 +94,29 @@ async function purgeDatabase(
   services: PurgeServices,
   database: Database,
   input: PurgeInput,
-  traces: PersonalData | null,
-): Promise<Gone> {
+  data: PersonalData | null,
+): Promise<Deleted> {
   if (!input.isDryRun) await secureDelete(database)
-  const gone = traces === null ? await purgeOld(services, database, input) : NOTHING
-  if (input.isDryRun) return { ...gone, isGone: true }
-  if (traces !== null) await erasePersonalData(database, traces)
-  return { ...gone, isGone: await compact(database) }
+  const deleted = data === null ? await purgeExpired(services, database, input) : NOTHING
+  if (input.isDryRun) return { ...deleted, isGone: true }
+  if (data !== null) await erasePersonalData(database, data)
+  return { ...deleted, isGone: await compact(database) }
 }
 
-/** Later than anything. */
+/** A time after all others, epoch ms. */
 const EVER = Number.MAX_SAFE_INTEGER
 
-async function purgeOld(
+async function purgeExpired(
   { clock, settings: { dataDir, keepResultsMs, keepHistoryMs } }: PurgeServices,
   database: Database,
   { isDryRun, isAll }: PurgeInput,
-): Promise<Omit<Gone, 'isGone'>> {
+): Promise<Omit<Deleted, 'isGone'>> {
   const now = clock.now()
   const finishedBefore = isAll ? EVER : now - keepResultsMs
   const keptUntil = isAll ? EVER : now
   const answers = await countAnswersUntil(database, keptUntil)
-  const retained = retentions(now, isAll ? now - EVER : keepHistoryMs)
-  const service = await purgeService(database, retained, isDryRun)
+  const rules = retentions(now, isAll ? now - EVER : keepHistoryMs)
+  const service = await purgeService(database, rules, isDryRun)
   if (isDryRun) {
     const old = await jobsFinishedBefore(database, finishedBefore)
     const jobs = old.filter(job => !isLocked(dataDir, jobLockName(job.source_key)))
@@ -129,10 +129,10 @@ async function purgeOld(
 
 async function purgeService(
   database: Database,
-  retained: readonly Retention[],
+  rules: readonly Retention[],
   isDryRun: boolean,
 ): Promise<ServiceRows> {
-  const named = (name: Retention['name']) => retained.find(one => one.name === name) as Retention
+  const named = (name: Retention['name']) => rules.find(one => one.name === name) as Retention
   const [history, replays] = [named('history'), named('replays')]
   const [deliveries, stranded] = [named('deliveries'), named('stranded')]
   if (isDryRun) {
@@ -155,17 +155,17 @@ async function purgeService(
 }
 
 /**
- * Where an address stands, in each of the databases. Throws `address_invalid`, and `address_in_use` where a list that is
- * not finished holds it: its rows are still needed.
+ * Finds the data about an address in each database. Throws `address_invalid`, and `address_in_use`
+ * if an unfinished job still needs it.
  */
-async function findTraces(databases: readonly Database[], given: string): Promise<PersonalData[]> {
-  const { text } = cleanAddress(given)
+async function findInAll(databases: readonly Database[], input: string): Promise<PersonalData[]> {
+  const { text } = cleanAddress(input)
   const address = parseAddress(text)
   if (isFault(address)) {
-    throw new OperationError('address_invalid', { address: given, fault: address.message })
+    throw new OperationError('address_invalid', { address: input, fault: address.message })
   }
-  const asked = { key: addressKey(address), text }
-  const all = await Promise.all(databases.map(database => findPersonalData(database, asked)))
+  const target = { key: addressKey(address), text }
+  const all = await Promise.all(databases.map(database => findPersonalData(database, target)))
   const unfinished = all.flatMap(({ items }) => items).filter(one => !one.finished)
   const [first] = unfinished
   if (first === undefined) return all
@@ -175,8 +175,8 @@ async function findTraces(databases: readonly Database[], given: string): Promis
   })
 }
 
-/** What all of them have together. */
-const sumOfTraces = (all: readonly PersonalData[]): PersonalData =>
+/** Merges the data found in several databases. */
+const mergeData = (all: readonly PersonalData[]): PersonalData =>
   all.reduce(
     (sum, { answers, items, verifications, events }) => ({
       answers: [...sum.answers, ...answers],

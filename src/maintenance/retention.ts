@@ -7,9 +7,9 @@ import { inArray, isPostgres } from '../db/sql-dialect.ts'
 import { DAY, HOUR, sleep } from '../platform/clock.ts'
 import { RETENTION_MS, SANDBOX_RETENTION_MS } from '../webhooks/delivery-state.ts'
 
-export { SANDBOX_RETENTION_MS as SANDBOX_KEPT_MS }
+export { SANDBOX_RETENTION_MS }
 
-/** What goes by its age, and before which time it goes, epoch ms. */
+/** A retention rule: rows older than `before`, epoch ms, are deleted. */
 export type Retention = {
   readonly name:
     | ('history' | 'sandboxHistory' | 'replays' | 'credits' | 'answers' | 'sessions')
@@ -18,9 +18,9 @@ export type Retention = {
   readonly before: number
 }
 
-/** An event is written together with its deliveries, and goes with the last of them. */
+/** An event is written with its deliveries and deleted with the last of them. */
 const ORPHANED_EVENTS_RETENTION_MS = HOUR
-/** Credits are counted by the day; what is older is asked for by nobody. */
+/** Credits are counted by day; older days are not read. */
 const CREDITS_RETENTION_MS = 40 * DAY
 
 export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
@@ -39,23 +39,23 @@ export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
     expiry: deleteOrphanedEventsBefore,
     before: now - ORPHANED_EVENTS_RETENTION_MS,
   },
-  { name: 'secrets', expiry: forgetSecretsUntil, before: now },
+  { name: 'secrets', expiry: clearSecretsUntil, before: now },
   { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_RETENTION_MS },
-  { name: 'answers', expiry: forgetAnswersBefore, before: now },
+  { name: 'answers', expiry: deleteAnswersBefore, before: now },
   { name: 'sessions', expiry: deleteSessionsUntil, before: now },
 ]
 
-/** Rows of the first transaction; those that follow have twice as many, or half as many, by how long it took. */
+/** Rows of the first transaction; the number is doubled or halved by how long each one takes. */
 const FIRST_STEP_ROWS = 125
-/** With a delivery go up to sixty attempts. */
+/** Each deleted delivery also deletes up to sixty attempts. */
 const STEP_ROWS_MIN = 25
 const STEP_ROWS_MAX = 1_000
-/** The event loop stands still for about as long. */
+/** Target duration of a step, which blocks the event loop for about as long. */
 const STEP_MS = 20
-/** Between two steps, so that others come first. */
+/** Pause between two steps, for other work. */
 const STEP_PAUSE_MS = 20
 
-/** Removes what is old in steps, until nothing is left of it or `signal` aborts; gives how many rows went. */
+/** Deletes expired rows in steps until none is left or `signal` aborts. Returns their number. */
 export async function expire(
   database: Database,
   { expiry, before }: Pick<Retention, 'expiry' | 'before'>,
@@ -81,83 +81,83 @@ function nextStep(max: number, tookMs: number): number {
 }
 
 /**
- * What grows with use and is of no use later; each removes at most `max` rows and gives how many. Several servers may do
- * so at the same time: rows that another has in its hands are passed over, and come with the next look.
+ * Deletes at most `max` expired rows and returns their number. Several servers may do so at the
+ * same time: rows locked by another are skipped until the next run.
  */
 export type Expiry = (trx: Trx, before: number, max: number) => Promise<number>
 
-/** At the end of what chooses rows. SQLite has one writer: nothing is in another's hands. */
-const unlessTaken = (trx: Trx, table: string) =>
+/** Skips locked rows, at the end of a select. Not needed on SQLite, which has one writer. */
+const skipLocked = (trx: Trx, table: string) =>
   isPostgres(trx) ? sql`for update of ${sql.table(table)} skip locked` : sql``
 
-/** Deliveries that are kept no longer than until a time, epoch ms. */
+/** Deletes deliveries that expire by a time, epoch ms. */
 export const deleteDeliveriesUntil: Expiry = async (trx, until, max) => {
-  const { rows } = await sql<Gone>`
+  const { rows } = await sql<DeletedDelivery>`
     with old as materialized (
       select id from delivery where expires_at <= ${until} order by expires_at limit ${max}
-      ${unlessTaken(trx, 'delivery')})
+      ${skipLocked(trx, 'delivery')})
     delete from delivery where id in (select id from old)
     returning id, event_id as "eventId"`.execute(trx)
-  return deleteWith(trx, rows)
+  return deleteDependents(trx, rows)
 }
 
-/** Deliveries that wait, due no later than a time, epoch ms, for somebody to switch their webhook on. */
+/** Deletes open deliveries of disabled webhooks that were due by a time, epoch ms. */
 export const deleteStrandedUntil: Expiry = async (trx, until, max) => {
-  const { rows } = await sql<Gone>`
+  const { rows } = await sql<DeletedDelivery>`
     with old as materialized (
       select delivery.id from webhook cross join delivery
       where delivery.webhook_id = webhook.id and webhook.active = 0
         and delivery.state in ('pending', 'retry_scheduled') and delivery.due_at <= ${until}
-      limit ${max} ${unlessTaken(trx, 'delivery')})
+      limit ${max} ${skipLocked(trx, 'delivery')})
     delete from delivery where id in (select id from old)
     returning id, event_id as "eventId"`.execute(trx)
-  return deleteWith(trx, rows)
+  return deleteDependents(trx, rows)
 }
 
-/** Deliveries of webhooks that were deleted by a time, epoch ms; those that have none left go themselves. */
+/** Deletes deliveries of webhooks deleted by a time, epoch ms, and then the webhooks themselves. */
 export const deleteWebhooksUntil: Expiry = async (trx, until, max) => {
-  const { rows } = await sql<Gone>`
+  const { rows } = await sql<DeletedDelivery>`
     with old as materialized (
       select delivery.id from webhook cross join delivery
       where delivery.webhook_id = webhook.id and webhook.deleted_at <= ${until}
-      limit ${max} ${unlessTaken(trx, 'delivery')})
+      limit ${max} ${skipLocked(trx, 'delivery')})
     delete from delivery where id in (select id from old)
     returning id, event_id as "eventId"`.execute(trx)
-  await deleteWith(trx, rows)
+  await deleteDependents(trx, rows)
   if (rows.length < max) await deleteEmptyWebhooks(trx, until)
   return rows.length
 }
 
-/** Locked before it is looked whether something is left of them: whoever tells of something keeps its webhooks until then. */
+/** Locks the webhooks before checking for deliveries: a writer of events locks its webhooks too. */
 async function deleteEmptyWebhooks(trx: Trx, until: number): Promise<void> {
   const { rows } = await sql<{ id: string }>`
-    select id from webhook where deleted_at <= ${until} ${unlessTaken(trx, 'webhook')}`.execute(trx)
+    select id from webhook where deleted_at <= ${until} ${skipLocked(trx, 'webhook')}`.execute(trx)
   const ids = rows.map(({ id }) => id)
   const empty = await sql<{ id: string }>`
     delete from webhook where id in ${inArray(trx, ids)}
       and not exists (select 1 from delivery where webhook_id = webhook.id)
     returning id`.execute(trx)
-  const gone = empty.rows.map(({ id }) => id)
-  await sql`delete from notice where webhook_id in ${inArray(trx, gone)}`.execute(trx)
+  const deleted = empty.rows.map(({ id }) => id)
+  await sql`delete from notice where webhook_id in ${inArray(trx, deleted)}`.execute(trx)
 }
 
-type Gone = { readonly id: string; readonly eventId: string }
+type DeletedDelivery = { readonly id: string; readonly eventId: string }
 
-/** What is known of deliveries goes with them, and an event with the last of its own. */
-async function deleteWith(trx: Trx, gone: readonly Gone[]): Promise<number> {
-  const ids = gone.map(({ id }) => id)
+/** Deletes the attempts of deleted deliveries, and events without deliveries. */
+async function deleteDependents(trx: Trx, deleted: readonly DeletedDelivery[]): Promise<number> {
+  const ids = deleted.map(({ id }) => id)
   await sql`delete from attempt where delivery_id in ${inArray(trx, ids)}`.execute(trx)
-  const eventIds = [...new Set(gone.map(({ eventId }) => eventId))]
+  const eventIds = [...new Set(deleted.map(({ eventId }) => eventId))]
   await sql`
     delete from event where id in ${inArray(trx, eventIds)}
       and not exists (select 1 from delivery where event_id = event.id)`.execute(trx)
-  return gone.length
+  return deleted.length
 }
 
 /**
- * Events that happened before a time, epoch ms, and have no delivery: an ev that kept them by age leaves such ones
- * behind, and two servers that remove the last two deliveries of one at the same time. Only the oldest are looked at:
- * among many that are on their way none is looked for in vain.
+ * Deletes events created before a time, epoch ms, that have no delivery. They remain if two servers
+ * delete the last two deliveries of an event at the same time, or from an earlier version. Checks
+ * only the oldest events, so as not to scan those in delivery.
  */
 export const deleteOrphanedEventsBefore: Expiry = async (trx, before, max) => {
   const { numAffectedRows } = await sql`
@@ -170,55 +170,55 @@ export const deleteOrphanedEventsBefore: Expiry = async (trx, before, max) => {
   return Number(numAffectedRows ?? 0)
 }
 
-/** Secrets of webhooks that were replaced, and sign nothing more from a time on, epoch ms. */
-export const forgetSecretsUntil: Expiry = async (trx, until, max) => {
+/** Clears replaced webhook secrets whose grace period ends by a time, epoch ms. */
+export const clearSecretsUntil: Expiry = async (trx, until, max) => {
   const { numAffectedRows } = await sql`
     with old as materialized (
       select id from webhook where previous_until <= ${until} limit ${max}
-      ${unlessTaken(trx, 'webhook')})
+      ${skipLocked(trx, 'webhook')})
     update webhook set previous_secret = null, previous_until = null
     where id in (select id from old)`.execute(trx)
   return Number(numAffectedRows ?? 0)
 }
 
-/** Answers to requests with an Idempotency-Key that came no later than a time, epoch ms: too old to be repeated. */
+/** Deletes responses stored for an Idempotency-Key until a time, epoch ms. */
 export const deleteReplaysBefore: Expiry = async (trx, before, max) => {
   const { numAffectedRows } = await sql`
     with old as materialized (
       select key_id, idempotency_key from replay where created_at <= ${before} limit ${max}
-      ${unlessTaken(trx, 'replay')})
+      ${skipLocked(trx, 'replay')})
     delete from replay
     where (key_id, idempotency_key) in (select key_id, idempotency_key from old)`.execute(trx)
   return Number(numAffectedRows ?? 0)
 }
 
-/** Sessions of the dashboard that are over by a time, epoch ms: they lasted, or were left alone, for too long. */
+/** Deletes dashboard sessions that are expired or idle for too long at a time, epoch ms. */
 export const deleteSessionsUntil: Expiry = async (trx, until, max) => {
   const { numAffectedRows } = await sql`
     with old as materialized (
       select id from session
       where expires_at <= ${until} or last_seen_at <= ${until - SESSION_IDLE_MS} limit ${max}
-      ${unlessTaken(trx, 'session')})
+      ${skipLocked(trx, 'session')})
     delete from session where id in (select id from old)`.execute(trx)
   return Number(numAffectedRows ?? 0)
 }
 
-/** Answers of mail servers that are kept no longer than until a time, epoch ms. */
-export const forgetAnswersBefore: Expiry = async (trx, before, max) => {
+/** Deletes cached answers that expire by a time, epoch ms. */
+export const deleteAnswersBefore: Expiry = async (trx, before, max) => {
   const { numAffectedRows } = await sql`
     with old as materialized (
       select address_key from answer where keep_until <= ${before} limit ${max}
-      ${unlessTaken(trx, 'answer')})
+      ${skipLocked(trx, 'answer')})
     delete from answer where address_key in (select address_key from old)`.execute(trx)
   return Number(numAffectedRows ?? 0)
 }
 
-/** What accounts used in days that began before a time, epoch ms, and that nobody holds credits of. */
+/** Deletes credit counts of days before a time, epoch ms, without reservations. */
 export const deleteCreditsBefore: Expiry = async (trx, before, max) => {
   const { numAffectedRows } = await sql`
     with old as materialized (
       select account_id, period_start from credit
-      where period_start < ${before} and held = 0 limit ${max} ${unlessTaken(trx, 'credit')})
+      where period_start < ${before} and held = 0 limit ${max} ${skipLocked(trx, 'credit')})
     delete from credit
     where (account_id, period_start) in (select account_id, period_start from old)`.execute(trx)
   return Number(numAffectedRows ?? 0)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 
-/** How much room the database takes on the disk of its server, bytes; null where it is a file of this machine. */
+/** Returns the size of a PostgreSQL database, bytes; null for SQLite. */
 export async function bytesOnServer(database: Database): Promise<number | null> {
   if (database.dialect === 'sqlite') return null
   const { rows } = await sql<{

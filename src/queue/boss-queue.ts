@@ -9,15 +9,15 @@ import { type Claim, TaskConsumer, type TaskStore } from './task-consumer.ts'
 
 type BossDatabase = NonNullable<ConstructorOptions['db']>
 
-/** The PostgreSQL that all processes share, in the form in which pg-boss takes one. */
+/** The shared PostgreSQL database, with the interface that pg-boss expects. */
 export type QueueDatabase = Required<Pick<BossDatabase, 'executeSql' | 'listen'>> & {
-  /** False while notifications by other processes may get lost. */
+  /** False while notifications from other processes may be lost. */
   readonly isListening: boolean
   end(): Promise<void>
 }
 
 export type BossQueueDeps = {
-  /** Closed with the queue. */
+  /** Closed together with the queue. */
   readonly database: QueueDatabase
   readonly clock: Clock
   readonly log: Log
@@ -25,25 +25,25 @@ export type BossQueueDeps = {
   readonly timings?: QueueTimings
 }
 
-/** Connections that the queue needs: one listens, two run statements. */
+/** Connections of the queue: one listens, two run statements. */
 export const QUEUE_CONNECTIONS = 3
-/** Where pg-boss has its tables. */
+/** Schema of the pg-boss tables. */
 const SCHEMA = 'ev_boss'
 const INT_MAX = 2 ** 31 - 1
 
-/** Of every kind. A key is there once, waiting or running. */
+/** Options of all kinds. Each key exists at most once, waiting or running. */
 const optionsFor = ({ heartbeatMs }: QueueTimings): Omit<QueueOptions, 'name'> => ({
   policy: 'exclusive',
   notify: true,
   heartbeatSeconds: heartbeatMs / SECOND,
-  // The longest that pg-boss allows: a claim ends by its missing heartbeat.
+  // The maximum of pg-boss: claims expire by their heartbeat instead.
   expireInSeconds: (24 * HOUR) / SECOND,
   retryLimit: INT_MAX,
   warningQueueSize: INT_MAX,
 })
 
-/** A queue that all processes share which are given the same PostgreSQL: pg-boss keeps the tasks that are due. */
-export async function bossQueue(deps: BossQueueDeps): Promise<Queue> {
+/** Creates a queue shared by all processes on the same PostgreSQL; pg-boss stores the due tasks. */
+export async function createBossQueue(deps: BossQueueDeps): Promise<Queue> {
   const queue = new BossQueue(deps)
   await queue.start()
   return queue
@@ -54,15 +54,18 @@ class BossQueue implements Queue {
   readonly #timings: QueueTimings
   readonly #boss: PgBoss
   readonly #faults: FaultLog
-  /** By the name that pg-boss knows a kind by. */
+  /** By queue name in pg-boss. */
   readonly #consumers = new Map<string, TaskConsumer>()
   #stored: QueueStatus = { waiting: 0, running: 0 }
-  #cancelBeat: (() => void) | null = null
+  #cancelTick: (() => void) | null = null
   #wokenAt = Number.NEGATIVE_INFINITY
   #supervisedAt = Number.NEGATIVE_INFINITY
   #supervising: Promise<void> | null = null
-  /** Nothing can be put any more: that is no fault, as others find out what is missing. */
-  #isLeft = false
+  /**
+   * The queue is shut down: puts are dropped, and reconciliation in other processes enqueues the
+   * missing tasks.
+   */
+  #isShutDown = false
   #closed: Promise<void> | null = null
 
   constructor(deps: BossQueueDeps) {
@@ -71,25 +74,26 @@ class BossQueue implements Queue {
     checkQueueTimings(this.#timings)
     this.#faults = new FaultLog({ ...deps, clearMs: this.#timings.clearMs })
     this.#boss = new PgBoss({
-      ...{ db: this.#wakingDatabase(), schema: SCHEMA, useListenNotify: true },
-      // `supervise` is called here: with it go schedules, flows and other things that nobody needs.
+      ...{ db: this.#notifyingDatabase(), schema: SCHEMA, useListenNotify: true },
+      // `supervise` is called by this class: the built-in one also runs schedules and flows, which
+      // are not used.
       ...{ supervise: false, schedule: false, reindex: false, monitorVacuum: false },
       monitorIntervalSeconds: Math.max(1, this.#timings.monitorMs / SECOND),
     })
     this.#boss.on('error', error => {
-      this.#faults.fault('the queue has trouble with its database', { error: errorMessage(error) })
+      this.#faults.fault('queue database error', { error: errorMessage(error) })
     })
-    this.#boss.on('warning', ({ message }) => deps.log.warn('pg-boss warns', { error: message }))
+    this.#boss.on('warning', ({ message }) => deps.log.warn('pg-boss warning', { error: message }))
   }
 
   async start(): Promise<void> {
     try {
       await this.#boss.start()
     } catch (error) {
-      await this.#leave()
+      await this.#shutDown()
       throw error
     }
-    this.#beat()
+    this.#tick()
   }
 
   put(kind: string, key: string, dueAt?: number): Promise<void> {
@@ -97,7 +101,7 @@ class BossQueue implements Queue {
   }
 
   async putAll(kind: string, keys: readonly string[], dueAt = 0): Promise<void> {
-    if (this.#isLeft || keys.length === 0) return
+    if (this.#isShutDown || keys.length === 0) return
     await this.#consumerOf(kind).put(keys, Math.max(0, dueAt - this.#deps.clock.now()))
   }
 
@@ -117,8 +121,8 @@ class BossQueue implements Queue {
 
   #consumerOf(kind: string): TaskConsumer {
     const name = queueName(kind)
-    const known = this.#consumers.get(name)
-    if (known !== undefined) return known
+    const existing = this.#consumers.get(name)
+    if (existing !== undefined) return existing
     const consumer = new TaskConsumer({
       store: new BossTasks(this.#boss, name, optionsFor(this.#timings)),
       ...{ clock: this.#deps.clock, timings: this.#timings },
@@ -129,8 +133,8 @@ class BossQueue implements Queue {
     return consumer
   }
 
-  /** What pg-boss listens for wakes our consumers as well as its own workers. */
-  #wakingDatabase(): BossDatabase {
+  /** Notifications wake these consumers as well as the workers of pg-boss. */
+  #notifyingDatabase(): BossDatabase {
     const { database } = this.#deps
     return {
       executeSql: (text, values) => database.executeSql(text, values),
@@ -154,12 +158,14 @@ class BossQueue implements Queue {
     for (const consumer of this.#consumers.values()) consumer.wake()
   }
 
-  /** Processes that were started together do not all look in the same moment. */
-  #beat() {
+  /**
+   * The interval is jittered, so that processes started together do not poll at the same moment.
+   */
+  #tick() {
     const { clock, random, database } = this.#deps
     const { beatMs, pollMs, monitorMs } = this.#timings
     const now = clock.monotonicNow()
-    for (const consumer of this.#consumers.values()) consumer.beat()
+    for (const consumer of this.#consumers.values()) consumer.renewClaims()
     if (this.#supervising === null && now - this.#supervisedAt >= monitorMs) {
       this.#supervisedAt = now
       this.#supervising = this.#supervise().finally(() => {
@@ -167,10 +173,10 @@ class BossQueue implements Queue {
       })
     } else if (!database.isListening || now - this.#wokenAt >= pollMs) this.#wakeAll()
     const waitMs = beatMs * 0.9 + random.below(beatMs * 0.2)
-    this.#cancelBeat = clock.after(waitMs, () => this.#beat())
+    this.#cancelTick = clock.after(waitMs, () => this.#tick())
   }
 
-  /** Gives the tasks of processes that are not heard of to others, and counts. */
+  /** Releases expired claims and counts tasks. */
   async #supervise(): Promise<void> {
     try {
       await this.#boss.supervise()
@@ -182,38 +188,38 @@ class BossQueue implements Queue {
       this.#faults.success()
       this.#wakeAll()
     } catch (error) {
-      this.#faults.fault('the queue cannot be looked after now', { error: errorMessage(error) })
+      this.#faults.fault('queue maintenance failed', { error: errorMessage(error) })
     }
   }
 
   async #close(): Promise<void> {
     const consumers = [...this.#consumers.values()]
-    // The beat goes on meanwhile: what runs keeps its claim until it ends, and may put more.
+    // The tick continues meanwhile: running tasks keep their claims and may enqueue more.
     await Promise.all(consumers.map(consumer => consumer.stop()))
-    this.#isLeft = true
-    await Promise.all(consumers.map(consumer => consumer.quiet()))
-    this.#cancelBeat?.()
-    await this.#leave()
+    this.#isShutDown = true
+    await Promise.all(consumers.map(consumer => consumer.flushed()))
+    this.#cancelTick?.()
+    await this.#shutDown()
   }
 
-  /** A server that does not answer is not waited for. */
-  async #leave(): Promise<void> {
-    const left = new AbortController()
-    const leaving = Promise.resolve(this.#supervising)
+  /** Does not wait longer than `leaveMs` for a server that does not respond. */
+  async #shutDown(): Promise<void> {
+    const finished = new AbortController()
+    const shutdown = Promise.resolve(this.#supervising)
       .then(() => this.#boss.stop({ graceful: false }))
       .then(() => this.#deps.database.end())
       .catch(error => {
-        this.#faults.fault('the queue was not left in order', { error: errorMessage(error) })
+        this.#faults.fault('queue shutdown failed', { error: errorMessage(error) })
       })
-      .finally(() => left.abort())
-    await Promise.race([leaving, sleep(this.#deps.clock, this.#timings.leaveMs, left.signal)])
+      .finally(() => finished.abort())
+    await Promise.race([shutdown, sleep(this.#deps.clock, this.#timings.leaveMs, finished.signal)])
   }
 }
 
-/** Tasks added by one statement. */
+/** Maximum tasks inserted by one statement. */
 const ADD_MAX = 1_000
 
-/** The tasks of one kind as jobs of pg-boss: one call of its API each. */
+/** The tasks of one kind, stored as pg-boss jobs; each method is one API call. */
 class BossTasks implements TaskStore {
   readonly #boss: PgBoss
   readonly #name: string
@@ -228,7 +234,7 @@ class BossTasks implements TaskStore {
 
   async add(keys: readonly string[]): Promise<void> {
     await this.#create()
-    // Two processes that insert the same keys in different orders would wait for each other.
+    // Sorted, because two processes that insert the same keys in different orders would deadlock.
     const texts = keys.map(toText).sort()
     for (let from = 0; from < texts.length; from += ADD_MAX) {
       const jobs = texts.slice(from, from + ADD_MAX)
@@ -248,17 +254,19 @@ class BossTasks implements TaskStore {
   }
 
   async complete(claims: readonly Claim[]): Promise<void> {
-    // A completed job would stay in the table until pg-boss removes what is old.
+    // Deleted rather than completed: completed jobs would stay in the table until maintenance
+    // removes them.
     await this.#boss.deleteJob(this.#name, toAttempts(claims))
   }
 
   async touch(claims: readonly Claim[]): Promise<ReadonlySet<string>> {
     const response = await this.#boss.touch(this.#name, toAttempts(claims))
-    // The type of the response names no fields; pg-boss renews the leases of its own workers by this one.
+    // The declared type lacks this field, which pg-boss itself uses to renew the leases of its
+    // workers.
     return new Set((response as { readonly settled: readonly string[] }).settled)
   }
 
-  /** Creates the queue with the first call; several processes may do it at once. */
+  /** Creates the queue on first use; concurrent calls by several processes are safe. */
   #create(): Promise<void> {
     this.#created ??= this.#boss.createQueue(this.#name, this.#options).catch(error => {
       this.#created = null
@@ -268,37 +276,39 @@ class BossTasks implements TaskStore {
   }
 }
 
-/** With the attempt a call of pg-boss leaves a job alone that somebody else has claimed since. */
+/** With the attempt number pg-boss ignores a job that another worker has claimed since. */
 const toAttempts = (claims: readonly Claim[]) =>
   claims.map(({ id, attempt }) => ({ id, retryCount: attempt }))
 
-/** pg-boss allows letters, digits and a few marks in the name of a queue: others are written as their numbers. */
+/**
+ * pg-boss allows only some characters in queue names: all others are written as their code points.
+ */
 const queueName = (kind: string) =>
   kind.replace(/[^A-Za-z0-9.\-/]/gu, mark => `_${mark.codePointAt(0)?.toString(16)}_`)
 
-/** PostgreSQL takes no U+0000 and no half of a surrogate pair; JSON escapes both. */
+/** PostgreSQL text cannot contain U+0000 or lone surrogates; JSON escapes both. */
 const toText = (key: string) => JSON.stringify(key).slice(1, -1)
 const fromText = (text: string): string => JSON.parse(`"${text}"`)
 
 type FaultLogDeps = {
   readonly clock: Clock
   readonly log: Log
-  /** The database works again after a success and so many ms without a fault. */
+  /** Time without faults after which the database counts as recovered, ms. */
   readonly clearMs: number
 }
 
 const DATABASE = 'database'
 
 /**
- * Reports trouble of a queue. All faults of its database are one trouble, whatever failed by them: it is told once, then
- * once a minute while it goes on, and once that it is over.
+ * Logs faults of a queue. All database faults count as one: it is logged at once, then every minute
+ * while it lasts, and once when it is over.
  */
 export class FaultLog {
   readonly #clock: Clock
   readonly #log: Log
   readonly #clearMs: number
   readonly #reminders: LogThrottle
-  /** When the last fault was; null: there was none since the database works. */
+  /** Time of the last fault; null once the database has recovered. */
   #faultAt: number | null = null
 
   constructor({ clock, log, clearMs }: FaultLogDeps) {
@@ -308,23 +318,23 @@ export class FaultLog {
     this.#reminders = new LogThrottle(clock)
   }
 
-  /** A fault of the database. */
+  /** Logs a database fault. */
   fault(message: string, fields: LogFields): void {
     this.#faultAt = this.#clock.monotonicNow()
     this.#write(DATABASE, message, fields)
   }
 
-  /** The database did what it was asked. */
+  /** Records a successful database call. */
   success(): void {
     if (this.#faultAt === null || this.#clock.monotonicNow() - this.#faultAt < this.#clearMs) return
     this.#faultAt = null
     this.#reminders.forget(DATABASE)
-    this.#log.info('the queue reaches its database again')
+    this.#log.info('queue database available again')
   }
 
-  /** A run of this kind failed. */
+  /** Logs a failed run of a kind. */
   failure(kind: string, fields: LogFields): void {
-    this.#write(`run ${kind}`, 'work failed and is tried again', { kind, ...fields })
+    this.#write(`run ${kind}`, 'task failed; will retry', { kind, ...fields })
   }
 
   #write(failure: string, message: string, fields: LogFields): void {

@@ -4,8 +4,11 @@ import type { Log } from '../platform/log.ts'
 import type { Handler, Queue, Reschedule, Worker, WorkOptions } from './queue.ts'
 import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 
-/** The queue of one process. It holds nothing that the store could not tell again at the next start. */
-export function memoryQueue(
+/**
+ * Creates the queue of a single process. It has no state that cannot be rebuilt from the database
+ * at the next start.
+ */
+export function createMemoryQueue(
   clock: Clock,
   log: Log,
   timings: Pick<QueueTimings, 'retryMs'> = DEFAULT_QUEUE_TIMINGS,
@@ -40,7 +43,7 @@ type Entry = {
   readonly key: string
   dueAt: number
   running: boolean
-  /** Put again while it ran. */
+  /** Due time of a put while the task was running. */
   retryAt: number | null
   cancelTimer: (() => void) | null
 }
@@ -51,14 +54,14 @@ class Kind {
   readonly #retryMs: number
   readonly #entries = new Map<string, Entry>()
   readonly #stopping = new AbortController()
-  /** Due entries, first come first served. */
+  /** Due tasks, first come first served. */
   #ready: Entry[] = []
   #next = 0
   #running = 0
   #handler: Handler | null = null
   #options: WorkOptions = { concurrency: 0 }
   #idle: (() => void)[] = []
-  #complainedAt = Number.NEGATIVE_INFINITY
+  #loggedAt = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock, log: Log, retryMs: number) {
     this.#clock = clock
@@ -69,16 +72,18 @@ class Kind {
   put(key: string, dueAt: number): void {
     const entry = this.#entries.get(key)
     if (entry === undefined) {
-      const fresh = { key, dueAt, running: false, retryAt: null, cancelTimer: null }
-      this.#entries.set(key, fresh)
-      this.#schedule(fresh, dueAt)
+      const created = { key, dueAt, running: false, retryAt: null, cancelTimer: null }
+      this.#entries.set(key, created)
+      this.#schedule(created, dueAt)
     } else if (entry.running) entry.retryAt = Math.min(entry.retryAt ?? dueAt, dueAt)
     else if (entry.cancelTimer !== null && this.#isSooner(dueAt, entry)) {
       this.#schedule(entry, dueAt)
     }
   }
 
-  /** What is due now is so whatever was said before: a machine that slept has timers that are late by the wall clock. */
+  /**
+   * A task that is due now runs now: timers may be late by the wall clock after the machine slept.
+   */
   #isSooner(dueAt: number, entry: Entry): boolean {
     return dueAt < entry.dueAt || dueAt <= this.#clock.now()
   }
@@ -108,11 +113,11 @@ class Kind {
     entry.cancelTimer?.()
     entry.cancelTimer = null
     entry.dueAt = dueAt
-    // What comes after the stop is never run; a timer for it would keep the process alive.
+    // A task put after the stop never runs; a timer for it would keep the process alive.
     if (this.#stopping.signal.aborted) return
     const waitMs = dueAt - this.#clock.now()
     if (waitMs > 0) {
-      // A wall clock that jumps meanwhile does no harm: a timer counts time that passes.
+      // A timer measures elapsed time, so jumps of the wall clock do no harm.
       entry.cancelTimer = this.#clock.after(waitMs, () => {
         entry.cancelTimer = null
         this.#makeReady(entry)
@@ -133,7 +138,7 @@ class Kind {
       !this.#stopping.signal.aborted
     ) {
       const entry = this.#ready[this.#next++] as Entry
-      // Dropped in blocks, so that taking the first of many stays cheap.
+      // Drops processed tasks in blocks, so that dequeuing stays O(1).
       if (this.#next > 1_024) this.#ready = this.#ready.slice(this.#next)
       if (this.#next > 1_024) this.#next = 0
       void this.#run(this.#handler, entry)
@@ -143,14 +148,14 @@ class Kind {
   async #run(handler: Handler, entry: Entry): Promise<void> {
     entry.running = true
     this.#running++
-    // What is in this process alone is never lost to another.
+    // A lease in memory is never lost.
     const { signal: lost } = new AbortController()
     let next: Reschedule
     try {
       next = await handler(entry.key, { stopping: this.#stopping.signal, lost })
       if (next === 'done' && entry.retryAt === null) next = await this.#recheck(entry.key)
     } catch (error) {
-      this.#complain(entry.key, error)
+      this.#logThrottled(entry.key, error)
       next = { dueAt: this.#clock.now() + this.#retryMs }
     }
     entry.running = false
@@ -164,12 +169,12 @@ class Kind {
     return this.#options.recheck?.(key) ?? 'done'
   }
 
-  /** Where all fails, as with a disk that is full, one line tells it as well as hundreds. */
-  #complain(key: string, error: unknown) {
+  /** Logs at most one failure per `retryMs`: if the disk is full, all tasks fail alike. */
+  #logThrottled(key: string, error: unknown) {
     const now = this.#clock.monotonicNow()
-    if (now - this.#complainedAt < this.#retryMs) return
-    this.#complainedAt = now
-    this.#log.error('work failed and is tried again', { key, error: errorMessage(error) })
+    if (now - this.#loggedAt < this.#retryMs) return
+    this.#loggedAt = now
+    this.#log.error('task failed; will retry', { key, error: errorMessage(error) })
   }
 
   #requeue(entry: Entry, next: Reschedule) {

@@ -2,29 +2,35 @@ import { SECOND } from '../platform/clock.ts'
 
 /** Intervals and timeouts of a queue, in ms. */
 export type QueueTimings = {
-  /** Mean interval at which claims are looked after. */
+  /** Mean interval of the maintenance tick, which renews claims and polls. */
   readonly beatMs: number
   /**
-   * How often tasks are asked for that nobody told of. A put wakes the workers of its own process,
-   * and those of others by a notification; while none can be had tasks are asked for at each beat.
+   * Poll interval without notifications. A put wakes the workers of its own process directly and
+   * those of other processes by a notification; while notifications are unavailable, each tick
+   * polls.
    */
   readonly pollMs: number
   /**
-   * How often tasks of dead workers are looked for; their next worker may hear of them only at its
-   * next poll. pg-boss takes 1 s at least.
+   * How often expired claims are released; the next worker may see them only at its next poll.
+   * pg-boss allows 1 s at least.
    */
   readonly monitorMs: number
-  /** An entry whose worker is silent for so long goes to another. pg-boss takes 10 s at least. */
+  /**
+   * A claim without a heartbeat for this long goes to another worker. pg-boss allows 10 s at least.
+   */
   readonly heartbeatMs: number
-  /** How often claims are kept. */
+  /** Heartbeat interval of claims. */
   readonly touchMs: number
-  /** A claim that was not kept for so long is let go of, shortly before others may have it. */
+  /**
+   * Age of the last heartbeat at which a worker gives up its claim itself, shortly before it
+   * expires.
+   */
   readonly aliveMs: number
-  /** Wait after a handler threw or the database failed: long enough not to spin. */
+  /** Wait after a handler threw or the database failed, so that retries do not spin. */
   readonly retryMs: number
-  /** The log says that the database works again after so long without a fault. */
+  /** Time without faults after which the log reports that the database works again. */
   readonly clearMs: number
-  /** How long closing waits for a database that does not answer. */
+  /** How long `close` waits for a database that does not respond. */
   readonly leaveMs: number
 }
 
@@ -41,8 +47,8 @@ export const DEFAULT_QUEUE_TIMINGS: QueueTimings = {
 }
 
 /**
- * Throws where the intervals contradict one another: a claim must be kept before it counts as lost
- * here, and count as lost here before pg-boss gives its task to another process.
+ * Throws if the intervals contradict each other: a claim must be renewed before this process gives
+ * it up, and given up before pg-boss releases it.
  */
 export function checkQueueTimings(timings: QueueTimings): void {
   const { touchMs, aliveMs, heartbeatMs } = timings

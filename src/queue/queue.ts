@@ -1,51 +1,57 @@
-/** When an entry is to be worked on again, epoch ms; or that it is done with. */
+/** When a task runs next, epoch ms, or `done`. */
 export type Reschedule = { readonly dueAt: number } | 'done'
 
-/** The right to work on one entry. */
+/** The lease of a worker on one task. */
 export type Lease = {
-  /** Aborts when the worker stops: finish what is begun and come back soon. */
+  /** Aborts when the worker stops: the handler should finish its current step and return. */
   readonly stopping: AbortSignal
-  /** Aborts when the entry may be another's by now, as after a machine that stood still: end at once, and write nothing. */
+  /**
+   * Aborts when another worker may hold the task, for example after this machine was suspended: the
+   * handler must return at once and write nothing.
+   */
   readonly lost: AbortSignal
 }
 
 export type Handler = (key: string, lease: Lease) => Promise<Reschedule>
 
 export type WorkOptions = {
-  /** Entries worked on at the same time. */
+  /** Maximum concurrent tasks. */
   readonly concurrency: number
   /**
-   * Called after an entry that its handler is done with was removed; gives when it is due again. A
-   * put by another process is refused while the entry runs, so what it was for may be there only
-   * now. Where this is left out such work must be found in another way.
+   * Called after a finished task was removed; returns when it is due again. A put by another
+   * process is rejected while the task runs, so the work it was for may be visible only now. If
+   * omitted, such work must be found in another way.
    */
   readonly recheck?: (key: string) => Promise<Reschedule>
 }
 
 export interface Worker {
-  /** Takes nothing new and resolves when nothing runs. May be called twice. */
+  /** Claims no new tasks and resolves once none is running. Idempotent. */
   stop(): Promise<void>
 }
 
-/** Entries of all kinds, as last counted; of a queue that many share, those of all. */
+/** Task counts of all kinds at the last count; for a shared queue, those of all processes. */
 export type QueueStatus = { readonly waiting: number; readonly running: number }
 
 /**
- * Who works on what, by one rule: at most one entry per kind and key, waiting or running. So an entry
- * for each slot of an operator keeps the number of its sessions, however many work.
+ * A task queue with one rule: at most one task per kind and key, waiting or running. One task per
+ * connection slot of an operator therefore limits the sessions of that operator across all workers.
  */
 export interface Queue {
   /**
-   * Puts an entry, due at `dueAt` (epoch ms; now when left out). One that waits keeps the earlier
-   * time; one that runs is run once more, or rechecked where another process runs it. What is due
-   * later is lost with the process.
+   * Enqueues a task, due at `dueAt` (epoch ms; now if omitted). A waiting task keeps the earlier
+   * time. A running one runs once more, or is rechecked if another process runs it. Tasks due later
+   * are kept in memory only.
    */
   put(kind: string, key: string, dueAt?: number): Promise<void>
-  /** The same for many keys of one kind, in one go. */
+  /** Enqueues many keys of one kind at once. */
   putAll(kind: string, keys: readonly string[], dueAt?: number): Promise<void>
-  /** Works on the entries of a kind. A handler that throws has its entry tried again after a while. */
+  /**
+   * Starts a worker for tasks of a kind. If the handler throws, the task is retried after
+   * `retryMs`.
+   */
   work(kind: string, handler: Handler, options: WorkOptions): Worker
   status(): QueueStatus
-  /** Stops every worker. What is put later is not worked on here. */
+  /** Stops all workers. Tasks enqueued later do not run here. */
   close(): Promise<void>
 }

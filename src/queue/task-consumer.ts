@@ -4,18 +4,18 @@ import type { LogFields } from '../platform/log.ts'
 import type { Handler, Reschedule, Worker, WorkOptions } from './queue.ts'
 import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 
-/** Tasks claimed by one call. */
+/** Maximum tasks per claim. */
 const CLAIM_MAX = 500
-/** A claim serves several runs for so long: pg-boss ends one after 24 hours. */
+/** How long a claim is reused for further runs: pg-boss ends a claim after 24 hours. */
 const REPEAT_MS = MINUTE
 
 export type TaskConsumerDeps = {
   readonly store: TaskStore
   readonly clock: Clock
   readonly timings?: QueueTimings
-  /** Logs a fault of the database. */
+  /** Logs a database fault. */
   readonly onFault: (message: string, fields: LogFields) => void
-  /** Logs a handler that threw. */
+  /** Logs an error thrown by a handler. */
   readonly onFailure: (fields: LogFields) => void
 }
 
@@ -23,18 +23,18 @@ type Run = {
   readonly claim: Claim
   readonly claimedAt: number
   readonly lost: AbortController
-  /** By the monotonic clock: until then nobody else has the task. */
+  /** Monotonic time until which no other worker can claim the task. */
   aliveUntil: number
-  /** False: only its end is still to be written. */
+  /** False while only its completion is still to be written. */
   isActive: boolean
-  /** Put again here while it ran: when it is due, by the monotonic clock. */
+  /** Due time of a put during the run, monotonic time. */
   putAt: number | null
   ended: Promise<void>
 }
 
 /**
- * Works on tasks of one kind that many processes share. The store has those that are due now alone;
- * one that is due later waits in the memory of the process that was told so.
+ * Runs tasks of one kind that several processes share. The store has due tasks only; a task due
+ * later is held in memory by the process that enqueued it.
  */
 export class TaskConsumer {
   readonly #deps: TaskConsumerDeps
@@ -43,17 +43,17 @@ export class TaskConsumer {
   readonly #added: TurnBatcher<string>
   readonly #completed: TurnBatcher<Claim>
   readonly #stopping = new AbortController()
-  /** The newest run of each key. */
+  /** The latest run of each key. */
   readonly #runs = new Map<string, Run>()
   readonly #later = new Map<string, { readonly dueAt: number; readonly cancel: () => void }>()
   #handler: Handler | null = null
   #options: WorkOptions = { concurrency: 0 }
   #active = 0
-  /** Tasks may wait that nobody has claimed. */
-  #mayWait = true
+  /** There may be unclaimed tasks. */
+  #mayHaveTasks = true
   #claiming: Promise<void> | null = null
-  #touching = false
-  #touchedAt = Number.NEGATIVE_INFINITY
+  #isRenewing = false
+  #renewedAt = Number.NEGATIVE_INFINITY
 
   constructor(deps: TaskConsumerDeps) {
     this.#deps = deps
@@ -79,7 +79,7 @@ export class TaskConsumer {
     return { stop: () => this.stop() }
   }
 
-  /** What is due later is dropped: reconciliation finds it when it is overdue. */
+  /** Drops the tasks due later; reconciliation enqueues them when they are overdue. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     for (const { cancel } of this.#later.values()) cancel()
@@ -88,32 +88,33 @@ export class TaskConsumer {
     await Promise.all([...this.#runs.values()].map(({ ended }) => ended))
   }
 
-  /** When all puts are written, or failed. */
-  quiet(): Promise<void> {
-    return this.#added.quiet()
+  /** Resolves once all puts are written or have failed. */
+  flushed(): Promise<void> {
+    return this.#added.flushed()
   }
 
-  /** Tasks that wait here until they are due. */
+  /** Number of tasks held here until they are due. */
   get later(): number {
     return this.#later.size
   }
 
-  /** There may be tasks to claim. */
+  /** Claims tasks if there are any. */
   wake(): void {
-    this.#mayWait = true
+    this.#mayHaveTasks = true
     this.#claimMore()
   }
 
-  /** Renews claims, and gives up those that could not be renewed. */
-  beat(): void {
+  /** Renews claims, and gives up those that could not be renewed in time. */
+  renewClaims(): void {
     const now = this.#clock.monotonicNow()
     const runs = [...this.#runs.values()].filter(({ isActive }) => isActive)
     for (const run of runs) if (now >= run.aliveUntil) run.lost.abort()
-    if (runs.length === 0 || this.#touching || now - this.#touchedAt < this.#timings.touchMs) return
-    void this.#touch(runs)
+    if (runs.length === 0 || this.#isRenewing || now - this.#renewedAt < this.#timings.touchMs)
+      return
+    void this.#renew(runs)
   }
 
-  /** False: the task is due now, and the store is to have it. */
+  /** Holds a task until it is due. Returns false if it is due now and belongs in the store. */
   #defer(key: string, dueAt: number): boolean {
     const run = this.#runs.get(key)
     const later = this.#later.get(key)
@@ -123,7 +124,7 @@ export class TaskConsumer {
     }
     const isDue = dueAt <= this.#clock.monotonicNow()
     if (!isDue && (later?.dueAt ?? Number.POSITIVE_INFINITY) <= dueAt) return true
-    this.#forget(key)
+    this.#cancelDeferred(key)
     if (!isDue) this.#schedule(key, dueAt)
     return !isDue
   }
@@ -132,29 +133,32 @@ export class TaskConsumer {
     if (this.#stopping.signal.aborted) return
     const cancel = this.#clock.after(Math.ceil(dueAt - this.#clock.monotonicNow()), () => {
       this.#later.delete(key)
-      void this.#putBack(key, dueAt)
+      void this.#requeue(key, dueAt)
     })
     this.#later.set(key, { dueAt, cancel })
   }
 
-  #forget(key: string) {
+  #cancelDeferred(key: string) {
     this.#later.get(key)?.cancel()
     this.#later.delete(key)
   }
 
-  /** While the database is away this is tried again. */
-  async #putBack(key: string, dueAt: number): Promise<void> {
+  /** Retries while the database is unavailable. */
+  async #requeue(key: string, dueAt: number): Promise<void> {
     try {
       await this.put([key], dueAt - this.#clock.monotonicNow())
     } catch (error) {
-      this.#deps.onFault('work cannot be put back now', { key, error: errorMessage(error) })
+      this.#deps.onFault('task could not be re-enqueued; will retry', {
+        key,
+        error: errorMessage(error),
+      })
       await this.put([key], this.#timings.retryMs)
     }
   }
 
   #claimMore() {
     const isFree = this.#claiming === null && this.#active < this.#options.concurrency
-    if (!isFree || !this.#mayWait || this.#stopping.signal.aborted) return
+    if (!isFree || !this.#mayHaveTasks || this.#stopping.signal.aborted) return
     this.#claiming = this.#claim().finally(() => {
       this.#claiming = null
       this.#claimMore()
@@ -164,35 +168,38 @@ export class TaskConsumer {
   async #claim(): Promise<void> {
     const max = Math.min(this.#options.concurrency - this.#active, CLAIM_MAX)
     const since = this.#clock.monotonicNow()
-    this.#mayWait = false
+    this.#mayHaveTasks = false
     try {
       const claims = await this.#deps.store.claim(max)
-      if (claims.length === max) this.#mayWait = true
-      for (const claim of claims) this.#begin(claim, since)
+      if (claims.length === max) this.#mayHaveTasks = true
+      for (const claim of claims) this.#startRun(claim, since)
     } catch (error) {
-      this.#mayWait = true
+      this.#mayHaveTasks = true
       const why = { error: errorMessage(error) }
-      this.#deps.onFault('work cannot be fetched now; that is tried again', why)
+      this.#deps.onFault('tasks could not be claimed; will retry', why)
       await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
     }
   }
 
-  #begin(claim: Claim, since: number) {
-    const before = this.#runs.get(claim.key)
-    before?.lost.abort()
-    this.#forget(claim.key)
+  #startRun(claim: Claim, since: number) {
+    const previous = this.#runs.get(claim.key)
+    previous?.lost.abort()
+    this.#cancelDeferred(claim.key)
     const run: Run = {
       ...{ claim, claimedAt: since, aliveUntil: since + this.#timings.aliveMs },
       ...{ lost: new AbortController(), isActive: true, putAt: null, ended: Promise.resolve() },
     }
     this.#active++
     this.#runs.set(claim.key, run)
-    run.ended = this.#run(run, before?.ended)
+    run.ended = this.#run(run, previous?.ended)
   }
 
-  /** A run of this process that lost the same task ends first: nothing runs twice at once. */
-  async #run(run: Run, before: Promise<void> | undefined): Promise<void> {
-    await before
+  /**
+   * An earlier run of the same task in this process, whose claim was lost, ends first: a task never
+   * runs twice at the same time.
+   */
+  async #run(run: Run, previous: Promise<void> | undefined): Promise<void> {
+    await previous
     let dueAt: number | null
     do dueAt = await this.#handle(run)
     while (this.#mayRepeat(run, dueAt))
@@ -205,10 +212,10 @@ export class TaskConsumer {
       dueAt = earliest(isDone ? await this.#recheck(key) : dueAt, run.putAt)
     } else dueAt = null
     if (this.#runs.get(key) === run) this.#runs.delete(key)
-    if (dueAt !== null) await this.#putBack(key, dueAt)
+    if (dueAt !== null) await this.#requeue(key, dueAt)
   }
 
-  /** One run of the handler; gives when the task is due again. */
+  /** Runs the handler once. Returns when the task is due again. */
   async #handle(run: Run): Promise<number | null> {
     const { lost, claim } = run
     const stopping = this.#stopping.signal
@@ -218,14 +225,16 @@ export class TaskConsumer {
     return earliest(next, run.putAt)
   }
 
-  /** Its claim is kept where nothing else waits. */
+  /** A claim is reused only if no other task may be waiting. */
   #mayRepeat({ lost, claimedAt }: Run, dueAt: number | null): boolean {
     const now = this.#clock.monotonicNow()
-    const isDone = this.#stopping.signal.aborted || lost.signal.aborted || this.#mayWait
+    const isDone = this.#stopping.signal.aborted || lost.signal.aborted || this.#mayHaveTasks
     return !isDone && dueAt !== null && dueAt <= now && now - claimedAt < REPEAT_MS
   }
 
-  /** False: it could not be written before the stop; the claim lapses. */
+  /**
+   * Returns false if the completion could not be written before the stop; the claim then expires.
+   */
   async #complete(claim: Claim): Promise<boolean> {
     for (;;) {
       try {
@@ -233,27 +242,30 @@ export class TaskConsumer {
         return true
       } catch (error) {
         const why = { error: errorMessage(error) }
-        this.#deps.onFault('what was done cannot be written now; that is tried again', why)
+        this.#deps.onFault('task completion could not be written; will retry', why)
         if (this.#stopping.signal.aborted) return false
         await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
       }
     }
   }
 
-  /** A put by another process is refused while the task is there: what it was for is looked for afterwards. */
+  /**
+   * A put by another process is rejected while the task exists, so the work it was for is looked
+   * for afterwards.
+   */
   async #recheck(key: string): Promise<number | null> {
     const { recheck } = this.#options
     return recheck === undefined ? null : this.#dueAt(key, recheck)
   }
 
-  /** By the monotonic clock; null: it is done with. */
+  /** Returns the due time, monotonic; null if the task is done. */
   async #dueAt<Rest extends unknown[]>(
     key: string,
-    ask: (key: string, ...rest: Rest) => Promise<Reschedule>,
+    getNext: (key: string, ...rest: Rest) => Promise<Reschedule>,
     ...rest: Rest
   ): Promise<number | null> {
     try {
-      const due = await ask(key, ...rest)
+      const due = await getNext(key, ...rest)
       return due === 'done' ? null : this.#clock.monotonicNow() + due.dueAt - this.#clock.now()
     } catch (error) {
       this.#deps.onFailure({ key, error: errorMessage(error) })
@@ -261,73 +273,76 @@ export class TaskConsumer {
     }
   }
 
-  async #touch(runs: readonly Run[]): Promise<void> {
+  async #renew(runs: readonly Run[]): Promise<void> {
     const since = this.#clock.monotonicNow()
-    this.#touching = true
-    this.#touchedAt = since
+    this.#isRenewing = true
+    this.#renewedAt = since
     try {
-      const held = await this.#deps.store.touch(runs.map(({ claim }) => claim))
+      const renewed = await this.#deps.store.touch(runs.map(({ claim }) => claim))
       for (const run of runs) {
-        if (held.has(run.claim.id)) run.aliveUntil = since + this.#timings.aliveMs
+        if (renewed.has(run.claim.id)) run.aliveUntil = since + this.#timings.aliveMs
         else if (run.isActive) run.lost.abort()
       }
     } catch (error) {
-      this.#touchedAt = Number.NEGATIVE_INFINITY
-      this.#deps.onFault('work that runs cannot be kept now', { error: errorMessage(error) })
+      this.#renewedAt = Number.NEGATIVE_INFINITY
+      this.#deps.onFault('claims could not be renewed; will retry', { error: errorMessage(error) })
     }
-    this.#touching = false
+    this.#isRenewing = false
   }
 }
 
 const earliest = (a: number | null, b: number | null) =>
   a === null || b === null ? (a ?? b) : Math.min(a, b)
 
-/** What is handed in while a batch is under way goes out as the next one: the busier, the fewer round trips. */
+/**
+ * Batches items: those added while a batch is in flight form the next one, so that round trips
+ * decrease under load.
+ */
 class TurnBatcher<T> {
   readonly #send: (batch: readonly T[]) => Promise<void>
   #waiting: T[] = []
-  /** The batch after the one that is under way. */
+  /** The batch after the one in flight. */
   #next: Promise<void> | null = null
-  #underWay: Promise<void> = Promise.resolve()
+  #inFlight: Promise<void> = Promise.resolve()
 
   constructor(send: (batch: readonly T[]) => Promise<void>) {
     this.#send = send
   }
 
-  /** Resolves, or fails, with the batch that these are part of. */
+  /** Resolves or rejects with the batch of these items. */
   add(items: readonly T[]): Promise<void> {
     for (const item of items) this.#waiting.push(item)
-    this.#next ??= this.#follow(this.#underWay)
+    this.#next ??= this.#follow(this.#inFlight)
     return this.#next
   }
 
-  /** When all that was handed in so far went out, or failed. */
-  async quiet(): Promise<void> {
+  /** Resolves once all items so far are sent or have failed. */
+  async flushed(): Promise<void> {
     await this.#next?.catch(() => {})
-    await this.#underWay.catch(() => {})
+    await this.#inFlight.catch(() => {})
   }
 
-  async #follow(before: Promise<void>): Promise<void> {
-    await before.catch(() => {})
+  async #follow(previous: Promise<void>): Promise<void> {
+    await previous.catch(() => {})
     const batch = this.#waiting
     this.#waiting = []
     this.#next = null
-    this.#underWay = this.#send(batch)
-    await this.#underWay
+    this.#inFlight = this.#send(batch)
+    await this.#inFlight
   }
 }
 
-/** The right to work on one task: `attempt` changes each time the task is claimed. */
+/** A claim on one task; `attempt` changes with each claim. */
 export type Claim = { readonly key: string; readonly id: string; readonly attempt: number }
 
-/** Tasks of one kind that are due now, shared by all processes. A call that fails may be repeated. */
+/** Storage of the due tasks of one kind, shared by all processes. Failed calls may be repeated. */
 export interface TaskStore {
-  /** Adds tasks; a key that waits or runs already is refused without an error. */
+  /** Adds tasks; a key that is waiting or running is skipped without an error. */
   add(keys: readonly string[]): Promise<void>
-  /** Claims tasks, those first that were added first. */
+  /** Claims tasks, oldest first. */
   claim(max: number): Promise<Claim[]>
-  /** Removes tasks whose claim still holds. */
+  /** Removes the tasks whose claims are still valid. */
   complete(claims: readonly Claim[]): Promise<void>
-  /** Renews claims, and gives the IDs of those that still hold. */
+  /** Renews claims and returns the IDs of those that are still valid. */
   touch(claims: readonly Claim[]): Promise<ReadonlySet<string>>
 }

@@ -7,7 +7,7 @@ import { type DeliveryError, DISABLED_REASONS, type DisabledCode } from './endpo
 import type { AttemptTable, DeliveryTable, DeliveryTrigger } from './tables.ts'
 
 /** One request to a webhook and its result. */
-export type TriedDelivery = {
+export type AttemptDetails = {
   /** Start of the request, epoch ms. */
   readonly startedAt: number
   readonly url: string
@@ -24,7 +24,7 @@ export type TriedDelivery = {
   readonly errorCode: DeliveryError | null
 }
 
-export type NewAttempt = TriedDelivery & {
+export type NewAttempt = AttemptDetails & {
   /** The delivery as it was when the attempt started. */
   readonly delivery: {
     readonly id: string
@@ -111,7 +111,7 @@ const requestKey = ({ delivery_id, trigger, url, started_at, duration_ms }: Requ
   JSON.stringify([delivery_id, trigger, url, started_at, duration_ms])
 
 const toAttemptRow = (
-  attempt: TriedDelivery,
+  attempt: AttemptDetails,
   of: Pick<AttemptTable, 'delivery_id' | 'number' | 'trigger'>,
 ): AttemptTable => ({
   ...of,
@@ -178,7 +178,7 @@ async function updateDeliveries(
 const toDeliveryUpdate = ({
   next,
   ...attempt
-}: TriedDelivery & { readonly next: DeliveryTransition }) => ({
+}: AttemptDetails & { readonly next: DeliveryTransition }) => ({
   state: next.state,
   /** Null leaves it unchanged. */
   due_at: next.state === 'retry_scheduled' ? next.dueAt : null,
@@ -205,7 +205,7 @@ async function queueFailureAlerts(
 }
 
 /** A test event that has been sent. */
-export type NewTest = TriedDelivery & {
+export type NewTest = AttemptDetails & {
   readonly accountId: string
   readonly webhookId: string
   /** The event as it was sent. */

@@ -34,7 +34,7 @@ export type DueDelivery = {
 export type DueWebhook = { readonly id: string; readonly url: string }
 
 /** Lists the active webhooks with a delivery due by now, epoch ms. */
-export async function dueWebhooks({ reader }: Database, now: number): Promise<DueWebhook[]> {
+export async function listDueWebhooks({ reader }: Database, now: number): Promise<DueWebhook[]> {
   // Skips from webhook to webhook on the index: the cost does not depend on the number of open
   // deliveries.
   const { rows } = await sql<DueWebhook>`
@@ -54,7 +54,7 @@ export async function dueWebhooks({ reader }: Database, now: number): Promise<Du
  * Returns the next deliveries to a webhook, earliest due first, except those in flight. Empty if
  * the webhook is disabled or deleted.
  */
-export async function nextDeliveries(
+export async function listNextDeliveries(
   { reader }: Database,
   webhookId: string,
   {
@@ -202,7 +202,7 @@ export type DeliveryQuery = {
 }
 
 /** Returns a page of the deliveries to a webhook, newest first. */
-export function deliveryPage({ reader }: Database, o: DeliveryQuery): Promise<DeliveryTable[]> {
+export function getDeliveryPage({ reader }: Database, o: DeliveryQuery): Promise<DeliveryTable[]> {
   let query = reader.selectFrom('delivery').selectAll().where('webhook_id', '=', o.webhookId)
   if (o.status !== undefined) query = query.where('state', '=', o.status)
   if (o.event !== undefined) query = query.where('kind', '=', o.event)

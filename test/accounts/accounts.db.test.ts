@@ -15,7 +15,7 @@ async function createServices() {
 
 const SHOP = { name: ' Shop ', plan: 'free', email: ' Owner@SHOP.example' }
 
-test('an account is created with its name and address as they are written to', async () => {
+test('creates an account with a trimmed name and a normalized address', async () => {
   const services = await createServices()
   const account = await createAccount(services, SHOP)
   expect(account).toMatchObject({ name: 'Shop', email: 'Owner@shop.example', operator: 0 })
@@ -27,14 +27,14 @@ test.each([
   ['name_invalid', { name: 'a\nb' }],
   ['plan_unknown', { plan: 'huge' }],
   ['email_invalid', { email: 'owner' }],
-])('none is created where it is refused with %s: %j', async (code, change) => {
+])('creates no account when it is rejected with %s: %j', async (code, change) => {
   const services = await createServices()
   const create = async () => createAccount(services, { ...SHOP, ...change })
   await expect(create()).rejects.toMatchObject({ code })
   expect(await listAccounts(services.database)).toEqual([])
 })
 
-test('of two that are created at once with one name, one is', async () => {
+test('creates one of two accounts with the same name at the same time', async () => {
   const services = await createServices()
   const both = await Promise.allSettled([
     createAccount(services, SHOP),
@@ -47,7 +47,7 @@ test('of two that are created at once with one name, one is', async () => {
   )
 })
 
-test('an account has what was set last, and nothing that is refused', async () => {
+test('keeps the last valid change of an account', async () => {
   const services = await createServices()
   const { database } = services
   await addAccount(database)

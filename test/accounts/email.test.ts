@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { parseEmail } from '../../src/accounts/email.ts'
 
-describe('whom to write to', () => {
+describe('an address for alerts', () => {
   test.each([
     ['owner@shop.example', 'owner@shop.example'],
     [' owner@shop.example\n', 'owner@shop.example'],
     ["o'neil+ev@SHOP.example", "o'neil+ev@shop.example"],
     ['owner@bücher.example', 'owner@xn--bcher-kva.example'],
-  ])('%j is written to', (given, email) => {
+  ])('accepts %j', (given, email) => {
     expect(parseEmail(given)).toBe(email)
   })
 
@@ -21,7 +21,7 @@ describe('whom to write to', () => {
     ['"a b"@shop.example', 'many mail servers do not take'],
     ['üser@shop.example', 'many mail servers do not take'],
     ['owner@[192.0.2.1]', 'many mail servers do not take'],
-  ])('%j is not', (given, why) => {
+  ])('rejects %j', (given, why) => {
     const fault = why === 'no address' ? expect.any(String) : null
     expect(() => parseEmail(given)).toThrow(
       expect.objectContaining({ code: 'email_invalid', facts: { email: given, fault } }),

@@ -6,7 +6,7 @@ import { PLANS } from '../../src/accounts/plan.ts'
 import { tempDatabase } from '../support/database.ts'
 import { countedRandom } from '../support/random.ts'
 
-test('the first account is that of whoever runs the service, with a key that may sign in', async () => {
+test('the first account is the admin account, with a key that may sign in', async () => {
   const database = await tempDatabase()
   const plans = new Map(PLANS.map(plan => [plan.name, plan]))
   const services = { database, clock: database.clock, random: countedRandom() }

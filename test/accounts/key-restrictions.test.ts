@@ -6,7 +6,7 @@ import {
   readAllowedIp,
 } from '../../src/accounts/key-restrictions.ts'
 
-describe('addresses', () => {
+describe('allowed addresses', () => {
   test.each<[string[], string, boolean, string]>([
     [[], '192.0.2.1', true, 'no list: any'],
     [['192.0.2.1'], '192.0.2.1', true, 'itself'],
@@ -20,7 +20,7 @@ describe('addresses', () => {
     [['0.0.0.0/0'], '2001:db8::1', false, 'all of IPv4 is none of IPv6'],
     [['192.0.2.0/24'], 'unknown', false, 'what is no address'],
     [['192.0.2.0/24'], '', false, 'nothing'],
-  ])('%j lets %s in: %s (%s)', (allowedIps, ip, allowed) => {
+  ])('%j allow %s: %s (%s)', (allowedIps, ip, allowed) => {
     expect(ipAllowed({ allowedIps }, ip)).toBe(allowed)
   })
 
@@ -33,12 +33,12 @@ describe('addresses', () => {
     ['192.0.2.1-9', null],
     ['example.com', null],
     ['', null],
-  ])('%j is kept as %j', (text, kept) => {
+  ])('%j is stored as %j', (text, kept) => {
     expect(readAllowedIp(text)).toBe(kept)
   })
 })
 
-describe('web sites', () => {
+describe('allowed domains', () => {
   test.each<[string[], string | null, boolean, string]>([
     [[], null, true, 'no list: any, even nobody'],
     [['example.com'], 'https://example.com', true, 'itself'],
@@ -58,7 +58,7 @@ describe('web sites', () => {
     [['example.com'], 'example.com', false, 'no URL'],
     [['example.com'], 'file://example.com', false, 'no web site'],
     [['localhost'], 'http://localhost:3000', true, 'who develops'],
-  ])('%j lets %s in: %s (%s)', (allowedDomains, origin, allowed) => {
+  ])('%j allow %s: %s (%s)', (allowedDomains, origin, allowed) => {
     expect(domainAllowed({ allowedDomains }, origin)).toBe(allowed)
   })
 
@@ -72,7 +72,7 @@ describe('web sites', () => {
     ['192.0.2.1', null],
     ['[192.0.2.1]', null],
     ['', null],
-  ])('%j is kept as %j', (text, kept) => {
+  ])('%j is stored as %j', (text, kept) => {
     expect(readAllowedDomain(text)).toBe(kept)
   })
 })

@@ -9,7 +9,7 @@ const ALL: KeyRights = {
   ...{ rateLimitPerMinute: null, expiresAt: null },
 }
 
-describe('a key has more rights than a limit', () => {
+describe('a key exceeds a limit', () => {
   test.each<[string, Partial<KeyRights>, Partial<KeyRights>, string[]]>([
     ['never where it is the same', {}, {}, []],
     ['in no restriction that it adds', { allowedIps: ['192.0.2.1'], expiresAt: 1 }, {}, []],
@@ -44,7 +44,7 @@ describe('a key has more rights than a limit', () => {
     expect(beyond).toEqual(may ? [] : ['allowedIps'])
   })
 
-  test('where some request is open to it and closed to the limit, and nowhere else', () => {
+  test('exactly if some request is allowed to it and not to the limit', () => {
     const range = fc.constantFrom('10.0.0.0/8', '10.1.0.0/16', '10.1.2.3', '::/0', '2001:db8::/32')
     const domain = fc.constantFrom('example', 'a.example', 'b.a.example', 'ba.example')
     const rights: fc.Arbitrary<KeyRights> = fc.record({

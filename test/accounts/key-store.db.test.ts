@@ -41,7 +41,7 @@ async function rotate(database: Database, graceMs: number, id = 'key_a') {
 }
 
 describe('accounts', () => {
-  test('are found, counted, listed by age, and given another plan', async () => {
+  test('are found, counted, listed by age, and can change their plan', async () => {
     const clock = fakeClock()
     const database = await tempDatabase({ clock })
     expect(await countAccounts(database)).toBe(0)
@@ -61,7 +61,7 @@ describe('accounts', () => {
     ).toBeNull()
   })
 
-  test('have an address to write to from when it is said until it is taken back', async () => {
+  test('have an alert address from when it is set until it is removed', async () => {
     const database = await tempDatabase()
     await addAccount(database, 'acc_a')
     await addAccount(database, 'acc_b')
@@ -80,7 +80,7 @@ describe('accounts', () => {
 })
 
 describe('a key', () => {
-  test('is found by the hash of its text, with its account', async () => {
+  test('is found by the hash of its secret, with its account', async () => {
     const { database, key, secret } = await services()
     const found = await findKeyByHash(database, secret.hash)
     expect(found).toEqual({
@@ -92,7 +92,7 @@ describe('a key', () => {
     expect(await findKeyByHash(database, 'f'.repeat(64))).toBeNull()
   })
 
-  test('keeps its text nowhere', async () => {
+  test('does not store its secret', async () => {
     const { database, secret } = await services()
     const rows = [
       await database.db.selectFrom('api_key').selectAll().execute(),
@@ -102,7 +102,7 @@ describe('a key', () => {
     expect(JSON.stringify(rows)).not.toContain(secret.text.slice(8, 40))
   })
 
-  test('opens nothing once it is revoked, is listed no more, and cannot be revoked again', async () => {
+  test('stops working once it is revoked, is no longer listed, and cannot be revoked again', async () => {
     const { database, secret } = await services()
     expect(await revoke(database)).toBe(true)
     expect(await findKeyByHash(database, secret.hash)).toBeNull()
@@ -112,7 +112,7 @@ describe('a key', () => {
     expect((await rotate(database, 0)).key).toBeNull()
   })
 
-  test("of one account cannot be seen, changed, rotated or revoked by another's", async () => {
+  test('of one account cannot be seen, changed, rotated or revoked by another account', async () => {
     const { database, key, secret } = await services()
     await addAccount(database, 'acc_b')
     expect(await listKeys(database, 'acc_b')).toEqual([])
@@ -126,7 +126,7 @@ describe('a key', () => {
     expect(await findKeyByHash(database, secret.hash)).toMatchObject({ key })
   })
 
-  test('takes what is changed and keeps the rest', async () => {
+  test('changes only the fields of a patch', async () => {
     const { database, key } = await services()
     const patch = { name: 'Shop', allowedIps: ['192.0.2.0/24'], rateLimitPerMinute: 30 }
     const changed = await write(database, trx => updateKey(trx, 'acc_a', 'key_a', patch))
@@ -134,7 +134,7 @@ describe('a key', () => {
     expect(await findKey(database.db, 'acc_a', 'key_a')).toEqual(changed)
   })
 
-  test('is noted as used, never as used earlier than it was', async () => {
+  test('records the latest use, never an earlier one', async () => {
     const { database } = await services()
     await touchKeys(database, new Map([['key_a', 20]]))
     await touchKeys(database, new Map([['key_a', 10]]))
@@ -143,7 +143,7 @@ describe('a key', () => {
 })
 
 describe('a key that is rotated', () => {
-  test('has two texts during its grace, and shows the newest', async () => {
+  test('has two secrets during its grace period, and shows the newest', async () => {
     const { clock, database, secret: old } = await services()
     const { key, secret } = await rotate(database, 5_000)
     expect(key).toMatchObject({ id: 'key_a', hint: secret.hint })
@@ -153,13 +153,13 @@ describe('a key that is rotated', () => {
     expect(await findKeyByHash(database, secret.hash)).toMatchObject({ secretExpiresAt: null })
   })
 
-  test('has one text where there is no grace', async () => {
+  test('has one secret without a grace period', async () => {
     const { database, secret: old } = await services()
     await rotate(database, 0)
     expect(await findKeyByHash(database, old.hash)).toBeNull()
   })
 
-  test('again keeps to the grace that was promised, and lets none grow longer', async () => {
+  test('keeps the end of earlier grace periods when it is rotated again', async () => {
     const { clock, database, secret: first } = await services()
     const { secret: second } = await rotate(database, 1_000)
     const firstEnd = clock.now() + 1_000
@@ -178,8 +178,8 @@ describe('a key that is rotated', () => {
   })
 })
 
-describe('the memory of keys', () => {
-  test('does not ask the database again within a second', async () => {
+describe('the key cache', () => {
+  test('does not query the database again within a second', async () => {
     const { clock, database, secret } = await services()
     const first = await getCachedKey(database, secret.hash)
     await clock.advance(999)
@@ -192,14 +192,14 @@ describe('the memory of keys', () => {
   test.each<[string, (database: Database) => Promise<unknown>]>([
     ['revoked', database => revoke(database)],
     ['rotated without grace', database => rotate(database, 0)],
-  ])('forgets at once a key that this process %s', async (_, change) => {
+  ])('drops a key at once that this process %s', async (_, change) => {
     const { database, secret } = await services()
     expect(await getCachedKey(database, secret.hash)).not.toBeNull()
     await change(database)
     expect(await getCachedKey(database, secret.hash)).toBeNull()
   })
 
-  test('forgets it also when it was being read while it was revoked', async () => {
+  test('drops a key that was being read while it was revoked', async () => {
     const { database, secret } = await services()
     const reading = getCachedKey(database, secret.hash)
     await revoke(database)
@@ -207,7 +207,7 @@ describe('the memory of keys', () => {
     expect(await getCachedKey(database, secret.hash)).toBeNull()
   })
 
-  test('notices within a second what another process revoked', async () => {
+  test('sees a revocation by another process within a second', async () => {
     const clock = fakeClock()
     const file = join(tempFolder(), 'ev.sqlite')
     const [ours, theirs] = [
@@ -223,7 +223,7 @@ describe('the memory of keys', () => {
     expect(await getCachedKey(ours, secret.hash)).toBeNull()
   })
 
-  test('knows a new key at once, though it was asked for it before', async () => {
+  test('finds a new key at once although it was looked up before', async () => {
     const { database } = await services()
     const { text: _, ...secret } = newSecret(systemRandom, 'live')
     expect(await getCachedKey(database, secret.hash)).toBeNull()

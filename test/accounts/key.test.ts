@@ -5,7 +5,7 @@ import { systemRandom } from '../../src/platform/random.ts'
 import { countedRandom } from '../support/random.ts'
 
 describe('a new key', () => {
-  test('is ev_live_, 32 characters of chance and 6 that check them', () => {
+  test('is ev_live_, 32 random characters and a checksum of 6', () => {
     const { text, prefix, hint } = newSecret(countedRandom(), 'live')
     // The CRC-32 of what stands before it, in base 62, reckoned elsewhere.
     expect(text).toBe('ev_live_0123456789ABCDEFGHIJKLMNOPQRSTUV1TkX8W')
@@ -13,25 +13,25 @@ describe('a new key', () => {
     expect(isWellFormed(text)).toBe(true)
   })
 
-  test('draws from all 62 characters, and never the same twice', () => {
+  test('uses all 62 characters and never repeats', () => {
     const texts = Array.from({ length: 200 }, () => newSecret(systemRandom, 'live').text)
     expect(new Set(texts).size).toBe(200)
     expect(texts.every(isWellFormed)).toBe(true)
     expect(new Set(texts.flatMap(text => [...text.slice(8, 40)])).size).toBe(62)
   })
 
-  test('is kept as its SHA-256 alone', () => {
+  test('is stored as its SHA-256 only', () => {
     const { text, hash } = newSecret(countedRandom(), 'live')
     expect(hash).toBe(createHash('sha256').update(text).digest('hex'))
     expect(hashSecret(text)).toBe(hash)
   })
 })
 
-describe('a text is no key', () => {
+describe('a text is not a key', () => {
   const { text } = newSecret(systemRandom, 'live')
   const other = (character: string) => (character === 'a' ? 'b' : 'a')
 
-  test('when any one of its characters is another', () => {
+  test('if any one character differs', () => {
     for (let at = 0; at < text.length; at++) {
       const wrong = `${text.slice(0, at)}${other(text[at] as string)}${text.slice(at + 1)}`
       expect(isWellFormed(wrong), wrong).toBe(false)
@@ -47,12 +47,12 @@ describe('a text is no key', () => {
     ['of another kind', text.replace('live', 'test')],
     ['in other case', text.toUpperCase()],
     ['beyond ASCII', `${text.slice(0, -1)}é`],
-  ])('when it is %s', (_, wrong) => {
+  ])('if it is %s', (_, wrong) => {
     expect(isWellFormed(wrong)).toBe(false)
   })
 })
 
-test('hashes are the same when all of them is', () => {
+test('hashes are equal only if all characters are', () => {
   expect(hashEquals('abc', 'abc')).toBe(true)
   expect(hashEquals('abc', 'abd')).toBe(false)
   expect(hashEquals('abc', 'ab')).toBe(false)

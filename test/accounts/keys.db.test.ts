@@ -32,14 +32,14 @@ async function createServices() {
 const refused = (code: string, facts: object) => expect.objectContaining({ code, facts })
 
 describe('creating a key', () => {
-  test('returns its text, by which it is found', async () => {
+  test('returns its secret, by which it is found', async () => {
     const services = await createServices()
     const { key, text } = await createKey(services, OURS)
     expect(await findKeyByHash(services.database, hashSecret(text))).toMatchObject({ key })
     expect(key).toMatchObject({ allowedIps: [], rateLimitPerMinute: null, expiresAt: null })
   })
 
-  test('gives it the restrictions of the key that asks, where none are named', async () => {
+  test('inherits the restrictions of the actor unless they are set', async () => {
     const services = await createServices()
     const asked = { ...OURS, actor: SMALL, scopes: ['jobs:read'] as const }
     const { key } = await createKey(services, asked)
@@ -50,7 +50,7 @@ describe('creating a key', () => {
   })
 
   test.each(['', ' ', 'x'.repeat(101), 'two\nlines', 'red\u001b[31m'])(
-    'is refused with the name %j',
+    'rejects the name %j',
     async name => {
       const services = await createServices()
       const facts = { name, of: 'key', lengthMax: 100 }
@@ -64,7 +64,7 @@ describe('creating a key', () => {
     },
   )
 
-  test('is refused with an end that is not to come', async () => {
+  test('rejects an expiry in the past', async () => {
     const services = await createServices()
     const expiresAt = services.clock.now()
     const past = refused('expiry_past', { expiresAt })
@@ -73,7 +73,7 @@ describe('creating a key', () => {
     await expect(updateKey(services, { ...OF_ADMIN, patch: { expiresAt } })).rejects.toThrow(past)
   })
 
-  test('is refused beyond the limit of its account, also where several are created at once', async () => {
+  test('rejects keys beyond the limit of the account, also under concurrency', async () => {
     const services = await createServices()
     for (let n = 1; n < KEYS_MAX; n++) await addKey(services.database, { id: `key_${n}` })
     const asked = Array.from({ length: 3 }, () => createKey(services, OURS))
@@ -87,7 +87,7 @@ describe('creating a key', () => {
   })
 })
 
-test('a key of another account is not found, and nothing is done to it', async () => {
+test('a key of another account is not found and not changed', async () => {
   const services = await createServices()
   const { key } = await addKey(services.database)
   const target = { ...OF_ADMIN, accountId: 'acc_b' }
@@ -103,7 +103,7 @@ test('a key of another account is not found, and nothing is done to it', async (
   expect(await listKeys(services.database, 'acc_a')).toEqual([key])
 })
 
-test('a key manages none that has more rights than itself', async () => {
+test('a key cannot manage a key with more rights than its own', async () => {
   const services = await createServices()
   const { key } = await addKey(services.database)
   const target = { ...OF_ADMIN, accountId: 'acc_a', actor: SMALL }
@@ -118,7 +118,7 @@ test('a key manages none that has more rights than itself', async () => {
   expect(await listKeys(services.database, 'acc_a')).toEqual([key])
 })
 
-test('the admin rotates a key of any account; the text before works until the grace period ends', async () => {
+test('the admin rotates a key of any account; the previous secret works until the grace period ends', async () => {
   const services = await createServices()
   const { secret } = await addKey(services.database)
   const end = services.clock.now() + 5_000
@@ -129,7 +129,7 @@ test('the admin rotates a key of any account; the text before works until the gr
   expect([await graceEnd(secret.text), await graceEnd(text)]).toEqual([end, null])
 })
 
-test('the last key of an account that is in use is revoked only where that is forced', async () => {
+test('the last key of an account that is in use is revoked only if forced', async () => {
   const services = await createServices()
   const { key } = await addKey(services.database)
   await expect(revokeKey(services, { ...OF_ADMIN, isForced: false })).rejects.toThrow(

@@ -5,11 +5,11 @@ import { findPlan, mergePlans, PLANS, periodEnd, periodStart } from '../../src/a
 import { resultOf } from '../support/result.ts'
 
 describe('the plans', () => {
-  test('are those of the service where the config file says nothing', () => {
+  test('are the built-in ones without a config file', () => {
     expect([...mergePlans({}).values()]).toEqual(PLANS)
   })
 
-  test('keep what the config file leaves out', () => {
+  test('keep fields that the config file omits', () => {
     const plans = mergePlans({ free: { creditsPerDay: 250 } })
     expect(plans.get('free')).toEqual({
       ...PLANS[0],
@@ -18,27 +18,27 @@ describe('the plans', () => {
     expect(plans.get('starter')).toBe(PLANS[1])
   })
 
-  test('gain those of other names: a minute and no limit where they do not say', () => {
+  test('can have other names, with a minute and no limits by default', () => {
     expect(mergePlans({ tiny: { requests: 3 } }).get('tiny')).toEqual({
       ...{ name: 'tiny', requests: 3, perMs: 60_000, creditsPerDay: null },
       ...{ concurrentJobs: null, storedRows: null },
     })
   })
 
-  test('say which of them lacks its number of requests', () => {
+  test('report which one has no request limit', () => {
     expect(() => mergePlans({ tiny: { creditsPerDay: 5 } })).toThrow(
       'The plan "tiny" has no request limit. Set "requests"',
     )
   })
 
-  test('give an account whose plan is gone the least of them, as it is set', () => {
+  test('fall back to the smallest one, as configured, for an account with an unknown plan', () => {
     const plans = mergePlans({ free: { creditsPerDay: 7 } })
     expect(findPlan(plans, 'gone')).toBe(plans.get('free'))
     expect(findPlan(plans, 'starter')).toBe(plans.get('starter'))
   })
 })
 
-test('credits are counted by days, UTC', () => {
+test('credits are counted by UTC day', () => {
   const noon = Date.UTC(2026, 5, 1, 12, 34, 56)
   expect(periodStart(noon)).toBe(Date.UTC(2026, 5, 1))
   expect(periodEnd(noon)).toBe(Date.UTC(2026, 5, 2))
@@ -55,11 +55,11 @@ describe('the thresholds', () => {
     [100, 95, [100]],
     [101, 100, []],
     [100, 0, [80, 95, 100]],
-  ])('%d of 100 used, told of %d: %j', (used, warned, reached) => {
+  ])('at %d of 100 used, after %d: %j', (used, warned, reached) => {
     expect(reachedThresholds({ limit: 100, used, warned })).toEqual(reached)
   })
 
-  test('are not reached before their share, however small the plan', () => {
+  test('are not reached early, however small the plan', () => {
     expect(reachedThresholds({ limit: 3, used: 2, warned: 0 })).toEqual([])
     expect(reachedThresholds({ limit: 3, used: 3, warned: 0 })).toEqual([80, 95, 100])
   })

@@ -54,7 +54,7 @@ describe('a session', () => {
     expect(await find('2')).toBeNull()
   })
 
-  test('ends after a week, however often it is seen', async () => {
+  test('ends after a week, however often it is used', async () => {
     const { clock, database, signIn, find } = await services()
     await signIn('1')
     const end = clock.now() + SESSION_MAX_MS
@@ -68,7 +68,7 @@ describe('a session', () => {
     expect(await find('1')).toBeNull()
   })
 
-  test('ends where nobody saw it for a night', async () => {
+  test('ends after a night without use', async () => {
     const { clock, database, signIn, find, listed } = await services()
     await signIn('1')
     await clock.advance(MINUTE)
@@ -79,7 +79,7 @@ describe('a session', () => {
     expect([await find('1'), await listed()]).toEqual([null, []])
   })
 
-  test('lasts no longer than the text of the key with which it was opened', async () => {
+  test('lasts no longer than the secret that opened it', async () => {
     const { clock, signIn, find } = await services()
     await signIn('1', { secretExpiresAt: clock.now() + HOUR })
     await clock.advance(HOUR - 1)
@@ -88,7 +88,7 @@ describe('a session', () => {
     expect(await find('1')).toBeNull()
   })
 
-  test('ends sooner where the text with which it was opened does, though it asks for that', async () => {
+  test('ends early when the secret that opened it does, even if that was its own request', async () => {
     const { clock, database, signIn, find } = await services()
     await signIn('1', { secretExpiresAt: clock.now() + HOUR })
     await signIn('2')
@@ -101,7 +101,7 @@ describe('a session', () => {
     expect(await find('1')).toBeNull()
   })
 
-  test('is over with its key, when that expires', async () => {
+  test('ends when its key expires', async () => {
     const { clock, database, signIn, find, listed } = await services()
     await signIn('1')
     const expiresAt = clock.now() + HOUR
@@ -112,7 +112,7 @@ describe('a session', () => {
     expect([await find('1'), await listed()]).toEqual([null, []])
   })
 
-  test('is seen at the latest of the times that are noted', async () => {
+  test('keeps the latest time at which it was seen', async () => {
     const { clock, database, signIn, find } = await services()
     const { lastSeenAt } = await signIn('1')
     await write(database, trx => touchSession(trx, 'ses_1', lastSeenAt + 5))
@@ -121,7 +121,7 @@ describe('a session', () => {
     expect((await find('1'))?.session.lastSeenAt).toBe(lastSeenAt + 5)
   })
 
-  test('leaves nothing behind when it is over: the janitor takes it, step by step', async () => {
+  test('is deleted after its end by retention, in steps', async () => {
     const { clock, database, signIn } = await services()
     await signIn('idle')
     await signIn('short', { secretExpiresAt: clock.now() + 1 })
@@ -138,7 +138,7 @@ describe('a session', () => {
 })
 
 describe('the sessions of an account', () => {
-  test('are listed by when they were seen, with the names of their keys and without their secrets', async () => {
+  test('are listed by when they were last seen, with the names of their keys and without their secrets', async () => {
     const { clock, database, signIn } = await services()
     await addAccount(database, 'acc_b')
     await addKey(database, { id: 'key_c', accountId: 'acc_b' })
@@ -154,7 +154,7 @@ describe('the sessions of an account', () => {
     expect(JSON.stringify(sessions)).not.toMatch(/hash/)
   })
 
-  test('are ended one by one, by nobody but their account', async () => {
+  test('can be ended one by one, only by their own account', async () => {
     const { database, signIn, find, listed } = await services()
     await signIn('1')
     await signIn('2')
@@ -164,7 +164,7 @@ describe('the sessions of an account', () => {
     expect([await find('1'), await listed()]).toEqual([null, ['ses_2']])
   })
 
-  test('that came with one key are ended together, but for one', async () => {
+  test('of one key can be ended together, except one', async () => {
     const { database, signIn, listed } = await services()
     for (const id of ['1', '2', '3']) await signIn(id)
     await signIn('4', { keyId: 'key_b' })
@@ -174,7 +174,7 @@ describe('the sessions of an account', () => {
     expect(await listed()).toEqual(['ses_4'])
   })
 
-  test('that came with one key are so many at most, and whoever was seen longest ago goes', async () => {
+  test('of one key are limited in number, and those seen longest ago end', async () => {
     const { clock, database, signIn, find } = await services()
     await signIn('other', { keyId: 'key_b' })
     for (let n = 0; n < SESSIONS_MAX; n++) {
@@ -189,7 +189,7 @@ describe('the sessions of an account', () => {
 })
 
 describe('a key', () => {
-  test('that is revoked takes its sessions along, and no others', async () => {
+  test('that is revoked ends its sessions and no others', async () => {
     const { clock, database, signIn, find, listed } = await services()
     await signIn('1')
     await signIn('2', { keyId: 'key_b' })
@@ -208,7 +208,7 @@ describe('a key', () => {
     expect(await listed()).toEqual(['ses_1'])
   })
 
-  test('that is rotated signs out whoever came with it, but for the session that asks', async () => {
+  test('that is rotated ends its sessions, except the one that asks', async () => {
     const { clock, database, signIn, listed } = await services()
     for (const id of ['1', '2']) await signIn(id)
     await signIn('3', { keyId: 'key_b' })
@@ -221,7 +221,7 @@ describe('a key', () => {
     expect(await listed()).toEqual(['ses_3'])
   })
 
-  test('that may no longer sign in signs out whoever came with it, and they stay out', async () => {
+  test('that may no longer sign in ends its sessions permanently', async () => {
     const { database, signIn, listed } = await services()
     await signIn('1')
     const change = (patch: Parameters<typeof updateKey>[3]) =>
@@ -246,7 +246,7 @@ describe('a key', () => {
   })
 })
 
-test.skipIf(onPostgres)('sessions are looked up by their indexes', async () => {
+test.skipIf(onPostgres)('sessions are looked up by index', async () => {
   const { database, signIn } = await services()
   await signIn('1')
   const plan = await plansOf(database, async db => {

@@ -3,7 +3,7 @@ import { hashSecret } from '../../src/accounts/key.ts'
 import { csrfToken, hashToken, newSessionToken } from '../../src/accounts/session.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 
-test('a session has a token of its own, and of it only the hash is for keeping', () => {
+test('a session has a token of its own, and only its hash is for storage', () => {
   const [one, other] = [newSessionToken(systemRandom), newSessionToken(systemRandom)]
   expect(one.token).toMatch(/^[a-z0-9]{40}$/)
   expect(one.token).not.toBe(other.token)
@@ -12,7 +12,7 @@ test('a session has a token of its own, and of it only the hash is for keeping',
   expect(one.hash).not.toContain(one.token)
 })
 
-test('what its forms bring along is of this session alone, and neither its token nor what is kept of that', () => {
+test('the CSRF token belongs to one session, and differs from its token and the stored hash', () => {
   const [one, other] = [newSessionToken(systemRandom), newSessionToken(systemRandom)]
   const csrf = csrfToken(one.token)
   expect(csrf).toMatch(/^[a-f0-9]{64}$/)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { reserveCredits, settleCredits } from '../../src/accounts/credits/credit-store.ts'
 import { addHistory, type Verification } from '../../src/accounts/credits/history.ts'
-import { countUsage } from '../../src/accounts/credits/usage.ts'
+import { addUsage } from '../../src/accounts/credits/usage.ts'
 import { periodStart } from '../../src/accounts/plan.ts'
 import { SCANNED_MAX } from '../../src/db/chunked-scan.ts'
 import { type Database, write } from '../../src/db/database.ts'
@@ -169,7 +169,7 @@ describe('statistics', () => {
     await addKey({ id: 'key_b', name: 'CI' })
     const today = periodStart(database.clock.now())
     await write(database, trx =>
-      countUsage(trx, [
+      addUsage(trx, [
         use('key_1', today, 'deliverable', 5, 2),
         use('key_1', today, 'unknown', 1, 0),
         use('key_b', today, 'risky', 2, 0),

@@ -117,7 +117,7 @@ describe.concurrent('operators in the config file', () => {
   test('that nobody knows end with 78 and the name that may be meant', async () => {
     const { code, stderr } = await verify('user2@good.test', [], config({ gogle: {} }))
     expect(code).toBe(78)
-    expect(stderr).toMatch(/^ev: "operators" names "gogle"\. Did you mean "google"\? /)
+    expect(stderr).toMatch(/^ev: "operators" has an entry "gogle"\. Did you mean "google"\? /)
   })
 })
 

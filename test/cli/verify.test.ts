@@ -58,7 +58,7 @@ describe.concurrent('ev verify for people', () => {
   test('says why nobody could be reached, and who finds out more', async () => {
     const { stdout } = await verify(['ann@dead.test', '--explain'])
     expect(stdout).toMatch(/ how we know .*\(connect ECONNREFUSED /)
-    expect(stdout).toMatch(/ to do .*“ev doctor”/)
+    expect(stdout).toMatch(/ to do .*`ev doctor`/)
     expect(stdout).toContain('\n  there was no conversation\n')
   })
 

@@ -38,7 +38,7 @@ describe('a client', () => {
     ['a password in the address', { baseUrl: 'https://a:b@ev.example' }, /apiKey/],
     ['a key that travels in the open', { baseUrl: 'http://ev.example' }, /allowHttp/],
     ['a machine that is not this one', { baseUrl: 'http://127.0.0.1.example' }, /allowHttp/],
-    ['no time', { timeoutMs: 0 }, /timeoutMs takes a whole number from 1, not 0/],
+    ['no time', { timeoutMs: 0 }, /timeoutMs must be a whole number of at least 1, not 0/],
     ['less than no retries', { retries: -1 }, /retries/],
     ['half a retry', { retries: 0.5 }, /retries/],
   ])('is not made with %s', (_, options, message) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { EvApiError, type Seen } from '../../src/client/client.ts'
+import { EvApiError, type ResponseInfo } from '../../src/client/client.ts'
 import {
   ATTEMPT_MS,
   createScriptedClient,
@@ -200,7 +200,7 @@ describe('a caller that leaves', () => {
 })
 
 test('every answer is told, with the limit that is nearest to its end', async () => {
-  const seen: Seen[] = []
+  const seen: ResponseInfo[] = []
   const limits = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '3' }
   const headers = { ...limits, 'x-ratelimit-reset': '1780315260', 'x-request-id': 'req_7' }
   const replies = [{ status: 503 }, { ...FINE, headers }, { headers: limits }]

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { eventsOf, linesOf, objectsOf, recordsOf } from '../../src/client/stream.ts'
+import { readEvents, readLines, readObjects, readRecords } from '../../src/client/stream.ts'
 import { ATTEMPT_MS, createScriptedClient, failureOf } from '../support/scripted-client.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
@@ -7,7 +7,7 @@ const TEXT = 'email,note\r\nä@example.com,"says ""hi""\r\nand goes"\r\nb@exampl
 
 describe('a text that comes in pieces', () => {
   test.each([1, 2, 3, 7, 1_000])('gives the same lines in pieces of %i bytes', async size => {
-    expect(await all(linesOf(pieces(TEXT, size)))).toEqual([
+    expect(await all(readLines(pieces(TEXT, size)))).toEqual([
       'email,note\r',
       'ä@example.com,"says ""hi""\r',
       'and goes"\r',
@@ -16,7 +16,7 @@ describe('a text that comes in pieces', () => {
   })
 
   test.each([1, 5, 1_000])('gives CSV records whole in pieces of %i bytes', async size => {
-    expect(await all(recordsOf(pieces(TEXT, size)))).toEqual([
+    expect(await all(readRecords(pieces(TEXT, size)))).toEqual([
       'email,note',
       'ä@example.com,"says ""hi""\r\nand goes"',
       'b@example.com,',
@@ -24,17 +24,17 @@ describe('a text that comes in pieces', () => {
   })
 
   test('gives a last line that has no end, and a last record that is not closed', async () => {
-    expect(await all(linesOf(pieces('a\nb', 2)))).toEqual(['a', 'b'])
-    expect(await all(recordsOf(pieces('a\r\n"b', 2)))).toEqual(['a', '"b'])
+    expect(await all(readLines(pieces('a\nb', 2)))).toEqual(['a', 'b'])
+    expect(await all(readRecords(pieces('a\r\n"b', 2)))).toEqual(['a', '"b'])
   })
 
   test('gives nothing for nothing', async () => {
-    expect(await all(linesOf(pieces('', 1)))).toEqual([])
-    expect(await all(objectsOf(pieces('\n\r\n', 1)))).toEqual([])
+    expect(await all(readLines(pieces('', 1)))).toEqual([])
+    expect(await all(readObjects(pieces('\n\r\n', 1)))).toEqual([])
   })
 
   test('gives objects, one a line', async () => {
-    const objects = await all(objectsOf<{ row: number }>(pieces('{"row":1}\r\n{"row":2}\n', 4)))
+    const objects = await all(readObjects<{ row: number }>(pieces('{"row":1}\r\n{"row":2}\n', 4)))
     expect(objects).toEqual([{ row: 1 }, { row: 2 }])
   })
 })
@@ -45,7 +45,7 @@ describe('a stream of events', () => {
     async size => {
       const text =
         'retry: 3000\n\nevent: step\ndata: {"n":1,"to":"a: b"}\n\n:\n\ndata: {"n":2}\r\n\r\nevent: cut\ndata: {"n":3}'
-      expect(await all(eventsOf(pieces(text, size)))).toEqual([
+      expect(await all(readEvents(pieces(text, size)))).toEqual([
         { event: 'step', data: { n: 1, to: 'a: b' } },
         { event: 'message', data: { n: 2 } },
       ])
@@ -61,7 +61,7 @@ describe('a stream of events', () => {
     expect(await all(client.jobs.events('job_1'))).toEqual([{ progress: 50 }, { progress: 100 }])
     expect(await failureOf(all(client.jobs.events('job_1')))).toMatchObject({
       name: 'EvConnectionError',
-      message: 'The events ended before the job did: ask for them again.',
+      message: 'The event stream ended before the job did. Call events() again.',
     })
   })
 })

@@ -159,11 +159,11 @@ describe('what the package standardwebhooks signs', () => {
 })
 
 test.each([
-  ['an empty secret', '', BODY, /takes the secret .* not nothing\. Is it set/],
-  ['no secrets', [], BODY, /not nothing/],
-  ['a secret that was never set', undefined as unknown as string, BODY, /not nothing/],
-  ['one empty secret of two', [SECRET, ''], BODY, /not nothing/],
-  ['a body that was parsed', SECRET, JSON.parse(BODY), /takes the raw body/],
+  ['an empty secret', '', BODY, /needs the secret .* but got none\. Check that it is set/],
+  ['no secrets', [], BODY, /but got none/],
+  ['a secret that was never set', undefined as unknown as string, BODY, /but got none/],
+  ['one empty secret of two', [SECRET, ''], BODY, /but got none/],
+  ['a body that was parsed', SECRET, JSON.parse(BODY), /needs the raw body/],
 ])('a fault of the caller is told as one: %s', async (_, secret, body, said) => {
   const headers = { 'x-ev-signature': own() }
   const failure = await failureOf(verifyWebhook(body, headers, secret))

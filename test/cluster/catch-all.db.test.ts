@@ -15,7 +15,7 @@ async function store() {
 const YES = { catchAll: true, keepMs: DAY }
 const NO = { catchAll: false, keepMs: 7 * DAY }
 
-test('what one found of a domain another recalls, and for how long it holds', async () => {
+test('a member reads the results of another one with their remaining lifetime', async () => {
   const { database, catchAll } = await store()
   catchAll.set('all.test', YES)
   catchAll.set('tells.test', NO)
@@ -30,7 +30,7 @@ test('what one found of a domain another recalls, and for how long it holds', as
   expect(keepMs).toBeGreaterThan(DAY - MINUTE)
 })
 
-test('what was found later is what is known', async () => {
+test('the latest result wins', async () => {
   const { catchAll } = await store()
   catchAll.set('a.test', YES)
   await catchAll.close()
@@ -39,7 +39,7 @@ test('what was found later is what is known', async () => {
   expect((await catchAll.get(['a.test'])).get('a.test')?.catchAll).toBe(false)
 })
 
-test('what is found in one second is written together', async () => {
+test('the results of one second are written together', async () => {
   const { clock, database, catchAll } = await store()
   for (let n = 0; n < 300; n++) catchAll.set(`d${n}.test`, YES)
   expect(await database.db.selectFrom('catch_all').select('domain').execute()).toEqual([])
@@ -49,7 +49,7 @@ test('what is found in one second is written together', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('what is no longer true is not recalled, and goes', async () => {
+test('an expired result is not read, and is deleted', async () => {
   const { clock, database, catchAll } = await store()
   catchAll.set('old.test', { catchAll: true, keepMs: onPostgres ? -1 : HOUR })
   await catchAll.close()
@@ -61,7 +61,7 @@ test('what is no longer true is not recalled, and goes', async () => {
   expect(domains).toEqual([{ domain: 'new.test' }])
 })
 
-test('two processes at the same domains do not stand in each other’s way', async () => {
+test('two processes that write the same domains do not deadlock', async () => {
   const { database } = await store()
   const writers = Array.from({ length: 4 }, () => openCatchAll({ database, log: silentLog }))
   for (const writer of writers) {
@@ -71,7 +71,7 @@ test('two processes at the same domains do not stand in each other’s way', asy
   expect((await writers[0]?.get(['d0.test', 'd199.test']))?.size).toBe(2)
 })
 
-test('a memory learns what another process found', async () => {
+test('a cache loads what another process found', async () => {
   const { clock, database, catchAll } = await store()
   new CatchAllCache(clock, catchAll).set('all.test', true)
   await catchAll.close()

@@ -7,7 +7,7 @@ import {
 } from '../../src/cluster/cluster-settings.ts'
 import { tempDatabase } from '../support/database.ts'
 
-test('the first value is the one that all go by', async () => {
+test('the first value is the one in effect', async () => {
   const database = await tempDatabase()
   expect(await getSetting(database, 'base-url')).toBeNull()
   expect(await setIfAbsent(database, 'base-url', 'https://a.example')).toBe('https://a.example')
@@ -16,7 +16,7 @@ test('the first value is the one that all go by', async () => {
   expect(await getSetting(database, 'secret-mark')).toBeNull()
 })
 
-test('of many that agree at once all have the same', async () => {
+test('concurrent callers all get the same value', async () => {
   const database = await tempDatabase()
   const values = Array.from({ length: 8 }, (_, n) => `https://${n}.example`)
   const held = await Promise.all(values.map(value => setIfAbsent(database, 'base-url', value)))
@@ -24,14 +24,14 @@ test('of many that agree at once all have the same', async () => {
   expect(held[0]).toBe(await getSetting(database, 'base-url'))
 })
 
-test('a value is settled anew', async () => {
+test('a value can be replaced', async () => {
   const database = await tempDatabase()
   await ensureSetting(database, 'base-url', 'https://a.example')
   await ensureSetting(database, 'base-url', 'https://b.example')
   expect(await getSetting(database, 'base-url')).toBe('https://b.example')
 })
 
-test('of several that replace a value one does', async () => {
+test('one of several concurrent replacements succeeds', async () => {
   const database = await tempDatabase()
   await setIfAbsent(database, 'secret-mark', 'old')
   const replaced = await Promise.all(

@@ -5,7 +5,7 @@ import {
   expireMembers,
   fixFutureHeartbeats,
   heartbeat,
-  liveMembers,
+  listMembers,
   register,
   serverNow,
 } from '../../src/cluster/members.ts'
@@ -30,11 +30,11 @@ const bury = async (
   facts: { touchMs?: number; heardMs?: number } = {},
 ) => {
   const now = await serverNow(database)
-  const own = { by, since: now - (facts.touchMs ?? 60_000), heardAt: now - (facts.heardMs ?? 0) }
-  return expireMembers(database, { ...own, deadMs: 10_000, freshMs: 5_000 }, releaseClaims)
+  const own = { by, since: now - (facts.touchMs ?? 60_000), lastBeatAt: now - (facts.heardMs ?? 0) }
+  return expireMembers(database, { ...own, expiryMs: 10_000, freshMs: 5_000 }, releaseClaims)
 }
 
-const idsOf = async (database: Database) => (await liveMembers(database)).map(({ id }) => id)
+const idsOf = async (database: Database) => (await listMembers(database)).map(({ id }) => id)
 
 /** Claims all of a job's items. */
 async function claimAll(database: Database, jobId: string, holder: string): Promise<number> {
@@ -49,11 +49,11 @@ const itemsOf = async (database: Database) =>
   ).map(({ job_id, position, state, holder }) => `${job_id} ${position} ${state} ${holder}`)
 
 describe('a member', () => {
-  test('that joined is told with all that it said of itself, and since when it is quiet', async () => {
+  test('is listed with all its fields and the age of its last heartbeat', async () => {
     const database = await tempDatabase()
     await join(database, 'mem_a', ['oslo', 'paris'])
     await silence(database, 'mem_a', 4_000)
-    const [member] = await liveMembers(database)
+    const [member] = await listMembers(database)
     expect(member).toMatchObject({
       ...{ id: 'mem_a', role: 'worker', name: 'host mem_a', version: '1.2' },
       egresses: ['oslo', 'paris'],
@@ -62,16 +62,16 @@ describe('a member', () => {
     expect(member?.quietMs).toBeLessThan(9_000)
   })
 
-  test('that is heard of is quiet no more; one that is none is told so', async () => {
+  test('resets that age with a heartbeat; a process that is no member gets null', async () => {
     const database = await tempDatabase()
     const at = await join(database, 'mem_a')
     await silence(database, 'mem_a', 9_000)
     expect(await heartbeat(database, 'mem_a')).toBeGreaterThanOrEqual(at)
-    expect((await liveMembers(database))[0]?.quietMs).toBeLessThan(5_000)
+    expect((await listMembers(database))[0]?.quietMs).toBeLessThan(5_000)
     expect(await heartbeat(database, 'mem_b')).toBeNull()
   })
 
-  test('that is not heard of for too long is buried by another, once', async () => {
+  test('is expired once by another one if its heartbeats stop', async () => {
     const database = await tempDatabase()
     for (const id of ['mem_a', 'mem_b', 'mem_c', 'mem_d']) await join(database, id)
     await silence(database, 'mem_b', 10_500)
@@ -82,7 +82,7 @@ describe('a member', () => {
     expect(await heartbeat(database, 'mem_b')).toBeNull()
   })
 
-  test('does not bury itself, and buries nobody unless it is and was heard of itself', async () => {
+  test('does not expire itself, nor others while its own heartbeats have gaps', async () => {
     const database = await tempDatabase()
     for (const id of ['mem_a', 'mem_b']) await join(database, id)
     await silence(database, 'mem_b', 60_000)
@@ -98,18 +98,18 @@ describe('a member', () => {
     expect(await bury(database)).toEqual(['mem_b'])
   })
 
-  test('heard of in the future, by a clock that was set back, counts from now on', async () => {
+  test('whose heartbeat lies in the future after the clock was set back counts from now on', async () => {
     const database = await tempDatabase()
     await join(database, 'mem_a')
     await silence(database, 'mem_a', -3_600_000)
     await fixFutureHeartbeats(database)
-    const quietMs = (await liveMembers(database))[0]?.quietMs ?? -1
+    const quietMs = (await listMembers(database))[0]?.quietMs ?? -1
     expect(quietMs).toBeGreaterThanOrEqual(0)
     expect(quietMs).toBeLessThan(5_000)
   })
 })
 
-describe('what a member had in hand', () => {
+describe('the claims of a member', () => {
   const OF = { accountId: 'acc_a', period: 86_400_000 }
 
   /** Two members; each has a job's items, and where there is a cluster credits. */
@@ -144,7 +144,7 @@ describe('what a member had in hand', () => {
     ...['job_3 1 routed null', 'job_3 2 routed null'],
   ]
 
-  test('goes back in the burial', async () => {
+  test('are released when it expires', async () => {
     const { database, held } = await busy()
     await silence(database, 'mem_b', 11_000)
     expect(await held()).toBe(onPostgres ? 9 : 0)
@@ -153,7 +153,7 @@ describe('what a member had in hand', () => {
     expect(await held()).toBe(onPostgres ? 2 : 0)
   })
 
-  test('goes back at once when it leaves; to leave again takes nothing from others', async () => {
+  test('are released when it deregisters; deregistering again takes nothing from others', async () => {
     const { database, held } = await busy()
     for (let n = 0; n < 2; n++) await deregister(database, 'mem_b', releaseClaims)
     expect(await itemsOf(database)).toEqual(LEFT)
@@ -161,7 +161,7 @@ describe('what a member had in hand', () => {
     expect(await idsOf(database)).toEqual(['mem_a'])
   })
 
-  test('goes back too where it came in after the burial', async () => {
+  test('are released if they were written after the expiry', async () => {
     const { database, held } = await busy()
     await database.db.deleteFrom('member').where('id', '=', 'mem_b').execute()
     expect(await releaseOrphanedClaims(database)).toEqual(['mem_b'])
@@ -170,7 +170,7 @@ describe('what a member had in hand', () => {
     expect(await releaseOrphanedClaims(database)).toEqual([])
   })
 
-  test.runIf(onPostgres)('goes back too where it was credits alone', async () => {
+  test.runIf(onPostgres)('are released if they were only credits', async () => {
     const database = await tempDatabase()
     await join(database, 'mem_a')
     for (const member of ['mem_a', 'mem_b']) {
@@ -180,7 +180,7 @@ describe('what a member had in hand', () => {
     expect((await readCredit(database, 'acc_a', OF.period)).held).toBe(2)
   })
 
-  test('is nothing any more once it was buried: it claims nothing', async () => {
+  test('cannot be made once it has expired', async () => {
     const database = await tempDatabase()
     await addJob(database, ['1@x.test'], 'job_a')
     await fileAll(database, 'job_a')
@@ -191,7 +191,7 @@ describe('what a member had in hand', () => {
 })
 
 test.runIf(onPostgres)(
-  'servers that bury one another at once, while they claim, end with each item in one hand',
+  'servers that expire each other while they claim items end with one owner per item',
   async () => {
     const { a, b } = await twoServers()
     const databases = [a, b] as const

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { KyselyPlugin } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { liveMembers, register } from '../../src/cluster/members.ts'
+import { listMembers, register } from '../../src/cluster/members.ts'
 import {
   DEFAULT_CLUSTER_TIMINGS,
   type Membership,
@@ -16,7 +16,7 @@ import { addJob, fileAll, tempDatabase, tempFolder } from '../support/database.t
 import { countedRandom } from '../support/random.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-const { beatMs: BEAT_MS, deadMs: DEAD_MS, silentMs: SILENT_MS } = DEFAULT_CLUSTER_TIMINGS
+const { beatMs: BEAT_MS, expiryMs: DEAD_MS, silentMs: SILENT_MS } = DEFAULT_CLUSTER_TIMINGS
 
 type Process = {
   readonly membership: Membership
@@ -56,7 +56,7 @@ async function cluster() {
 }
 
 const namesOf = async (database: Database) =>
-  (await liveMembers(database)).map(({ name }) => name).sort()
+  (await listMembers(database)).map(({ name }) => name).sort()
 
 /** The database, as it is met by a process that may be cut off from it. */
 function unreachable(database: Database, isCut: () => boolean): Database {
@@ -79,7 +79,7 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
 }
 
 describe('a member', () => {
-  test('is there while it is heard of, and gone as soon as it leaves', async () => {
+  test('is listed while it sends heartbeats, and gone once it deregisters', async () => {
     const { clock, begin, members } = await cluster()
     const a = await begin('a')
     const b = await begin('b')
@@ -92,7 +92,7 @@ describe('a member', () => {
     expect([a.lost, b.lost, a.said, b.said]).toEqual([[], [], [], []])
   })
 
-  test('that is killed is buried within fifteen seconds, and others have what it had in hand', async () => {
+  test('that is killed expires within fifteen seconds, and others get its claims', async () => {
     const { clock, begin, members, database } = await cluster()
     const a = await begin('a')
     await addJob(database, ['1@x.test', '2@x.test'], 'job_a')
@@ -105,12 +105,12 @@ describe('a member', () => {
     expect(await members()).toEqual(['a', 'deaf'])
     await pass(clock, 5_000)
     expect(await members()).toEqual(['a'])
-    expect(a.said).toEqual(['a member is dead'])
+    expect(a.said).toEqual(['member expired'])
     const rest = await claimItems(database, { ...share, max: 9, holder: a.membership.id })
     expect(rest.map(({ position }) => position)).toEqual([1, 2])
   })
 
-  test('tells by which egresses all of them ask, its own in any case', async () => {
+  test('lists the egresses of all members, and always its own', async () => {
     const { clock, begin } = await cluster()
     const a = await begin('a', ['paris', 'oslo'])
     expect(a.membership.egresses()).toEqual(['oslo', 'paris'])
@@ -127,7 +127,7 @@ describe('a member', () => {
 const DEAF = { role: 'worker', name: 'deaf', version: '1', egresses: [] } as const
 
 describe('a member that is cut off from the database', () => {
-  test('is buried, hears of it once when it is back, and goes on under a new name', async () => {
+  test('expires, is notified once when it is back, and continues under a new ID', async () => {
     const { clock, begin, members } = await cluster()
     const a = await begin('a')
     const b = await begin('b')
@@ -144,13 +144,13 @@ describe('a member that is cut off from the database', () => {
     await pass(clock, 60_000)
     expect([a.lost, b.lost]).toEqual([[], [id]])
     expect(b.said).toEqual([
-      'membership: check of the others failed',
-      'membership: heartbeat failed',
-      'taken for dead by others: what was under way ends',
+      'membership check failed',
+      'membership heartbeat failed',
+      'membership expired; aborting in-flight work',
     ])
   })
 
-  test('is told of it before others may bury it, each time, and not while it is heard of', async () => {
+  test('is notified each time before others can expire it, and not while its heartbeats succeed', async () => {
     const { clock, begin, members } = await cluster()
     await begin('a')
     const b = await begin('b')
@@ -174,7 +174,7 @@ describe('a member that is cut off from the database', () => {
     expect(b.silent).toHaveLength(2)
   })
 
-  test('tells nobody that no longer listens', async () => {
+  test('does not call listeners that unsubscribed', async () => {
     const { clock, begin } = await cluster()
     await begin('a')
     const b = await begin('b')
@@ -187,7 +187,7 @@ describe('a member that is cut off from the database', () => {
     expect([calls, b.lost.length]).toEqual([0, 1])
   })
 
-  test('that stops then leaves its burial to the others', async () => {
+  test('that stops then leaves its expiry to the others', async () => {
     const { clock, begin, members } = await cluster()
     await begin('a')
     const b = await begin('b')
@@ -202,7 +202,7 @@ describe('a member that is cut off from the database', () => {
 
 describe('an outage of the database', () => {
   test.each([1_000, 3_000, 5_000, 7_000, 9_500, 20_000, 600_000])(
-    'of %i ms has nobody buried, whoever comes back first',
+    'of %i ms expires no member, whichever is back first',
     async ms => {
       const { clock, begin, members } = await cluster()
       const all = [await begin('a'), await begin('b'), await begin('c')]
@@ -220,7 +220,7 @@ describe('an outage of the database', () => {
     },
   )
 
-  test('does not save who died in it: those are buried when the others had their chance', async () => {
+  test('does not protect a member that died in it: it expires once the others are back', async () => {
     const { clock, begin, members } = await cluster()
     const [a, b] = [await begin('a'), await begin('b')]
     for (const one of [a, b]) one.reaches = false
@@ -233,7 +233,7 @@ describe('an outage of the database', () => {
   })
 })
 
-test('a clock that is set, forth or back, buries nobody, and keeps nobody alive', async () => {
+test('a clock change forward or back expires no member and keeps no dead one', async () => {
   const { clock, begin, members, database } = await cluster()
   const all = [await begin('a'), await begin('b')]
   for (const ms of [3_600_000, -7_200_000, 11_000, -11_000]) {

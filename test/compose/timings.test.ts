@@ -14,9 +14,9 @@ describe('timings', () => {
   test.each<[string, Partial<Timings>]>([
     ['a claim is lost before it is kept', { queue: { ...queue, touchMs: queue.aliveMs } }],
     ['an entry has two workers', { queue: { ...queue, aliveMs: queue.heartbeatMs } }],
-    ['a member dies before it is silent', { cluster: { ...cluster, silentMs: cluster.deadMs } }],
+    ['a member dies before it is silent', { cluster: { ...cluster, silentMs: cluster.expiryMs } }],
     ['no member can tell who is dead', { cluster: { ...cluster, touchMs: cluster.beatMs } }],
-    ['a member that beats is dead', { cluster: { ...cluster, touchMs: cluster.deadMs - 1 } }],
+    ['a member that beats is dead', { cluster: { ...cluster, touchMs: cluster.expiryMs - 1 } }],
     ['a ticket ends too soon', { rates: { ...paces, pollMs: paces.ticketMs } }],
     ['a short look is the longer one', { rates: { ...paces, pollSoonMs: paces.pollMs + 1 } }],
   ])('are refused where %s', (_, wrong) => {

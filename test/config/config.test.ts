@@ -483,7 +483,9 @@ describe('flags, environment and file', () => {
     ['a list that holds an object', [{}]],
   ])('%s in the file is no value, not the word for it', (_, value) => {
     const fault = faultOf(raw({ file: file({ helo: value, 'disposable-file': value }) }))
-    expect(fault.message).toMatch(/^"helo" in ev\.config\.json is .* a string, a number or a list\.$/)
+    expect(fault.message).toMatch(
+      /^"helo" in ev\.config\.json is .* a string, a number or a list\.$/,
+    )
   })
 
   test.each([
@@ -699,7 +701,7 @@ describe('egresses of the config file', () => {
   test('one that is asked for and is not there is refused', () => {
     const given = raw({ flags: { egress: 'c' }, file: file({ egresses: [{ name: 'a' }] }) })
     const fault = faultOf(given)
-    expect(fault.message).toMatch(/takes the egress "c" .* among its own, which are a\./)
+    expect(fault.message).toMatch(/takes an egress named "c", which was selected; it has only a\./)
     expect(fault.code).toBe('usage')
   })
 })

@@ -46,7 +46,7 @@ describe('the history', () => {
     expect(text).toContain('is-undeliverable')
     expect(text).toContain('The mail server says that this mailbox does not exist.')
     expect(text).toContain('<a href="/lists/job_a">file</a>')
-    expect(text).toContain('known from before')
+    expect(text).toContain('<small>cached</small>')
   })
 
   test('shows markup in addresses and in what is sought as text', async () => {
@@ -77,7 +77,7 @@ describe('the history', () => {
     expect(await found('to=2026-05-31')).toEqual(['bob@b.test', 'Ann@a.test'])
     expect(await found('from=2026-05-31&to=2026-05-31')).toEqual(['bob@b.test'])
     expect(await found('search=&class=&reason=&source=&from=&to=')).toHaveLength(3)
-    expect((await home.get('/usage?search=nobody')).text).toContain('Nothing is so.')
+    expect((await home.get('/usage?search=nobody')).text).toContain('No matches.')
   })
 
   test('keeps in its form what was chosen, and the period', async () => {
@@ -94,13 +94,13 @@ describe('the history', () => {
     const home = await verified(rows)
     const first = await home.get('/usage?period=month&search=user')
     expect(emails(first.text)).toHaveLength(50)
-    const older = linkOf(first.text, 'Older ones') ?? ''
+    const older = linkOf(first.text, 'Older') ?? ''
     expect(older).toContain('period=month&search=user&cursor=')
     const second = await home.get(older)
     expect(emails(second.text)).toHaveLength(10)
     expect(new Set([...emails(first.text), ...emails(second.text)]).size).toBe(60)
-    expect(linkOf(second.text, 'Older ones')).toBeUndefined()
-    expect(linkOf(second.text, 'The newest')).toBe('/usage?period=month&search=user')
+    expect(linkOf(second.text, 'Older')).toBeUndefined()
+    expect(linkOf(second.text, 'Newest')).toBe('/usage?period=month&search=user')
   })
 
   test('that is too long to be searched in one go says that it goes back further', async () => {
@@ -109,7 +109,7 @@ describe('the history', () => {
     }))
     const home = await verified(rows)
     const { text } = await home.get('/usage?search=eve')
-    expect(text).toContain('Nothing was found so far; the history goes back further.')
+    expect(text).toContain('No matches so far. The history goes back further.')
     const on = await home.get(linkOf(text, 'Search further back') ?? '')
     expect(emails(on.text)).toEqual(['eve@a.test'])
   })
@@ -119,7 +119,7 @@ describe('the history', () => {
     const { status, text } = await home.get('/usage?from=yesterday')
     expect(status).toBe(400)
     expect(historyOf(text)).toMatch(/role="alert"><p>.*2026-03-21/s)
-    expect(text).toContain('Credits of today')
+    expect(text).toContain('Credits today')
   })
 
   test('of the sandbox is shown instead where that is chosen', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { reserveCredits, settleCredits } from '../../src/accounts/credits/credit-store.ts'
-import { countUsage } from '../../src/accounts/credits/usage.ts'
+import { addUsage } from '../../src/accounts/credits/usage.ts'
 import { periodStart } from '../../src/accounts/plan.ts'
 import { write } from '../../src/db/database.ts'
 import { DAY } from '../../src/platform/clock.ts'
@@ -22,7 +22,7 @@ async function used(
   const home = await createTestDashboard(options)
   const today = periodStart(home.clock.now())
   await write(home.database, trx =>
-    countUsage(
+    addUsage(
       trx,
       uses.map(({ kind, count, daysAgo = 0, keyId = 'key_1', credits = 0 }) => ({
         ...{ account_id: 'acc_1', key_id: keyId, day: today - daysAgo * DAY, class: kind },
@@ -52,9 +52,9 @@ describe('usage', () => {
   test('of nobody who verified anything says what will be counted, and how it comes', async () => {
     const { text, status } = await (await createTestDashboard()).get('/usage')
     expect(status).toBe(200)
-    expect(text).toContain('Nothing was verified in this time')
+    expect(text).toContain('No verifications in this period')
     expect(text).toContain('curl https://ev.test/v1/verify/single')
-    expect(text).toContain('Nothing was verified yet.')
+    expect(text).toContain('No verifications yet.')
   })
 
   test('has the sums of the period, and each of its days by class, in a table', async () => {
@@ -110,15 +110,15 @@ describe('usage', () => {
     })
     const { text } = await home.get('/usage')
     const words = wordsOf(text)
-    expect(words).toContain('Used 5 Held for lists under way 85 Left 10')
-    expect(words).toContain('90 % used: the end is close')
-    expect(words).toContain('They are given anew 2026-06-02 00:00:00 UTC.')
-    expect(words).toContain('What could not be found out (unknown)')
+    expect(words).toContain('Used 5 Reserved for lists 85 Left 10')
+    expect(words).toContain('90 % used: limit almost reached')
+    expect(words).toContain('Resets 2026-06-02 00:00:00 UTC.')
+    expect(words).toContain('Unknown results, cached results')
   })
 
   test('of a plan without an end says so', async () => {
     const { text } = await (await createTestDashboard()).get('/usage')
-    expect(wordsOf(text)).toContain('Left without limit The plan “enterprise” has no end to them.')
+    expect(wordsOf(text)).toContain('Left Unlimited The plan “enterprise” has unlimited credits.')
   })
 
   test('has all limits, and how close they are', async () => {
@@ -126,15 +126,15 @@ describe('usage', () => {
     const { text } = await home.get('/usage')
     const words = wordsOf(text)
     expect(words).toMatch(
-      /Single verifications [^%]*0 % used: enough is left 100 of 100 in 1 min are left\./,
+      /Single verifications [^%]*0 % used 100 of 100 per 1 min left\./,
     )
-    expect(words).toMatch(/\d+ of 600 in 1 min are left, all again 2026-06-01 12:01:00 UTC\./)
+    expect(words).toMatch(/\d+ of 600 per 1 min left\. Resets 2026-06-01 12:01:00 UTC\./)
   })
 
   test('without any limits says that there are none', async () => {
     const home = await createTestDashboard({ settings: { limits: false } })
     expect((await home.get('/usage')).text).toContain(
-      'Whoever runs this service has switched them off.',
+      'The administrator has turned off rate limits.',
     )
   })
 

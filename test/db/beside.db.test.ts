@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { addHistory, type Verification } from '../../src/accounts/credits/history.ts'
-import { countUsage, type Usage, usageOf } from '../../src/accounts/credits/usage.ts'
+import { addUsage, listUsage, type Usage } from '../../src/accounts/credits/usage.ts'
 import { saveResponse } from '../../src/accounts/idempotency.ts'
 import { type Database, openDatabase, writeConcurrent } from '../../src/db/database.ts'
 import type { CachedAnswer } from '../../src/engine/result-cache.ts'
@@ -67,9 +67,9 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
     )
     const before = await deadlocks(one)
     const count = (database: Database, usage: readonly Usage[]) =>
-      writeConcurrent(database, trx => countUsage(trx, usage))
+      writeConcurrent(database, trx => addUsage(trx, usage))
     await Promise.all(MANY.flatMap(() => [count(one, rows), count(other, rows.toReversed())]))
-    const used = await usageOf(one, { accountId: 'acc_a', from: 0, to: 9 })
+    const used = await listUsage(one, { accountId: 'acc_a', from: 0, to: 9 })
     expect(used).toHaveLength(12)
     expect(new Set(used.map(({ verifications }) => verifications))).toEqual(new Set([24]))
     expect(await deadlocks(one)).toBe(before)

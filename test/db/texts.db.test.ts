@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { addHistory, deleteHistoryOf } from '../../src/accounts/credits/history.ts'
-import { historyPage } from '../../src/accounts/credits/history-page.ts'
+import { addHistory, deleteJobHistory } from '../../src/accounts/credits/history.ts'
+import { getHistoryPage } from '../../src/accounts/credits/history-page.ts'
 import { type Database, write } from '../../src/db/database.ts'
 import { type Schema, TABLES } from '../../src/db/schema.ts'
 import { inArray } from '../../src/db/sql-dialect.ts'
@@ -83,9 +83,9 @@ test('the history keeps them, and is found and removed by them', async () => {
   }))
   await write(database, trx => addHistory(trx, rows))
   const query = { accountId: 'acc_a', sandbox: false, before: null, max: 99 }
-  expect((await historyPage(database, query)).rows).toEqual(rows.toReversed())
+  expect((await getHistoryPage(database, query)).rows).toEqual(rows.toReversed())
   for (const email of ['É', "O'Neil@X.test", '\u{10fffe}', '']) {
-    const found = await historyPage(database, { ...query, email })
+    const found = await getHistoryPage(database, { ...query, email })
     const expected = ODD.filter(text => text.toLowerCase() === email.toLowerCase())
     expect(
       found.rows.map(row => row.email),
@@ -93,8 +93,8 @@ test('the history keeps them, and is found and removed by them', async () => {
     ).toEqual(expected)
   }
   const job = newRow({ id: 'job_a', sourceKey: 's', source: '{}' }, 100)
-  await deleteHistoryOf(database, { ...job, account_id: 'acc_a', finished_at: 200 })
-  expect((await historyPage(database, query)).rows).toEqual([])
+  await deleteJobHistory(database, { ...job, account_id: 'acc_a', finished_at: 200 })
+  expect((await getHistoryPage(database, query)).rows).toEqual([])
 })
 
 test('several as one parameter are each themselves', async () => {

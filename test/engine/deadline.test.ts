@@ -4,8 +4,8 @@ import { abortable, withDeadline } from '../../src/engine/deadline.ts'
 import { fakeClock } from '../support/clock.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-describe('a limit', () => {
-  test('aborts when its time is over, and not before', async () => {
+describe('withDeadline', () => {
+  test('aborts after its time limit and not before', async () => {
     const clock = fakeClock()
     const { signal } = withDeadline(clock, 1_000, [])
     await clock.advance(999)
@@ -14,11 +14,11 @@ describe('a limit', () => {
     expect(signal.aborted).toBe(true)
   })
 
-  test.each([0, -5])('of %i ms has aborted already', limitMs => {
+  test.each([0, -5])('is aborted at once for a limit of %i ms', limitMs => {
     expect(withDeadline(fakeClock(), limitMs, []).signal.aborted).toBe(true)
   })
 
-  test('without a time never ends by itself', () => {
+  test('never aborts on its own without a time limit', () => {
     const clock = fakeClock()
     const { signal } = withDeadline(clock, null, [undefined])
     expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({
@@ -27,7 +27,7 @@ describe('a limit', () => {
     })
   })
 
-  test.each([0, 1])('aborts with either of two signals, and gives its timer back: %i', which => {
+  test.each([0, 1])('aborts with either of two signals and clears its timer: %i', which => {
     const clock = fakeClock()
     const given = [new AbortController(), new AbortController()]
     const { signal } = withDeadline(clock, 1_000, [...given.map(one => one.signal), undefined])
@@ -35,13 +35,13 @@ describe('a limit', () => {
     expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({ aborted: true, timers: 0 })
   })
 
-  test('has aborted already with a signal that has', () => {
+  test('is aborted at once if a signal is already aborted', () => {
     const clock = fakeClock()
     const { signal } = withDeadline(clock, 1_000, [AbortSignal.abort()])
     expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({ aborted: true, timers: 0 })
   })
 
-  test('that is done aborts no more, and may be done twice', async () => {
+  test('does not abort after done, which may be called twice', async () => {
     const clock = fakeClock()
     const given = new AbortController()
     const { signal, done } = withDeadline(clock, 1_000, [given.signal])
@@ -55,7 +55,7 @@ describe('a limit', () => {
     })
   })
 
-  test('thousands of one signal hang one listener on it, and all of them hear', () => {
+  test('adds one listener to a signal for thousands of deadlines, and all of them abort', () => {
     const clock = fakeClock()
     const given = new AbortController()
     const limits = Array.from({ length: 3_000 }, () => withDeadline(clock, null, [given.signal]))
@@ -67,22 +67,22 @@ describe('a limit', () => {
   })
 })
 
-describe('a wait that may be given up', () => {
-  test('gives what came, and hangs nothing on the signal', async () => {
+describe('abortable', () => {
+  test('resolves with the result and leaves no listener on the signal', async () => {
     const { signal } = new AbortController()
     expect(await abortable(Promise.resolve(7), signal)).toBe(7)
     await drainEventLoop()
     expect(getEventListeners(signal, 'abort')).toHaveLength(0)
   })
 
-  test('ends with the reason of the signal', async () => {
+  test('rejects with the reason of the signal', async () => {
     const given = new AbortController()
     const waiting = abortable(new Promise(() => {}), given.signal)
     given.abort(new Error('enough'))
     await expect(waiting).rejects.toThrow('enough')
   })
 
-  test('fails as what was waited for fails', async () => {
+  test('rejects with the error of the promise', async () => {
     const { signal } = new AbortController()
     await expect(abortable(Promise.reject(new Error('broken')), signal)).rejects.toThrow('broken')
   })

@@ -10,7 +10,7 @@ import type { ZoneEntry } from '../support/zone.ts'
 const friendly = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : undefined))
 const SHARED = '192.0.2.80'
 
-/** Domains whose exchangers have names of their own; `ipsOf` gives the addresses of each. */
+/** Domains with distinct exchanger names; `ipsOf` returns the addresses of each. */
 function vanityZone(count: number, ipsOf = (_: number): string[] => [SHARED]) {
   const names = Array.from({ length: count }, (_, n) => `vanity${n}.test`)
   const zone = names.flatMap((name, n): [string, ZoneEntry][] => [
@@ -20,7 +20,7 @@ function vanityZone(count: number, ipsOf = (_: number): string[] => [SHARED]) {
   return { zone: Object.fromEntries(zone), addresses: names.map(name => `ann@${name}`) }
 }
 
-/** An engine with the default limits, and what its connections came to. */
+/** An engine with the default limits, and the statistics of its connections. */
 function vanityEngine(
   { zone }: { zone: Record<string, ZoneEntry> },
   options: { engine?: EngineOptions; script?: MxScript } = {},
@@ -41,7 +41,7 @@ function vanityEngine(
       },
     }),
   })
-  /** The most connections that were opened within one second. */
+  /** The maximum number of connections opened within one second. */
   const perSecond = () =>
     Math.max(...open.at.map(from => open.at.filter(at => at >= from && at < from + SECOND).length))
   return { ...home, open, perSecond }
@@ -56,7 +56,7 @@ const reasonsIn = (results: readonly { verdict: { reason: string } }[]) =>
   )
 
 describe('400 vanity domains on one address', () => {
-  test('are asked over two connections at once and one new one a second, as one operator is', async () => {
+  test('get two concurrent connections and one new one per second, as one operator does', async () => {
     const vanity = vanityZone(400)
     const home = vanityEngine(vanity)
     const results = await home.many(vanity.addresses)
@@ -67,14 +67,14 @@ describe('400 vanity domains on one address', () => {
     expect(home.mx.dialled).toHaveLength(400)
   })
 
-  test('of a list that does not wait are all asked, as nobody told it to wait', async () => {
+  test('are all probed in a list that does not wait, as no server asked it to wait', async () => {
     const vanity = vanityZone(40)
     const home = vanityEngine(vanity)
     const results = await home.many(vanity.addresses, { wait: false })
     expect(reasonsIn(results)).toEqual({ accepted_email: 40 })
   })
 
-  test('do not hold up the rest of the list', async () => {
+  test('do not delay the rest of the list', async () => {
     const vanity = vanityZone(400)
     const home = vanityEngine(vanity, { engine: { concurrency: 3 } })
     const startedAt = home.clock.monotonicNow()
@@ -89,9 +89,9 @@ describe('400 vanity domains on one address', () => {
     expect(home.clock.monotonicNow() - startedAt).toBeGreaterThan(300 * SECOND)
   })
 
-  test('wait on their own account: none of them ends for having waited', async () => {
+  test('do not fail because of the wait for a connection', async () => {
     const vanity = vanityZone(60)
-    // Slower than the rate: a turn comes later than was told at first.
+    // Slower than the rate: a connection starts later than first estimated.
     const slow: MxScript = {
       greeting: session => {
         void home.clock.after(20 * SECOND, () => session.say('220 late'))
@@ -105,8 +105,8 @@ describe('400 vanity domains on one address', () => {
   })
 })
 
-describe('an address of many names', () => {
-  test('that asks for patience has it for all of them', async () => {
+describe('an IP address with many host names', () => {
+  test('is throttled for all of them after one temporary failure', async () => {
     const vanity = vanityZone(30)
     let isSlow = true
     const home = vanityEngine(vanity, {
@@ -123,7 +123,7 @@ describe('an address of many names', () => {
     expect(home.clock.monotonicNow() - startedAt).toBeGreaterThan(5 * MINUTE)
   })
 
-  test('that is down is not dialled for each of them', async () => {
+  test('is not dialled for each of them while it is down', async () => {
     const vanity = vanityZone(100)
     const home = vanityEngine(vanity, {
       script: {
@@ -137,7 +137,7 @@ describe('an address of many names', () => {
     expect(home.mx.dialled.filter(({ ip }) => ip === SHARED).length).toBeLessThanOrEqual(6)
   })
 
-  test('has its limit for single verifications too, each of which waits as long as it may', async () => {
+  test('is limited for single verifications too, each of which waits within its deadline', async () => {
     const vanity = vanityZone(20)
     const home = vanityEngine(vanity, { engine: { deadlineMs: 10_000 } })
     const run = Promise.all(vanity.addresses.map(address => home.engine.verify(address)))
@@ -147,12 +147,12 @@ describe('an address of many names', () => {
     const { accepted_email: answered = 0, ...others } = reasonsIn(results)
     expect(answered).toBeGreaterThanOrEqual(10)
     expect(Object.keys(others)).toEqual(['timeout'])
-    // It was no fault of the servers.
+    // The servers did not fail.
     const again = await home.verify(vanity.addresses.at(-1) as string)
     expect(again.verdict.reason).toBe('accepted_email')
   })
 
-  test('is left for another address of the same host that is free', async () => {
+  test('is skipped for another address of the same host with free capacity', async () => {
     const vanity = vanityZone(2, n => (n === 0 ? [SHARED] : [SHARED, '192.0.2.81']))
     const home = vanityEngine(vanity, {
       engine: { sessionsPerOperator: 1 },
@@ -168,7 +168,7 @@ describe('an address of many names', () => {
   })
 })
 
-test('the addresses of one network have 100 times the connections of one', async () => {
+test('the addresses of one network share 100 times the connections of one address', async () => {
   const vanity = vanityZone(150, n => [`192.0.2.${n + 101}`])
   const home = vanityEngine(vanity, {
     engine: { sessionsPerOperator: 1, sessionsPerSecond: 1_000 },
@@ -179,7 +179,7 @@ test('the addresses of one network have 100 times the connections of one', async
   expect(home.open.peak).toBeGreaterThan(50)
 })
 
-test('an operator of the table has the limits of its row alone', async () => {
+test('a built-in operator has only the limits of its own row', async () => {
   const names = ['aspmx.l.google.com', 'alt1.aspmx.l.google.com']
   const zone: Record<string, ZoneEntry> = Object.fromEntries(
     names.map(name => [name, { A: [SHARED] }]),

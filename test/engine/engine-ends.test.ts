@@ -8,20 +8,20 @@ import { drainEventLoop } from '../support/wait.ts'
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
 
-describe('trouble of ours is a result, and never "invalid"', () => {
+describe('an internal error is a result and never "invalid"', () => {
   test.each<[string, Parameters<typeof createTestEngine>[0]]>([
     ['a resolver that throws', { resolver: () => throwing(new TypeError('broken')) }],
     ['a resolver that rejects with nothing', { resolver: () => rejecting(undefined) }],
     ['a resolver that breaks at the exchanger', { resolver: breakingAt('A') }],
     [
-      'a clock that is broken in mid-conversation',
+      'a random source that throws during a session',
       {
         script: { greeting: '220 hi' },
         engine: {
           random: {
             below: () => 0,
             token: () => {
-              throw new RangeError('no chance left')
+              throw new RangeError('no entropy left')
             },
           },
         },
@@ -35,7 +35,7 @@ describe('trouble of ours is a result, and never "invalid"', () => {
     expect(complaints.join()).toMatch(/failed inside ev/)
   })
 
-  test('what was found before it is told', async () => {
+  test('keeps the evidence found before the error', async () => {
     const { verify } = createTestEngine({ resolver: breakingAt('A') })
     const { verdict, evidence } = await verify('ann@a.test')
     expect(verdict.details).toEqual({
@@ -47,7 +47,7 @@ describe('trouble of ours is a result, and never "invalid"', () => {
     expect(evidence.route).toMatchObject({ kind: 'mx' })
   })
 
-  test('a dial that throws is an exchanger that was not reached', async () => {
+  test('a dial that throws counts as an unreachable exchanger', async () => {
     const { reason } = createTestEngine({
       dial: () => ({
         connect: () => {
@@ -59,7 +59,7 @@ describe('trouble of ours is a result, and never "invalid"', () => {
     expect(await reason('ann@a.test')).toBe('no_connect')
   })
 
-  test('the next one is not hurt by it', async () => {
+  test('does not affect the next verification', async () => {
     let broken = true
     const { reason } = createTestEngine({
       resolver: zone => ({
@@ -75,8 +75,8 @@ describe('trouble of ours is a result, and never "invalid"', () => {
   })
 })
 
-describe('an end before its time', () => {
-  test('a signal that aborts ends the wait with its reason', async () => {
+describe('an early end', () => {
+  test('an abort rejects with the reason of the signal', async () => {
     const { engine } = createTestEngine({ script: { greeting: null } })
     const abort = new AbortController()
     const verifying = engine.verify('ann@a.test', { signal: abort.signal })
@@ -86,14 +86,14 @@ describe('an end before its time', () => {
     await engine.close()
   })
 
-  test('a signal that aborted before asks nobody', async () => {
+  test('an aborted signal starts no probe', async () => {
     const { engine, zone } = createTestEngine()
     const signal = AbortSignal.abort(new Error('too late'))
     await expect(engine.verify('ann@a.test', { signal })).rejects.toThrow('too late')
     expect(zone.asked).toEqual([])
   })
 
-  test('who asks for the same address is not hurt by another who leaves', async () => {
+  test('an abort does not affect another caller for the same address', async () => {
     let answer = () => {}
     const { engine, settled } = createTestEngine({
       script: toRecipients((to, session) => {
@@ -115,7 +115,7 @@ describe('an end before its time', () => {
     expect((await settled(staying)).verdict.reason).toBe('accepted_email')
   })
 
-  test('close gives up what is under way, and leaves no connection and no timer', async () => {
+  test('close aborts work in flight and leaves no connection and no timer', async () => {
     const { engine, mx, clock } = createTestEngine({ script: { greeting: null } })
     const verifying = engine.verify('ann@a.test')
     await drainEventLoop()
@@ -128,14 +128,14 @@ describe('an end before its time', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('close may be called twice, and before anything was asked', async () => {
+  test('close may be called twice, and before any verification', async () => {
     const { engine, mx } = createTestEngine()
     await Promise.all([engine.close(), engine.close()])
     await engine.close()
     expect(mx.dialled).toEqual([])
   })
 
-  test('close waits for the farewell', async () => {
+  test('close waits for the reply to QUIT', async () => {
     const known = knows('ann')
     let bye = () => {}
     const { engine, mx } = createTestEngine({
@@ -159,7 +159,7 @@ describe('an end before its time', () => {
     expect(mx.sessions[0]?.closed).toBe(true)
   })
 
-  test('a closed engine asks nobody any more', async () => {
+  test('a closed engine starts no probes', async () => {
     const { engine, verify, mx, zone, many } = createTestEngine()
     await engine.close()
     expect((await verify('ann@a.test')).verdict.risk).toBe('unknown')

@@ -3,7 +3,7 @@ import { createTestEngine, mail } from '../support/engine.ts'
 import { closedDial } from '../support/mx.ts'
 
 describe('one address', () => {
-  test('its result has what was asked, what was found, and how long it took', async () => {
+  test('has a result with the address, the evidence and the duration', async () => {
     const { engine, clock, settled, complaints } = createTestEngine()
     const result = await settled(engine.verify('Ann@A.test'))
     await engine.close()
@@ -28,7 +28,7 @@ describe('one address', () => {
     })
   })
 
-  test('is asked once however many ask for it at the same time', async () => {
+  test('is probed once for concurrent requests', async () => {
     const { engine, settled, recipients } = createTestEngine()
     const asked = ['ann@a.test', 'ann@A.TEST', 'ann@a.test'].map(text => engine.verify(text))
     const results = await settled(Promise.all(asked))
@@ -41,13 +41,13 @@ describe('one address', () => {
     expect(results.map(({ cached }) => cached)).toEqual([false, true, true])
   })
 
-  test('is asked apart from others of its domain', async () => {
+  test('is probed separately from others of its domain', async () => {
     const { engine, settled, recipients } = createTestEngine()
     await settled(Promise.all(['ann@a.test', 'bob@a.test'].map(text => engine.verify(text))))
     expect(recipients()).toEqual(expect.arrayContaining(['ann@a.test', 'bob@a.test']))
   })
 
-  test('with its dialogue when that is asked for, both sides of it', async () => {
+  test('includes both sides of the dialogue on request', async () => {
     const { verify } = createTestEngine()
     const { evidence } = await verify('ann@a.test', { include: ['dialogue'] })
     expect(evidence.dialogue).toEqual(
@@ -61,7 +61,7 @@ describe('one address', () => {
     )
   })
 
-  test('without the mail server: everything but its answer', async () => {
+  test('has everything but the SMTP answer when SMTP is disabled', async () => {
     const { verify, mx } = createTestEngine({ dial: () => closedDial })
     const { verdict, evidence } = await verify('ann@a.test', { checkSmtp: false })
     expect(verdict.reason).toBe('smtp_skipped')
@@ -70,7 +70,7 @@ describe('one address', () => {
   })
 
   test.each([null, undefined, 42, {}, Symbol('a'), Object.create(null), ['ann@a.test']])(
-    'that is no text at all is no address: %s',
+    'is invalid if it is not a text: %s',
     async given => {
       const { engine, settled, many } = createTestEngine()
       expect((await settled(engine.verify(given as string))).verdict.reason).toBe('invalid_email')
@@ -83,7 +83,7 @@ describe('one address', () => {
   )
 })
 
-describe('who need not be asked is not asked', () => {
+describe('an address that needs no probe is not probed', () => {
   const quietHouse = (options: Parameters<typeof createTestEngine>[0] = {}) =>
     createTestEngine({ ...options, dial: () => closedDial })
 
@@ -95,7 +95,7 @@ describe('who need not be asked is not asked', () => {
     'ann@a.invalid',
     'ann@hidden.onion',
     'ann@printer.home.arpa',
-  ])('a special name, by nobody: %s', async text => {
+  ])('a special-use name, without any lookup: %s', async text => {
     const { verify, zone } = quietHouse({ engine: { specialDomains: false } })
     expect((await verify(text)).verdict.reason).toBe('invalid_domain')
     expect(zone.asked).toEqual([])
@@ -104,13 +104,13 @@ describe('who need not be asked is not asked', () => {
   test.each([
     ['a fault', 'ann@@a.test', 'invalid_email'],
     ['an address literal', 'ann@[192.0.2.7]', 'smtp_skipped'],
-  ])('%s, by the DNS', async (_, text, reason) => {
+  ])('%s, without a DNS lookup', async (_, text, reason) => {
     const { verify, zone } = quietHouse()
     expect((await verify(text)).verdict.reason).toBe(reason)
     expect(zone.asked).toEqual([])
   })
 
-  test('a blocked one, by the DNS', async () => {
+  test('a blocked one, without a DNS lookup', async () => {
     const { verify, zone } = quietHouse({ engine: { lists: { blocked: ['ann@a.test'] } } })
     expect((await verify('ann@a.test')).verdict.reason).toBe('blocklisted')
     expect(zone.asked).toEqual([])
@@ -121,15 +121,15 @@ describe('who need not be asked is not asked', () => {
     ['no exchanger', 'no_mx_record', { zone: { 'a.test': {}, 'mx.a.test': 'no-name' } }],
     ['no domain', 'invalid_domain', { zone: { 'a.test': 'no-name' } }],
     ['a broken DNS', 'dns_error', { zone: { 'a.test': 'server' } }],
-    ['a list of throw-away domains', 'disposable_email', lists({ disposable: ['a.test'] })],
+    ['a list of disposable domains', 'disposable_email', lists({ disposable: ['a.test'] })],
     ['a list of traps', 'spam_trap', lists({ spamTrap: ['ann@a.test'] })],
     [
-      'the exchanger of throw-away domains',
+      'the exchanger of disposable domains',
       'disposable_email',
       { zone: { 'a.test': { MX: [[1, 'mail.mailinator.com']] } } },
     ],
     ['an exchanger without an address', 'no_mx_record', { zone: { 'mx.a.test': 'no-name' } }],
-  ])('by the mail server, after %s: %s', async (_, reason, options) => {
+  ])('without an SMTP session, for %s: %s', async (_, reason, options) => {
     const { verify } = quietHouse(options)
     expect((await verify('ann@a.test')).verdict.reason).toBe(reason)
   })
@@ -154,7 +154,7 @@ describe('who need not be asked is not asked', () => {
     expect(mx.dialled).toEqual([])
   })
 
-  test('of public and private addresses only the public ones are dialled', async () => {
+  test('only the public addresses of an exchanger are dialled', async () => {
     const { verify, mx } = createTestEngine({
       zone: { 'mx.a.test': { A: ['10.0.0.1', '192.0.2.1', '127.0.0.1'], AAAA: ['::1'] } },
     })
@@ -162,7 +162,7 @@ describe('who need not be asked is not asked', () => {
     expect(mx.dialled.map(({ ip }) => ip)).toEqual(['192.0.2.1'])
   })
 
-  test('the name dialled is the address looked up: it is not resolved again', async () => {
+  test('dials the address that was looked up, without a second lookup', async () => {
     const { verify, mx } = createTestEngine()
     await verify('ann@a.test')
     expect(mx.dialled).toEqual([{ ip: '192.0.2.1', port: 25, host: 'mx.a.test' }])
@@ -170,20 +170,20 @@ describe('who need not be asked is not asked', () => {
 })
 
 describe('suggestions', () => {
-  test('a listed slip stands though the domain has a mail server', async () => {
+  test('a listed typo is suggested even if the domain has a mail server', async () => {
     const { verify } = createTestEngine({ zone: mail('gamil.com', '192.0.2.2') })
     const { verdict, evidence } = await verify('ann@gamil.com')
     expect(evidence.suggestion).toBe('ann@gmail.com')
     expect(verdict.reason).toBe('possible_typo')
   })
 
-  test('a guess is dropped when the domain has a mail server', async () => {
+  test('a guess is dropped if the domain has a mail server', async () => {
     const { verify } = createTestEngine({ zone: mail('comcsat.net', '192.0.2.2') })
     expect((await verify('ann@comcsat.net')).evidence.suggestion).toBeNull()
   })
 
   test.each(['gmaxl.com', 'yhao.com', 'icld.com', 'hotmial.xyz'])(
-    'a guess at a large provider is told, and the answer of the mail server of %s stands',
+    'a guess at a large provider is suggested, and the answer of the mail server of %s decides',
     async domain => {
       const { verify } = createTestEngine({ zone: mail(domain, '192.0.2.2') })
       const { verdict, evidence } = await verify(`ann@${domain}`)
@@ -192,7 +192,7 @@ describe('suggestions', () => {
     },
   )
 
-  test('a misspelling of a large provider that takes every name is a risky typo, not a catch-all', async () => {
+  test('a misspelled large provider that accepts every name is a risky typo, not a catch-all', async () => {
     const takesAll = { script: () => '250 2.1.5 Ok', zone: mail('gmall.com', '192.0.2.2') }
     const { verdict, evidence } = await createTestEngine(takesAll).verify('ann@gmall.com')
     expect(verdict).toMatchObject({ reason: 'possible_typo', deliverable: false, risk: 'high' })
@@ -201,7 +201,7 @@ describe('suggestions', () => {
   })
 
   test.each(['park-mx.above.com', 'mail.h-email.net', 'mx37.mb5p.com', 'mail.b-io.co'])(
-    'a misspelling whose exchanger is %s is a risky typo, and nobody is asked',
+    'a misspelled provider with the exchanger %s is a risky typo, without an SMTP session',
     async host => {
       const { verify, reason, mx } = createTestEngine({
         zone: {
@@ -220,26 +220,26 @@ describe('suggestions', () => {
     },
   )
 
-  test('the answer of the mail server of a misspelling wins over the typo', async () => {
+  test('a rejection by the mail server of a misspelled domain takes precedence over the typo', async () => {
     const { reason } = createTestEngine({ zone: mail('gamil.com', '192.0.2.2') })
     expect(await reason('nobody@gamil.com')).toBe('rejected_email')
   })
 
-  test('a guess stands when the domain does not exist', async () => {
+  test('a guess is suggested if the domain does not exist', async () => {
     const { verify } = createTestEngine()
     const { verdict, evidence } = await verify('ann@gmail.con')
     expect(verdict.reason).toBe('invalid_domain')
     expect(evidence.suggestion).toBe('ann@gmail.com')
   })
 
-  test('no guess is made of a domain that the DNS could not tell of', async () => {
+  test('no guess is made for a domain after a DNS failure', async () => {
     const { verify } = createTestEngine({ zone: { 'seznamm.cz': 'server' } })
     const { verdict, evidence } = await verify('ann@seznamm.cz')
     expect(verdict.reason).toBe('dns_error')
     expect(evidence.suggestion).toBeNull()
   })
 
-  test('a text that is no address may still be a known slip', async () => {
+  test('an invalid address may still be a listed typo', async () => {
     const { verify } = createTestEngine()
     const { verdict, evidence } = await verify('ann@gmail')
     expect(verdict.reason).toBe('invalid_email')

@@ -9,7 +9,7 @@ import { isUnguessable, recipientOf } from '../support/recipients.ts'
 import type { ZoneEntry } from '../support/zone.ts'
 import { Dice } from './probe/hostile-server.ts'
 
-/** What an operator thinks of an egress, for some minutes. */
+/** How an operator treats an egress for some minutes. */
 const MOODS = [
   ...(['content', 'content', 'content', 'content'] as const),
   ...(['blocks', 'blocks-some', 'greylists', 'greylists', 'throttles'] as const),
@@ -21,17 +21,21 @@ type Mood = (typeof MOODS)[number]
 const MOOD_MS = 3 * MINUTE
 const WELL_KNOWN = '192.0.2.250'
 const GREYLIST_MS = 5 * MINUTE
-/** How often one egress may be answered about one address of a list. */
+/** Maximum number of replies to one egress about one address of a list. */
 export const TRIES_MAX = 3
-/** How often it may be answered about the random recipient of a domain: four tries, of rows that came at two times. */
+/**
+ * Maximum number of replies about the random recipient of a domain: four attempts for each of two
+ * batches.
+ */
 export const RANDOM_TRIES_MAX = 8
 
 const OPERATORS_MAX = 4
 const USERS_MAX = 45
 
 /**
- * A few operators that change their mind about each of two or three egresses every few minutes, all by one seed.
- * What they say of a mailbox never changes: `nobody…` is unknown, `busy…` cannot be asked now, nor ever, and `user…` is there.
+ * A few operators that change their policy for each of two or three egresses every few minutes, all
+ * from one seed. Their answer about a mailbox never changes: `nobody…` is unknown, `busy…` always
+ * fails temporarily, and `user…` exists.
  */
 export function fickleWorld(seed: number, clock: () => Clock) {
   const dice = new Dice(seed)
@@ -51,7 +55,7 @@ export function fickleWorld(seed: number, clock: () => Clock) {
     egresses,
     sessionsMax,
     ledger,
-    /** What may come out for an address: what is so, or that nobody would say. */
+    /** The allowed results of an address: the truth, or unknown. */
     classes: (text: string) => ['unknown', ...(CLASSES[text.replace(/\d.*/, '')] ?? [])],
     flags: {
       sessionsPerOperator: String(sessionsMax),
@@ -63,7 +67,7 @@ export function fickleWorld(seed: number, clock: () => Clock) {
   }
 }
 
-/** A mailbox is risky where the catch-all test came to nothing. */
+/** A mailbox is risky if the catch-all probe had no result. */
 const CLASSES: Record<string, readonly string[]> = {
   user: ['deliverable', 'risky'],
   nobody: ['undeliverable'],
@@ -72,9 +76,9 @@ const LOCALS = ['user', 'user', 'user', 'user', 'user', 'user', 'nobody', 'nobod
 
 const localOf = (dice: Dice, n: number) => `${dice.one(LOCALS)}${n}`
 
-/** What the servers saw. */
+/** Statistics of the servers. */
 export class Ledger {
-  /** Most connections at the same time, by egress and server; a dial under way is one. */
+  /** Maximum number of concurrent connections by egress and server, dials in flight included. */
   peak = 0
   readonly #open = new Map<string, number>()
   readonly #answers = new Map<string, number>()
@@ -90,7 +94,7 @@ export class Ledger {
     this.#answers.set(key, (this.#answers.get(key) ?? 0) + change)
   }
 
-  /** Most answers that one egress got about one address of the list. */
+  /** Maximum number of replies to one egress about one address of the list. */
   get mostAnswers(): number {
     return this.#most(recipient => !isUnguessable(recipient))
   }
@@ -114,7 +118,7 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
   const moods = new Map<string, Mood>()
   const greylist = new Map<string, number>()
   const tired = new Set<MxSession>()
-  /** Recipients of the transaction under way that were answered. */
+  /** Recipients of the current transaction that were answered. */
   const told = new Map<MxSession, readonly string[]>()
   const moodOf = (ip: string): Mood => {
     const key = `${ip} ${Math.floor(clock().monotonicNow() / MOOD_MS)}`
@@ -155,7 +159,7 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
       const says = toRecipient(recipient, mood, session)
       if (says === HANG_UP) {
         tired.add(session)
-        // What a server says in a transaction that it breaks off is not believed, and is asked again.
+        // Replies in a transaction that the server breaks off are not trusted, and are retried.
         for (const one of told.get(session) ?? []) ledger.answered(egress, one, -1)
       } else if (!String(says).startsWith('452')) {
         ledger.answered(egress, recipient)
@@ -164,7 +168,7 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
       return says
     },
   })
-  // Some egresses reach nobody at first.
+  // Some egresses cannot connect at first.
   const openAtMs = dice.entropy(0.3) ? dice.below(2 * MINUTE) : 0
   const connect = async (to: Target, signal: AbortSignal): Promise<Duplex> => {
     if (clock().monotonicNow() < openAtMs) throw refused(to)

@@ -5,7 +5,7 @@ import { users } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 describe('the two steps of a job', () => {
-  test('the first gives one answer for each text, in order, and each is independent', async () => {
+  test('route returns one independent answer for each text, in order', async () => {
     const { engine, settled } = createTestEngine({ zone: { 'broken.test': 'server' } })
     const texts = ['ann@a.test', 'nonsense', 'ann@broken.test', 'ann@a.test']
     const prepared = await settled(engine.route(texts))
@@ -14,7 +14,7 @@ describe('the two steps of a job', () => {
     ).toEqual(['a.test', 'invalid_email', 'dns_error', 'a.test'])
   })
 
-  test('one address alone is routed without waiting for others', async () => {
+  test('routeOne does not wait for other addresses', async () => {
     const { engine } = createTestEngine({ zone: { 'silent.test': 'never' } })
     const silent = engine.routeOne('ann@silent.test')
     const other = engine.routeOne('ann@a.test')
@@ -24,7 +24,7 @@ describe('the two steps of a job', () => {
     expect(await silent).toMatchObject({ result: { verdict: { reason: 'dns_error' } } })
   })
 
-  test('an item is taken up again from its route, perhaps in another process', async () => {
+  test('resume rebuilds an item from its route, even in another process', async () => {
     const { engine, settled } = createTestEngine()
     const [one] = await settled(engine.route(['ann@a.test']))
     if (one === undefined || !('task' in one)) throw new Error('no task')
@@ -42,7 +42,7 @@ describe('the two steps of a job', () => {
   })
 
   test.each([{ blocked: ['a.test'] }, { disposable: ['a.test'] }, { spamTrap: ['ann@a.test'] }])(
-    'an item is not taken up when it stands on %o by now: nobody is asked',
+    'resume returns null for an item that is now on %o, and nothing is probed',
     lists => {
       const { engine } = createTestEngine({ engine: { lists } })
       const route = { kind: 'implicit', host: 'a.test' } as const
@@ -51,14 +51,14 @@ describe('the two steps of a job', () => {
     },
   )
 
-  test('nor when its exchanger is one of a disposable service', () => {
+  test('resume returns null if the exchanger belongs to a disposable service', () => {
     const { engine } = createTestEngine({ engine: { lists: { allow: ['b.test'] } } })
     const route = { kind: 'implicit', host: 'mx.mailinator.com' } as const
     expect(engine.resume('ann@a.test', route)).toBeNull()
     expect(engine.resume('ann@b.test', route)).not.toBeNull()
   })
 
-  test('a text that is no address cannot be taken up: it was never routed', () => {
+  test('resume returns null for an invalid address, which has no route', () => {
     const { engine } = createTestEngine()
     expect(() => engine.resume('nonsense', { kind: 'implicit', host: 'a.test' })).toThrow(
       /no address/,

@@ -32,7 +32,7 @@ function traitsOf(lists: ReturnType<typeof openLists>, text: string) {
 const operator = (hosts: string[]) => ({ hosts, title: null, truth: null })
 
 describe('lists', () => {
-  test('of files and of the caller add up', () => {
+  test('combine the entries of files and of the caller', () => {
     const blocked = file('blocked.txt', 'one.test\n')
     const lists = openLists(planOf({ files: { blocked }, entries: { blocked: ['two.test'] } }))
     for (const domain of ['one.test', 'two.test']) {
@@ -41,7 +41,7 @@ describe('lists', () => {
     expect(traitsOf(lists, 'ann@three.test').blocked).toBe(false)
   })
 
-  test('of all five kinds are read', () => {
+  test('are read for all five kinds', () => {
     const files = {
       disposable: file('disposable.txt', 'throw.test\nkept.test'),
       allow: file('allow.txt', 'kept.test'),
@@ -57,7 +57,7 @@ describe('lists', () => {
     expect(traitsOf(lists, 'casework@firm.test').role).toBe(true)
   })
 
-  test('are read when they are opened, and again when told', () => {
+  test('are read when opened and on each reload', () => {
     const blocked = file('blocked.txt', 'one.test\n')
     const lists = openLists(planOf({ files: { blocked }, entries: { role: ['casework'] } }))
     file('blocked.txt', 'two.test\n')
@@ -68,14 +68,14 @@ describe('lists', () => {
     expect(traitsOf(lists, 'casework@a.test').role).toBe(true)
   })
 
-  test('may be others when they are read again, operators too', () => {
+  test('can be replaced on reload, operators too', () => {
     const lists = openLists(planOf({ operators: { acme: operator(['acme.test']) } }))
     expect(lists.operators.of('mx.acme.test').name).toBe('acme')
     const fresh = { blocked: file('other.txt', 'one.test') }
     lists.reload(planOf({ files: fresh, operators: { apex: operator(['acme.test']) } }))
     expect(lists.operators.of('mx.acme.test').name).toBe('apex')
     expect(traitsOf(lists, 'ann@one.test').blocked).toBe(true)
-    // From now on by this plan.
+    // Later reloads use these sources.
     file('other.txt', 'two.test')
     lists.reload()
     expect(traitsOf(lists, 'ann@two.test').blocked).toBe(true)
@@ -85,7 +85,7 @@ describe('lists', () => {
   test.each<[string, string, ListFiles['operators'], RegExp]>([
     ['a bad line', 'two.test\nfoo bar\n', {}, /blocked\.txt has "foo bar" on line 2/],
     ['a bad operator', 'two.test', { gogle: operator([]) }, /Did you mean "google"/],
-  ])('all stay as they were after %s', (_, content, operators, message) => {
+  ])('all stay unchanged after %s', (_, content, operators, message) => {
     const blocked = file('blocked.txt', 'one.test')
     const plan = planOf({ files: { blocked }, operators: { acme: operator(['acme.test']) } })
     const lists = openLists(plan)
@@ -101,7 +101,7 @@ describe('lists', () => {
 })
 
 describe('an engine', () => {
-  test('judges by the lists as they were read last', async () => {
+  test('uses the lists of the last reload', async () => {
     const blockedFile = file('blocked.txt', '')
     const { engine, reason } = createTestEngine({ engine: { blockedFile } })
     expect(await reason('ann@a.test')).toBe('accepted_email')
@@ -114,7 +114,7 @@ describe('an engine', () => {
     expect(await reason('ann@a.test')).toBe('blocklisted')
   })
 
-  test('keeps what it was given as an iterator when lists are read again', async () => {
+  test('keeps entries from an iterator on reload', async () => {
     const { engine, reason } = createTestEngine({
       engine: { lists: { blocked: ['a.test'].values() } },
     })
@@ -130,7 +130,7 @@ describe('an engine', () => {
     expect(() => createEngine({ lists })).toThrow(expect.objectContaining({ code: 'usage' }))
   })
 
-  test('takes an allowed domain for good, though its exchanger is a disposable service’s', async () => {
+  test('does not flag an allowed domain with the exchanger of a disposable service', async () => {
     const throwaway = {
       'b.test': { MX: [[10, 'mx.mailinator.com']] as const },
       'mx.mailinator.com': { A: ['192.0.2.2'] },

@@ -7,7 +7,7 @@ import { fakeClock } from '../support/clock.ts'
 const ANN = 'ann@a.test'
 const BOB = 'bob@a.test'
 
-/** A memory that others share, which tells what it was asked for. */
+/** A shared cache that records its reads. */
 function services() {
   const clock = fakeClock()
   const known = new Map<string, CachedAnswer>()
@@ -26,7 +26,7 @@ function services() {
   return { clock, known, asked, shared, answerOf, memory: localCache(shared, clock) }
 }
 
-test('what was recalled is near for a minute; after it the shared one is asked again', async () => {
+test('serves a read locally for a minute, then reads the shared cache again', async () => {
   const { memory, known, asked, clock, answerOf } = services()
   known.set(ANN, answerOf('accepted'))
   const first = await memory.get([ANN])
@@ -34,14 +34,14 @@ test('what was recalled is near for a minute; after it the shared one is asked a
   await clock.advance(MINUTE)
   expect((await memory.get([ANN])).get(ANN)).toBe(first.get(ANN))
   expect(asked).toEqual([[ANN]])
-  // What another process learned meanwhile.
+  // Written by another process meanwhile.
   known.set(ANN, answerOf('rejected'))
   await clock.advance(1)
   expect((await memory.get([ANN])).get(ANN)?.probed.answer.kind).toBe('rejected')
   expect(asked).toEqual([[ANN], [ANN]])
 })
 
-test('only what is not near is asked for', async () => {
+test('reads only locally missing keys from the shared cache', async () => {
   const { memory, known, asked, answerOf } = services()
   known.set(ANN, answerOf('accepted')).set(BOB, answerOf('rejected'))
   await memory.get([ANN])
@@ -50,14 +50,14 @@ test('only what is not near is asked for', async () => {
   expect(asked).toEqual([[ANN], [BOB]])
 })
 
-test('what nobody knows is asked for each time, as another may learn it', async () => {
+test('does not cache misses, as another process may write the entry', async () => {
   const { memory, asked } = services()
   expect((await memory.get([ANN])).size).toBe(0)
   await memory.get([ANN])
   expect(asked).toHaveLength(2)
 })
 
-test('what is remembered here is near before the shared one has it, and even where that cannot be written', async () => {
+test('serves its own writes before the shared write is done, and even if it fails', async () => {
   const { shared, asked, clock, answerOf } = services()
   const away = { ...shared, set: () => Promise.reject(new Error('away')) }
   const memory = localCache(away, clock)
@@ -66,14 +66,14 @@ test('what is remembered here is near before the shared one has it, and even whe
   expect(asked).toEqual([])
 })
 
-test('what says nothing of an address is not kept', async () => {
+test('does not keep answers that say nothing about the address', async () => {
   const { memory, asked, answerOf } = services()
   await memory.set(new Map([[ANN, answerOf('deferred')]]))
   await memory.get([ANN])
   expect(asked).toEqual([[ANN]])
 })
 
-test('an answer that is not fresh any more is asked for, as another may have asked anew', async () => {
+test('reads a stale answer from the shared cache, as another process may have refreshed it', async () => {
   const { memory, known, asked, clock, answerOf } = services()
   known.set(ANN, answerOf('accepted', DAY - MINUTE / 2))
   await memory.get([ANN])

@@ -20,8 +20,8 @@ function line(...all: readonly PendingAddress[]): OperatorQueue {
 
 const textsOf = (taken: readonly PendingAddress[]) => taken.map(({ task }) => task.text)
 
-describe('a line', () => {
-  test('gives the domain that waits longest first, and fills up with the next', () => {
+describe('an operator queue', () => {
+  test('takes the domain that waits longest first, then fills up with the next', () => {
     const mixed = line(
       ...['1@a.test', '2@b.test', '3@a.test', '4@c.test'].map(text => waiting(text)),
     )
@@ -30,7 +30,7 @@ describe('a line', () => {
     expect(mixed.isEmpty).toBe(true)
   })
 
-  test('keeps what one egress must ask for that egress, which has it first', () => {
+  test('takes the addresses pinned to an egress first, and only for that egress', () => {
     const own = line(waiting('1@a.test'), waiting('2@a.test', 'x'), waiting('3@a.test', 'y'))
     expect(textsOf(own.take('x', 9, true))).toEqual(['2@a.test', '1@a.test'])
     expect(textsOf(own.take('x', 9, true))).toEqual([])
@@ -38,14 +38,14 @@ describe('a line', () => {
     expect(own.isEmpty).toBe(true)
   })
 
-  test('gives no more than a connection takes', () => {
+  test('takes no more than one connection allows', () => {
     const own = line(...['1', '2', '3'].map(name => waiting(`${name}@a.test`, 'x')))
     own.add(waiting('4@a.test'))
     expect(textsOf(own.take('x', 2, true))).toEqual(['1@a.test', '2@a.test'])
     expect(textsOf(own.take('x', 2, true))).toEqual(['3@a.test', '4@a.test'])
   })
 
-  test('counts for an egress what it may have', () => {
+  test('counts the addresses that an egress can take', () => {
     const own = line(waiting('1@a.test'), waiting('2@a.test', 'x'))
     expect([own.pendingFor('x', true), own.pendingFor('x', false)]).toEqual([2, 1])
     expect([own.pendingFor('y', true), own.pendingFor('y', false)]).toEqual([1, 0])
@@ -54,7 +54,7 @@ describe('a line', () => {
     expect([own.needs('x'), own.isEmpty]).toEqual([false, false])
   })
 
-  test('is over when nobody waits and nobody walks', () => {
+  test('is done when nothing is pending and no worker runs', () => {
     const own = line(waiting('1@a.test', 'x'))
     expect(own.isDone).toBe(false)
     own.countWorker('x', 1)

@@ -7,7 +7,7 @@ import { drainEventLoop } from '../support/wait.ts'
 
 const ann = (recipients: readonly string[]) => recipients.filter(to => to.startsWith('ann@')).length
 
-describe('a memory of one’s own', () => {
+describe('a custom result cache', () => {
   const probed: CachedAnswer['probed'] = {
     answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: reply(250) },
     catchAll: false,
@@ -22,7 +22,7 @@ describe('a memory of one’s own', () => {
     set: async () => {},
   })
 
-  test('answers for the engine without a word to the server', async () => {
+  test('serves the engine without an SMTP session', async () => {
     const now = fakeClock().now()
     const { verify, mx } = createTestEngine({ engine: { resultCache: holding(now - HOUR) } })
     expect(await verify('ann@a.test')).toMatchObject({
@@ -33,13 +33,13 @@ describe('a memory of one’s own', () => {
     expect(mx.dialled).toEqual([])
   })
 
-  test('does not serve what is older than anything may be', async () => {
+  test('does not serve entries beyond the longest retention', async () => {
     const now = fakeClock().now()
     const { verify } = createTestEngine({ engine: { resultCache: holding(now - 8 * DAY) } })
     expect((await verify('nobody@a.test')).verdict.reason).toBe('rejected_email')
   })
 
-  test('whose entry comes from the future is asked again behind it: a clock was set back', async () => {
+  test('refreshes an entry from the future in the background, as the clock was set back', async () => {
     const now = fakeClock().now()
     const { verify, recipients } = createTestEngine({ engine: { resultCache: holding(now + DAY) } })
     expect((await verify('ann@a.test')).cached).toBe(true)
@@ -73,7 +73,7 @@ describe('a memory of one’s own', () => {
         set: async () => {},
       },
     ],
-  ])('%s knows nothing, and spoils nothing', async (_, resultCache) => {
+  ])('%s counts as empty and breaks nothing', async (_, resultCache) => {
     const { verify, many, complaints } = createTestEngine({ engine: { resultCache } })
     expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
     const results = await many(['ann@a.test', 'nobody@a.test', 'no address'])
@@ -83,7 +83,7 @@ describe('a memory of one’s own', () => {
     expect(complaints.length).toBeGreaterThan(0)
   })
 
-  test('is asked for many addresses of a list at a time', async () => {
+  test('is read in batches for the addresses of a list', async () => {
     const questions: number[] = []
     const resultCache: ResultCache = {
       get: async keys => {
@@ -100,8 +100,8 @@ describe('a memory of one’s own', () => {
   })
 })
 
-describe('the memory of a process', () => {
-  test('forgets what is no longer kept', async () => {
+describe('the cache of a process', () => {
+  test('deletes expired entries', async () => {
     const clock = fakeClock()
     const memory = processCache(clock)
     const probed = {
@@ -114,7 +114,7 @@ describe('the memory of a process', () => {
     expect((await memory.get(['ann@a.test'])).size).toBe(0)
   })
 
-  test('keeps nothing that is not definite, whoever hands it in', async () => {
+  test('stores only definite answers', async () => {
     const clock = fakeClock()
     const memory = processCache(clock)
     const answer = { kind: 'no-response', why: 'timeout', stage: 'rcpt', detail: '' } as const

@@ -6,7 +6,7 @@ import type { MxScript } from '../support/mx.ts'
 import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-/** A server whose opinion of `ann` can be changed. */
+/** A server with a changeable reply for `ann`. */
 function fickle(first: string | null) {
   let opinion = first
   const script = toRecipients(to => (to.startsWith('ann@') ? opinion : '550 5.1.1 No such user'))
@@ -23,7 +23,7 @@ const NO = '550 5.1.1 No such user'
 const LATER = '451 4.3.0 Try again later'
 const ann = (recipients: readonly string[]) => recipients.filter(to => to.startsWith('ann@')).length
 
-describe('what is remembered, and how long it is fresh', () => {
+describe('cached answers and their freshness', () => {
   test.each<[string, string, string, number]>([
     ['an accepted mailbox', YES, 'accepted_email', DAY],
     ['an unknown mailbox', NO, 'rejected_email', 6 * HOUR],
@@ -47,11 +47,11 @@ describe('what is remembered, and how long it is fresh', () => {
 
   test.each<[string, string, MxScript['answer'] | MxScript]>([
     ['greylisting', 'greylisted', fickle('450 4.2.0 Greylisted').script],
-    ['trouble of theirs', 'unavailable_smtp', fickle(LATER).script],
-    ['a refusal of us', 'probe_blocked', fickle('550 5.7.1 Your IP is on a block list').script],
+    ['a temporary failure', 'unavailable_smtp', fickle(LATER).script],
+    ['a block of ev', 'probe_blocked', fickle('550 5.7.1 Your IP is on a block list').script],
     ['garbage', 'invalid_smtp', { greeting: 'hello there' }],
-    ['silence', 'timeout', { greeting: null }],
-  ])('not %s', async (_, reason, script) => {
+    ['a missing reply', 'timeout', { greeting: null }],
+  ])('does not cache %s', async (_, reason, script) => {
     const entries: string[] = []
     const memory: ResultCache = {
       get: async () => new Map(),
@@ -65,14 +65,14 @@ describe('what is remembered, and how long it is fresh', () => {
     expect(entries).toEqual([])
   })
 
-  test('nothing with the memory switched off', async () => {
+  test('caches nothing when the cache is disabled', async () => {
     const { verify, recipients } = createTestEngine({ engine: { cache: false } })
     await verify('ann@a.test')
     expect((await verify('ann@a.test')).cached).toBe(false)
     expect(ann(recipients())).toBe(2)
   })
 
-  test('an answer belongs to one spelling of the local part, and to every one of the domain', async () => {
+  test('the key has the exact local part and the normalized domain', async () => {
     const { verify } = createTestEngine({
       script: toRecipients(to => (isUnguessable(to) ? NO : YES)),
     })
@@ -82,8 +82,8 @@ describe('what is remembered, and how long it is fresh', () => {
   })
 })
 
-describe('an answer that is no longer fresh', () => {
-  test('serves at once, and is asked again behind it', async () => {
+describe('a stale answer', () => {
+  test('is served at once and refreshed in the background', async () => {
     const { script, say } = fickle(YES)
     const { engine, clock, verify } = createTestEngine({ script })
     await verify('ann@a.test')
@@ -95,7 +95,7 @@ describe('an answer that is no longer fresh', () => {
       tookMs: 0,
     })
     await drainEventLoop()
-    // What was asked behind it serves from now on: a definite 5xx takes the place of an older 2xx.
+    // The refreshed answer is served from now on: a definite 5xx replaces an older 2xx.
     expect(await verify('ann@a.test')).toMatchObject({
       verdict: { reason: 'rejected_email' },
       cached: true,
@@ -116,7 +116,7 @@ describe('an answer that is no longer fresh', () => {
     await engine.close()
   })
 
-  test('serves for seven days and no longer', async () => {
+  test('is served for seven days and no longer', async () => {
     const { script, say } = fickle(YES)
     const { clock, verify, reason } = createTestEngine({ script })
     await verify('ann@a.test')
@@ -128,7 +128,7 @@ describe('an answer that is no longer fresh', () => {
     expect(await reason('ann@a.test')).toBe('unavailable_smtp')
   })
 
-  test('serves too while the DNS is out of order', async () => {
+  test('is served while the DNS fails', async () => {
     const { clock, verify, zone } = createTestEngine()
     const first = await verify('ann@a.test')
     await clock.advance(2 * DAY)
@@ -140,7 +140,7 @@ describe('an answer that is no longer fresh', () => {
     expect((await verify('ann@a.test', { forceRefresh: true })).verdict.reason).toBe('dns_error')
   })
 
-  test('does not serve once the domain is gone: that is an answer', async () => {
+  test('is not served once the domain does not exist, which is a definite answer', async () => {
     const { clock, verify, zone, reason } = createTestEngine()
     await verify('ann@a.test')
     await clock.advance(2 * DAY)
@@ -148,7 +148,7 @@ describe('an answer that is no longer fresh', () => {
     expect(await reason('ann@a.test')).toBe('invalid_domain')
   })
 
-  test('stands in for a list when asking again brings nothing', async () => {
+  test('is the fallback of a list when the refresh has no result', async () => {
     const { script, say } = fickle(YES)
     const { clock, many, recipients } = createTestEngine({ script })
     await many(['ann@a.test'])
@@ -159,7 +159,7 @@ describe('an answer that is no longer fresh', () => {
     expect(ann(recipients())).toBe(2)
   })
 
-  test('gives way to what a list hears anew', async () => {
+  test('is replaced by the new answer in a list', async () => {
     const { script, say } = fickle(YES)
     const { clock, many } = createTestEngine({ script })
     await many(['ann@a.test'])
@@ -170,8 +170,8 @@ describe('an answer that is no longer fresh', () => {
   })
 })
 
-describe('asking anew on demand', () => {
-  test('forceRefresh asks though the answer is fresh, and what it brings is remembered', async () => {
+describe('a refresh on demand', () => {
+  test('forceRefresh probes despite a fresh answer and caches the new one', async () => {
     const { script, say } = fickle(YES)
     const { verify, recipients } = createTestEngine({ script })
     await verify('ann@a.test')
@@ -187,7 +187,7 @@ describe('asking anew on demand', () => {
     expect(ann(recipients())).toBe(2)
   })
 
-  test('forceRefresh tells a temporary failure as it is, and leaves the memory alone', async () => {
+  test('forceRefresh returns a temporary failure and keeps the cached answer', async () => {
     const { script, say } = fickle(YES)
     const { reason } = createTestEngine({ script })
     await reason('ann@a.test')
@@ -196,7 +196,7 @@ describe('asking anew on demand', () => {
     expect(await reason('ann@a.test')).toBe('accepted_email')
   })
 
-  test('a dialogue cannot be remembered, so it is asked for anew', async () => {
+  test('a dialogue is not cached, so a request for it always probes', async () => {
     const { verify } = createTestEngine()
     await verify('ann@a.test', { include: ['dialogue'] })
     const second = await verify('ann@a.test', { include: ['dialogue'] })
@@ -206,8 +206,8 @@ describe('asking anew on demand', () => {
   })
 })
 
-describe('recall', () => {
-  test('gives the remembered answer while it is fresh, and asks nobody', async () => {
+describe('getCached', () => {
+  test('returns the cached answer while it is fresh, without a probe', async () => {
     const { engine, verify, clock, recipients } = createTestEngine({ script: fickle(YES).script })
     expect(await engine.getCached('ann@a.test')).toBeNull()
     expect(recipients()).toEqual([])
@@ -226,7 +226,7 @@ describe('recall', () => {
     await engine.close()
   })
 
-  test('gives no answer to what is no address, nor once the DNS says that the domain is gone', async () => {
+  test('returns null for an invalid address, and after the domain ceased to exist', async () => {
     const { engine, verify, zone, clock } = createTestEngine({ script: fickle(YES).script })
     await verify('ann@a.test')
     expect(await engine.getCached('nonsense')).toBeNull()
@@ -237,7 +237,7 @@ describe('recall', () => {
   })
 })
 
-test('a server’s opinion of one mailbox is none of another', async () => {
+test('the answer for one mailbox does not apply to another', async () => {
   const { many } = createTestEngine({ script: knows('ann') })
   const results = await many(['ann@a.test', 'bob@a.test'])
   expect(new Map(results.map(({ email, verdict }) => [email, verdict.reason]))).toEqual(

@@ -8,7 +8,7 @@ const stepsOf = (text: string) => sandboxSteps(sandboxResult(fakeClock(), text))
 const saidTo = (text: string) => stepsOf(text).at(-1)?.text
 
 describe('the steps of a simulated result', () => {
-  test('are those that it would have had, and say that they are simulated', () => {
+  test('match those of a real verification and are marked as simulated', () => {
     expect(stepsOf('valid@a.test')).toEqual([
       {
         ...{ kind: 'syntax', ok: true, suggestion: null, text: 'The syntax is fine.' },
@@ -41,21 +41,21 @@ describe('the steps of a simulated result', () => {
     ['disposable', /^Simulated: a\.test has one mail server/],
     ['no-mx', /^Simulated: a\.test accepts no mail/],
     ['error-server', /^The syntax is fine/],
-  ])('end as %s does', (local, last) => {
+  ])('end with the step of %s', (local, last) => {
     expect(saidTo(`${local}@a.test`)).toMatch(last)
   })
 
-  test('of a text that is no address are one, with what was meant', () => {
+  test('are a single syntax step with a suggestion for an invalid address', () => {
     expect(stepsOf('ann@gmail')).toEqual([
       expect.objectContaining({ kind: 'syntax', ok: false, suggestion: 'ann@gmail.com' }),
     ])
   })
 
-  test('of an address literal name no domain', () => {
+  test('have no domain step for an address literal', () => {
     expect(stepsOf('valid@[192.0.2.1]').map(({ kind }) => kind)).toEqual(['syntax'])
   })
 
-  test('are told by an engine of the sandbox, which asks nobody', async () => {
+  test('are emitted by a sandbox engine without network access', async () => {
     const told: unknown[] = []
     const { verify, zone } = createTestEngine({ engine: { sandbox: true } })
     await verify('valid@a.test', { onStep: step => told.push(step) })

@@ -5,7 +5,7 @@ import { createEngine, presentResult, type Result } from '../../src/index.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fc } from '../support/property.ts'
 
-/** An engine whose doors are walls. */
+/** An engine whose dependencies throw on network access. */
 function sandbox() {
   const wall = () => {
     throw new Error('a door was opened')
@@ -79,7 +79,7 @@ describe('any other address', () => {
     .tuple(fc.stringMatching(/^[a-z][a-z0-9]{0,15}$/), fc.domain())
     .map(([local, domain]) => `${local}@${domain}`)
 
-  test('gets the same answer every time, from every engine, in whatever case it is written', async () => {
+  test('gets the same result every time, from every engine, in any case', async () => {
     const other = sandbox()
     await fc.assert(
       fc.asyncProperty(address, async text => {
@@ -104,19 +104,19 @@ describe('any other address', () => {
 })
 
 describe('the sandbox', () => {
-  test('serves streams too, each input once', async () => {
+  test('serves streams, with one result per input', async () => {
     const emails: string[] = []
     const texts = ['valid@a.test', 'invalid@a.test', 'valid@a.test', 'nonsense']
     for await (const { email } of engine.verifyMany(texts)) emails.push(email)
     expect(emails.toSorted()).toEqual(texts.toSorted())
   })
 
-  test('serves the two steps of a job: nothing is left for the second', async () => {
+  test('serves the two steps of a job, with nothing left for the second', async () => {
     const prepared = await engine.route(['valid@a.test', 'nonsense'])
     expect(prepared.map(one => 'result' in one)).toEqual([true, true])
   })
 
-  test('pretends to have taken a plausible time, the same each time', async () => {
+  test('reports a plausible duration, the same each time', async () => {
     const { tookMs } = await of('valid@example.com')
     expect(tookMs).toBeGreaterThanOrEqual(0)
     expect(tookMs).toBeLessThan(50)

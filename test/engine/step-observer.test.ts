@@ -20,7 +20,7 @@ function services(options: Parameters<typeof createTestEngine>[0] = {}) {
 }
 
 describe('the steps of a verification', () => {
-  test('are told as they happen: the address, its route, the server, and each line', async () => {
+  test('are emitted as they happen: the address, its route, the server and each line', async () => {
     const { listen, steps, of } = services()
     await listen('ann@a.test')
     expect(steps.slice(0, 4)).toEqual([
@@ -53,7 +53,7 @@ describe('the steps of a verification', () => {
     )
   })
 
-  test('come before the result, not with it', async () => {
+  test('arrive before the result', async () => {
     const { engine, onStep, kinds, settled } = services({
       script: silentFrom('RCPT'),
     })
@@ -63,7 +63,7 @@ describe('the steps of a verification', () => {
     await settled(asked)
   })
 
-  test('end with the result, which comes with the reply to QUIT', async () => {
+  test('end with the result, after the reply to QUIT', async () => {
     const { engine, onStep, of, steps, settled } = services()
     await settled(engine.verify('ann@a.test', { onStep }))
     const told = steps.length
@@ -72,7 +72,7 @@ describe('the steps of a verification', () => {
     expect(steps).toHaveLength(told)
   })
 
-  test('do not keep the dialogue in the result, nor does a kept one take them away', async () => {
+  test('are independent of the dialogue in the result', async () => {
     const { listen, of } = services()
     expect((await listen('ann@a.test')).evidence.dialogue).toBeNull()
     const { evidence } = await listen('bob@a.test', { include: ['dialogue'] })
@@ -81,7 +81,7 @@ describe('the steps of a verification', () => {
     expect(of('line').filter(({ text }) => text.startsWith('*'))).toEqual([])
   })
 
-  test('end where nobody need be asked', async () => {
+  test('end early if no probe is needed', async () => {
     const disposable = { lists: { disposable: ['a.test'], blocked: ['b.test'] } }
     const { listen, kinds } = services({ engine: disposable })
     await listen('ann@a.test')
@@ -90,7 +90,7 @@ describe('the steps of a verification', () => {
     expect(kinds()).toEqual(['syntax', 'domain', 'syntax'])
   })
 
-  test('of a text that is no address say what is wrong with it, and what was meant', async () => {
+  test('explain an invalid address and suggest the intended one', async () => {
     const { listen, steps } = services()
     await listen('ann@gmail')
     expect(steps).toEqual([
@@ -101,7 +101,7 @@ describe('the steps of a verification', () => {
     ])
   })
 
-  test('tell a listed slip at once, a guess not before its domain was looked for', async () => {
+  test('suggest a listed typo at once, but a guess only after the lookup of its domain', async () => {
     const { listen, steps } = services()
     await listen('ann@gamil.com')
     expect(steps[0]).toMatchObject({ ok: true, suggestion: 'ann@gmail.com' })
@@ -115,21 +115,21 @@ describe('the steps of a verification', () => {
     ['a null MX', { zone: { 'a.test': { MX: [[0, '']] } } }, { ok: false, route: 'null-mx' }],
     ['no mail', { zone: { 'a.test': {} } }, { ok: false, route: 'no-mail' }],
     ['a broken DNS', { zone: { 'a.test': 'server' } }, { ok: null, route: 'unknown' }],
-  ])('say where no mail goes: %s', async (_, options, facts) => {
+  ])('explain a domain without mail: %s', async (_, options, facts) => {
     const { listen, steps, kinds } = services(options)
     await listen('ann@a.test')
     expect(kinds()).toEqual(['syntax', 'domain'])
     expect(steps[1]).toMatchObject({ ...facts, hosts: [], operator: null })
   })
 
-  test('name the domain itself where it is its own mail server', async () => {
+  test('name the domain if it is its own mail server', async () => {
     const { listen, steps } = services({ zone: { 'a.test': { A: ['192.0.2.1'] } } })
     await listen('ann@a.test')
     const hosts = [{ preference: 0, host: 'a.test' }]
     expect(steps[1]).toMatchObject({ ok: true, route: 'implicit', hosts })
   })
 
-  test('tell of each server that does not answer, until one does', async () => {
+  test('report each server that does not answer, until one does', async () => {
     const { listen, of } = services({
       zone: {
         'a.test': {
@@ -157,7 +157,7 @@ describe('the steps of a verification', () => {
     ])
   })
 
-  test('tell when nobody is called, as it is known what would come of it', async () => {
+  test('report when no server is contacted because the outcome is known', async () => {
     const { listen, of } = services({
       script: {
         connect: to => {
@@ -170,7 +170,7 @@ describe('the steps of a verification', () => {
     expect(of('server').at(-1)?.text).toMatch(/^The mail server was not contacted\. /)
   })
 
-  test('give what a server says no power over a terminal or a page, and no end of lines', async () => {
+  test('sanitize and limit the lines of a server', async () => {
     const evil = `\u001b[31m<b>${'x'.repeat(600)}`
     const flood = (code: number) =>
       [evil, ...Array(110).fill('x'), 'end'].map(
@@ -189,7 +189,7 @@ describe('the steps of a verification', () => {
     expect(first?.text).toHaveLength(512)
   })
 
-  test('go on with the next egress, where the first is refused', async () => {
+  test('go on with the next egress if the first is blocked', async () => {
     const mx = mxByEgress({ a: BLOCKS_US, b: () => undefined })
     const { listen, of } = services({ engine: { egresses: mx.egresses, dial: mx.dial } })
     expect((await listen('ann@a.test')).evidence.egress).toBe('b')
@@ -198,8 +198,8 @@ describe('the steps of a verification', () => {
   })
 })
 
-describe('a remembered answer', () => {
-  test('serves who listens too, and says how old it is', async () => {
+describe('a cached answer', () => {
+  test('is served to an observer with its age', async () => {
     const { verify, listen, clock, steps, kinds, mx } = services()
     const { checkedAt } = await verify('ann@a.test')
     const lines = mx.lines().length
@@ -214,7 +214,7 @@ describe('a remembered answer', () => {
     expect(mx.lines()).toHaveLength(lines)
   })
 
-  test('is asked again behind the back of who listens when it is old', async () => {
+  test('is refreshed without steps when it is stale', async () => {
     const { verify, listen, clock, kinds, mx, settled } = services()
     await verify('ann@a.test')
     await clock.advance(25 * 3_600_000)
@@ -225,7 +225,7 @@ describe('a remembered answer', () => {
     expect(kinds()).toEqual(['syntax', 'domain', 'cached'])
   })
 
-  test('is told where the DNS fails', async () => {
+  test('is reported when the DNS fails', async () => {
     const { verify, listen, kinds, steps, clock, zone } = services()
     await verify('ann@a.test')
     zone.set('a.test', 'server')
@@ -235,7 +235,7 @@ describe('a remembered answer', () => {
     expect(steps[1]).toMatchObject({ ok: null, route: 'unknown' })
   })
 
-  test('does not serve who wants it refreshed', async () => {
+  test('is not served with forceRefresh', async () => {
     const { verify, listen, kinds } = services()
     await verify('ann@a.test')
     await listen('ann@a.test', { forceRefresh: true })
@@ -243,8 +243,8 @@ describe('a remembered answer', () => {
   })
 })
 
-describe('who listens', () => {
-  test('asks anew beside a question in flight; who does not listen shares it', async () => {
+describe('an observer', () => {
+  test('starts its own probe, while a caller without observer shares one in flight', async () => {
     const { engine, onStep, kinds, recipients, settled } = services()
     const asked = [{}, { onStep }, {}].map(options => engine.verify('ann@a.test', options))
     const results = await settled(Promise.all(asked))
@@ -261,7 +261,7 @@ describe('who listens', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('I am deaf'))],
-  ])('and %s harms nobody, is complained of once and told no more', async (_, fail) => {
+  ])('that %s breaks nothing, is logged once and is not called again', async (_, fail) => {
     let told = 0
     const { verify, complaints } = services()
     const onStep = () => {
@@ -273,7 +273,7 @@ describe('who listens', () => {
     expect(told).toBeLessThan(3)
   })
 
-  test('and leaves is told nothing more', async () => {
+  test('that aborts gets no further steps', async () => {
     const late = Promise.withResolvers<string>()
     const { engine, onStep, steps, mx, settled } = services({
       script: line => (line.startsWith('MAIL') ? late.promise : undefined),

@@ -25,7 +25,7 @@ test.each<[Route, MxOperator | null, string]>([
     own,
     'a.test has no MX record, so mail goes to a.test itself.',
   ],
-  [{ kind: 'no-domain' }, null, 'a.test accepts no mail: the DNS says that there is no such name.'],
+  [{ kind: 'no-domain' }, null, 'a.test accepts no mail: the domain does not exist.'],
   [
     { kind: 'no-mail' },
     null,
@@ -35,7 +35,7 @@ test.each<[Route, MxOperator | null, string]>([
   [
     { kind: 'unknown', fault: 'timeout' },
     null,
-    'Nothing is known about a.test: the DNS did not answer.',
+    'Nothing is known about a.test: the DNS servers did not answer.',
   ],
   [
     { kind: 'unknown', fault: 'server' },
@@ -46,7 +46,7 @@ test.each<[Route, MxOperator | null, string]>([
   expect(routeText(domain, route, operator)).toBe(text)
 })
 
-describe('a call is a sentence', () => {
+describe('a connection is a sentence', () => {
   const call = { host: 'mx.a.test', ip: '192.0.2.1', port: 25, dialled: true, answer: null }
   const reply = { code: 554, enhanced: '5.7.1', text: 'listed by Spamhaus' }
 
@@ -67,15 +67,15 @@ describe('a call is a sentence', () => {
     ],
     [
       { answer: noResponse('garbage', 'greeting', '') },
-      'The SMTP session with mx.a.test failed. The mail server answered something that is no answer. Nothing is known of the mailbox.',
+      'The SMTP session with mx.a.test failed. The mail server sent an invalid reply. The mailbox was not checked.',
     ],
     [
       { answer: { kind: 'blocked', why: 'blocklist', stage: 'greeting', reply } },
-      'mx.a.test refused the session. The server refused our address, not yours: it is on the list of Spamhaus or has a poor name. Have it delisted or verify from another address.',
+      'mx.a.test refused the session. The server blocked the IP address of ev, which is on a blocklist of Spamhaus or has a poor reputation. Request its removal or verify from another IP address.',
     ],
     [
       { dialled: false, answer: noResponse('connect', 'connect', 'not asked') },
-      'mx.a.test was not contacted. No mail server could be reached. Try again later, and check that port 25 is open here.',
+      'mx.a.test was not contacted. No mail server could be reached. Try again later, and check that outbound port 25 is open.',
     ],
     [
       { host: null, ip: null, dialled: false, answer: noResponse('timeout', 'connect', '') },
@@ -95,6 +95,6 @@ test.each([
   [47 * HOUR, '47 hours ago'],
   [48 * HOUR, '2 days ago'],
   [6 * DAY, '6 days ago'],
-])('an answer of %i ms is told with its age', (ageMs, ago) => {
+])('a cached answer of %i ms is shown with its age', (ageMs, ago) => {
   expect(cachedText(ageMs)).toBe(`The mail server was asked ${ago}; the cached answer is used.`)
 })

@@ -9,7 +9,7 @@ const NO = '550 5.1.1 No such user'
 const GREY = '450 4.2.0 Greylisted, try again in 10 minutes'
 
 describe('a greylisted address', () => {
-  /** Refuses each recipient and sender for now, until `waitMs` have passed since it was first asked. */
+  /** Defers each pair of recipient and sender until `waitMs` after its first attempt. */
   function greylist(waitMs: number, now: () => number) {
     const firstAt = new Map<string, number>()
     const asked: { at: number; sender: string; ip: string }[] = []
@@ -26,7 +26,7 @@ describe('a greylisted address', () => {
     return { script, asked }
   }
 
-  test('is asked again from the same sender, after the time that the server named', async () => {
+  test('is retried from the same sender after the time that the server names', async () => {
     let now = () => 0
     const { script, asked } = greylist(10 * MINUTE, () => now())
     const { many, clock } = createTestEngine({ script })
@@ -39,7 +39,7 @@ describe('a greylisted address', () => {
     expect(waitedMs).toBeLessThan(11 * MINUTE)
   })
 
-  test('comes back together with those that were put off with it: they share a connection', async () => {
+  test('shares a connection with the others that were deferred with it', async () => {
     let now = () => 0
     const { script } = greylist(10 * MINUTE, () => now())
     const { many, mx, clock } = createTestEngine({ script })
@@ -48,14 +48,14 @@ describe('a greylisted address', () => {
     expect(mx.sessions).toHaveLength(2)
   })
 
-  test('is asked three times at most, and then ends as greylisted', async () => {
+  test('is tried at most three times and then ends as greylisted', async () => {
     const { script, asked } = greylist(24 * HOUR, () => 0)
     const { many } = createTestEngine({ script })
     expect(reasonsOf(await many(['ann@a.test']))).toEqual(['ann@a.test greylisted'])
     expect(asked).toHaveLength(3)
   })
 
-  test('ends at once when nobody wants to wait', async () => {
+  test('ends at once with wait: false', async () => {
     const { script, asked } = greylist(10 * MINUTE, () => 0)
     const { many, clock } = createTestEngine({ script })
     const startedAt = clock.monotonicNow()
@@ -66,7 +66,7 @@ describe('a greylisted address', () => {
     expect(clock.monotonicNow() - startedAt).toBeLessThan(MINUTE)
   })
 
-  test('waits as the settings say', async () => {
+  test('waits as configured', async () => {
     let now = () => 0
     const { script, asked } = greylist(30_000, () => now())
     const { many, clock } = createTestEngine({ script, engine: { greylistDelayMs: 30_000 } })
@@ -76,7 +76,7 @@ describe('a greylisted address', () => {
     expect((asked[1]?.at ?? 0) - (asked[0]?.at ?? 0)).toBeLessThan(MINUTE)
   })
 
-  test('holds back nobody else while it waits', async () => {
+  test('does not delay others while it waits', async () => {
     const zone = mail('grey.test', '192.0.2.2')
     const script = toRecipients(to => (to.endsWith('@grey.test') ? GREY : YES))
     const { engine, settled, clock } = createTestEngine({
@@ -92,7 +92,7 @@ describe('a greylisted address', () => {
   })
 })
 
-describe('how a list is asked', () => {
+describe('how a list is probed', () => {
   test('the recipients of one domain share a connection', async () => {
     const { many, mx, recipients } = createTestEngine({
       script: knows(...users(15).map(user => user.split('@')[0] ?? '')),
@@ -102,7 +102,7 @@ describe('how a list is asked', () => {
     expect(recipients().filter(to => !isUnguessable(to))).toHaveLength(15)
   })
 
-  test('never more connections at once than the settings allow', async () => {
+  test('opens no more concurrent connections than configured', async () => {
     const domains = Array.from({ length: 20 }, (_, i) => `d${i}.test`)
     const zone = Object.assign({}, ...domains.map((name, i) => mail(name, `192.0.2.${i + 1}`)))
     let now = 0
@@ -128,7 +128,7 @@ describe('how a list is asked', () => {
     expect(peak).toBe(3)
   })
 
-  test('the unguessable recipient is asked once for a domain, whatever its length', async () => {
+  test('the catch-all probe is sent once per domain, whatever its length', async () => {
     const { many, recipients } = createTestEngine({
       script: toRecipients(to => (isUnguessable(to) ? NO : YES)),
     })
@@ -136,20 +136,20 @@ describe('how a list is asked', () => {
     expect(recipients().filter(isUnguessable)).toHaveLength(1)
   })
 
-  test('a domain where nobody is known is not asked for an unguessable one', async () => {
+  test('a domain without an accepted recipient gets no catch-all probe', async () => {
     const { many, recipients } = createTestEngine()
     await many(users(5))
     expect(recipients().filter(isUnguessable)).toEqual([])
   })
 
-  test('without the mail server when that is wanted', async () => {
+  test('skips SMTP on request', async () => {
     const { many, mx } = createTestEngine()
     const results = await many(['ann@a.test', 'nonsense'], { checkSmtp: false })
     expect(reasonsOf(results)).toEqual(['ann@a.test smtp_skipped', 'nonsense invalid_email'])
     expect(mx.dialled).toEqual([])
   })
 
-  test('a remembered answer serves, unless it is to be asked anew', async () => {
+  test('serves a cached answer unless a refresh is forced', async () => {
     const { many, recipients } = createTestEngine()
     await many(['ann@a.test'])
     const [second] = await many(['ann@a.test'])
@@ -159,7 +159,7 @@ describe('how a list is asked', () => {
     expect(recipients().filter(to => to === 'ann@a.test')).toHaveLength(2)
   })
 
-  test('one address in place of a list is a mistake, not a list of its letters', () => {
+  test('a text instead of a list is an error, not a list of its characters', () => {
     const { engine } = createTestEngine()
     expect(() => engine.verifyMany('ann@a.test')).toThrow(/verify\(\)/)
   })

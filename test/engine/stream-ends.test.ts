@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { createTestEngine } from '../support/engine.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-describe('an end before its time', () => {
-  test('an early break stops all work: connections, questions, and waiting for the source', async () => {
+describe('an early end', () => {
+  test('a break stops all work: connections, lookups and the wait for the source', async () => {
     async function* source() {
       yield* ['nonsense', 'ann@a.test', 'ann@silent.test']
       await new Promise(() => {})
@@ -39,7 +39,7 @@ describe('an end before its time', () => {
     }).toEqual({ asked, sessions: 1, pending: 0 })
   })
 
-  test('an early break closes the source', async () => {
+  test('a break closes the source', async () => {
     const { engine } = createTestEngine()
     let closed = 0
     function* source() {
@@ -54,7 +54,7 @@ describe('an end before its time', () => {
     expect(closed).toBe(1)
   })
 
-  test('a source that cannot be closed spoils nothing', async () => {
+  test('a source that fails to close breaks nothing', async () => {
     const { engine } = createTestEngine()
     const source: Iterable<string> = {
       [Symbol.iterator]: () => ({
@@ -68,7 +68,7 @@ describe('an end before its time', () => {
     await drainEventLoop()
   })
 
-  test('a source that throws: what it gave before has its results, and then the error comes', async () => {
+  test('a source that throws: its earlier items have results, then the error follows', async () => {
     const { engine, settled } = createTestEngine()
     async function* source() {
       yield* ['ann@a.test', 'nobody@a.test', 'nonsense']
@@ -92,7 +92,7 @@ describe('an end before its time', () => {
     await expect(many(source)).rejects.toThrow('no such file')
   })
 
-  test('a signal that aborts ends it with its reason', async () => {
+  test('an abort ends it with the reason of the signal', async () => {
     const { engine, mx } = createTestEngine({ script: { greeting: null } })
     const abort = new AbortController()
     const walk = async () => {
@@ -106,7 +106,7 @@ describe('an end before its time', () => {
     expect(mx.sessions.every(({ closed }) => closed)).toBe(true)
   })
 
-  test('a signal that aborted before asks nobody', async () => {
+  test('an aborted signal starts no probe', async () => {
     const { engine, zone } = createTestEngine()
     const signal = AbortSignal.abort(new Error('too late'))
     const walk = async () => {

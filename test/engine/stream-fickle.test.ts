@@ -6,7 +6,7 @@ import { createTestEngine } from '../support/engine.ts'
 import { runs } from '../support/property.ts'
 import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from './fickle-world.ts'
 
-/** The same worlds in each run: a run in part tries the first ones. */
+/** The same seeds in each run: a partial run uses the first ones. */
 const SEEDS = Array.from({ length: runs(15) }, (_, n) => n + 1)
 
 test.each(SEEDS)(

@@ -7,7 +7,7 @@ import { drainEventLoop } from '../support/wait.ts'
 const SLOW_DOWN = '450 4.7.1 Throttled, slow down'
 const NO = '550 5.1.1 No such user'
 
-/** Tells a connection to slow down after so many recipients, whoever they are. */
+/** Throttles a connection after this number of recipients. */
 const throttles = (max: number, random: () => string | undefined = () => NO) => {
   const counts = new Map<MxSession, number>()
   return toRecipients((to, session) => {
@@ -21,10 +21,10 @@ const throttles = (max: number, random: () => string | undefined = () => NO) => 
 const all = (emails: readonly string[], reason: string) =>
   emails.map(email => `${email} ${reason}`).toSorted()
 
-describe('a list whose catch-all test was skipped', () => {
-  test('after a throttle makes up for it, and asks no accepted recipient again', async () => {
+describe('a list with a skipped catch-all probe', () => {
+  test('sends it later after a throttle, without repeating accepted recipients', async () => {
     const texts = users(6)
-    // The last one is told to slow down, so the domain is not tested in the first connection.
+    // The last recipient is throttled, so the first connection has no catch-all probe.
     const home = createTestEngine({ script: throttles(5) })
     expect(reasonsOf(await home.many(texts))).toEqual(all(texts, 'accepted_email'))
     const asked = home.recipients()
@@ -33,13 +33,13 @@ describe('a list whose catch-all test was skipped', () => {
     expect(home.mx.sessions).toHaveLength(2)
   })
 
-  test('finds a catch-all domain that way', async () => {
+  test('finds a catch-all domain with the later probe', async () => {
     const texts = users(6)
     const home = createTestEngine({ script: throttles(5, () => undefined) })
     expect(reasonsOf(await home.many(texts))).toEqual(all(texts, 'catch_all'))
   })
 
-  test('keeps what was accepted when every retry is throttled, and asks with one name', async () => {
+  test('keeps accepted recipients if every retry is throttled, and retries with one recipient', async () => {
     let isFirst = true
     const script = toRecipients(to => {
       if (to === 'user5@a.test') isFirst = false
@@ -59,7 +59,7 @@ describe('a list whose catch-all test was skipped', () => {
     expect(home.recipients().filter(to => /^user[0-4]@/.test(to))).toHaveLength(5)
   })
 
-  test('because the server closes after a recipient is decided by a connection of its own', async () => {
+  test('uses another connection if the server closes after a recipient', async () => {
     const script = toRecipients((to, { lines }) => {
       if (lines.filter(line => line.startsWith('RCPT')).length > 1) return HANG_UP
       return isUnguessable(to) ? NO : undefined
@@ -69,14 +69,14 @@ describe('a list whose catch-all test was skipped', () => {
     expect(home.mx.sessions).toHaveLength(2)
   })
 
-  test('ends as low_deliverability at once when nobody wants to wait', async () => {
+  test('ends as low_deliverability at once with wait: false', async () => {
     const home = createTestEngine({ script: throttles(5) })
     const results = await home.many(users(6), { wait: false })
     expect(reasonsOf(results).slice(0, 5)).toEqual(all(users(5), 'low_deliverability'))
     expect(home.mx.sessions).toHaveLength(1)
   })
 
-  test('settles what waits when another row decides the domain', async () => {
+  test('resolves waiting rows when another row decides the domain', async () => {
     const zone = mail('slow.test', '192.0.2.2')
     let isFirst = true
     const script = toRecipients(to => {
@@ -93,7 +93,7 @@ describe('a list whose catch-all test was skipped', () => {
     const results = await home.many(source())
     expect(reasonsOf(results)).toEqual(all(['ann@slow.test', 'bob@slow.test'], 'accepted_email'))
     expect(home.recipients().filter(isUnguessable)).toHaveLength(2)
-    // The row that waited needed no third connection.
+    // The waiting row needed no third connection.
     expect(home.mx.sessions).toHaveLength(2)
   })
 })

@@ -3,9 +3,9 @@ import { createTestEngine, mail, reasonsOf } from '../support/engine.ts'
 import { toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-test('a stream that somebody waits for takes no place of lists; another one waits', async () => {
+test('an urgent stream uses no connection slot of lists; another stream waits', async () => {
   const { engine, settled, many } = createTestEngine({
-    // The list holds the only place: its server never answers.
+    // The list holds the only slot: its server never answers.
     script: toRecipients(to => {
       if (to.endsWith('@slow.test')) return null
       return /^(ann|bob)@/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'

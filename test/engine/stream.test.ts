@@ -22,7 +22,7 @@ describe('each input has exactly one result', () => {
     expect(complaints).toEqual([])
   })
 
-  test('and nobody is asked twice for what stands in the list twice', async () => {
+  test('and duplicates are probed only once', async () => {
     const { many, recipients } = createTestEngine()
     const results = await many(['ann@a.test', 'zoe@a.test', 'ann@A.TEST', 'zoe@a.test'])
     expect(reasonsOf(results)).toEqual([
@@ -51,7 +51,7 @@ describe('each input has exactly one result', () => {
     expect(results.map(({ email }) => email).toSorted()).toEqual(texts.toSorted())
   })
 
-  test('when asking them throws', async () => {
+  test('when the probe throws', async () => {
     const { many } = createTestEngine({
       script: {},
       engine: {
@@ -69,7 +69,7 @@ describe('each input has exactly one result', () => {
     expect(results.map(({ verdict }) => verdict.reason)).toContain('unexpected_error')
   })
 
-  test('when looking them up throws', async () => {
+  test('when the lookup throws', async () => {
     const { many } = createTestEngine({
       resolver: () => ({
         resolve: () => {
@@ -85,7 +85,7 @@ describe('each input has exactly one result', () => {
     ])
   })
 
-  test('from an asynchronous source too', async () => {
+  test('from an asynchronous source', async () => {
     const { many } = createTestEngine()
     async function* source() {
       yield 'ann@a.test'
@@ -99,8 +99,8 @@ describe('each input has exactly one result', () => {
   })
 })
 
-describe('nobody waits for another', () => {
-  test('a domain whose DNS is silent holds nobody back', async () => {
+describe('addresses do not wait for each other', () => {
+  test('a domain without DNS replies does not delay others', async () => {
     const { engine, clock } = createTestEngine({ zone: { 'silent.test': 'never' } })
     const results = engine.verifyMany(['ann@silent.test', 'ann@a.test', 'nonsense'])
     const iterator = results[Symbol.asyncIterator]()
@@ -109,14 +109,14 @@ describe('nobody waits for another', () => {
     expect((await first).value).toMatchObject({ email: 'nonsense' })
     const second = iterator.next()
     await drainEventLoop()
-    // Only the gathering of recipients for one connection takes time, and little.
+    // Only the gathering of recipients for one connection takes a little time.
     await clock.advance(200)
     await drainEventLoop()
     expect((await second).value).toMatchObject({ email: 'ann@a.test' })
     await iterator.return?.()
   })
 
-  test('a source that is slow holds back nothing that it gave before', async () => {
+  test('a slow source does not delay its earlier items', async () => {
     const { engine, settled } = createTestEngine()
     let more = () => {}
     async function* source() {
@@ -133,7 +133,7 @@ describe('nobody waits for another', () => {
     expect((await settled(iterator.next())).done).toBe(true)
   })
 
-  test('a silent server holds back its own domain alone', async () => {
+  test('an unresponsive server delays only its own domain', async () => {
     const zone = mail('silent.test', '192.0.2.66')
     const { engine, settled, clock } = createTestEngine({
       zone,
@@ -152,21 +152,21 @@ describe('nobody waits for another', () => {
     })
   })
 
-  test('results come in the order in which they ripened', async () => {
+  test('results arrive in order of completion', async () => {
     const { engine } = createTestEngine()
     const texts = ['nonsense 1', 'nonsense 2', 'nonsense 3']
     const emails: string[] = []
     for await (const { email } of engine.verifyMany(texts)) {
       emails.push(email)
-      // All the others ripen while this one is looked at.
+      // All the others complete while this one is processed.
       await drainEventLoop()
     }
     expect(emails).toEqual(texts)
   })
 })
 
-describe('a consumer that is slow', () => {
-  test.each([1, 7, 100])('bounds what is under way: %i', async windowMax => {
+describe('a slow consumer', () => {
+  test.each([1, 7, 100])('limits the work in flight: %i', async windowMax => {
     const { engine, settled } = createTestEngine({ engine: { sessionsPerOperator: 5 } })
     let taken = 0
     let given = 0
@@ -188,14 +188,14 @@ describe('a consumer that is slow', () => {
   })
 
   test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
-    'cannot ask for a window of %s',
+    'cannot set a window of %s',
     async windowMax => {
       const { many } = createTestEngine()
       await expect(many(['ann@a.test'], { windowMax })).rejects.toMatchObject({ code: 'usage' })
     },
   )
 
-  test('nothing begins before the first result is asked for', async () => {
+  test('no work starts before the first result is requested', async () => {
     const { engine, zone } = createTestEngine()
     engine.verifyMany(['ann@a.test'])
     await drainEventLoop()

@@ -4,7 +4,7 @@ import { createTestEngine } from '../support/engine.ts'
 import { isUnguessable, toRecipients, users } from '../support/recipients.ts'
 import type { ZoneEntry } from '../support/zone.ts'
 
-// Tenants of one operator, each with an exchanger of its own name, as at Microsoft 365.
+// Tenants of one operator, each with its own exchanger name, as at Microsoft 365.
 
 const POLICY = '550 5.7.1 Denied by a policy of this organization'
 const UNKNOWN = '550 5.1.1 No such user'
@@ -19,7 +19,7 @@ function tenants(refuses: (to: string, atMs: number) => boolean, reply = POLICY)
   ])
   const home = createTestEngine({
     zone: Object.fromEntries(zone),
-    // No other connection that ends well takes a refusal back.
+    // A successful connection elsewhere does not revoke a block.
     engine: { sessionsPerOperator: 1 },
     script: toRecipients(to => {
       if (isUnguessable(to)) return UNKNOWN
@@ -33,7 +33,7 @@ const isOf = (domain: string) => (to: string) => to.endsWith(`@${domain}`)
 const count = (results: readonly { verdict: { reason: string } }[], reason: string) =>
   results.filter(({ verdict }) => verdict.reason === reason).length
 
-test('one that refuses us mutes itself alone: all addresses of the 39 others are right', async () => {
+test('a block by one tenant affects only that tenant: all addresses of the 39 others are right', async () => {
   const home = tenants(isOf(REFUSING))
   const texts = [...users(6, REFUSING), ...OTHERS.flatMap(name => users(2, name))]
   const results = await home.many(texts, { wait: false })
@@ -44,11 +44,11 @@ test('one that refuses us mutes itself alone: all addresses of the 39 others are
   expect(count(ofRefusing, 'probe_blocked')).toBe(6)
   expect(count(ofOthers, 'accepted_email')).toBe(78)
   expect(home.engine.rateController('microsoft-365').isRefused).toBe(false)
-  // Three in a row are enough to know.
+  // Three consecutive blocks are enough.
   expect(home.recipients().filter(isOf(REFUSING))).toHaveLength(3)
 })
 
-test('what nobody was asked about meanwhile is asked before the list ends', async () => {
+test('skipped addresses are probed before the list ends', async () => {
   const home = tenants((to, atMs) => isOf(REFUSING)(to) && atMs < 20 * MINUTE)
   const results = await home.many([...users(10, REFUSING), ...users(1, OTHERS[0])])
   expect(count(results, 'probe_blocked')).toBe(3)
@@ -56,7 +56,7 @@ test('what nobody was asked about meanwhile is asked before the list ends', asyn
   expect(home.clock.monotonicNow()).toBeLessThan(HOUR)
 })
 
-test('several that refuse us for what we are mute the operator, and the rest is asked later', async () => {
+test('blocks of the sender by several tenants pause the operator, and the rest is probed later', async () => {
   const listed = '550 5.7.1 Service unavailable, client host blocked using bl.example'
   const home = tenants((_, atMs) => atMs < 20 * MINUTE, listed)
   const results = await home.many(TENANTS.flatMap(name => users(1, name)))
@@ -64,7 +64,7 @@ test('several that refuse us for what we are mute the operator, and the rest is 
   expect(count(results, 'accepted_email')).toBe(37)
 })
 
-test('a list that does not wait ends at once, with what the tenant said', async () => {
+test('a list that does not wait ends at once with the reply of the tenant', async () => {
   const home = tenants(isOf(REFUSING))
   const results = await home.many(users(10, REFUSING), { wait: false })
   expect(count(results, 'probe_blocked')).toBe(10)
@@ -72,7 +72,7 @@ test('a list that does not wait ends at once, with what the tenant said', async 
   expect(results.map(({ evidence }) => evidence.answer?.kind)).toEqual(Array(10).fill('blocked'))
 })
 
-test('what waits for the end of a refusal leaves room for the rest of a long list', async () => {
+test('addresses that wait for a block to expire leave capacity for the rest of a long list', async () => {
   const home = tenants(isOf(REFUSING))
   const texts = [...users(50, REFUSING), ...OTHERS.flatMap(name => users(1, name))]
   const startedAt = home.clock.monotonicNow()

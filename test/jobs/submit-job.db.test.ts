@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { reserveCredits } from '../../src/accounts/credits/credit-store.ts'
-import { accountLoad } from '../../src/accounts/credits/stored-rows.ts'
+import { getAccountLoad } from '../../src/accounts/credits/stored-rows.ts'
 import { createUsageLedger } from '../../src/accounts/credits/usage-ledger.ts'
 import { findPlan, mergePlans, type Plan, periodStart } from '../../src/accounts/plan.ts'
 import { write } from '../../src/db/database.ts'
@@ -75,13 +75,13 @@ test.each<[string, JobInput, object]>([
   const { database, worker } = services
   const texts = ['a@x.example', 'b@x.example']
   await seedJob(database, { id: 'job_other', texts, done: 1 })
-  const before = await accountLoad(database.db, 'acc_1')
+  const before = await getAccountLoad(database.db, 'acc_1')
   const submitted = submitJob(services, list)
   await expect(submitted).rejects.toThrow(
     expect.objectContaining({ code, facts: expect.objectContaining(facts) }),
   )
   expect(await jobs(services)).toEqual([{ id: 'job_other' }])
-  expect(await accountLoad(database.db, 'acc_1')).toEqual(before)
+  expect(await getAccountLoad(database.db, 'acc_1')).toEqual(before)
   expect(worker.taken).toEqual([])
 })
 

@@ -63,7 +63,7 @@ function engineOn(dnsAddress: string, options: EngineOptions = {}) {
 }
 
 const GMAIL_DENIED =
-  'the DNS server says that gmail.com does not exist, so its answers are not believed'
+  'the DNS server says that gmail.com does not exist, so its answers are not trusted'
 
 describe('one address', () => {
   test.each<[string, Lie]>([
@@ -92,7 +92,7 @@ describe('one address', () => {
     const { verdict, evidence } = await engine.verify('ann1@gmail.com')
     expect(verdict.reason).toBe('dns_error')
     expect(evidence.route).toMatchObject({
-      detail: expect.stringContaining('gives an address to a name that nobody has'),
+      detail: expect.stringContaining('returns an address for a name that does not exist'),
     })
   })
 

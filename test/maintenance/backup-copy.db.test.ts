@@ -33,7 +33,7 @@ test.each(['postgres://ev:secret@db.example/ev', 'postgresql://db.example/ev?ssl
 
 test('a copy that is damaged, or is not there, is told', () => {
   const file = join(tempFolder(), 'copy.sqlite')
-  expect(() => contentsOf(file)).toThrow('is damaged: it is not there')
+  expect(() => contentsOf(file)).toThrow('is damaged: it does not exist')
   writeFileSync(file, 'no database'.repeat(100))
   expect(() => contentsOf(file)).toThrow('is damaged')
 })

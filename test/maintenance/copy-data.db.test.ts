@@ -287,7 +287,7 @@ describe.runIf(onPostgres)('a copy that ends half way', () => {
       when (new.position = 3) execute function drop_row()`.execute(to.db)
     try {
       await expect(copyDatabase(from, to)).rejects.toThrow(
-        'The copy is not whole: of 5 rows of item it has 4. Nothing was copied.',
+        'The copy is incomplete: it has 4 of 5 rows of item. Nothing was copied.',
       )
     } finally {
       await sql`drop function drop_row cascade`.execute(to.db)

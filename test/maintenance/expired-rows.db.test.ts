@@ -6,7 +6,7 @@ import {
   deleteStrandedUntil,
   deleteWebhooksUntil,
   type Expiry,
-  forgetSecretsUntil,
+  clearSecretsUntil,
 } from '../../src/maintenance/retention.ts'
 import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { deleteWebhook, findWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
@@ -169,9 +169,9 @@ test('a secret that was replaced is forgotten when it signs nothing more, step b
     const fields = { secret: 'new', secretHint: 'Hint', graceMs, now: 0 }
     await write(database, trx => rotateSecret(trx, 'acc_a', id, fields))
   }
-  expect(await run(database, forgetSecretsUntil, 9)).toBe(0)
-  expect(await run(database, forgetSecretsUntil, 10, 1)).toBe(1)
-  expect(await run(database, forgetSecretsUntil, 10, 99)).toBe(1)
+  expect(await run(database, clearSecretsUntil, 9)).toBe(0)
+  expect(await run(database, clearSecretsUntil, 10, 1)).toBe(1)
+  expect(await run(database, clearSecretsUntil, 10, 99)).toBe(1)
   const found = await Promise.all(
     ['wh_a', 'wh_b', 'wh_c'].map(id => findWebhook(database, 'acc_a', id)),
   )

@@ -10,8 +10,8 @@ import {
   deleteStrandedUntil,
   deleteWebhooksUntil,
   type Expiry,
-  forgetAnswersBefore,
-  forgetSecretsUntil,
+  deleteAnswersBefore,
+  clearSecretsUntil,
 } from '../../src/maintenance/retention.ts'
 import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
@@ -28,9 +28,9 @@ const EXPIRIES: readonly Expiry[] = [
   deleteStrandedUntil,
   deleteWebhooksUntil,
   deleteOrphanedEventsBefore,
-  forgetSecretsUntil,
+  clearSecretsUntil,
   deleteCreditsBefore,
-  forgetAnswersBefore,
+  deleteAnswersBefore,
   deleteSessionsUntil,
 ]
 
@@ -150,7 +150,13 @@ describe.runIf(onPostgres)('a deleted webhook', () => {
     const database = await tempDatabase()
     await addWebhook(database)
     await write(database, trx =>
-      queueFailureAlert(trx, { webhookId: 'wh_a', accountId: 'acc_a', events: 1, error: null, now: 1 }),
+      queueFailureAlert(trx, {
+        webhookId: 'wh_a',
+        accountId: 'acc_a',
+        events: 1,
+        error: null,
+        now: 1,
+      }),
     )
     const expire = () => writeConcurrent(database, trx => deleteWebhooksUntil(trx, 100, 9))
     const o = { accountId: 'acc_a', kind: 'batch.completed', data: {}, sandbox: false } as const

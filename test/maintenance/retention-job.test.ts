@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { queueJob } from '../../src/jobs/import/item-import.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
-import { startJanitor } from '../../src/maintenance/retention-job.ts'
+import { startRetentionJob } from '../../src/maintenance/retention-job.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { type LogFields, silentLog } from '../../src/platform/log.ts'
 import { fakeClock } from '../support/clock.ts'
@@ -18,7 +18,7 @@ async function services() {
     info: (_: string, fields: LogFields = {}) => void logged.push(fields),
   }
   const begin = () =>
-    startJanitor({
+    startRetentionJob({
       ...{ database, clock, log, dataDir: tempFolder() },
       ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
     })

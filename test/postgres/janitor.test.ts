@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
-import { startJanitor } from '../../src/maintenance/retention-job.ts'
+import { startRetentionJob } from '../../src/maintenance/retention-job.ts'
 import { DAY, HOUR, MINUTE, systemClock } from '../../src/platform/clock.ts'
 import { tempFolder, tempPostgres } from '../support/database.ts'
 import { MIXED, seedJob } from '../support/job-rows.ts'
@@ -34,7 +34,7 @@ test('janitors of several servers remove what is old together, and leave a list 
     Array.from({ length: 3 }, async () => {
       const own = await openDatabase(url, systemClock)
       onTestFinished(() => own.close())
-      return startJanitor({
+      return startRetentionJob({
         ...{ database: own, clock: systemClock, log, dataDir: tempFolder() },
         ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
       })

@@ -39,7 +39,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       await bench.dispose()
     })
 
-    test('an entry put is worked on once, and done with', async () => {
+    test('runs an enqueued task once and removes it', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       await queue.put('k', 'a')
@@ -49,7 +49,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(['a'])
     })
 
-    test('entries that were put before anybody works wait for a worker', async () => {
+    test('keeps tasks that are enqueued before a worker starts', async () => {
       const desk = newDesk()
       await queue.put('k', 'a')
       await bench.pass(bench.waitMs)
@@ -57,7 +57,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       await bench.until(desk.started('a'))
     })
 
-    test('a key that waits is not put a second time', async () => {
+    test('does not enqueue a waiting key a second time', async () => {
       const desk = newDesk()
       for (let n = 0; n < 3; n++) await queue.put('k', 'a')
       queue.work('k', desk.handler, { concurrency: 5 })
@@ -67,7 +67,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(['a'])
     })
 
-    test('a key never runs twice at once, and what is put while it runs makes it run once more', async () => {
+    test('never runs a key twice at once, and runs it once more if it is enqueued while it runs', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       await queue.put('k', 'a')
@@ -83,7 +83,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.twiceAtOnce).toEqual([])
     })
 
-    test('the same key of two kinds is two entries', async () => {
+    test('treats the same key of two kinds as two tasks', async () => {
       const [one, other] = [newDesk(), newDesk()]
       queue.work('k', one.handler, { concurrency: 1 })
       queue.work('l', other.handler, { concurrency: 1 })
@@ -92,7 +92,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       await bench.until(Promise.all([one.started('a'), other.started('a')]))
     })
 
-    test('nothing is worked on before its time', async () => {
+    test('runs no task before it is due', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       const dueAt = bench.now() + 2 * bench.waitMs
@@ -103,7 +103,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(['now', 'later'])
     })
 
-    test('of two times for one key the earlier wins, whichever comes first', async () => {
+    test('uses the earlier of two due times of a key, in any order', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       const [soon, late] = [bench.now() + bench.waitMs, bench.now() + 3_600_000]
@@ -116,7 +116,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(bench.now()).toBeLessThan(late)
     })
 
-    test('a handler names the time at which its entry is due again', async () => {
+    test('runs a task again at the time that its handler returns', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
@@ -127,7 +127,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
     })
 
-    test('of the time a handler names and that of a put meanwhile the earlier wins', async () => {
+    test('uses the earlier of the time a handler returns and that of a concurrent put', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
@@ -139,7 +139,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(bench.now()).toBeLessThan(late)
     })
 
-    test('an entry that is done is rechecked, and due again when that says so', async () => {
+    test('rechecks a finished task, and runs it again if the recheck says so', async () => {
       const desk = newDesk()
       const rechecked: string[] = []
       const recheck = async (key: string): Promise<Reschedule> =>
@@ -160,7 +160,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       })
     })
 
-    test('no more run at once than the concurrency says, and all get their turn', async () => {
+    test('respects the concurrency limit and runs all tasks', async () => {
       const desk = newDesk()
       const keys = Array.from({ length: 10 }, (_, n) => `key${n}`)
       for (const key of keys) await queue.put('k', key)
@@ -173,7 +173,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       }
     })
 
-    test('who was put first is served first', async () => {
+    test('runs tasks in the order in which they were enqueued', async () => {
       const desk = newDesk()
       const keys = Array.from({ length: 8 }, (_, n) => `key${(n * 5) % 8}`)
       for (const key of keys) await queue.put('k', key)
@@ -185,7 +185,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(keys)
     })
 
-    test('many keys are put at once, and each is worked on once', async () => {
+    test('runs each of many keys enqueued at once exactly once', async () => {
       const desk = newDesk()
       const keys = Array.from({ length: 30 }, (_, n) => `key${n}`)
       await queue.put('k', 'key3')
@@ -198,7 +198,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order.toSorted()).toEqual(keys.toSorted())
     })
 
-    test('many keys are put with a time, and those that waited keep the earlier one', async () => {
+    test('keeps the earlier time of waiting keys when many are enqueued with a time', async () => {
       const desk = newDesk()
       const [soon, late] = [bench.now() + bench.waitMs, bench.now() + 3_600_000]
       await queue.put('k', 'a', soon)
@@ -212,7 +212,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(bench.now()).toBeGreaterThanOrEqual(soon)
     })
 
-    test('what waits for an hour is due now when it is put so', async () => {
+    test('runs a task that was due in an hour at once when it is enqueued as due now', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a', bench.now() + 3_600_000)
@@ -220,7 +220,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       await bench.until(desk.started('a'))
     })
 
-    test('keys of any characters are given back as they were put', async () => {
+    test('preserves keys with any characters', async () => {
       const desk = newDesk()
       const keys = [
         'google.com|a#3',
@@ -241,7 +241,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order.toSorted()).toEqual(wanted.toSorted())
     })
 
-    test('an entry that is due again at once stands behind those that wait', async () => {
+    test('runs a task that is due again at once after those that wait', async () => {
       const desk = newDesk()
       for (const key of ['a', 'b', 'c']) await queue.put('k', key)
       queue.work('k', desk.handler, { concurrency: 1 })
@@ -253,7 +253,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(['a', 'b', 'c', 'a', 'b'])
     })
 
-    test('while one that failed waits, the others go on', async () => {
+    test('runs other tasks while a failed one waits', async () => {
       const desk = newDesk()
       for (const key of ['a', 'b', 'c']) await queue.put('k', key)
       queue.work('k', desk.handler, { concurrency: 1 })
@@ -267,7 +267,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(['a', 'b', 'c', 'a'])
     })
 
-    test('the lease of an entry that nobody else has is not lost', async () => {
+    test('does not abort the lease of a task without competition', async () => {
       let lost: boolean | null = null
       const desk = newDesk()
       queue.work(
@@ -287,7 +287,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(lost).toBe(false)
     })
 
-    test('what is put after the close is no fault', async () => {
+    test('ignores a put after the close', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await bench.until(queue.close())
@@ -297,7 +297,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual([])
     })
 
-    test('an entry whose handler throws is tried again', async () => {
+    test('retries a task whose handler throws', async () => {
       const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
@@ -309,7 +309,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(['a', 'a'])
     })
 
-    test('stop tells what runs, waits for it, and takes nothing new', async () => {
+    test('signals running tasks on stop, waits for them, and claims no new ones', async () => {
       const desk = newDesk()
       const worker = queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
@@ -328,7 +328,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(['a'])
     })
 
-    test('stop may be called twice, and before anything ran', async () => {
+    test('can be stopped twice, and before any task ran', async () => {
       const desk = newDesk()
       const worker = queue.work('k', desk.handler, { concurrency: 1 })
       await bench.until(Promise.all([worker.stop(), worker.stop()]))
@@ -338,7 +338,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual([])
     })
 
-    test('close stops the workers of all kinds', async () => {
+    test('stops the workers of all kinds on close', async () => {
       const [one, other] = [newDesk(), newDesk()]
       queue.work('k', one.handler, { concurrency: 1 })
       queue.work('l', other.handler, { concurrency: 1 })

@@ -9,11 +9,11 @@ function faultLog() {
   return { clock, lines, faults: new FaultLog({ clock, log, clearMs: 5_000 }) }
 }
 
-test('faults of the database are told once, then each minute, and once that they are over', async () => {
+test('logs database faults once, then every minute, and once when they are over', async () => {
   const { clock, lines, faults } = faultLog()
   for (let second = 0; second < 90; second++) {
     faults.fault('work cannot be fetched now', { kind: 'a', error: 'refused' })
-    faults.fault('work that runs cannot be kept now', { kind: 'b', error: 'refused' })
+    faults.fault('claims could not be renewed; will retry', { kind: 'b', error: 'refused' })
     // One connection of several is still good.
     faults.success()
     await clock.advance(1_000)
@@ -26,11 +26,11 @@ test('faults of the database are told once, then each minute, and once that they
   expect(lines).toEqual([
     { ...fault, fields: { kind: 'a', error: 'refused' } },
     { ...fault, fields: { kind: 'a', error: 'refused', repeated: 119 } },
-    { level: 'info', message: 'the queue reaches its database again', fields: {} },
+    { level: 'info', message: 'queue database available again', fields: {} },
   ])
 })
 
-test('faults that come again after the all-clear are told at once', async () => {
+test('logs new faults after a recovery at once', async () => {
   const { clock, lines, faults } = faultLog()
   for (let outage = 0; outage < 2; outage++) {
     faults.fault('work cannot be fetched now', { error: 'refused' })
@@ -40,12 +40,12 @@ test('faults that come again after the all-clear are told at once', async () => 
   expect(lines.map(({ level }) => level)).toEqual(['error', 'info', 'error', 'info'])
 })
 
-test('runs that fail are told once of each kind, and no all-clear follows', async () => {
+test('logs failed runs once per kind, without a recovery message', async () => {
   const { clock, lines, faults } = faultLog()
   for (const kind of ['a', 'a', 'b']) faults.failure(kind, { key: 'k', error: 'broken' })
   await clock.advance(5_000)
   faults.success()
-  const line = { level: 'error', message: 'work failed and is tried again' }
+  const line = { level: 'error', message: 'task failed; will retry' }
   expect(lines).toEqual([
     { ...line, fields: { kind: 'a', key: 'k', error: 'broken' } },
     { ...line, fields: { kind: 'b', key: 'k', error: 'broken' } },

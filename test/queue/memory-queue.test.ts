@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Log, silentLog } from '../../src/platform/log.ts'
-import { memoryQueue } from '../../src/queue/memory-queue.ts'
+import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fc, runs } from '../support/property.ts'
 import { Desk, queueConformance } from './conformance.ts'
@@ -11,7 +11,7 @@ const STEPS_MAX = 72_000
 
 queueConformance('in memory', async () => {
   const clock = fakeClock()
-  const queue = memoryQueue(clock, silentLog)
+  const queue = createMemoryQueue(clock, silentLog)
   return {
     queue,
     waitMs: 500,
@@ -34,12 +34,12 @@ queueConformance('in memory', async () => {
   }
 })
 
-describe('the queue in memory', () => {
-  test('a failed handler is reported with its key and tried again after a second', async () => {
+describe('the in-memory queue', () => {
+  test('logs a failed handler with its key and retries it after a second', async () => {
     const clock = fakeClock()
     const said: unknown[] = []
     const log: Log = { ...silentLog, error: (message, fields) => said.push([message, fields]) }
-    const queue = memoryQueue(clock, log)
+    const queue = createMemoryQueue(clock, log)
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 1 })
     await queue.put('k', 'a')
@@ -48,14 +48,12 @@ describe('the queue in memory', () => {
     expect(desk.order).toEqual(['a'])
     await clock.advance(1)
     expect(desk.order).toEqual(['a', 'a'])
-    expect(said).toEqual([
-      ['work failed and is tried again', { key: 'a', error: 'the handler failed' }],
-    ])
+    expect(said).toEqual([['task failed; will retry', { key: 'a', error: 'the handler failed' }]])
   })
 
-  test('a wall clock that jumps makes nothing early or late', async () => {
+  test('runs tasks on time when the wall clock jumps', async () => {
     const clock = fakeClock()
-    const queue = memoryQueue(clock, silentLog)
+    const queue = createMemoryQueue(clock, silentLog)
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 9 })
     await queue.put('k', 'a', clock.now() + 60_000)
@@ -67,9 +65,9 @@ describe('the queue in memory', () => {
     expect(desk.order).toEqual(['a'])
   })
 
-  test('what is put as due now is due now, though its timer slept with the machine', async () => {
+  test('runs a task that is enqueued as due now although its timer slept with the machine', async () => {
     const clock = fakeClock()
-    const queue = memoryQueue(clock, silentLog)
+    const queue = createMemoryQueue(clock, silentLog)
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 9 })
     await queue.put('k', 'a', clock.now() + 60_000)
@@ -79,9 +77,9 @@ describe('the queue in memory', () => {
     expect(desk.order).toEqual(['a'])
   })
 
-  test('after the close no timer is left that would keep the process', async () => {
+  test('leaves no timer after the close that would keep the process alive', async () => {
     const clock = fakeClock()
-    const queue = memoryQueue(clock, silentLog)
+    const queue = createMemoryQueue(clock, silentLog)
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 9 })
     await queue.put('k', 'waits', clock.now() + 60_000)
@@ -95,9 +93,9 @@ describe('the queue in memory', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('thousands that wait are served in their order', async () => {
+  test('runs thousands of waiting tasks in order', async () => {
     const clock = fakeClock()
-    const queue = memoryQueue(clock, silentLog)
+    const queue = createMemoryQueue(clock, silentLog)
     const keys = Array.from({ length: 5_000 }, (_, n) => `key${n}`)
     for (const key of keys) await queue.put('k', key)
     const served: string[] = []
@@ -110,7 +108,7 @@ describe('the queue in memory', () => {
     expect(served).toEqual(keys)
   })
 
-  test('whatever is put and however long it runs: one run a key, the concurrency kept, nothing early, nothing lost', async () => {
+  test('keeps its invariants for any sequence: one run per key, the concurrency limit, nothing early, nothing lost', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(STEP, { maxLength: 60 }), fc.integer({ min: 1, max: 3 }), play),
       { numRuns: runs(200) },
@@ -133,7 +131,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
 /** Walks the steps beside a ledger of what each key is owed: the earliest time somebody asked for. */
 async function play(steps: readonly Step[], concurrency: number): Promise<void> {
   const clock = fakeClock()
-  const queue = memoryQueue(clock, silentLog)
+  const queue = createMemoryQueue(clock, silentLog)
   const desk = new Desk()
   const owed = new Map<string, number>()
   const owe = (key: string, at: number) => owed.set(key, Math.min(owed.get(key) ?? at, at))

@@ -15,7 +15,7 @@ function makeFixture(count = 1) {
     for (let left = ms; left > 0; left -= 1_000) {
       await clock.advance(Math.min(left, 1_000))
       for (const consumer of consumers) {
-        consumer.beat()
+        consumer.renewClaims()
         consumer.wake()
       }
       await clock.advance(0)
@@ -26,12 +26,12 @@ function makeFixture(count = 1) {
 
 function consumerOf(clock: FakeClock, store: FakeTaskStore, said: string[]) {
   const onFault = (message: string) => void said.push(message)
-  const onFailure = () => onFault('work failed and is tried again')
+  const onFailure = () => onFault('task failed; will retry')
   return new TaskConsumer({ store, clock, onFault, onFailure })
 }
 
-describe('a kind that many processes share', () => {
-  test('what is put in one turn is written in one go, and what comes meanwhile in the next', async () => {
+describe('a consumer of a shared kind', () => {
+  test('writes the puts of one turn together, and those that arrive meanwhile in the next batch', async () => {
     const { consumer, store, clock } = makeFixture()
     let open: (() => void) | undefined
     store.gate = new Promise<void>(resolve => {
@@ -45,7 +45,7 @@ describe('a kind that many processes share', () => {
     expect(store.calls).toEqual(['add a,b', 'add c,d'])
   })
 
-  test('a put that fails says so to whoever put, and the next one is tried by itself', async () => {
+  test('rejects a put that fails, and tries the next one separately', async () => {
     const { consumer, store } = makeFixture()
     store.fault = new Error('away')
     await expect(Promise.all([consumer.put(['a'], 0), consumer.put(['b'], 0)])).rejects.toThrow(
@@ -56,7 +56,7 @@ describe('a kind that many processes share', () => {
     expect(store.keys).toEqual(['c'])
   })
 
-  test('what is put while it runs here needs no statement of its own', async () => {
+  test('needs no statement for a put of a task that runs here', async () => {
     const { consumer, store, clock } = makeFixture()
     const desk = new Desk()
     consumer.work(desk.handler, { concurrency: 5 })
@@ -70,7 +70,7 @@ describe('a kind that many processes share', () => {
     expect(desk.order).toEqual(['a', 'a'])
   })
 
-  test('a claim is kept every three seconds, and is not lost then', async () => {
+  test('renews a claim every three seconds, and does not lose it', async () => {
     const { consumer, store, pass } = makeFixture()
     const desk = new Desk()
     const lost = loseInto(consumer, desk)
@@ -81,7 +81,7 @@ describe('a kind that many processes share', () => {
     expect({ lost, order: desk.order }).toEqual({ lost: [], order: ['a'] })
   })
 
-  test('a claim that could not be kept for nine seconds is lost before another may have it', async () => {
+  test('gives up a claim that it could not renew for nine seconds, before another process can have it', async () => {
     const { consumer, store, clock, pass, said } = makeFixture()
     const desk = new Desk()
     const lost = loseInto(consumer, desk)
@@ -92,20 +92,20 @@ describe('a kind that many processes share', () => {
     expect(lost).toEqual([])
     await pass(1_000)
     expect(lost).toEqual(['a'])
-    expect(said).toContain('work that runs cannot be kept now')
+    expect(said).toContain('claims could not be renewed; will retry')
   })
 
-  test('a process that stood still loses what it had with its first beat', async () => {
+  test('gives up its claims with the first heartbeat after a suspension', async () => {
     const { consumer, clock } = makeFixture()
     const desk = new Desk()
     const lost = loseInto(consumer, desk)
     await consumer.put(['a'], 0)
     await clock.advance(60_000)
-    consumer.beat()
+    consumer.renewClaims()
     expect(lost).toEqual(['a'])
   })
 
-  test('a claim that is another’s is lost when that is noticed, and its end changes nothing', async () => {
+  test('aborts a run when its claim turns out to belong to another process, and its end changes nothing', async () => {
     const { consumers, store, pass } = makeFixture(2)
     const [one, other] = consumers as [TaskConsumer, TaskConsumer]
     const [ones, others] = [new Desk(), new Desk()]
@@ -126,7 +126,7 @@ describe('a kind that many processes share', () => {
     expect({ keys: store.keys, order: others.order }).toEqual({ keys: [], order: ['a'] })
   })
 
-  test('what was put while the claim was another’s already is put again at its end', async () => {
+  test('enqueues a put again at the end of a run whose claim was already lost', async () => {
     const { consumer, store, clock } = makeFixture()
     const desk = new Desk()
     consumer.work(desk.handler, { concurrency: 1 })
@@ -142,7 +142,7 @@ describe('a kind that many processes share', () => {
     expect(desk.order).toEqual(['a', 'a'])
   })
 
-  test('an entry that comes back to the process that lost it waits for the old run to end', async () => {
+  test('waits for the old run to end when a lost task is claimed again', async () => {
     const { consumer, store, pass } = makeFixture()
     const desk = new Desk()
     const lost = loseInto(consumer, desk)
@@ -161,7 +161,7 @@ describe('a kind that many processes share', () => {
     expect(store.keys).toEqual([])
   })
 
-  test('entries that come in while the worker stops are given back at once', async () => {
+  test('returns tasks at once that are claimed while the worker stops', async () => {
     const { consumer, store, clock } = makeFixture()
     const desk = new Desk()
     await consumer.put(['a', 'b'], 0)
@@ -178,7 +178,7 @@ describe('a kind that many processes share', () => {
     expect((await store.claim(9)).map(({ key }) => key)).toEqual(['a', 'b'])
   })
 
-  test('while entries cannot be had it is tried once a second, and goes on by itself', async () => {
+  test('retries a failed claim once a second', async () => {
     const { consumer, store, said, pass } = makeFixture()
     const desk = new Desk()
     await consumer.put(['a'], 0)
@@ -187,13 +187,13 @@ describe('a kind that many processes share', () => {
     for (let n = 0; n < 50; n++) consumer.wake()
     await pass(5_000)
     expect(store.calls.filter(call => call === 'claim').length).toBeLessThanOrEqual(6)
-    expect(new Set(said)).toEqual(new Set(['work cannot be fetched now; that is tried again']))
+    expect(new Set(said)).toEqual(new Set(['tasks could not be claimed; will retry']))
     store.fault = null
     await pass(2_000)
     expect(desk.order).toEqual(['a'])
   })
 
-  test('an end that cannot be written is tried until it is, and its place is free meanwhile', async () => {
+  test('retries a failed completion until it succeeds, with its slot free meanwhile', async () => {
     const { consumer, store, clock, pass } = makeFixture()
     const desk = new Desk()
     consumer.work(desk.handler, { concurrency: 1 })
@@ -210,7 +210,7 @@ describe('a kind that many processes share', () => {
     expect(desk.order).toEqual(['a', 'b', 'a'])
   })
 
-  test('a worker that stops while the database is away does not wait for it', async () => {
+  test('does not wait for an unavailable database when it stops', async () => {
     const { consumer, store, clock, said } = makeFixture()
     const desk = new Desk()
     const worker = consumer.work(desk.handler, { concurrency: 2 })
@@ -220,11 +220,11 @@ describe('a kind that many processes share', () => {
     const stopping = worker.stop()
     desk.end('a', 'done')
     await stopping
-    expect(said).toEqual(['what was done cannot be written now; that is tried again'])
+    expect(said).toEqual(['task completion could not be written; will retry'])
     expect(clock.pending).toBe(0)
   })
 
-  test('what is due later waits here, and the store has it when it is due', async () => {
+  test('holds a task until it is due and adds it to the store then', async () => {
     const { consumer, store, clock } = makeFixture()
     const desk = new Desk()
     consumer.work(desk.handler, { concurrency: 9 })
@@ -238,7 +238,7 @@ describe('a kind that many processes share', () => {
     expect({ order: desk.order, later: consumer.later }).toEqual({ order: ['a'], later: 1 })
   })
 
-  test('what is due later is wanted now: it is run once', async () => {
+  test('runs a held task once if it is enqueued as due now', async () => {
     const { consumer, clock } = makeFixture()
     const desk = new Desk()
     consumer.work(desk.handler, { concurrency: 9 })
@@ -250,7 +250,7 @@ describe('a kind that many processes share', () => {
     expect(desk.order).toEqual(['a'])
   })
 
-  test('what falls due while the database is away is added when it is back', async () => {
+  test('adds a task that became due while the database was unavailable once it is back', async () => {
     const { consumer, store, clock, said } = makeFixture()
     await consumer.put(['a'], 1_000)
     store.fault = new Error('away')
@@ -258,11 +258,11 @@ describe('a kind that many processes share', () => {
     store.fault = null
     await clock.advance(1_000)
     expect({ keys: store.keys, said: new Set(said) }).toEqual({
-      ...{ keys: ['a'], said: new Set(['work cannot be put back now']) },
+      ...{ keys: ['a'], said: new Set(['task could not be re-enqueued; will retry']) },
     })
   })
 
-  test('a stop drops what is due later, and what comes with a later time', async () => {
+  test('drops held tasks on stop, and puts with a later time after it', async () => {
     const { consumer, store, clock } = makeFixture()
     const desk = new Desk()
     const worker = consumer.work(desk.handler, { concurrency: 1 })
@@ -275,7 +275,7 @@ describe('a kind that many processes share', () => {
     expect({ keys: store.keys, pending: clock.pending }).toEqual({ keys: [], pending: 0 })
   })
 
-  test('what another puts while it runs is refused, and found by the recheck after its end', async () => {
+  test('finds a put by another process, which was rejected during the run, by the recheck', async () => {
     const { consumers, store, clock } = makeFixture(2)
     const [one, other] = consumers as [TaskConsumer, TaskConsumer]
     const desk = new Desk()
@@ -298,7 +298,7 @@ describe('a kind that many processes share', () => {
     expect({ order: desk.order, keys: store.keys }).toEqual({ order: ['a', 'a'], keys: [] })
   })
 
-  test('a recheck that fails is made up for by another run', async () => {
+  test('runs a task again if its recheck fails', async () => {
     const { consumer, clock, said } = makeFixture()
     const desk = new Desk()
     const recheck = () => Promise.reject(new Error('away'))
@@ -308,11 +308,11 @@ describe('a kind that many processes share', () => {
     desk.end('a', 'done')
     await clock.advance(1_000)
     expect({ order: desk.order, said }).toEqual({
-      ...{ order: ['a', 'a'], said: ['work failed and is tried again'] },
+      ...{ order: ['a', 'a'], said: ['task failed; will retry'] },
     })
   })
 
-  test('an entry that is due again at once keeps its claim for a minute while nothing else waits', async () => {
+  test('keeps the claim of a task that is due again at once for a minute while no other waits', async () => {
     const { consumer, store, clock } = makeFixture()
     const desk = new Desk()
     consumer.work(desk.handler, { concurrency: 2 })
@@ -330,7 +330,7 @@ describe('a kind that many processes share', () => {
     expect(store.calls).toEqual(['complete a', 'add a', 'claim'])
   })
 
-  test('whatever is put, ends, fails or is taken away: one run a key, nothing early, nothing lost', async () => {
+  test('keeps its invariants for any sequence: one run per key, nothing early, nothing lost', async () => {
     await fc.assert(fc.asyncProperty(fc.array(STEP, { maxLength: 60 }), play), {
       numRuns: runs(200),
     })

@@ -4,7 +4,7 @@ import { createUsageLedger } from '../../src/accounts/credits/usage-ledger.ts'
 import { newSecret } from '../../src/accounts/key.ts'
 import { createKey, type NewKey } from '../../src/accounts/key-store.ts'
 import { IP_LIMITS, PLANS } from '../../src/accounts/plan.ts'
-import { serverLimits } from '../../src/accounts/rate-limits/postgres-windows.ts'
+import { createPostgresLimits } from '../../src/accounts/rate-limits/postgres-windows.ts'
 import { closeApp, createApp } from '../../src/api/app.ts'
 import type { Env } from '../../src/api/context.ts'
 import type { Service, ServiceSettings } from '../../src/api/service.ts'
@@ -47,7 +47,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     ...given.engine,
     engine: { clock, ...given.engine?.engine },
   })
-  const limits = serverLimits(database, { clock, log })
+  const limits = createPostgresLimits(database, { clock, log })
   const ledger = createUsageLedger({ database, clock, random, log, plans })
   const dataDir = tempFolder()
   const service: Service = {

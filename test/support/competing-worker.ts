@@ -4,7 +4,7 @@ import { ListeningPool } from '../../src/db/postgres/listening-pool.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { bossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
+import { createBossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
 
 // A process of its own that works on kind `k` and writes in the table `ledger` when each run begins and ends. Its parent
 // hears of leases that it lost. Arguments: the URL of the database, entries at once, how long a run takes in ms.
@@ -14,7 +14,7 @@ const log = {
   error: (message: string, fields: object = {}) => console.error(message, fields),
 }
 const ledger = new pg.Pool({ connectionString: url })
-const queue = await bossQueue({
+const queue = await createBossQueue({
   database: new ListeningPool(url, systemClock, { max: QUEUE_CONNECTIONS }),
   clock: systemClock,
   random: systemRandom,

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { type Clock, MINUTE } from '../../src/platform/clock.ts'
-import { httpsPost } from '../../src/webhooks/transport/https-transport.ts'
+import { createHttpsTransport } from '../../src/webhooks/transport/https-transport.ts'
 import type { TransportResult, WebhookTransport } from '../../src/webhooks/transport/transport.ts'
 import { testAuthority } from './certificate.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
@@ -26,7 +26,13 @@ export function openPost(
   const { clock = fakeClock(), allowed = ['127.0.0.1'], idleMs = MINUTE } = options
   const resolver = options.resolver ?? zone({ 'hook.example': { A: ['127.0.0.1'] } })
   const ca = testAuthority().cert
-  const post = httpsPost({ clock, resolver, mayDial: createIpPolicy(allowed), ca, idleMs })
+  const post = createHttpsTransport({
+    clock,
+    resolver,
+    mayDial: createIpPolicy(allowed),
+    ca,
+    idleMs,
+  })
   onTestFinished(() => post.close())
   const to = (url: string) =>
     post.send({ url, headers: { 'content-type': 'application/json', 'x-ev': 'a b' }, body: BODY })

@@ -1,4 +1,4 @@
-import { type ClientOptions, EvClient, type Seen } from '../../src/client/client.ts'
+import { type ClientOptions, EvClient, type ResponseInfo } from '../../src/client/client.ts'
 import { failOnUnknownNames } from './known-names.ts'
 import type { createTestService } from './service.ts'
 
@@ -10,7 +10,7 @@ export function createInProcessClient(
   options: Partial<ClientOptions> & { readonly lose?: number } = {},
 ) {
   const { lose = 0, ...given } = options
-  const seen: Seen[] = []
+  const seen: ResponseInfo[] = []
   let asked = 0
   const ask = failOnUnknownNames((url: string | URL, init?: RequestInit) =>
     app.request(url, init, { incoming: { socket: { remoteAddress: '192.0.2.1' } } }),

@@ -84,7 +84,7 @@ export async function createTestJob({ texts, ...given }: ListHouse) {
       egresses: engine.egresses,
       ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
       wait: () => options.wait ?? true,
-      keepsTrying: false,
+      retryStorageErrors: false,
       onProgress: job => job.state === 'completed' && finished.resolve(),
       onFailure: (_, error) => finished.reject(error),
     })

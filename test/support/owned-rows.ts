@@ -1,5 +1,5 @@
 import { addHistory } from '../../src/accounts/credits/history.ts'
-import { countUsage } from '../../src/accounts/credits/usage.ts'
+import { addUsage } from '../../src/accounts/credits/usage.ts'
 import { write } from '../../src/db/database.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
@@ -30,7 +30,7 @@ export async function addOneOfEverything({ database, clock, random }: House): Pr
     ])
     const day = now - (now % 86_400_000)
     const used = { verifications: 3, cached: 0, credits: 3 }
-    await countUsage(trx, [
+    await addUsage(trx, [
       { account_id: 'acc_1', key_id: 'key_1', day, class: 'deliverable', ...used },
     ])
     return (await trx.selectFrom('delivery').select('id').executeTakeFirstOrThrow()).id

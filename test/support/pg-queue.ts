@@ -3,7 +3,7 @@ import { ListeningPool } from '../../src/db/postgres/listening-pool.ts'
 import { type Clock, HOUR, systemClock } from '../../src/platform/clock.ts'
 import { type Log, silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { bossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
+import { createBossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
 import type { Queue } from '../../src/queue/queue.ts'
 import type { QueueTimings } from '../../src/queue/queue-timings.ts'
 import { tempPostgres } from './database.ts'
@@ -38,7 +38,7 @@ export async function openQueue(
   { log = silentLog, timings = FAST_TIMINGS.queue, clock = systemClock }: OpenOptions = {},
 ): Promise<Queue> {
   const database = new ListeningPool(url, systemClock, { max: QUEUE_CONNECTIONS, name: 'ev queue' })
-  const queue = await bossQueue({ database, clock, random: systemRandom, log, timings })
+  const queue = await createBossQueue({ database, clock, random: systemRandom, log, timings })
   onTestFinished(() => queue.close())
   return queue
 }

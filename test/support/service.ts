@@ -6,7 +6,7 @@ import { createUsageLedger } from '../../src/accounts/credits/usage-ledger.ts'
 import { newSecret } from '../../src/accounts/key.ts'
 import { createKey, type NewKey } from '../../src/accounts/key-store.ts'
 import { IP_LIMITS, PLANS } from '../../src/accounts/plan.ts'
-import { openLimits } from '../../src/accounts/rate-limits/sqlite-windows.ts'
+import { openSqliteLimits } from '../../src/accounts/rate-limits/sqlite-windows.ts'
 import type { Scope } from '../../src/accounts/scope.ts'
 import { closeApp, createApp } from '../../src/api/app.ts'
 import type { AskingSession } from '../../src/api/context.ts'
@@ -56,7 +56,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
   const { log, lines } = recordingLog()
   const dataDir = tempFolder()
   const plans = new Map(PLANS.map(one => [one.name, one]))
-  const limits = openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
+  const limits = openSqliteLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const ledger = createUsageLedger({ database, clock, random, log, plans })
   const worker = idleWorker()
   const post = fakePost()

@@ -3,7 +3,7 @@ import { createAccount } from '../../src/accounts/account-store.ts'
 import { type Database, write } from '../../src/db/database.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
-import { memoryQueue } from '../../src/queue/memory-queue.ts'
+import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import {
   type Deliveries,
   type DeliveryDeps,
@@ -76,7 +76,7 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
   /** The work of one process; ended with the test, whatever is under way. */
   function start(change: Partial<DeliveryDeps> = {}): Deliveries {
     const its = watches ? clock : withoutWatch(clock)
-    const queue = memoryQueue(its, log)
+    const queue = createMemoryQueue(its, log)
     const deliveries = startDeliveries({
       ...{ database, queue, transport, secretBox, clock: its, log, version: '1.2.3' },
       ...change,

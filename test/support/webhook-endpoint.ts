@@ -1,6 +1,6 @@
 import { write } from '../../src/db/database.ts'
 import { makeAttempt } from '../../src/webhooks/delivery/attempt.ts'
-import { nextDeliveries, recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import { listNextDeliveries, recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import type { DisabledCode } from '../../src/webhooks/endpoint.ts'
 import type { EventKind } from '../../src/webhooks/event.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
@@ -53,7 +53,7 @@ export const happenings = ({ database, clock, random, service }: Home, id: strin
   /** Makes the next attempt that is due; with `last`, the last one of its delivery. */
   async attempt({ last = false, disabledCode = null as DisabledCode | null } = {}) {
     const o = { now: clock.now(), except: [], max: 1 }
-    const [due] = await nextDeliveries(database, id, o)
+    const [due] = await listNextDeliveries(database, id, o)
     if (due === undefined) throw new Error('nothing is due')
     const cycle = { trigger: due.trigger, attempt: due.attempt }
     const sent = last ? { ...due, attempt: 5 } : due

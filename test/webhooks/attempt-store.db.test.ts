@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import {
+  listNextDeliveries,
   type NewAttempt,
   type NewTest,
-  nextDeliveries,
   recordTest,
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'
@@ -66,7 +66,7 @@ describe('an attempt', () => {
     expect(await deliveryRow(database, 'dlv_b')).toMatchObject({
       ...{ state: 'failed', attempt: 1, due_at: 100, expires_at: 900_000 },
     })
-    expect(await nextDeliveries(database, 'wh_a', { now: 1e9, except: [], max: 1 })).toEqual([])
+    expect(await listNextDeliveries(database, 'wh_a', { now: 1e9, except: [], max: 1 })).toEqual([])
   })
 
   test('that nobody answered has neither status nor headers nor body', async () => {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import {
   type DeliveryQuery,
-  deliveryPage,
   findDelivery,
+  getDeliveryPage,
 } from '../../src/webhooks/delivery-store.ts'
 import { tempDatabase } from '../support/database.ts'
 import { addDelivery, deliveryRow } from '../support/webhook-rows.ts'
@@ -19,7 +19,7 @@ async function services(): Promise<Database> {
 }
 
 const page = async (database: Database, given: Partial<DeliveryQuery> = {}) =>
-  (await deliveryPage(database, { webhookId: 'wh_a', before: null, max: 9, ...given })).map(
+  (await getDeliveryPage(database, { webhookId: 'wh_a', before: null, max: 9, ...given })).map(
     ({ id }) => id,
   )
 
@@ -27,7 +27,7 @@ describe('the log of a webhook', () => {
   test('has its own deliveries, the newest first, whole', async () => {
     const database = await services()
     expect(await page(database)).toEqual(['dlv_d', 'dlv_b', 'dlv_a', 'dlv_c'])
-    const [first] = await deliveryPage(database, { webhookId: 'wh_a', before: null, max: 1 })
+    const [first] = await getDeliveryPage(database, { webhookId: 'wh_a', before: null, max: 1 })
     expect(first).toEqual(await deliveryRow(database, 'dlv_d'))
   })
 

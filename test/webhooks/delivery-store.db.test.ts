@@ -4,8 +4,8 @@ import { type Database, write } from '../../src/db/database.ts'
 import { yieldToEventLoop } from '../../src/platform/clock.ts'
 import {
   countOpenDeliveries,
-  dueWebhooks,
-  nextDeliveries,
+  listDueWebhooks,
+  listNextDeliveries,
   nextDueAt,
   recoverDeliveries,
   retryDelivery,
@@ -17,7 +17,7 @@ import { addDelivery, addWebhook, deliveryRow } from '../support/webhook-rows.ts
 
 describe('the webhooks that have something due', () => {
   const due = async (database: Database, now: number) =>
-    (await dueWebhooks(database, now)).map(({ id }) => id).sort()
+    (await listDueWebhooks(database, now)).map(({ id }) => id).sort()
 
   test('are those with an open delivery whose time has come, to the millisecond', async () => {
     const database = await tempDatabase()
@@ -54,7 +54,7 @@ describe('the webhooks that have something due', () => {
 
 describe('the next delivery of a webhook', () => {
   const all = async (database: Database, o: { now: number; max: number; except?: string[] }) =>
-    (await nextDeliveries(database, 'wh_a', { except: [], ...o })).map(({ id }) => id)
+    (await listNextDeliveries(database, 'wh_a', { except: [], ...o })).map(({ id }) => id)
   const next = async (database: Database, now: number, except: string[] = []) =>
     (await all(database, { now, except, max: 1 }))[0] ?? null
 
@@ -103,7 +103,7 @@ describe('the next delivery of a webhook', () => {
       ...{ kind: 'quota.warning', trigger: 'manual', attempt: 3, state: 'retry_scheduled' },
     })
     const o = { now: 0, except: [], max: 1 }
-    expect(await nextDeliveries(database, 'wh_a', o)).toEqual([
+    expect(await listNextDeliveries(database, 'wh_a', o)).toEqual([
       {
         ...{ id: 'dlv_a', eventId: 'evt_a', kind: 'quota.warning', body: 'body of evt_a' },
         ...{ trigger: 'manual', attempt: 3, webhook },
@@ -112,7 +112,7 @@ describe('the next delivery of a webhook', () => {
     const now = database.clock.now() + 1
     const url = 'https://other.example/'
     await write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { url, now }))
-    const [after] = await nextDeliveries(database, 'wh_a', o)
+    const [after] = await listNextDeliveries(database, 'wh_a', o)
     expect(after?.webhook).toEqual({ ...webhook, url, updatedAt: now })
   })
 
@@ -134,7 +134,7 @@ describe('the next delivery of a webhook', () => {
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 1))
     expect(await next(database, 10)).toBeNull()
     expect(await nextDueAt(database, 'wh_a', [])).toBeNull()
-    expect(await nextDeliveries(database, 'wh_x', { now: 10, except: [], max: 1 })).toEqual([])
+    expect(await listNextDeliveries(database, 'wh_x', { now: 10, except: [], max: 1 })).toEqual([])
     expect(await nextDueAt(database, 'wh_x', [])).toBeNull()
   })
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
 import { erasePersonalData, NO_PERSONAL_DATA } from '../../src/maintenance/purge-data.ts'
 import {
+  deleteAnswersBefore,
   deleteCreditsBefore,
   deleteDeliveriesUntil,
   deleteOrphanedEventsBefore,
@@ -11,16 +12,15 @@ import {
   deleteStrandedUntil,
   deleteWebhooksUntil,
   type Expiry,
-  forgetAnswersBefore,
 } from '../../src/maintenance/retention.ts'
 import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
 import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
 import {
   countOpenDeliveries,
-  deliveryPage,
-  dueWebhooks,
   findDelivery,
-  nextDeliveries,
+  getDeliveryPage,
+  listDueWebhooks,
+  listNextDeliveries,
   nextDueAt,
   recordAttempts,
   recoverDeliveries,
@@ -50,12 +50,12 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
   const STATEMENTS: [string, (database: Database) => Promise<unknown>, RegExp][] = [
     [
       'the webhooks that have something due, one step for each of them',
-      db => dueWebhooks(db, 30_000),
+      db => listDueWebhooks(db, 30_000),
       /Recursive Union(.|\n)*Limit\n.*Index Only Scan using delivery_due/,
     ],
     [
       'the next delivery',
-      db => nextDeliveries(db, 'wh_7', { now: NOW, except: ['dlv_x'], max: 4 }),
+      db => listNextDeliveries(db, 'wh_7', { now: NOW, except: ['dlv_x'], max: 4 }),
       /delivery_due/,
     ],
     ['the next due time', db => nextDueAt(db, 'wh_7', ['dlv_x']), /delivery_due/],
@@ -71,10 +71,10 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
       inTrx(trx => recoverDeliveries(trx, 'wh_7', { since: 1, now: NOW })),
       /delivery_state/,
     ],
-    ['a page of the log', db => deliveryPage(db, page), /delivery_webhook/],
+    ['a page of the log', db => getDeliveryPage(db, page), /delivery_webhook/],
     [
       'a page of the log, of one state',
-      db => deliveryPage(db, { ...page, status: 'failed', event: 'quota.warning' }),
+      db => getDeliveryPage(db, { ...page, status: 'failed', event: 'quota.warning' }),
       /delivery_state/,
     ],
     ['one delivery', db => findDelivery(db, 'wh_7', 'dlv_7'), /delivery_pkey/],
@@ -86,7 +86,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
       /delivery_(webhook|state|due)/,
     ],
     ['events without a delivery', expiring(deleteOrphanedEventsBefore, 9), /delivery_event/],
-    ['answers that are over', expiring(forgetAnswersBefore, 9), /answer_expiry/],
+    ['answers that are over', expiring(deleteAnswersBefore, 9), /answer_expiry/],
     ['replays that are over', expiring(deleteReplaysBefore, 9), /replay_age/],
     ['sessions that are over', expiring(deleteSessionsUntil, 9), /session_(expiry|idle)/],
     ['credits of old days', expiring(deleteCreditsBefore, 9), /credit/],

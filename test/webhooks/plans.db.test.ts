@@ -9,10 +9,10 @@ import {
 import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
 import {
   countOpenDeliveries,
-  deliveryPage,
-  dueWebhooks,
   findDelivery,
-  nextDeliveries,
+  getDeliveryPage,
+  listDueWebhooks,
+  listNextDeliveries,
   nextDueAt,
   recordAttempts,
   recoverDeliveries,
@@ -32,12 +32,12 @@ describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', 
   test.each<[string, (database: Database) => Promise<unknown>, RegExp]>([
     [
       'the webhooks that have something due',
-      db => dueWebhooks(db, 9),
+      db => listDueWebhooks(db, 9),
       /SEARCH delivery .*COVERING INDEX delivery_due \(webhook_id=\? AND due_at<\?\)/,
     ],
     [
       'the next delivery',
-      db => nextDeliveries(db, 'wh_a', { now: 9, except, max: 4 }),
+      db => listNextDeliveries(db, 'wh_a', { now: 9, except, max: 4 }),
       /SEARCH delivery USING INDEX delivery_due \(webhook_id=\? AND due_at<\?\)/,
     ],
     [
@@ -63,17 +63,17 @@ describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', 
     ],
     [
       'a page of the log',
-      db => deliveryPage(db, page),
+      db => getDeliveryPage(db, page),
       /INDEX delivery_webhook \(webhook_id=\? AND \(created_at,id\)<\(\?,\?\)\)/,
     ],
     [
       'a page of the log, of one kind',
-      db => deliveryPage(db, { ...page, event: 'quota.warning' }),
+      db => getDeliveryPage(db, { ...page, event: 'quota.warning' }),
       /INDEX delivery_webhook \(webhook_id=\? AND \(created_at,id\)<\(\?,\?\)\)/,
     ],
     [
       'a page of the log, of one state',
-      db => deliveryPage(db, { ...page, status: 'failed', event: 'quota.warning' }),
+      db => getDeliveryPage(db, { ...page, status: 'failed', event: 'quota.warning' }),
       /INDEX delivery_state \(webhook_id=\? AND state=\? AND \(created_at,id\)<\(\?,\?\)\)/,
     ],
     ['one delivery', db => findDelivery(db, 'wh_a', 'dlv_a'), /delivery.*\(id=\?\)/],

@@ -36,20 +36,20 @@ describe('a destination of webhooks', () => {
     ['http://app.example/', /begin with https/],
     ['file:///etc/passwd', /begin with https/],
     ['javascript:alert(1)', /begin with https/],
-    ['app.example/hook', /no URL/],
-    ['https://', /no URL/],
-    ['', /no URL/],
-    ['https://app.example/a b', /blanks/],
-    ['https://app.example/\n', /blanks/],
+    ['app.example/hook', /not a URL/],
+    ['https://', /not a URL/],
+    ['', /not a URL/],
+    ['https://app.example/a b', /spaces/],
+    ['https://app.example/\n', /spaces/],
     ['https://app.exa\u200bmple/', /control/],
     ['https://ann:secret@app.example/', /password/],
     ['https://ann@app.example/', /password/],
     ['https://app.example/#top', /fragment/],
-    ['https://app.example:25/', /port 25 /],
-    ['https://app.example:22/', /port 22 /],
-    ['https://app.example:80/', /port 80 /],
-    ['https://app.example:6379/', /port 6379 /],
-    ['https://app.example:0/', /port 0 /],
+    ['https://app.example:25/', /Port 25 /],
+    ['https://app.example:22/', /Port 22 /],
+    ['https://app.example:80/', /Port 80 /],
+    ['https://app.example:6379/', /Port 6379 /],
+    ['https://app.example:0/', /Port 0 /],
     [`https://app.example/${'a'.repeat(URL_LENGTH_MAX)}`, /longer than/],
     ['https://nobody.example/', /no address/],
     ['https://mail.example/', /no address/],
@@ -92,7 +92,7 @@ describe('a destination of webhooks', () => {
   })
 
   test('an address with a zone is no URL', async () => {
-    expect(await fault('https://[fe80::1%25lo]/')).toMatch(/no URL/)
+    expect(await fault('https://[fe80::1%25lo]/')).toMatch(/not a URL/)
   })
 
   test('ranges that the operator allows are let in, by name and by number', async () => {
@@ -120,8 +120,8 @@ describe('a destination of webhooks', () => {
       const said = await fault(`http://${host}:8081/`, ['0.0.0.0/0', '::/0'], resolver)
       expect([host, said]).toEqual([host, 'It must begin with https://.'])
     }
-    expect(await fault('http://localhost/', ['127.0.0.1'])).toMatch(/port 80 /)
-    expect(await fault('http://localhost:6379/', ['127.0.0.1'])).toMatch(/port 6379 /)
+    expect(await fault('http://localhost/', ['127.0.0.1'])).toMatch(/Port 80 /)
+    expect(await fault('http://localhost:6379/', ['127.0.0.1'])).toMatch(/Port 6379 /)
   })
 
   test('says that a name has an address that is not public, and not which', async () => {

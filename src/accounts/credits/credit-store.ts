@@ -3,7 +3,7 @@ import type { Schema } from '../../db/schema.ts'
 import { greatest } from '../../db/sql-dialect.ts'
 import type { CreditTable } from '../tables.ts'
 
-export type CreditsOf = {
+export type CreditPeriod = {
   readonly accountId: string
   /** Start of the credit period, epoch ms. */
   readonly period: number
@@ -16,7 +16,7 @@ export type CreditsOf = {
  */
 export async function reserveCredits(
   db: Kysely<Schema>,
-  o: CreditsOf & {
+  o: CreditPeriod & {
     readonly amount: number
     readonly limit: number | null
     /**
@@ -58,7 +58,7 @@ const reserveForMemberSql = (o: Parameters<typeof reserveCredits>[1], member: st
 /** Charges credits that were used, and releases those that were reserved for them. */
 export async function settleCredits(
   trx: Transaction<Schema>,
-  { accountId, period, released, used }: CreditsOf & { released: number; used: number },
+  { accountId, period, released, used }: CreditPeriod & { released: number; used: number },
 ): Promise<CreditTable> {
   // Not below zero: reservations left by a crash are released at startup, perhaps before they are
   // settled.
@@ -91,16 +91,16 @@ export async function readCredit(
 /** Returns how many credits of a limited plan are left. */
 export async function creditsLeft(
   from: Parameters<typeof readCredit>[0],
-  { accountId, period, limit }: CreditsOf & { readonly limit: number },
+  { accountId, period, limit }: CreditPeriod & { readonly limit: number },
 ): Promise<number> {
   const { used, held } = await readCredit(from, accountId, period)
   return Math.max(0, limit - used - held)
 }
 
 /** Saves the last threshold that an event was sent for. */
-export async function noteWarned(
+export async function saveWarnedThreshold(
   trx: Transaction<Schema>,
-  { accountId, period }: CreditsOf,
+  { accountId, period }: CreditPeriod,
   warned: number,
 ): Promise<void> {
   await trx

@@ -40,7 +40,10 @@ export type HistoryPage = {
  * Returns a page of the history of an account, newest first. A search with filters stops after
  * `scannedMax` rows and returns what it has found, which may be nothing.
  */
-export async function historyPage(database: Database, query: HistoryQuery): Promise<HistoryPage> {
+export async function getHistoryPage(
+  database: Database,
+  query: HistoryQuery,
+): Promise<HistoryPage> {
   let before = startOf(query)
   if (!matchesFilter(query)) {
     return fullPage(

@@ -126,7 +126,7 @@ type VerifiedJob = {
  * has no index by job, which every verification would pay for, so the times of the job bound the
  * scan.
  */
-export async function deleteHistoryOf(database: Database, job: VerifiedJob): Promise<void> {
+export async function deleteJobHistory(database: Database, job: VerifiedJob): Promise<void> {
   const { id, account_id: accountId, sandbox, created_at, finished_at } = job
   if (accountId === null) return
   let after = { created_at: created_at - SLACK_MS, id: '' }

@@ -7,11 +7,11 @@ import { emit } from '../../webhooks/event-store.ts'
 import { accountIn } from '../account-store.ts'
 import { findPlan, type Plan, periodEnd, periodStart } from '../plan.ts'
 import type { CreditTable, VerificationSource } from '../tables.ts'
-import { noteWarned, readCredit, settleCredits } from './credit-store.ts'
+import { readCredit, saveWarnedThreshold, settleCredits } from './credit-store.ts'
 import { addHistory, type Verification } from './history.ts'
 import { reachedThresholds } from './quota-thresholds.ts'
 import { consumeReservation, lockCredit } from './reservations.ts'
-import { countUsage, type Usage } from './usage.ts'
+import { addUsage, type Usage } from './usage.ts'
 
 /** One verified address. */
 export type VerificationEntry = {
@@ -39,7 +39,7 @@ export type LedgerBatch = {
   readonly entries: readonly VerificationEntry[]
 }
 
-export type PostDeps = {
+export type TransportDeps = {
   readonly random: Random
   readonly plans: ReadonlyMap<string, Plan>
 }
@@ -50,7 +50,7 @@ export type PostDeps = {
  */
 export async function postEntries(
   trx: Trx,
-  deps: PostDeps,
+  deps: TransportDeps,
   o: LedgerBatch,
   now: number,
 ): Promise<void> {
@@ -62,7 +62,7 @@ export async function postEntries(
   const used = o.entries.reduce((sum, { result }) => sum + creditsFor(result), 0)
   // Lock order, wherever both are written: credits, then usage.
   const credit = await settle(trx, o, used, now)
-  await countUsage(trx, toUsageRows(o, now))
+  await addUsage(trx, toUsageRows(o, now))
   if (credit !== null && used > 0) await emitQuotaEvents(trx, deps, credit, now)
 }
 
@@ -81,7 +81,7 @@ async function settle(
 /** Emits `quota.exceeded` for an account that was rejected for lack of credits, once per period. */
 export async function emitQuotaExceeded(
   trx: Trx,
-  deps: PostDeps,
+  deps: TransportDeps,
   { accountId, period, limit }: { accountId: string; period: number; limit: number },
   now: number,
 ): Promise<void> {
@@ -137,7 +137,7 @@ function toUsageRows({ accountId, keyId, entries }: LedgerBatch, now: number): U
 /** Emits one event for each threshold reached, once per period. */
 async function emitQuotaEvents(
   trx: Trx,
-  { plans, random }: PostDeps,
+  { plans, random }: TransportDeps,
   { account_id: accountId, period_start: period, used, warned }: CreditTable,
   now: number,
 ): Promise<void> {
@@ -153,7 +153,7 @@ async function emitQuotaEvents(
     await emit(trx, { accountId, kind, data, sandbox: false, now, random })
   }
   const last = reached.at(-1)
-  if (last !== undefined) await noteWarned(trx, { accountId, period }, last)
+  if (last !== undefined) await saveWarnedThreshold(trx, { accountId, period }, last)
 }
 
 /**

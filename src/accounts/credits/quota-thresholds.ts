@@ -17,13 +17,13 @@ export function reachedThresholds(o: {
 }
 
 /** The error for an account without credits left today. */
-export const creditsUsedUp = (limit: number, now: number) =>
+export const creditsUsedUpError = (limit: number, now: number) =>
   new OperationError('credits_used_up', { limit, now, resetAt: periodEnd(now) })
 
 /**
  * The error for a list that needs more credits than are left today; `needed` is null if unknown.
  */
-export const creditsExceeded = (
+export const creditsExceededError = (
   { name, creditsPerDay }: Plan,
   now: number,
   { needed, left }: { readonly needed: number | null; readonly left: number | null },

@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
 import { isPostgres, locking } from '../../db/sql-dialect.ts'
-import { type CreditsOf, settleCredits } from './credit-store.ts'
+import { type CreditPeriod, settleCredits } from './credit-store.ts'
 
 // Reservations of cluster members for single verifications. Where several locks are taken, the
 // order is: jobs, accounts, credits, holds; several of a kind by key.
@@ -27,7 +27,7 @@ export async function lockAccounts(trx: Trx, ids: Iterable<string>): Promise<voi
  */
 export async function consumeReservation(
   trx: Trx,
-  { accountId, period, member, amount }: CreditsOf & { member: string | null; amount: number },
+  { accountId, period, member, amount }: CreditPeriod & { member: string | null; amount: number },
 ): Promise<number> {
   if (member === null || amount === 0) return amount
   await lockCredit(trx, { accountId, period })
@@ -85,7 +85,7 @@ export async function releaseReservations(trx: Trx, members: readonly string[]):
 }
 
 /** Locks the credits of an account in a period until the end of the transaction. */
-export async function lockCredit(trx: Trx, { accountId, period }: CreditsOf): Promise<void> {
+export async function lockCredit(trx: Trx, { accountId, period }: CreditPeriod): Promise<void> {
   await locking(trx, trx.selectFrom('credit').select('held'))
     .where('account_id', '=', accountId)
     .where('period_start', '=', period)

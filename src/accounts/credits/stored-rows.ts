@@ -12,7 +12,7 @@ export type AccountLoad = {
 }
 
 /** Reads the load of an account: one row, and an index of open lists. */
-export async function accountLoad(db: Kysely<Schema>, accountId: string): Promise<AccountLoad> {
+export async function getAccountLoad(db: Kysely<Schema>, accountId: string): Promise<AccountLoad> {
   const { rows } = await sql<AccountLoad>`
     select stored_rows as "storedRows", (
       select count(*) from job where account_id = account.id and finished_at is null

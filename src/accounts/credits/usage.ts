@@ -6,7 +6,7 @@ import type { UsageTable } from '../tables.ts'
 export type Usage = UsageTable
 
 /** Adds usage, by account, key, day and class. */
-export async function countUsage(trx: Transaction<Schema>, rows: readonly Usage[]): Promise<void> {
+export async function addUsage(trx: Transaction<Schema>, rows: readonly Usage[]): Promise<void> {
   if (rows.length === 0) return
   await trx
     .insertInto('usage')
@@ -43,7 +43,7 @@ const addRows = (sum: Usage, row: Usage): Usage => ({
 })
 
 /** Returns the usage of an account on the days from `from` until before `to`, epoch ms, by day. */
-export function usageOf(
+export function listUsage(
   { db }: Database,
   o: { readonly accountId: string; readonly from: number; readonly to: number },
 ): Promise<Usage[]> {
@@ -67,7 +67,7 @@ type TotalUsage = {
 }
 
 /** Returns the verifications of all accounts, by class. */
-export async function totalUsage({ db }: Database): Promise<TotalUsage[]> {
+export async function getTotalUsage({ db }: Database): Promise<TotalUsage[]> {
   const rows = await db
     .selectFrom('usage')
     .select(eb => [

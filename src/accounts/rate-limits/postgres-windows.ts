@@ -22,7 +22,7 @@ import {
  * Opens the rate limits on a PostgreSQL server, which are exact across all processes that share it.
  * Windows follow the clock of the server.
  */
-export const serverLimits = (database: Database, deps: LimiterDeps): LimitStore =>
+export const createPostgresLimits = (database: Database, deps: LimiterDeps): LimitStore =>
   createLimiter(serverWindows(database, deps), deps)
 
 function serverWindows(database: Database, { clock }: LimiterDeps): WindowStore {

@@ -8,7 +8,7 @@ import type { Bucket, LimitStore } from './types.ts'
 import { applyCharges, toUsage, type Window, type WindowStore, windowAt } from './windows.ts'
 
 /** Opens the rate limits of a single process, stored in a file of its own. */
-export const openLimits = (file: string, deps: LimiterDeps): LimitStore =>
+export const openSqliteLimits = (file: string, deps: LimiterDeps): LimitStore =>
   createLimiter(createWindows(file, deps), deps)
 
 /**

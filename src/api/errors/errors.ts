@@ -34,7 +34,9 @@ export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof HTTPException) return fromHttpException(thrown)
   const cause = { cause: thrown }
   if (isStorageError(thrown)) {
-    const sentence = isOutage(thrown) ? DATABASE_UNREACHABLE : 'The service cannot store data right now. Try again.'
+    const sentence = isOutage(thrown)
+      ? DATABASE_UNREACHABLE
+      : 'The service cannot store data right now. Try again.'
     return new ApiError('service_unavailable', sentence, { ...cause, retryAfterS: STORE_RETRY_S })
   }
   if (thrown instanceof EvError && thrown.code === 'bad_input') {
@@ -221,7 +223,6 @@ const ANSWERS: OperationTexts<ApiError> = {
   plan_unknown: notOverHttp,
   email_invalid: notOverHttp,
 }
-
 
 const secondsUntil = ({ resetAt, now }: { readonly resetAt: number; readonly now: number }) =>
   Math.max(1, Math.ceil((resetAt - now) / SECOND))

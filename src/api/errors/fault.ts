@@ -20,7 +20,11 @@ export type Issue = {
  * Describes the first issue: what was given and what is allowed. Others are reported once it is
  * fixed.
  */
-export function faultOf(target: string, issues: readonly Issue[], input: unknown): ApiError {
+export function validationError(
+  target: string,
+  issues: readonly Issue[],
+  input: unknown,
+): ApiError {
   const issue = issues[0]
   if (issue === undefined) return new ApiError('invalid_request', 'The request is not valid')
   const label = fieldLabel(target, issue.path)

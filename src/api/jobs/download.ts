@@ -120,7 +120,9 @@ const query = z.object({
     description: 'Only rows of these classes',
     example: 'deliverable,risky',
   }),
-  raw: flag('Set to true to leave cells unmodified, for programs. A spreadsheet may run them as formulas.'),
+  raw: flag(
+    'Set to true to leave cells unmodified, for programs. A spreadsheet may run them as formulas.',
+  ),
   partial: flag('Set to true to get the existing results of a job that is not completed.'),
 })
 

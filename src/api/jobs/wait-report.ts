@@ -78,7 +78,8 @@ function unroutedMs(
   const waiting = rows.reduce((sum, { count }) => sum + count, 0)
   const left = Math.max(0, job.total - job.done - waiting)
   if (left === 0) return 0
-  if (job.started_at === null || job.done === 0) return typicalMs(engine, left, parseJobOptions(job))
+  if (job.started_at === null || job.done === 0)
+    return typicalMs(engine, left, parseJobOptions(job))
   return (Math.max(0, clock.now() - job.started_at) * left) / job.done
 }
 
@@ -108,10 +109,10 @@ export function describeWait({ operator, rows, reason, until }: Wait): string {
 }
 
 const SENTENCES: Readonly<Record<WaitReason, string>> = {
-  refused: 'the operator refuses us until {time}.',
-  throttled: 'the operator asked us to slow down. It is asked again from {time}.',
+  refused: 'the operator blocks this service. Next attempt at {time}.',
+  throttled: 'the operator asked to slow down. Next attempt at {time}.',
   unknown_users:
-    'the operator knew none of many recipients in a row. It is asked again from {time}.',
-  asked_again_later: 'the mail servers are to be asked again later, the first at {time}.',
-  pace: 'they are asked at the pace that the operator accepts.',
+    'the operator rejected many recipients in a row as unknown. Next attempt at {time}.',
+  asked_again_later: 'the next attempts are due later, the first at {time}.',
+  pace: 'they are probed at the rate that the operator accepts.',
 }

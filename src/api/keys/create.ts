@@ -20,13 +20,13 @@ import type { Service } from '../service.ts'
 import { ownRights } from './permission.ts'
 import { presentKey } from './present.ts'
 
-/** Listing keys, and making one. */
+/** Routes that list and create keys. */
 export function keyCreateRoutes(service: Service) {
   const rule = { scope: 'keys:write', counts: null, bodyMax: KEY_BODY_MAX } as const
   const list = createRoute({
     ...{ method: 'get', path: '/v1/keys', operationId: 'listKeys' },
-    summary: 'The keys of the account',
-    description: 'Those that were deleted are not among them.',
+    summary: 'List API keys',
+    description: 'Deleted keys are not included.',
     tags: ['Keys'],
     security: SECURITY,
     middleware: requireKey(service, rule),
@@ -37,9 +37,9 @@ export function keyCreateRoutes(service: Service) {
   } as const)
   const create = createRoute({
     ...{ method: 'post', path: '/v1/keys', operationId: 'createKey' },
-    summary: 'Make a key',
+    summary: 'Create an API key',
     description:
-      'Its text is shown in this answer and never again: the service keeps only its hash. A restriction that is left out is inherited from the key that asks; no key is given more rights than that one has.',
+      'The key itself is returned only in this response: the service stores its hash. Restrictions that are omitted are inherited from the calling key. A new key cannot have more rights than the calling key.',
     tags: ['Keys'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
@@ -83,7 +83,7 @@ export function keyCreateRoutes(service: Service) {
     })
 }
 
-/** What a body changes of a key, by our names. */
+/** Converts a request body to a patch of the fields of a key. */
 export function toKeyPatch(body: z.output<typeof KeyPatchRequest>): KeyPatch {
   const { name, scopes, allowed_ips, allowed_domains, rate_limit_per_minute, expires_at } = body
   return {
@@ -98,5 +98,5 @@ export function toKeyPatch(body: z.output<typeof KeyPatchRequest>): KeyPatch {
 
 const toTime = (text: string | null) => (text === null ? null : Date.parse(text))
 
-/** A hundred restrictions of each kind, and some room. */
+/** Fits a hundred restrictions of each kind. */
 export const KEY_BODY_MAX = 64 * 1024

@@ -32,7 +32,6 @@ import { KEY_BODY_MAX, keyCreateRoutes, toKeyPatch } from './create.ts'
 import { ownRights } from './permission.ts'
 import { presentKey } from './present.ts'
 
-/** The keys of an account. */
 export function keyRoutes(service: Service) {
   const router = newRouter()
   router.route('/', keyCreateRoutes(service))
@@ -40,7 +39,7 @@ export function keyRoutes(service: Service) {
   return router
 }
 
-/** One key: showing it, changing it, giving it another text, and ending it. */
+/** Routes that get, update, rotate and delete one key. */
 function keyChangeRoutes(service: Service) {
   const middleware = requireKey(service, {
     scope: 'keys:write',
@@ -50,7 +49,7 @@ function keyChangeRoutes(service: Service) {
   const common = { tags: ['Keys'], security: SECURITY }
   const get = createRoute({
     ...{ ...common, method: 'get' as const, path: '/v1/keys/{id}', operationId: 'getKey' },
-    summary: 'Get a key',
+    summary: 'Get an API key',
     middleware,
     request: { params },
     responses: {
@@ -60,9 +59,9 @@ function keyChangeRoutes(service: Service) {
   })
   const change = createRoute({
     ...{ ...common, method: 'patch' as const, path: '/v1/keys/{id}', operationId: 'updateKey' },
-    summary: 'Change a key',
+    summary: 'Update an API key',
     description:
-      'What is left out stays as it is. The change holds from the next request on. A key can only narrow itself.',
+      'Fields that are omitted keep their values. The change applies from the next request on. A key can only reduce its own rights.',
     middleware,
     request: { params, body: bodyOf(KeyPatchRequest, { example: PATCH_EXAMPLE, required: true }) },
     responses: {
@@ -73,9 +72,9 @@ function keyChangeRoutes(service: Service) {
   const rotate = createRoute({
     ...{ ...common, method: 'post' as const, path: '/v1/keys/{id}/rotate' },
     operationId: 'rotateKey',
-    summary: 'Give a key another text',
+    summary: 'Rotate an API key',
     description:
-      'Both texts work until the end of the grace period: bring the new one everywhere meanwhile. It is shown in this answer and never again. Whoever is signed in to the dashboard with the key is signed out, but for the session that asks for this.',
+      'Issues a new secret for the key, returned only in this response. Both secrets work until the grace period ends: deploy the new one in time. Dashboard sessions of the key are signed out, except the one that sends this request.',
     parameters: [IDEMPOTENCY_KEY],
     middleware: [...middleware, idempotent(service)],
     request: {
@@ -83,7 +82,7 @@ function keyChangeRoutes(service: Service) {
       body: bodyOf(RotateRequest, { example: ROTATION_EXAMPLE, required: false }),
     },
     responses: {
-      200: json(RotatedKey, 'The key with its new text', ROTATED_KEY_EXAMPLE),
+      200: json(RotatedKey, 'The key with its new secret', ROTATED_KEY_EXAMPLE),
       ...errorResponses(
         'invalid_request',
         'not_found',
@@ -95,13 +94,13 @@ function keyChangeRoutes(service: Service) {
   })
   const remove = createRoute({
     ...{ ...common, method: 'delete' as const, path: '/v1/keys/{id}', operationId: 'deleteKey' },
-    summary: 'Delete a key',
+    summary: 'Delete an API key',
     description:
-      'It opens nothing from now on, also where it is the one that asks for this; whoever is signed in to the dashboard with it is signed out. The last key of the account that is neither revoked nor expired is refused with 409 `last_key`, unless `force=true` is given.',
+      'The key stops working at once, even if it is the calling key. Dashboard sessions of the key are signed out. The last key of the account that is neither revoked nor expired is only deleted with `force=true`; otherwise the request fails with 409 `last_key`.',
     middleware,
     request: { params, query: KeyDeletionQuery },
     responses: {
-      204: { description: 'It is gone' },
+      204: { description: 'The key is deleted' },
       ...errorResponses('invalid_request', 'not_found', 'last_key', ...BODY_FAULTS),
     },
   })
@@ -117,7 +116,7 @@ function keyChangeRoutes(service: Service) {
       return c.json({ success: true as const, data: presentKey(key) }, 200)
     })
     .openapi(rotate, async c => {
-      // Without a body no default of its schema is there.
+      // Without a body, the defaults of its schema are not applied.
       const graceS = c.req.valid('json').grace_period_seconds ?? KEY_GRACE_MS / SECOND
       const keepSession = c.env?.session?.sessionId ?? null
       const target = keyTarget(c, c.req.valid('param'))
@@ -142,7 +141,7 @@ function keyChangeRoutes(service: Service) {
 
 const params = z.object({ id: z.string().max(100).openapi({ example: 'key_01' }) })
 
-/** The key of a path, which must be one of the caller's account. */
+/** The key of the path parameter, within the account of the caller. */
 function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget {
   const caller = c.get('caller')
   return { keyId: id, accountId: caller.account.id, actor: ownRights(caller) }

@@ -1,7 +1,10 @@
 import type { KeyRights } from '../../accounts/key-rights.ts'
 import type { Caller } from '../context.ts'
 
-/** What the key of a request may give: a text that was replaced by rotation has the rights of its key until its grace period ends. */
+/**
+ * Rights that the calling key can grant. A secret that was replaced by rotation has the rights of
+ * its key until its grace period ends.
+ */
 export function ownRights({ key, secretExpiresAt }: Caller): KeyRights {
   if (secretExpiresAt === null) return key
   return { ...key, expiresAt: Math.min(secretExpiresAt, key.expiresAt ?? secretExpiresAt) }

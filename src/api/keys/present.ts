@@ -1,7 +1,7 @@
 import type { ApiKey } from '../../accounts/key-store.ts'
 import { isoTime } from '../../engine/verdict/present-result.ts'
 
-/** A key as it is shown: with its text, that once, when it has just been given one. */
+/** Presents a key. `text` is its secret, which is only included after creation and rotation. */
 export const presentKey = (key: ApiKey, text?: string) => ({
   id: key.id,
   name: key.name,

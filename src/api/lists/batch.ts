@@ -20,12 +20,12 @@ export type BatchBody = ListOptionFields & {
   readonly deduplicate?: boolean | undefined
 }
 
-/** `POST /v1/verify/batch`: a list that becomes a job, however short it is. */
+/** `POST /v1/verify/batch`: always creates a job, however short the list is. */
 export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody): Promise<Response> {
   const options = readListOptions(body)
   const name = readName(body.name)
   const all = readBatch(body)
-  // A download has a column for ids where there are any.
+  // A download has an ID column if the list was submitted with IDs.
   const source = { ids: body.items !== undefined }
   const deduplicate = body.deduplicate ?? true
   const listed = {
@@ -40,7 +40,7 @@ export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody):
 
 const NAME_LENGTH_MAX = 200
 
-/** What a job is called by its people; nothing is read out of it. */
+/** Reads the display name of a job. */
 export function readName(name: unknown): string | null {
   if (name === undefined || name === null) return null
   if (typeof name === 'string' && name.length <= NAME_LENGTH_MAX) return sanitizeText(name) || null

@@ -13,13 +13,13 @@ import { columnsOf, readFlag, readFormOptions, rowsOf } from './file-rows.ts'
 import type { Upload } from './upload.ts'
 
 /**
- * `POST /v1/verify/file` with `dry_run`: what would come of a file. It is read and counted as one that is submitted,
- * but nothing is stored, charged or asked; and where the column is not found, its owner is shown those there are.
+ * `POST /v1/verify/file` with `dry_run`: reads and counts a file like a submitted one, but stores,
+ * charges and probes nothing. If the address column is not found, the response lists the columns.
  */
 export async function dryRun(c: Context<Env>, service: Service, upload: Upload): Promise<Response> {
   c.set('isDryRun', true)
   const { path, fields } = upload
-  // What is refused of a list that is submitted is refused here.
+  // Invalid fields are refused as for a submitted list.
   readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
   const { checkSmtp } = readFormOptions(fields)
@@ -34,7 +34,7 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     success: true,
     dry_run: true,
     columns: presentColumns(dialect),
-    column: isFound ? shown(dialect.columnName ?? '') || null : null,
+    column: isFound ? excerpt(dialect.columnName ?? '') || null : null,
     column_number: isFound ? dialect.column + 1 : null,
     header: dialect.header !== null,
     encoding: dialect.encoding,
@@ -52,30 +52,30 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
 }
 
 const PREVIEW_ROWS = 5
-/** Columns that are shown: nobody looks through more, and a file may have a hundred thousand. */
+/** Columns of the preview. A file can have a hundred thousand. */
 const COLUMNS_MAX = 200
-/** Of a name or a cell: enough to know it again. */
+/** Enough of a name or cell to recognize it. */
 const CELL_LENGTH_MAX = 80
 
-/** The first rows, of which hardly anything is read. */
+/** Reads the first rows and stops. */
 async function previewOf(path: string, dialect: ListDialect): Promise<string[][]> {
   const rows: string[][] = []
   for await (const batch of rowsOf(path, dialect)) {
     for (const { cells } of batch) {
-      if (rows.length < PREVIEW_ROWS) rows.push(cells.slice(0, COLUMNS_MAX).map(shown))
+      if (rows.length < PREVIEW_ROWS) rows.push(cells.slice(0, COLUMNS_MAX).map(excerpt))
     }
     if (rows.length === PREVIEW_ROWS) break
   }
   return rows
 }
 
-const shown = (cell: string) => sanitizeText(cell, CELL_LENGTH_MAX)
+const excerpt = (cell: string) => sanitizeText(cell, CELL_LENGTH_MAX)
 
-/** The one of addresses is among them, be it far beyond. */
+/** Always includes the address column, even if it is beyond `COLUMNS_MAX`. */
 function presentColumns({ header, width, column }: ListDialect) {
   const numbers = Array.from({ length: Math.min(width, COLUMNS_MAX) }, (_, at) => at + 1)
   if (column >= numbers.length) numbers.push(column + 1)
-  return numbers.map(number => ({ number, name: shown(header?.[number - 1] ?? '') || null }))
+  return numbers.map(number => ({ number, name: excerpt(header?.[number - 1] ?? '') || null }))
 }
 
 function presentCounts(tally: ImportCounter | null) {

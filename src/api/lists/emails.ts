@@ -5,36 +5,39 @@ import { ApiError } from '../errors/api-error.ts'
 import { formatPath } from '../errors/fault.ts'
 import { checkNames } from '../errors/known-names.ts'
 
-/** At most so many are answered at once (section 8 of the interface). */
+/** Longest list that is answered at once (section 8 of the interface). */
 export const INSTANT_MAX = 10
-/** What one request for a bulk verification takes; the interface leaves it open. */
+/** Longest list of a bulk request; the interface leaves it open. */
 export const BULK_MAX = 10_000
-/** Section 8 of the interface. */
+/** Longest batch (section 8 of the interface). */
 export const BATCH_MAX = 50_000
-/** Rows of a file. */
+/** Maximum of rows in a file. */
 export const FILE_ROWS_MAX = 1_000_000
 
-/** The addresses of a request, whatever they are like; throws ApiError for what is no list of strings. */
+/**
+ * Reads the addresses of a request without validating them. Throws ApiError if they are not a list
+ * of strings.
+ */
 export function readEmails(emails: unknown, max: number): string[] {
   const list = readList('emails', emails, max)
-  const wrong = list.findIndex(email => typeof email !== 'string')
-  if (wrong !== -1) throw notText(['emails', wrong], list[wrong])
+  const invalid = list.findIndex(email => typeof email !== 'string')
+  if (invalid !== -1) throw notText(['emails', invalid], list[invalid])
   return list as string[]
 }
 
-/** The rows of a batch: `emails`, or `items` that each carry an id. */
+/** Reads the rows of a batch: `emails`, or `items` that each have an ID. */
 export function readBatch({ emails, items }: { emails?: unknown; items?: unknown }): Row[] {
   if (emails !== undefined && items !== undefined) {
     throw new ApiError(
       'invalid_request',
-      'The body has both "emails" and "items". Give one of the two: items is for addresses with ids.',
+      'The body has both "emails" and "items". Give one of the two: "items" is for addresses with IDs.',
     )
   }
   if (items === undefined) return readEmails(emails, BATCH_MAX).map(text => ({ text }))
   return readList('items', items, BATCH_MAX).map(readItem)
 }
 
-/** A few hundred characters carry any id; what is longer belongs in a database of the caller. */
+/** Enough for any ID; longer data belongs in a database of the caller. */
 const ID_LENGTH_MAX = 256
 
 function readItem(item: unknown, index: number): Row {
@@ -42,7 +45,7 @@ function readItem(item: unknown, index: number): Row {
   if (typeof item !== 'object' || item === null) {
     throw new ApiError(
       'invalid_request',
-      `"${formatPath(path)}" is no object with an "email" and an "id".`,
+      `"${formatPath(path)}" is not an object with "email" and "id".`,
     )
   }
   checkNames('body', Object.keys(item), ['email', 'id'], formatPath(path))
@@ -53,22 +56,22 @@ function readItem(item: unknown, index: number): Row {
   if (String(id).length > ID_LENGTH_MAX) {
     throw new ApiError(
       'invalid_request',
-      `"${formatPath([...path, 'id'])}" is longer than ${ID_LENGTH_MAX} characters, which is the most an id may have.`,
+      `"${formatPath([...path, 'id'])}" is longer than ${ID_LENGTH_MAX} characters, which is the maximum for an ID.`,
     )
   }
   return { text: email, cells: JSON.stringify(String(id)) }
 }
 
-function readList(field: 'emails' | 'items', given: unknown, max: number): readonly unknown[] {
-  if (!Array.isArray(given)) {
+function readList(field: 'emails' | 'items', value: unknown, max: number): readonly unknown[] {
+  if (!Array.isArray(value)) {
     throw new ApiError(
       'emails_required',
       `The body needs "${field}", an array, such as ${EXAMPLES[field]}.`,
     )
   }
-  if (given.length === 0) throw emptyList(`"${field}" is empty.`)
-  if (given.length > max) throw tooMany(given.length, max)
-  return given
+  if (value.length === 0) throw emptyList(`"${field}" is empty.`)
+  if (value.length > max) throw tooMany(value.length, max)
+  return value
 }
 
 const EXAMPLES = {
@@ -79,24 +82,27 @@ const EXAMPLES = {
 export const emptyList = (what: string) =>
   new ApiError('empty_list', `${what} Give at least one address.`)
 
-/** How many addresses there are, how many may be, and where more may go. */
-export function tooMany(given: number, max: number): ApiError {
-  const [count, limit] = [given, max].map(formatNumber)
-  const where = BIGGER.find(([, holds]) => given <= holds)?.[0]
+/** Reports the length of the list, the limit, and the endpoint that takes longer lists. */
+export function tooMany(length: number, max: number): ApiError {
+  const [count, limit] = [length, max].map(formatNumber)
+  const where = LARGER_ENDPOINTS.find(([, most]) => length <= most)?.[0]
   return new ApiError(
     'too_many_emails',
-    `There are ${count} addresses; this path takes at most ${limit}. ${
-      where === undefined ? 'Divide the list' : `${where} takes as many`
+    `The list has ${count} addresses; this endpoint takes at most ${limit}. ${
+      where === undefined ? 'Split the list' : `Use ${where}`
     }.`,
   )
 }
 
-const BIGGER: readonly [path: string, max: number][] = [
+const LARGER_ENDPOINTS: readonly [path: string, max: number][] = [
   ['POST /v1/verify/batch', BATCH_MAX],
   ['POST /v1/verify/file', FILE_ROWS_MAX],
 ]
 
-function notText(path: readonly PropertyKey[], given: unknown): ApiError {
-  const shown = sanitizeText(JSON.stringify(given) ?? 'missing', 40)
-  return new ApiError('invalid_request', `"${formatPath(path)}" is ${shown}; it must be a string.`)
+function notText(path: readonly PropertyKey[], value: unknown): ApiError {
+  const excerpt = sanitizeText(JSON.stringify(value) ?? 'missing', 40)
+  return new ApiError(
+    'invalid_request',
+    `"${formatPath(path)}" is ${excerpt}; it must be a string.`,
+  )
 }

@@ -16,13 +16,16 @@ import { FILE_ROWS_MAX } from './emails.ts'
 import { readListOptions } from './queue.ts'
 import type { Upload } from './upload.ts'
 
-/** How an uploaded list is written, and where its addresses stand. Throws where that is not found. */
+/**
+ * Detects the dialect of an uploaded list and its address column. Throws if the column is not
+ * found.
+ */
 export const dialectOf = (upload: Upload): Promise<ListDialect> => detected(upload, detectDialect)
 
-/** The same where its owner may still say where they stand. */
+/** Detects the columns of an uploaded list. The address column may be missing. */
 export const columnsOf = (upload: Upload) => detected(upload, detectColumns)
 
-/** The rows of an uploaded list, in portions. */
+/** Yields the rows of an uploaded list in chunks. */
 export async function* rowsOf(
   path: string,
   dialect: ListDialect,
@@ -34,20 +37,20 @@ export async function* rowsOf(
   }
 }
 
-/** A field that says yes or no; null: left out. */
+/** Reads a boolean form field; null if it is omitted. */
 export function readFlag(fields: Upload['fields'], field: string): boolean | null {
   const text = fields.get(field)
   if (text === undefined || text === '') return null
   if (text === 'true' || text === '1') return true
   if (text === 'false' || text === '0') return false
-  const given = sanitizeText(text, 40)
+  const excerpt = sanitizeText(text, 40)
   throw new ApiError(
     'invalid_request',
-    `"${field}" is ${JSON.stringify(given)}; it must be true or false.`,
+    `"${field}" is ${JSON.stringify(excerpt)}; it must be true or false.`,
   )
 }
 
-/** How the addresses of a file are asked. */
+/** Reads the options of a job from the fields of a form. */
 export const readFormOptions = (fields: Upload['fields']): JobOptions =>
   readListOptions({
     check_smtp: readFlag(fields, 'check_smtp'),
@@ -55,7 +58,7 @@ export const readFormOptions = (fields: Upload['fields']): JobOptions =>
     webhook_url: fields.get('webhook_url'),
   })
 
-/** How messages about a list name what can be said of it. */
+/** Names of the form fields for messages of the detection. */
 const WORDS = {
   column: 'column',
   columnForms: 'the field column, by its name or by its number from 1',
@@ -72,17 +75,17 @@ async function detected<T>(
   const header = readFlag(fields, 'header')
   return detect(head, {
     ...{ complete, words: WORDS },
-    ...(column === undefined || column === '' ? {} : { column: asColumn(column) }),
+    ...(column === undefined || column === '' ? {} : { column: parseColumn(column) }),
     ...(encoding === undefined || encoding === '' ? {} : { encoding }),
     ...(header === null ? {} : { header }),
   })
 }
 
-/** A number is one, and anything else a name. */
-const asColumn = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text)
+/** Digits are the number of a column; anything else is its name. */
+const parseColumn = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text)
 
 const tooManyRows = () =>
   new ApiError(
     'too_many_emails',
-    `The file has more than ${formatNumber(FILE_ROWS_MAX)} rows, which is the most a file may have. Divide it.`,
+    `The file has more than ${formatNumber(FILE_ROWS_MAX)} rows, which is the maximum. Split it.`,
   )

@@ -19,13 +19,13 @@ import { clientAborted } from '../middleware/client-aborted.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { orGiveBack } from '../verify/ask.ts'
+import { releaseOnFailure } from '../verify/ask.ts'
 import { reserveOrGetCached } from '../verify/credits.ts'
 
-/** For all addresses together, so that the answer comes before proxies give it up. */
+/** Time for all addresses together, so that the response is sent before proxies time out. */
 const BUDGET_MS = 10 * SECOND
 
-/** Answers a short list at once: a job that is completed when it is first heard of. */
+/** Verifies a short list within the request. It is stored as a completed job. */
 export async function answerInstant(
   c: Context<Env>,
   service: Service,
@@ -34,14 +34,14 @@ export async function answerInstant(
 ): Promise<Response> {
   const entries = emails.map(parseRow)
   await checkPlanLimits(jobServices(service), ownerOf(c), { openLists: 0, rows: entries.length })
-  const asked = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
-  const addresses = asked.filter(isAddress).length
+  const unique = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
+  const addresses = unique.filter(isAddress).length
   const isFree = c.get('sandbox') || addresses === 0
-  const { reservation, known } = isFree
-    ? { reservation: null, known: null }
-    : await reserveOrGetCached(c, service, addresses, () => getAllCached(service, asked, options))
-  return orGiveBack(c, service, reservation, async settling => {
-    const found = known ?? (await verifyAll(c, service, asked, options))
+  const { reservation, cached } = isFree
+    ? { reservation: null, cached: null }
+    : await reserveOrGetCached(c, service, addresses, () => getAllCached(service, unique, options))
+  return releaseOnFailure(c, service, reservation, async settling => {
+    const found = cached ?? (await verifyAll(c, service, unique, options))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
     const fresh = [...found.values()]
     return store(c, service, { entries, results, reservation, fresh, settling })
@@ -53,59 +53,62 @@ const ownerOf = (c: Context<Env>) => {
   return { accountId: account.id, plan }
 }
 
-/** The results of a list whose addresses are all remembered, which costs no credit; null: at least one is not. */
+/**
+ * Returns the results of a list if all its addresses are cached, which costs no credits; null if at
+ * least one is not.
+ */
 async function getAllCached(
   { engine }: Service,
-  asked: readonly ParsedRow[],
+  unique: readonly ParsedRow[],
   { checkSmtp, forceRefresh }: JobOptions,
 ): Promise<Map<string, Result> | null> {
   if (!checkSmtp || forceRefresh) return null
   const found = await Promise.all(
-    asked.map(entry =>
+    unique.map(entry =>
       isAddress(entry) ? engine.getCached(entry.text) : engine.verify(entry.text),
     ),
   )
-  const known = found.filter(result => result !== null)
-  if (known.length < asked.length) return null
-  return new Map(asked.map(({ dedupeKey }, index) => [dedupeKey, known[index] as Result]))
+  const cached = found.filter(result => result !== null)
+  if (cached.length < unique.length) return null
+  return new Map(unique.map(({ dedupeKey }, index) => [dedupeKey, cached[index] as Result]))
 }
 
-/** The results by dedupe key: of all of them, whatever the mail servers do. */
+/** Returns a result for every address by dedupe key, whatever the mail servers do. */
 async function verifyAll(
   c: Context<Env>,
   service: Service,
-  asked: readonly ParsedRow[],
+  unique: readonly ParsedRow[],
   options: JobOptions,
 ): Promise<Map<string, Result>> {
   const { clock } = service
   const startedAt = clock.monotonicNow()
-  const verify = () => verifyInTime(c, service, asked, options)
+  const verify = () => verifyInTime(c, service, unique, options)
   const byText = c.get('sandbox') ? null : await stateOf(service).admissions.run(c, verify)
-  const resultOf = (text: string) =>
+  const resultFor = (text: string) =>
     byText === null
       ? sandboxResult(clock, text)
       : (byText.get(text) ?? fromDeadline(clock, text, startedAt))
-  return new Map(asked.map(({ dedupeKey, text }) => [dedupeKey, resultOf(text)]))
+  return new Map(unique.map(({ dedupeKey, text }) => [dedupeKey, resultFor(text)]))
 }
 
 async function verifyInTime(
   c: Context<Env>,
   { engine, clock }: Service,
-  asked: readonly ParsedRow[],
+  unique: readonly ParsedRow[],
   options: JobOptions,
 ): Promise<Map<string, Result>> {
   const client = c.req.raw.signal
   const found = new Map<string, Result>()
   const { signal, done } = withDeadline(clock, BUDGET_MS, [client])
   try {
-    const texts = asked.map(({ text }) => text)
-    const how = { ...options, signal, wait: false, urgent: true }
-    for await (const result of engine.verifyMany(texts, how)) {
+    const texts = unique.map(({ text }) => text)
+    const verifyOptions = { ...options, signal, wait: false, urgent: true }
+    for await (const result of engine.verifyMany(texts, verifyOptions)) {
       found.set(result.email, result)
     }
   } catch (error) {
     if (client.aborted) throw clientAborted()
-    // What is not there when the time is up is told as that.
+    // Addresses without a result at the deadline get the result of an exceeded deadline.
     if (!signal.aborted) throw error
   } finally {
     done()
@@ -113,22 +116,25 @@ async function verifyInTime(
   return found
 }
 
-type Answered = {
+type InstantResults = {
   readonly entries: readonly ParsedRow[]
-  /** One for each row. */
+  /** One result for each row. */
   readonly results: readonly Result[]
-  /** One for each address, however often it stands in the list. */
+  /** One result for each distinct address. */
   readonly fresh: readonly Result[]
   readonly reservation: Reservation | null
-  /** To be told of the transaction that settles the hold. */
+  /** Called with the transaction that settles the reservation. */
   readonly settling: (trx: Trx) => Promise<void>
 }
 
-/** Job, books and the answer that is kept are durable together, before it is sent. */
+/**
+ * Commits the job, the ledger entries and the stored response together, before the response is
+ * sent.
+ */
 function store(
   c: Context<Env>,
   service: Service,
-  { entries, results, fresh, reservation, settling }: Answered,
+  { entries, results, fresh, reservation, settling }: InstantResults,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
@@ -159,7 +165,7 @@ function store(
   })
 }
 
-/** The instant form of the interface (2.3): its summary knows valid and invalid, and no third. */
+/** The instant response of the interface (2.3). Its summary has only valid and invalid. */
 function presentInstant(jobId: string, results: readonly Result[]) {
   const total = results.length
   const malformed = results.filter(({ evidence }) => isFault(evidence.address)).length
@@ -178,7 +184,7 @@ function presentInstant(jobId: string, results: readonly Result[]) {
   }
 }
 
-/** One row of a list, as the interface shows it (2.2), with its class. */
+/** One row of a list as the interface defines it (2.2), with its class. */
 const presentItem = ({ email, verdict, cached }: Result) => ({
   email,
   valid: verdict.valid,

@@ -10,13 +10,16 @@ import { answerWith } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { estimatedTime } from '../verify/estimate.ts'
 
-/** What a path knows of the list that it was given. */
+/** Fields of a list that its route supplies. */
 export type Listed = Pick<
   JobInput,
   'type' | 'name' | 'deduplicate' | 'source' | 'options' | 'rowCount' | 'rows'
 >
 
-/** Makes a job of a list: it is durable, with its credits and its answer, before that answer is sent. */
+/**
+ * Creates a job from a list. The job, its credits and the response are committed before the
+ * response is sent.
+ */
 export function queueList(
   c: Context<Env>,
   service: Service,
@@ -41,7 +44,7 @@ export function queueList(
   )
 }
 
-/** One address that nobody waits for, strictly as it is written: a job of one row. */
+/** Queues one address, exactly as it is written, as a job of one row. */
 export function queueOne(
   c: Context<Env>,
   service: Service,
@@ -62,15 +65,15 @@ export function queueOne(
   }))
 }
 
-/** The rows of a list that is in memory, in the portions that `loadJob` takes. */
-export function* portions(rows: readonly Row[]): Generator<readonly Row[]> {
-  for (let at = 0; at < rows.length; at += PORTION_ROWS) yield rows.slice(at, at + PORTION_ROWS)
+/** Splits rows in memory into the chunks that `loadJob` takes. */
+export function* toChunks(rows: readonly Row[]): Generator<readonly Row[]> {
+  for (let at = 0; at < rows.length; at += CHUNK_ROWS) yield rows.slice(at, at + CHUNK_ROWS)
 }
 
-/** Read without a pause: 3 ms. */
-const PORTION_ROWS = 500
+/** Rows of a chunk: 3 ms of work without a pause. */
+const CHUNK_ROWS = 500
 
-/** The queued form of the interface (2.4); the newer paths count duplicates as well. */
+/** The queued response of the interface (2.4). Newer endpoints also count duplicates. */
 export function presentQueued(job: Job, estimated: string, message: string) {
   const { id, type, total, malformed, duplicates } = job
   return {
@@ -86,20 +89,23 @@ export function presentQueued(job: Job, estimated: string, message: string) {
   }
 }
 
-/** Where the newer paths say that a job is to be had. */
+/** Links to a job in responses of newer endpoints. */
 export const linksOf = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
   status_url: `${baseUrl}/v1/jobs/${id}`,
   download_url: downloadUrl(baseUrl, id),
 })
 
-/** What bulk, batch and file alike say of how a list is asked. */
+/** Options that bulk, batch and file requests share. */
 export type ListOptionFields = {
   readonly check_smtp?: boolean | null | undefined
   readonly force_refresh?: boolean | null | undefined
   readonly webhook_url?: unknown
 }
 
-/** How a list is asked. Throws ApiError for a `webhook_url`: ignored, it would leave its caller waiting. */
+/**
+ * Reads the options of a list. Throws ApiError for a `webhook_url`: if it were ignored, the caller
+ * would wait for a callback.
+ */
 export function readListOptions({
   check_smtp,
   force_refresh,
@@ -108,7 +114,7 @@ export function readListOptions({
   if (webhook_url !== undefined && webhook_url !== null && webhook_url !== '') {
     throw new ApiError(
       'invalid_request',
-      'webhook_url is not taken with a list. Register the endpoint once with POST /v1/webhooks, for the event batch.completed.',
+      'webhook_url is not supported for lists. Register an endpoint once with POST /v1/webhooks for the event batch.completed.',
     )
   }
   return {

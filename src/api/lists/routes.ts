@@ -39,45 +39,45 @@ import { answerInstant } from './instant.ts'
 import {
   type ListOptionFields,
   linksOf,
-  portions,
+  toChunks,
   presentQueued,
   queueList,
   readListOptions,
 } from './queue.ts'
 import { FORM_BYTES_MAX, fileForms, type Upload } from './upload.ts'
 
-/** The paths for lists. */
+/** Routes that verify lists. */
 export function listRoutes(service: Service) {
   const rule = { scope: 'verify:bulk', counts: 'bulk', bodyMax: LIST_BODY_MAX } as const
   const concurrency = limitConcurrency()
-  const disk = roomOnDisk(service)
+  const disk = requireDiskSpace(service)
   const middleware = [concurrency, ...verifyMiddleware(service, rule, disk)]
-  const ofBulk = [
+  const bulkMiddleware = [
     concurrency,
     ...verifyMiddleware(service, { ...rule, freeBodyMax: SINGLE_BODY_MAX }, disk),
   ]
-  const receive = fileForms(service.settings.dataDir, service.random)
+  const parseForm = fileForms(service.settings.dataDir, service.random)
   const router = newRouter()
-    .openapi(createRoute({ ...BULK, middleware: ofBulk }), c =>
+    .openapi(createRoute({ ...BULK, middleware: bulkMiddleware }), c =>
       unchecked(verifyBulk(c, service, c.req.valid('json'))),
     )
     .openapi(createRoute({ ...BATCH, middleware }), c =>
       unchecked(verifyBatch(c, service, c.req.valid('json'))),
     )
-  // Not by `openapi`, which would read the whole form into memory.
+  // Not registered with `openapi`, which would read the whole form into memory.
   router.openAPIRegistry.registerPath(FILE)
   const form = { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' } as const
   const guards = verifyMiddleware(service, form, disk)
   router.on('POST', [FILE.path], concurrency, ...guards, refuseUnknown(FILE))
   router.post(FILE.path, async c => {
-    const upload = await receive(c.req.raw)
+    const upload = await parseForm(c.req.raw)
     try {
-      // It does nothing that could be done twice.
+      // A dry run has no effect, so it needs no idempotency.
       if (readFlag(upload.fields, 'dry_run')) return await dryRun(c, service, upload)
       const { key } = c.get('replay') ?? {}
       const body = Buffer.from(upload.digest)
-      const known = key === undefined ? null : await findStoredResponse(c, service, { key, body })
-      return known ?? (await verifyFile(c, service, upload))
+      const stored = key === undefined ? null : await findStoredResponse(c, service, { key, body })
+      return stored ?? (await verifyFile(c, service, upload))
     } finally {
       await upload.discard()
     }
@@ -131,7 +131,7 @@ const BULK = {
   ...{ ...COMMON, path: '/v1/verify/bulk', operationId: 'verifyBulk' },
   summary: 'Verify a list',
   description:
-    'At most 10 addresses are answered at once, within ten seconds; more become a job, up to 10,000.',
+    'Up to 10 addresses are answered at once, within ten seconds. Longer lists, up to 10,000 addresses, become a job.',
   request: {
     body: {
       required: true,
@@ -150,7 +150,7 @@ const BATCH = {
   ...{ ...COMMON, path: '/v1/verify/batch', operationId: 'verifyBatch' },
   summary: 'Verify a large list',
   description:
-    'Up to 50,000 addresses, as `emails` or as `items` with ids of yours. Always a job: ask for it, or have a webhook tell you.',
+    'Up to 50,000 addresses, as `emails` or as `items` with your own IDs. Always creates a job: poll it, or register a webhook.',
   request: {
     body: {
       required: true,
@@ -209,9 +209,9 @@ const DRY_RUN = {
 
 const FILE = {
   ...{ ...COMMON, path: '/v1/verify/file', operationId: 'verifyFile' },
-  summary: 'Verify the addresses of a file',
+  summary: 'Verify a file of addresses',
   description:
-    'CSV in the dialects that people have, up to 100 MiB and 1,000,000 rows. Its columns come back with the results. With `dry_run` it is read and counted, and nothing is stored, charged or asked; that is no list of the ten an hour.',
+    'CSV in any common dialect, up to 100 MiB and 1,000,000 rows. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
   request: {
     body: {
       required: true,
@@ -220,7 +220,7 @@ const FILE = {
   },
   responses: {
     200: {
-      description: 'The job; with `dry_run` what would come of the file',
+      description: 'The job; with `dry_run`, a preview of the file',
       content: {
         'application/json': {
           schema: z.union([QueuedFile, FileDryRun]),
@@ -232,7 +232,7 @@ const FILE = {
   },
 } satisfies RouteConfig
 
-/** `POST /v1/verify/file`: a list as people have it becomes a job; its columns come back with the results. */
+/** `POST /v1/verify/file`: creates a job from a file. Its columns are returned with the results. */
 async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Promise<Response> {
   const { path, fields } = upload
   const name = readName(fields.get('name'))
@@ -253,7 +253,7 @@ async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Pr
   }))
 }
 
-/** With the cells that go back with the results. */
+/** Adds the cells, which are returned with the results. */
 async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<readonly Row[]> {
   for await (const batch of rowsOf(path, dialect)) {
     yield batch.map(({ text, cells }) => ({ text, cells: JSON.stringify(cells) }))
@@ -269,7 +269,7 @@ function verifyBulk(
   const options = readListOptions(body)
   const emails = readEmails(body.emails, BULK_MAX)
   if (emails.length <= INSTANT_MAX) return answerInstant(c, service, emails, options)
-  const rows = portions(emails.map(text => ({ text })))
+  const rows = toChunks(emails.map(text => ({ text })))
   const listed = {
     ...{ type: 'bulk' as const, name: null, options, deduplicate: true },
     ...{ rowCount: emails.length, rows },
@@ -280,10 +280,10 @@ function verifyBulk(
 }
 
 /**
- * Refuses lists while the disk is low: what is left is for the results of lists that were taken. An answer that is kept
- * for an Idempotency-Key is given all the same.
+ * Refuses lists while disk space is low: the rest is for results of accepted lists. A stored
+ * response of an Idempotency-Key is still returned.
  */
-function roomOnDisk(service: Service): MiddlewareHandler<Env> {
+function requireDiskSpace(service: Service): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { isLow } = await service.disk()
     if (!isLow || (await isAnswered(c, service))) return next()

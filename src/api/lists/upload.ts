@@ -11,22 +11,22 @@ export type { Upload }
 
 export const FORM_BYTES_MAX = FILE_BYTES_MAX + AROUND_BYTES_MAX
 
-/** Takes forms with a file, as the API has them. */
+/** Returns a parser of multipart forms with a file, which refuses unknown fields. */
 export function fileForms(dataDir: string, random: Random, fileBytesMax = FILE_BYTES_MAX) {
-  const receive = uploads(dataDir, random)
+  const parse = uploads(dataDir, random)
   return async (request: Request): Promise<Upload> => {
     const rules = { fileFields: ['file'], fileBytesMax, admit: checkFields } as const
     try {
-      const upload = await receive(request, rules)
+      const upload = await parse(request, rules)
       await checkRest(upload)
       return upload
     } catch (error) {
-      throw error instanceof UploadFault ? apiErrorOf(error) : error
+      throw error instanceof UploadFault ? toApiError(error) : error
     }
   }
 }
 
-/** Fields may come behind the file, too. */
+/** Checks the fields that follow the file in the form. */
 async function checkRest({ fields, discard }: Upload): Promise<void> {
   try {
     checkFields(fields)
@@ -40,28 +40,31 @@ const FIELDS = Object.keys(FileRequest.shape)
 
 const checkFields = (fields: Upload['fields']) => checkNames('form', [...fields.keys()], FIELDS)
 
-/** A disk that is full is seldom so for long. */
+/** A full disk usually recovers within seconds. */
 const STORE_RETRY_S = 5
 
-const HOW = ', as curl does with -F file=@list.csv.'
+const CURL_HINT = ', as curl does with -F file=@list.csv.'
 
-function apiErrorOf(fault: UploadFault): ApiError {
+function toApiError(fault: UploadFault): ApiError {
   const { kind, message, cause } = fault
   switch (kind) {
     case 'no-form':
-      return new ApiError('unsupported_media_type', `Send the file as multipart/form-data${HOW}`)
+      return new ApiError(
+        'unsupported_media_type',
+        `Send the file as multipart/form-data${CURL_HINT}`,
+      )
     case 'too-large':
-      return new ApiError('payload_too_large', `The file has ${message}. Divide it.`)
+      return new ApiError('payload_too_large', `The file has ${message}. Split it.`)
     case 'not-stored': {
-      const sentence = 'The file cannot be stored now: try again'
+      const sentence = 'The file cannot be stored right now. Try again.'
       return new ApiError('service_unavailable', sentence, { retryAfterS: STORE_RETRY_S, cause })
     }
     case 'cut-off':
-      return new ApiError('request_timeout', 'The body did not come whole')
+      return new ApiError('request_timeout', 'The request body is incomplete')
     case 'malformed':
       return new ApiError(
         'invalid_request',
-        `The form cannot be read: ${message}. Send multipart/form-data${HOW}`,
+        `The form cannot be read: ${message}. Send multipart/form-data${CURL_HINT}`,
         { cause },
       )
     default:

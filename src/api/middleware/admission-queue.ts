@@ -4,47 +4,61 @@ import type { Env } from '../context.ts'
 import { unlessAborted } from './client-aborted.ts'
 
 /**
- * While clients connect in each turn of the event loop, one verification starts in so many ms. Node accepts one
- * connection a turn (libuv since 1.45), so a client in a crowd waits for all turns before its own: with the work of a
- * thousand verifications in each of them, a refusal took seconds.
+ * While clients connect in every turn of the event loop, one verification starts in this many ms.
+ * Node accepts one connection per turn (libuv since 1.45), so a client waits for all turns before
+ * its own: with the work of a thousand verifications in each turn, a refusal took seconds.
  */
 const START_EVERY_MS = 10
-/** So long after the last client that connected another one may be on its way: few start in a turn. */
-const CROWD_MS = 10
-const STARTS_PER_CROWDED_TURN = 2
-/** So many run at a time before turns get long: without a crowd they start at once. */
+/**
+ * For this long after a client has connected, another one may follow, so few verifications start in
+ * a turn.
+ */
+const CONNECTING_MS = 10
+const STARTS_PER_BUSY_TURN = 2
+/**
+ * Up to this many running verifications keep turns short: they start at once unless clients
+ * connect.
+ */
 const RUNNING_FREE = 64
-/** Above those, so many start in a turn. */
+/** Starts in a turn above `RUNNING_FREE`. */
 const STARTS_PER_TURN = 32
-/** A turn that takes longer has enough work: no more starts than while clients connect. */
+/** A longer turn has enough work: no more starts than while clients connect. */
 const TURN_MAX_MS = 20
 
-/** Starts verifications in the order of their requests, as fast as the event loop keeps up with clients that connect. */
+/**
+ * Starts verifications in the order of their requests, at a rate at which the event loop keeps up
+ * with new connections.
+ */
 export class AdmissionQueue {
   readonly #clock: Clock
-  /** A Set keeps the order, and gives up an entry whose client has left. */
+  /** A Set keeps the order, and an entry is removed when its client leaves. */
   readonly #waiting = new Set<() => void>()
-  /** Sockets that brought a request. */
-  readonly #known = new WeakSet<object>()
+  /** Sockets that have sent a request before. */
+  readonly #knownSockets = new WeakSet<object>()
   #connectedAt = Number.NEGATIVE_INFINITY
   #hasConnected = false
   #startedAt = Number.NEGATIVE_INFINITY
   #running = 0
-  #isRotating = false
+  #isDraining = false
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Notes where a request came from: the first one of a connection may have others right behind it. */
+  /**
+   * Records the socket of a request. The first request of a connection suggests that other
+   * connections follow.
+   */
   noteRequest(socket: object | undefined): void {
-    if (socket === undefined || this.#known.has(socket)) return
-    this.#known.add(socket)
+    if (socket === undefined || this.#knownSockets.has(socket)) return
+    this.#knownSockets.add(socket)
     this.#hasConnected = true
     this.#connectedAt = this.#clock.monotonicNow()
   }
 
-  /** Asks mail servers for a request when that may start. Throws `clientGone` when its client leaves before. */
+  /**
+   * Runs `verify` once the request is admitted. Throws `clientAborted` if its client leaves before.
+   */
   async run<T>(c: Context<Env>, verify: () => Promise<T>): Promise<T> {
     if (this.#isFree()) this.#running++
     else await this.#wait(c)
@@ -60,34 +74,34 @@ export class AdmissionQueue {
   }
 
   #isBusy(): boolean {
-    return this.#clock.monotonicNow() - this.#connectedAt < CROWD_MS
+    return this.#clock.monotonicNow() - this.#connectedAt < CONNECTING_MS
   }
 
   async #wait(c: Context<Env>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiting.add(resolve)
-    if (!this.#isRotating) void this.#turn()
+    if (!this.#isDraining) void this.#drain()
     try {
       await unlessAborted(c, promise)
     } catch (error) {
-      // It was started in the same moment.
+      // The entry was started in the same moment.
       if (!this.#waiting.delete(resolve)) this.#running--
       throw error
     }
   }
 
-  async #turn(): Promise<void> {
-    this.#isRotating = true
+  async #drain(): Promise<void> {
+    this.#isDraining = true
     while (this.#waiting.size > 0) {
-      const rotatedAt = this.#clock.monotonicNow()
+      const turnStartedAt = this.#clock.monotonicNow()
       await yieldToEventLoop()
-      this.#start(this.#clock.monotonicNow(), rotatedAt)
+      this.#start(this.#clock.monotonicNow(), turnStartedAt)
     }
-    this.#isRotating = false
+    this.#isDraining = false
   }
 
-  #start(now: number, rotatedAt: number): void {
-    const starts = this.#startsNow(now, now - rotatedAt)
+  #start(now: number, turnStartedAt: number): void {
+    const starts = this.#startsNow(now, now - turnStartedAt)
     this.#hasConnected = false
     let started = 0
     for (const start of this.#waiting) {
@@ -99,12 +113,12 @@ export class AdmissionQueue {
     }
   }
 
-  #startsNow(now: number, rotationMs: number): number {
+  #startsNow(now: number, turnMs: number): number {
     const isDue = now - this.#startedAt >= START_EVERY_MS
     if (this.#hasConnected) return isDue ? 1 : 0
-    if (this.#isBusy()) return STARTS_PER_CROWDED_TURN
+    if (this.#isBusy()) return STARTS_PER_BUSY_TURN
     if (this.#running < RUNNING_FREE) return RUNNING_FREE - this.#running
-    if (rotationMs > TURN_MAX_MS) return isDue ? 1 : 0
+    if (turnMs > TURN_MAX_MS) return isDue ? 1 : 0
     return STARTS_PER_TURN
   }
 }

@@ -4,32 +4,38 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { type State, stateOf } from '../state.ts'
 
-/** More verifications at a time are refused at once, as nobody would wait for their answers. */
+/** Verifications at the same time. More are refused at once: their clients would time out. */
 export const VERIFYING_MAX = 1_000
 
-/** What the app refuses of a request, by what Node knows of it; null: nothing. */
+/** Returns the error of a request that is refused before the app runs, or null. */
 export type OverloadError = (request: {
   readonly method?: string | undefined
   readonly url?: string | undefined
   readonly socket: object
 }) => ApiError | null
 
-/** Paths that verify. */
+/** Paths of all verification endpoints. */
 const VERIFY = /^\/v1\/verify\b/
 
-/** Refuses requests above `VERIFYING_MAX` before the app is asked: most of a crowd is refused, and waits for this. */
+/**
+ * Refuses requests above `VERIFYING_MAX` before the app runs: under load most requests are refused,
+ * and each waits for this.
+ */
 export function overloadError(service: Service): OverloadError {
   const state = stateOf(service)
   return ({ method, url = '', socket }) =>
-    method === 'POST' && VERIFY.test(url) ? faultNow(state, socket) : null
+    method === 'POST' && VERIFY.test(url) ? checkCapacity(state, socket) : null
 }
 
-/** The same for what comes to the app, and counts those that it lets in until they are answered. */
+/**
+ * Refuses requests above `VERIFYING_MAX` in the app, and counts admitted ones until they are
+ * answered.
+ */
 export function admitVerifying(service: Service): MiddlewareHandler<Env> {
   const state = stateOf(service)
   return async (c, next) => {
-    const fault = faultNow(state, c.env?.incoming?.socket)
-    if (fault !== null) throw fault
+    const error = checkCapacity(state, c.env?.incoming?.socket)
+    if (error !== null) throw error
     state.verifying++
     try {
       await next()
@@ -39,10 +45,10 @@ export function admitVerifying(service: Service): MiddlewareHandler<Env> {
   }
 }
 
-function faultNow({ admissions, metrics, verifying }: State, socket: object | undefined) {
+function checkCapacity({ admissions, metrics, verifying }: State, socket: object | undefined) {
   admissions.noteRequest(socket)
   if (verifying < VERIFYING_MAX) return null
   metrics.refused('crowd')
-  const sentence = `${VERIFYING_MAX} verifications are under way: try again`
+  const sentence = `${VERIFYING_MAX} verifications are in flight. Try again.`
   return new ApiError('service_unavailable', sentence, { retryAfterS: 1 })
 }

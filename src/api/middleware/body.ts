@@ -6,17 +6,20 @@ import { ApiError } from '../errors/api-error.ts'
 
 export type BodyRule = {
   readonly bytesMax: number
-  /** `stream`: a handler reads it by itself, and keeps to `bytesMax` as well. */
+  /** `stream`: the handler reads the body and enforces `bytesMax`. */
   readonly kind: 'json' | 'stream'
 }
 
-/** Refuses by its headers a body that would not be read: before anybody is charged for it. */
+/** Refuses a body by its headers, before the request is counted. */
 export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule): void {
   if (isBodyless(c)) return
   const { req } = c
   const encoding = req.header('Content-Encoding')
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
-    throw new ApiError('unsupported_media_type', 'Send the body as it is, without Content-Encoding')
+    throw new ApiError(
+      'unsupported_media_type',
+      'Send the body uncompressed, without Content-Encoding',
+    )
   }
   const length = req.header('Content-Length')
   if (length !== undefined && Number(length) > bytesMax) throw tooLarge(bytesMax)
@@ -25,23 +28,26 @@ export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule):
   }
 }
 
-/** Reads a body of JSON, within its limit, for the schemas that come after; its bytes stay at hand. None is as `{}`. */
+/**
+ * Reads and parses a JSON body within its limit for the schemas that follow, and keeps its bytes in
+ * the context. A missing body counts as `{}`.
+ */
 export async function readJson(c: Context<Env>, { bytesMax }: BodyRule): Promise<void> {
   if (isBodyless(c)) return
-  const bytes = hasBody(c) ? await bytesOf(c, bytesMax) : NOTHING
-  await c.get('importTurn')?.()
+  const bytes = hasBody(c) ? await readBytes(c, bytesMax) : EMPTY
+  await c.get('acquireImportSlot')?.()
   const value = parse(bytes)
   c.set('body', bytes)
-  // What reads it next would else parse it once more.
+  // Later readers would otherwise parse it again.
   c.req.json = async <T>() => value as T
 }
 
-const NOTHING = new Uint8Array()
+const EMPTY = new Uint8Array()
 
-/** What such a request has for a body means nothing (RFC 9110 §9.3.1). */
+/** Content of a GET or HEAD request has no meaning (RFC 9110 §9.3.1). */
 const isBodyless = ({ req }: Context<Env>) => req.method === 'GET' || req.method === 'HEAD'
 
-/** One of two headers announces a body (RFC 9112 §6.3); in this process none need do it. */
+/** One of two headers announces a body (RFC 9112 §6.3); requests in this process need neither. */
 function hasBody({ env, req }: Context<Env>): boolean {
   const length = req.header('Content-Length')
   if (length !== undefined) return length !== '0'
@@ -54,13 +60,13 @@ const isJson = (type: string | undefined) => type !== undefined && JSON_TYPE.tes
 /** JSON is UTF-8 (RFC 8259 §8.1). */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json *(?:; *charset="?utf-?8"? *)?;? *$/i
 
-async function bytesOf(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
+async function readBytes(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
   try {
-    // Node's parser gives no more bytes than were announced.
+    // Node's parser delivers no more bytes than were announced.
     const isAnnounced = c.req.header('Content-Length') !== undefined
     const bytes = isAnnounced
       ? new Uint8Array(await c.req.arrayBuffer())
-      : await gather(c, bytesMax)
+      : await readChunks(c, bytesMax)
     if (bytes.byteLength <= bytesMax) return bytes
   } catch (error) {
     if (error instanceof ApiError) throw error
@@ -69,7 +75,7 @@ async function bytesOf(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
   throw tooLarge(bytesMax)
 }
 
-async function gather(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
+async function readChunks(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of c.req.raw.body ?? []) {
@@ -83,7 +89,7 @@ async function gather(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
 function tooLarge(bytesMax: number): ApiError {
   return new ApiError(
     'payload_too_large',
-    `The body is larger than the ${bytesMax} bytes that this path takes`,
+    `The body is larger than ${bytesMax} bytes, the limit of this endpoint`,
   )
 }
 
@@ -94,7 +100,10 @@ function parse(bytes: Uint8Array): unknown {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new ApiError('invalid_json', sanitizeText(`The body is no JSON: ${errorMessage(error)}`))
+    throw new ApiError(
+      'invalid_json',
+      sanitizeText(`The body is not valid JSON: ${errorMessage(error)}`),
+    )
   }
   if (isDeeper(value, DEPTH_MAX)) {
     const sentence = `The body is nested deeper than ${DEPTH_MAX} levels`
@@ -103,34 +112,40 @@ function parse(bytes: Uint8Array): unknown {
   return value
 }
 
-/** Takes a byte order mark away. */
+/** Removes a byte order mark. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 function decode(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes)
   } catch {
-    throw new ApiError('invalid_json', `The body is not UTF-8, from byte ${badByte(bytes)} on`)
+    throw new ApiError(
+      'invalid_json',
+      `The body is not valid UTF-8 at byte ${firstInvalidByte(bytes)}`,
+    )
   }
 }
 
-/** What is bad comes out of a decoder that overlooks it as something else. */
-function badByte(bytes: Uint8Array): number {
-  const again = Buffer.from(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes))
-  return bytes.findIndex((byte, at) => byte !== again[at])
+/**
+ * Finds the first invalid byte: a lenient decoder replaces it, so the re-encoded text differs
+ * there.
+ */
+function firstInvalidByte(bytes: Uint8Array): number {
+  const reencoded = Buffer.from(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes))
+  return bytes.findIndex((byte, at) => byte !== reencoded[at])
 }
 
 /** The deepest body of the interface has three levels. */
 const DEPTH_MAX = 16
 
-/** Level by level: a recursion would end at the stack's end. */
+/** Proceeds level by level: recursion could overflow the stack. */
 function isDeeper(value: unknown, depthMax: number): boolean {
-  let level = [value].filter(isNest)
+  let level = [value].filter(isContainer)
   for (let depth = 0; level.length > 0; depth++) {
     if (depth === depthMax) return true
-    level = level.flatMap(nest => Object.values(nest).filter(isNest))
+    level = level.flatMap(container => Object.values(container).filter(isContainer))
   }
   return false
 }
 
-const isNest = (value: unknown): value is object => typeof value === 'object' && value !== null
+const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null

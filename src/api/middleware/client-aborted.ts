@@ -2,19 +2,24 @@ import type { Context } from 'hono'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 
-/** Thrown to nobody: the client is gone. */
+/** Error of a client that has disconnected; it is never delivered. */
 export const clientAborted = () =>
-  new ApiError('request_timeout', 'The client went away before its answer was there')
+  new ApiError('request_timeout', 'The client disconnected before the response was ready')
 
-/** Waits for `work` as long as the client does; what it began may serve others and goes on. Throws `clientGone`. */
+/**
+ * Waits for `work` while the client is connected, then throws `clientAborted`. `work` continues,
+ * since other requests may share it.
+ */
 export function unlessAborted<T>(c: Context<Env>, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const end = onAborted(c, () => reject(clientAborted()))
-    work.then(resolve, reject).finally(end)
+    const cancel = onAborted(c, () => reject(clientAborted()))
+    work.then(resolve, reject).finally(cancel)
   })
 }
 
-/** Calls back when the client goes away before it is answered; the returned function ends that. */
+/**
+ * Calls back if the client disconnects before it is answered; the returned function cancels this.
+ */
 function onAborted(c: Context<Env>, callback: () => void): () => void {
   const outgoing = c.env?.outgoing
   if (outgoing === undefined) {
@@ -22,7 +27,8 @@ function onAborted(c: Context<Env>, callback: () => void): () => void {
     signal.addEventListener('abort', callback, { once: true })
     return () => signal.removeEventListener('abort', callback)
   }
-  // The signal of a request is made when it is asked for, together with a whole Request: half of what a remembered answer costs.
+  // Accessing the signal of a request creates it together with a whole Request, which costs half of
+  // a cached answer.
   outgoing.once('close', callback)
   return () => outgoing.off('close', callback)
 }

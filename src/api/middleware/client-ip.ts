@@ -2,8 +2,9 @@ import { inRanges, plainIp } from '../../platform/ip.ts'
 import type { Incoming } from '../context.ts'
 
 /**
- * Tells the address of a client: the one of its socket; behind a proxy of `trustProxy`, the last one in
- * X-Forwarded-For that is not such a proxy. What stands before it anybody may have written.
+ * Returns a function that determines the IP address of a client: the address of its socket or,
+ * behind a proxy of `trustProxy`, the last address in X-Forwarded-For that is not such a proxy.
+ * Earlier entries can be forged.
  */
 export function clientIp(trustProxy: readonly string[]) {
   const trusted = trustProxy.length === 0 ? () => false : inRanges(trustProxy)
@@ -21,10 +22,10 @@ export function clientIp(trustProxy: readonly string[]) {
   }
 }
 
-/** A socket that was closed meanwhile has no address any more. */
+/** Stands for a socket that was closed, which has no address. */
 const UNKNOWN_CALLER = '0.0.0.0'
 
-/** More proxies in a row nobody has. */
+/** More proxies in a row do not occur in practice. */
 const HOPS_MAX = 20
 
 /** Some proxies write `192.0.2.1:1234`, `[2001:db8::1]` or `[2001:db8::1]:1234`. */

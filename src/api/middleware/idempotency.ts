@@ -13,7 +13,7 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 
-/** What a request caused, to be told. */
+/** The response of a request, to be stored and sent. */
 type Answer = {
   readonly status: 200 | 201
   readonly body: object
@@ -21,8 +21,9 @@ type Answer = {
 }
 
 /**
- * Runs a use case and answers with its result. Under an Idempotency-Key the answer is kept in the transaction of the use
- * case: a commit that failed may have come about all the same, and then the retry is told so.
+ * Runs a use case and responds with its result. With an Idempotency-Key the response is stored in
+ * the transaction of the use case: if a commit took effect although it failed, a retry gets that
+ * response.
  */
 export async function answerWith<Result>(
   c: Context<Env>,
@@ -30,17 +31,17 @@ export async function answerWith<Result>(
   useCase: (beforeCommit: BeforeCommit<Result>) => Promise<unknown>,
   present: (result: Result) => Answer,
 ): Promise<Response> {
-  let answer: { readonly status: number; readonly kept: StoredAnswer } | undefined
+  let answer: { readonly status: number; readonly stored: StoredAnswer } | undefined
   await useCase(async (trx, result) => {
     const { status, body, headers = {} } = present(result)
-    answer = { status, kept: { text: JSON.stringify(body), headers } }
-    await keep(trx, c, service, answer)
+    answer = { status, stored: { text: JSON.stringify(body), headers } }
+    await storeAnswer(trx, c, service, answer)
   })
   if (answer === undefined) throw new Error('the use case ended without a commit')
-  return sendStored(c, answer.kept, answer.status)
+  return sendStored(c, answer.stored, answer.status)
 }
 
-/** The same for `work` that is no use case, in a write transaction of its own. */
+/** Like `answerWith` for `work` that is no use case, in its own write transaction. */
 export const commitResponse = (
   c: Context<Env>,
   service: Service,
@@ -53,7 +54,7 @@ export const commitResponse = (
     answer => answer,
   )
 
-/** An answer in the bytes that it has each time. */
+/** A response that is repeated byte for byte. */
 type StoredAnswer = {
   readonly text: string
   readonly headers: Readonly<Record<string, string>>
@@ -66,30 +67,30 @@ function sendStored(c: Context<Env>, { text, headers }: StoredAnswer, status: nu
   })
 }
 
-async function keep(
+async function storeAnswer(
   trx: Trx,
   c: Context<Env>,
   { clock, secretBox }: Service,
-  { status, kept }: { status: number; kept: StoredAnswer },
+  { status, stored }: { status: number; stored: StoredAnswer },
 ): Promise<void> {
   const replay = c.get('replay') ?? null
   if (replay === null) return
   if (replay.fingerprint === '')
-    throw new Error('this path keeps answers before it knows the request')
+    throw new Error('the response is stored before the fingerprint of the request is known')
   const now = clock.now()
   const row = {
     key_id: c.get('caller').key.id,
     idempotency_key: replay.key,
     fingerprint: replay.fingerprint,
     status,
-    answer: secretBox.encrypt(JSON.stringify(kept)),
+    answer: secretBox.encrypt(JSON.stringify(stored)),
     created_at: now,
   }
   if (await saveResponse(trx, row, now - REPLAY_MS)) return
-  // Another process of the service was as fast: whatever it did is told to who asks again.
+  // Another process of the service stored a response first; a retry gets that one.
   throw new ApiError(
     'idempotency_in_progress',
-    'A request with this Idempotency-Key was answered',
+    'Another request with this Idempotency-Key was answered first: repeat the request',
     {
       retryAfterS: 1,
     },
@@ -97,8 +98,9 @@ async function keep(
 }
 
 /**
- * Gives the request of an Idempotency-Key its effect once: its answer is kept for a day by `commit`, and repeated.
- * With `fingerprintLater` the body is a stream: the handler reads it and calls `recognise` before it commits.
+ * Executes the request of an Idempotency-Key once: its response is stored for a day by
+ * `commitResponse`, and repeated. With `fingerprintLater` the body is a stream: the handler reads
+ * it and calls `findStoredResponse` before it commits.
  */
 export function idempotent(
   service: Service,
@@ -109,27 +111,27 @@ export function idempotent(
     c.set('replay', null)
     if (key === undefined) return next()
     checkKey(key)
-    const { answering } = stateOf(service)
-    const turn = `${c.get('caller').key.id} ${key}`
-    if (answering.has(turn)) throw inProgress()
-    answering.add(turn)
+    const { inFlightKeys } = stateOf(service)
+    const lock = `${c.get('caller').key.id} ${key}`
+    if (inFlightKeys.has(lock)) throw inProgress()
+    inFlightKeys.add(lock)
     try {
       if (fingerprintLater) {
         c.set('replay', { key, fingerprint: '' })
         return await next()
       }
-      const repeated = await findStoredResponse(c, service, { key, body: c.get('body') ?? NOTHING })
+      const repeated = await findStoredResponse(c, service, { key, body: c.get('body') ?? EMPTY })
       if (repeated !== null) return repeated
       return await next()
     } finally {
-      answering.delete(turn)
+      inFlightKeys.delete(lock)
     }
   }
 }
 
 /**
- * Looks whether a request with this key was answered before: gives that answer, or refuses another request under
- * the same key; null: it is new. `body` is the body or, where that is long, its digest.
+ * Returns the stored response of a key; null if the request is new. Throws ApiError if the key was
+ * used for another request. `body` is the body or, if that is long, its digest.
  */
 export async function findStoredResponse(
   c: Context<Env>,
@@ -138,11 +140,14 @@ export async function findStoredResponse(
 ): Promise<Response | null> {
   const fingerprint = fingerprintOf(c, body)
   c.set('replay', { key, fingerprint })
-  const kept = await findStored(c, service, key)
-  return kept === null ? null : repeat(c, service, kept, fingerprint)
+  const stored = await findStored(c, service, key)
+  return stored === null ? null : repeat(c, service, stored, fingerprint)
 }
 
-/** Whether there is an answer under the request's Idempotency-Key, perhaps to another request: it costs nothing to be had again. */
+/**
+ * Whether a response is stored under the Idempotency-Key of the request, perhaps of another
+ * request. Repeating it is free.
+ */
 export async function isAnswered(c: Context<Env>, service: Service): Promise<boolean> {
   const key = c.req.header('Idempotency-Key')
   return key !== undefined && (await findStored(c, service, key)) !== null
@@ -153,7 +158,7 @@ function findStored(c: Context<Env>, { database, clock }: Service, key: string) 
   return findResponse(database, { keyId: c.get('caller').key.id, key, since })
 }
 
-const NOTHING = new Uint8Array()
+const EMPTY = new Uint8Array()
 
 function checkKey(key: string): void {
   if (PRINTABLE.test(key)) return
@@ -170,7 +175,7 @@ const inProgress = () =>
     retryAfterS: 1,
   })
 
-/** What is asked for is in the query and in the sandbox header too. */
+/** The query and the sandbox header are part of the request, too. */
 function fingerprintOf(c: Context<Env>, body: Uint8Array): string {
   const { pathname, search } = new URL(c.req.url)
   const head = `${c.req.method} ${pathname}${search} ${c.get('sandbox') ? 'sandbox' : ''}\n`
@@ -180,13 +185,14 @@ function fingerprintOf(c: Context<Env>, body: Uint8Array): string {
 function repeat(
   c: Context<Env>,
   service: Service,
-  kept: StoredResponse,
+  stored: StoredResponse,
   fingerprint: string,
 ): Response {
-  if (kept.fingerprint !== fingerprint) {
-    const sentence = 'This Idempotency-Key was used for another request: take a new one for each'
+  if (stored.fingerprint !== fingerprint) {
+    const sentence =
+      'This Idempotency-Key was used for another request: use a new key for each request'
     throw new ApiError('idempotency_mismatch', sentence)
   }
   c.header('Idempotency-Replayed', 'true')
-  return sendStored(c, JSON.parse(service.secretBox.decrypt(kept.answer)), kept.status)
+  return sendStored(c, JSON.parse(service.secretBox.decrypt(stored.answer)), stored.status)
 }

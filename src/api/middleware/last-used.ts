@@ -5,10 +5,10 @@ import { SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Service } from '../service.ts'
 
-/** When keys were last used: noted at each request, written now and then. */
+/** Tracks when keys were last used: recorded at each request, written in batches. */
 export interface LastUsed {
   note(keyId: string): void
-  /** Writes what is noted, at once. A power cut may forget it. */
+  /** Writes the recorded times at once. A power cut can lose them. */
   close(): Promise<unknown>
 }
 
@@ -20,7 +20,7 @@ export function createLastUsed({ clock, database, log }: Service): LastUsed {
       await writeAsyncCommit(database, db => touchKeys({ db }, times))
     },
     onFailure(error) {
-      log.warn('it was not written when keys were last used', { why: errorMessage(error) })
+      log.warn('last-used times of keys could not be written', { why: errorMessage(error) })
       return 'reject'
     },
   })
@@ -32,7 +32,7 @@ export function createLastUsed({ clock, database, log }: Service): LastUsed {
 
 type KeyUse = { readonly keyId: string; readonly at: number }
 
-/** Nobody needs it to the second. */
+/** Last-used times need no precision of seconds. */
 const WRITE_MS = 10 * SECOND
-/** Written by one statement. */
+/** Keys that are written by one statement. */
 const KEYS_MAX = 10_000

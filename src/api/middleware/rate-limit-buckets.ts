@@ -3,23 +3,23 @@ import type { Bucket, BucketState } from '../../accounts/rate-limits/types.ts'
 import { HOUR, MINUTE } from '../../platform/clock.ts'
 import { rateLimitIp } from '../../platform/ip.ts'
 import type { AskingSession, Caller, Env } from '../context.ts'
-import { layHeader } from '../headers.ts'
+import { setHeader } from '../headers.ts'
 import type { Service, ServiceSettings } from '../service.ts'
 
-/** What a request is counted as, beside being a request of its key. */
+/** The kind of request that is counted in addition to the requests of its key. */
 export type Counts = 'single' | 'bulk' | null
 
-/** Which limit a bucket stands for. */
+/** The limit that a bucket belongs to. */
 export const LIMIT_KINDS = ['ip:single', 'ip:bulk', 'key:plan', 'key:own', 'session'] as const
 
 export type LimitKind = (typeof LIMIT_KINDS)[number]
 
 export type KindBucket = Bucket & { readonly kind: LimitKind }
 
-/** All limits that a request must pass; the first one that is used up is told. */
+/** All buckets that a request is counted in. The first exhausted one is reported. */
 export function bucketsOf(
   caller: Caller,
-  { ip, counts, settings, session }: Asking & { readonly counts: Counts },
+  { ip, counts, settings, session }: RequestOrigin & { readonly counts: Counts },
 ): KindBucket[] {
   if (counts === null && session !== undefined) return [sessionBucket(session)]
   const ofKey = keyBuckets(caller)
@@ -28,8 +28,8 @@ export function bucketsOf(
   return counts === 'bulk' ? [bulkBucket(bulkPerHour, ip), ...ofKey] : ofKey
 }
 
-/** All that hold for whoever asks, whatever for. */
-export function allBuckets(caller: Caller, { ip, settings, session }: Asking): KindBucket[] {
+/** All buckets that apply to a caller, for requests of any kind. */
+export function allBuckets(caller: Caller, { ip, settings, session }: RequestOrigin): KindBucket[] {
   const { singlePerMinute, bulkPerHour } = settings.ipLimits
   return [
     ...[singleBucket(singlePerMinute, ip), bulkBucket(bulkPerHour, ip)],
@@ -38,8 +38,8 @@ export function allBuckets(caller: Caller, { ip, settings, session }: Asking): K
   ]
 }
 
-/** From where, and by which session of the dashboard, if it is by one. */
-export type Asking = {
+/** The IP address of a request and, if any, its dashboard session. */
+export type RequestOrigin = {
   readonly ip: string
   readonly settings: ServiceSettings
   readonly session: AskingSession | undefined
@@ -60,8 +60,9 @@ function keyBuckets({ key, plan }: Caller): KindBucket[] {
 }
 
 /**
- * What a session looks at, a minute. A page asks for several things at once and one that is live asks again every few
- * seconds, so a plan of ten a minute would show nobody their own account; ten a second is more than people look at.
+ * Requests of a dashboard session in a minute. A page sends several at once, and a live page polls
+ * every few seconds: with a plan of ten a minute an account could not see its own pages. Ten a
+ * second is more than a person reads.
  */
 export const SESSION_VIEWS_MAX = 600
 
@@ -71,39 +72,42 @@ const sessionBucket = ({ sessionId }: AskingSession): KindBucket => ({
   ...{ limit: SESSION_VIEWS_MAX, perMs: MINUTE },
 })
 
-/** What a limit is one of, for people. */
-export const subjectOf = (kind: LimitKind): string => SUBJECTS[kind]
+/** Human-readable title of a limit. */
+export const limitTitle = (kind: LimitKind): string => TITLES[kind]
 
-const SUBJECTS = {
+const TITLES = {
   'ip:single': 'Single verifications from your IP address',
   'ip:bulk': 'Lists from your IP address',
-  'key:plan': 'Requests with this key, by your plan',
-  'key:own': 'Requests with this key, by the limit of its own',
-  session: 'Requests of this session of the dashboard',
+  'key:plan': 'Requests with this key, limit of your plan',
+  'key:own': 'Requests with this key, limit of the key',
+  session: 'Requests of this dashboard session',
 } as const satisfies Record<LimitKind, string>
 
-/** Which limit it was, for people. */
-export function nameOf({ kind, limit, perMs }: KindBucket): string {
+/** Human-readable description of an exceeded limit. */
+export function describeLimit({ kind, limit, perMs }: KindBucket): string {
   if (kind === 'ip:single') return `${limit} single verifications a minute from one IP address`
   if (kind === 'ip:bulk') return `${limit} lists an hour from one IP address`
   if (kind === 'key:own') return `${limit} requests a minute with this key`
-  if (kind === 'session') return `${limit} requests a minute in one session of the dashboard`
+  if (kind === 'session') return `${limit} requests a minute in one dashboard session`
   const span =
     perMs === MINUTE ? 'a minute' : perMs === 1_000 ? 'a second' : `in ${perMs / 1_000} s`
   return `${limit} requests ${span} in your plan`
 }
 
-/** Shows the limit that is nearest to its end; a later call takes the place of an earlier one. */
+/**
+ * Sets the headers of the limit that is closest to exhaustion; a later call overrides an earlier
+ * one.
+ */
 export function showLimit(c: Context<Env>, nearest: BucketState): void {
-  const [limit, remaining, reset] = valuesOf(nearest)
-  layHeader(c, 'X-RateLimit-Limit', limit)
-  layHeader(c, 'X-RateLimit-Remaining', remaining)
-  layHeader(c, 'X-RateLimit-Reset', reset)
+  const [limit, remaining, reset] = headerValues(nearest)
+  setHeader(c, 'X-RateLimit-Limit', limit)
+  setHeader(c, 'X-RateLimit-Remaining', remaining)
+  setHeader(c, 'X-RateLimit-Reset', reset)
 }
 
-/** The headers of an answer that comes about without the app, such as to a request that nobody could read. */
+/** Limit headers of a response that bypasses the app, such as to an unparsable request. */
 export function limitHeaders(service: Service, ip: string): Record<string, string> {
-  const [limit, remaining, reset] = valuesOf(openLimit(service, ip))
+  const [limit, remaining, reset] = headerValues(openLimit(service, ip))
   return {
     'X-RateLimit-Limit': limit,
     'X-RateLimit-Remaining': remaining,
@@ -111,7 +115,7 @@ export function limitHeaders(service: Service, ip: string): Record<string, strin
   }
 }
 
-/** What is shown to whoever has no key: how the limit of single verifications stands for its address. */
+/** The limit shown to clients without a key: that of single verifications for their IP address. */
 export function openLimit({ limits, settings }: Service, ip: string): BucketState {
   return limits.peek([singleBucket(settings.ipLimits.singlePerMinute, ip)])[0] as BucketState
 }
@@ -123,13 +127,18 @@ const singleBucket = (limit: number, ip: string): KindBucket => ({
   perMs: MINUTE,
 })
 
-/** The one of which the smallest part is left; there is always one. */
-export function nearestOf(states: readonly BucketState[]): BucketState {
-  return states.reduce((nearest, state) => (shareOf(state) < shareOf(nearest) ? state : nearest))
+/** Returns the state with the smallest share left. `states` must not be empty. */
+export function nearestLimit(states: readonly BucketState[]): BucketState {
+  return states.reduce((nearest, state) =>
+    shareLeft(state) < shareLeft(nearest) ? state : nearest,
+  )
 }
 
-const shareOf = ({ remaining, limit }: BucketState) => (limit === 0 ? 0 : remaining / limit)
+const shareLeft = ({ remaining, limit }: BucketState) => (limit === 0 ? 0 : remaining / limit)
 
-/** Unix seconds, rounded up: whoever comes then is not early. */
-const valuesOf = ({ limit, remaining, resetAt }: BucketState) =>
+/**
+ * Header values. The time is in Unix seconds, rounded up so that a retry at that time is not too
+ * early.
+ */
+const headerValues = ({ limit, remaining, resetAt }: BucketState) =>
   [String(limit), String(remaining), String(Math.ceil(resetAt / 1_000))] as const

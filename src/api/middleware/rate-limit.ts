@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { creditsLeft } from '../../accounts/credits/credit-store.ts'
-import { creditsUsedUp } from '../../accounts/credits/quota-thresholds.ts'
+import { creditsUsedUpError } from '../../accounts/credits/quota-thresholds.ts'
 import { periodEnd, periodStart } from '../../accounts/plan.ts'
 import type { BucketState } from '../../accounts/rate-limits/types.ts'
 import { MINUTE } from '../../platform/clock.ts'
@@ -10,33 +10,33 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import {
-  type Asking,
   bucketsOf,
   type Counts,
+  describeLimit,
   type KindBucket,
-  nameOf,
-  nearestOf,
+  nearestLimit,
+  type RequestOrigin,
   showLimit,
 } from './rate-limit-buckets.ts'
 
-/** A request that was let in. */
+/** Handle of an admitted request, to correct what it was counted as. */
 export type Admitted = {
-  /** The credits of an account that has none left: only what costs none can be answered; null: it has some. */
+  /** Set if the account has no credits left: only a free answer is possible. Null otherwise. */
   readonly noCredits: BucketState | null
-  /** Says that no list came of it: it is not counted as one then. */
-  noList(): void
-  /** Takes all counts back: the request was refused for want of credits. */
+  /** Removes the request from the limit of lists, since no list was created. */
+  uncountList(): void
+  /** Removes the request from all limits, since it was refused for lack of credits. */
   uncount(): void
 }
 
 /**
- * Lets a request pass all limits that hold for it and counts it in each, or refuses it and counts it in none. The
- * sandbox counts as well, but it costs no credits, and the headers of what passes are simulated.
+ * Admits a request and counts it in all limits that apply, or refuses it and counts it in none. The
+ * sandbox counts too, but costs no credits, and the headers of its admitted requests are simulated.
  */
 export async function admit(
   c: Context<Env>,
   service: Service,
-  { caller, counts, mayBeFree }: Asked,
+  { caller, counts, mayBeFree }: AdmissionRequest,
 ): Promise<Admitted> {
   const { limits, settings } = service
   const sandbox = c.get('sandbox')
@@ -47,28 +47,34 @@ export async function admit(
     await service.ledger.refused(caller.account.id, caller.plan)
     throw outOfCredits(service, noCredits.limit)
   }
-  const buckets = bucketsOf(caller, { ...askingOf(c, service), counts })
+  const buckets = bucketsOf(caller, { ...requestOrigin(c, service), counts })
   const { refusedBy, states, giveBack } = settings.limits
     ? await limits.charge(buckets)
     : { refusedBy: null, states: limits.peek(buckets), giveBack: null }
   const refusal = refusedBy === null ? undefined : states[refusedBy]
   if (refusedBy !== null && refusal !== undefined) {
     showLimit(c, refusal)
-    refuse(service, buckets[refusedBy] as KindBucket, refusal)
+    throwRateLimited(service, buckets[refusedBy] as KindBucket, refusal)
   }
-  // One verification will take one, unless its answer is known or nobody can tell.
-  const left = credits && {
+  // A single verification takes one credit, unless its answer is cached or unknown.
+  const creditsAfter = credits && {
     ...credits,
     remaining: Math.max(0, credits.remaining - (counts === 'single' ? 1 : 0)),
   }
   const show = (now: readonly BucketState[]) =>
-    showLimit(c, sandbox ? simulated(service) : nearestOf(left === null ? now : [...now, left]))
+    showLimit(
+      c,
+      sandbox
+        ? simulated(service)
+        : nearestLimit(creditsAfter === null ? now : [...now, creditsAfter]),
+    )
   show(states)
-  const ofLists = buckets.findIndex(({ kind }) => kind === 'ip:bulk')
+  const listBucket = buckets.findIndex(({ kind }) => kind === 'ip:bulk')
   return {
     noCredits,
-    noList() {
-      if (ofLists !== -1 && giveBack !== null) show(states.with(ofLists, giveBack(ofLists)))
+    uncountList() {
+      if (listBucket !== -1 && giveBack !== null)
+        show(states.with(listBucket, giveBack(listBucket)))
     },
     uncount() {
       if (giveBack !== null) for (const index of buckets.keys()) giveBack(index)
@@ -77,27 +83,31 @@ export async function admit(
   }
 }
 
-/** What is asked to be let in. */
-type Asked = {
+type AdmissionRequest = {
   readonly caller: Caller
   readonly counts: Counts
-  /** Its answer may cost no credit: it is let in without one, and its handler refuses what would cost. */
+  /**
+   * The answer may be free: the request is admitted without credits, and its handler refuses what
+   * would cost some.
+   */
   readonly mayBeFree: boolean
 }
 
-/** From where a request comes. */
-export const askingOf = (c: Context<Env>, { settings }: Service): Asking => ({
+export const requestOrigin = (c: Context<Env>, { settings }: Service): RequestOrigin => ({
   ...{ ip: c.get('ip'), settings },
   session: c.env?.session,
 })
 
-/** The same for every request, so that tests of clients are repeatable (section 4.9.7 of the interface). */
+/** Constant values, so that tests of clients are repeatable (section 4.9.7 of the interface). */
 const simulated = ({ clock }: Service): BucketState => ({
   ...{ limit: 100, remaining: 99 },
   resetAt: clock.now() + MINUTE,
 })
 
-/** The credits of the day, for a plan that has an end to them; they are charged where results are booked. */
+/**
+ * Daily credits of a plan that limits them, otherwise null. They are charged when results are
+ * posted to the ledger.
+ */
 export async function creditState(
   { database, clock }: Service,
   { account, plan }: Caller,
@@ -109,16 +119,16 @@ export async function creditState(
   return { limit, remaining: await creditsLeft(database, credits), resetAt: periodEnd(now) }
 }
 
-/** The refusal of an account that has no credit left. */
+/** The error of an account that has no credits left. */
 export function outOfCredits(service: Service, limit: number): OperationError {
   stateOf(service).metrics.refused('credits')
-  return creditsUsedUp(limit, service.clock.now())
+  return creditsUsedUpError(limit, service.clock.now())
 }
 
-function refuse(service: Service, bucket: KindBucket, { resetAt }: BucketState): never {
+function throwRateLimited(service: Service, bucket: KindBucket, { resetAt }: BucketState): never {
   stateOf(service).metrics.refused(bucket.kind)
   const retryAfterS = secondsTo(service, resetAt)
-  const sentence = `Rate limit exceeded: ${nameOf(bucket)}. Try again in ${retryAfterS} s.`
+  const sentence = `Rate limit exceeded: ${describeLimit(bucket)}. Try again in ${retryAfterS} s.`
   throw new ApiError('rate_limit', sentence, { retryAfterS })
 }
 

@@ -4,8 +4,8 @@ import type { Env } from '../context.ts'
 import { checkNames, joinPath, type Part } from '../errors/known-names.ts'
 
 /**
- * Refuses query parameters and JSON fields that the schemas of a route do not name: a misspelt option that is ignored
- * looks like one that was obeyed. Runs behind the guard, which reads the body.
+ * Refuses query parameters and JSON fields that the schemas of a route do not name: a misspelled
+ * option that is ignored would look accepted. Runs after `requireKey`, which reads the body.
  */
 export function refuseUnknown({
   request = {},
@@ -15,19 +15,22 @@ export function refuseUnknown({
   const body = toShape(json?.schema)
   return async (c, next) => {
     checkWithin('query', c.req.query(), query)
-    // Not set where there is no body, or where the handler reads it.
+    // Not set if there is no body, or if the handler reads it.
     if (c.get('body') !== undefined) checkWithin('body', await c.req.json(), body)
     await next()
   }
 }
 
-/** The names that a value may have, here and within it; null: any. */
+/** The names that a value may have, also in nested values; null allows any. */
 type Shape =
   | { readonly kind: 'object'; readonly fields: ReadonlyMap<string, Shape> }
   | { readonly kind: 'array'; readonly items: Shape }
   | null
 
-/** A schema as zod keeps it: `optional` and `nullable` have an `innerType`, a transform has what goes `in`. */
+/**
+ * The definition of a zod schema: `optional` and `nullable` have an `innerType`, a transform has
+ * its input in `in`.
+ */
 type SchemaDef = {
   readonly type: string
   readonly shape?: Readonly<Record<string, z.ZodType>>
@@ -36,7 +39,7 @@ type SchemaDef = {
   readonly in?: z.ZodType
 }
 
-/** A part without a schema takes no names. */
+/** A part without a schema allows no names. */
 function toShape(schema: z.ZodType | undefined): Shape {
   if (schema === undefined) return { kind: 'object', fields: new Map() }
   const { type, shape, element, innerType, in: input } = schema.def as SchemaDef
@@ -49,19 +52,19 @@ function toShape(schema: z.ZodType | undefined): Shape {
   return inner === undefined ? null : toShape(inner)
 }
 
-/** Values of another kind are left to the schema. */
-function checkWithin(part: Part, value: unknown, shape: Shape, place = ''): void {
+/** The schema checks values of other types. */
+function checkWithin(part: Part, value: unknown, shape: Shape, path = ''): void {
   if (shape === null || typeof value !== 'object' || value === null) return
   if (Array.isArray(value)) {
-    // A list of addresses has no names, and may be long.
+    // A list of addresses has no names to check, and may be long.
     if (shape.kind === 'object' || shape.items === null) return
     for (const [index, one] of value.entries()) {
-      checkWithin(part, one, shape.items, `${place}[${index}]`)
+      checkWithin(part, one, shape.items, `${path}[${index}]`)
     }
   } else if (shape.kind === 'object') {
-    checkNames(part, Object.keys(value), [...shape.fields.keys()], place)
+    checkNames(part, Object.keys(value), [...shape.fields.keys()], path)
     for (const [name, field] of shape.fields) {
-      checkWithin(part, value[name as keyof typeof value], field, joinPath(place, name))
+      checkWithin(part, value[name as keyof typeof value], field, joinPath(path, name))
     }
   }
 }

@@ -17,38 +17,41 @@ import { type Admitted, admit, outOfCredits } from './rate-limit.ts'
 import type { Counts } from './rate-limit-buckets.ts'
 
 export type GuardRule = {
-  /** What a key needs. */
+  /** The scope that the key must have. */
   readonly scope: Scope
-  /** As what the request is counted, beside the requests of its key. */
+  /** The kind that the request is counted as, in addition to the requests of its key. */
   readonly counts: Counts
-  /** Bytes. */
+  /** Largest body in bytes. */
   readonly bodyMax: number
   /** `stream`: the handler reads the body. */
   readonly body?: 'json' | 'stream'
   /**
-   * Bytes of the largest body whose answer may cost no credit, as all of it is remembered. Without credits a larger one
-   * is refused before it is read; left out: all are.
+   * Bytes of the largest body with an answer that may be free, since all of it is cached. Without
+   * credits a larger body is refused before it is read; if omitted, every body is.
    */
   readonly freeBodyMax?: number
 }
 
-/** Stands before a path: who asks, whether they may, whether there is room, and what they sent. */
+/**
+ * Middleware of a route: authenticates the caller, checks permissions and limits, and reads the
+ * body.
+ */
 export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler<Env>[] {
   const state = stateOf(service)
   const bodyRule = { bytesMax: rule.bodyMax, kind: rule.body ?? 'json' } as const
   const { counts } = rule
-  const verifies = counts !== null
+  const isVerification = counts !== null
   return [
-    ...(verifies ? [admitVerifying(service)] : []),
+    ...(isVerification ? [admitVerifying(service)] : []),
     async (c, next) => {
       if (c.req.method === 'POST' && service.isStopping()) throw stopping()
       const caller = await identifyCaller(c, service)
       c.set('caller', caller)
-      state.touches.note(caller.key.id)
+      state.lastUsed.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
       c.set('sandbox', isSandbox(c, rule))
       checkBodyHeaders(c, bodyRule)
-      const counted = verifies && !(await isAnswered(c, service))
+      const counted = isVerification && !(await isAnswered(c, service))
       const admitted = await admit(c, service, {
         ...{ caller, counts: counted ? counts : null },
         mayBeFree: mayBeFree(c, rule),
@@ -59,7 +62,7 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       try {
         await next()
         if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
-        else if (isRefused(c) || c.get('isDryRun')) admitted.noList()
+        else if (isRefused(c) || c.get('isDryRun')) admitted.uncountList()
       } finally {
         endRequest()
       }
@@ -87,7 +90,7 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
   }
 }
 
-/** A body that does not say how long it is may be short. */
+/** A body without Content-Length may be short. */
 const mayBeFree = ({ req }: Context<Env>, { freeBodyMax }: GuardRule) =>
   freeBodyMax !== undefined && Number(req.header('Content-Length') ?? 0) <= freeBodyMax
 
@@ -111,7 +114,7 @@ async function readAdmitted(
     await readJson(c, { ...bodyRule, bytesMax })
   } catch (error) {
     if (noCredits === null || !isCode(error, 'payload_too_large')) {
-      admitted.noList()
+      admitted.uncountList()
       throw error
     }
     admitted.uncount()
@@ -119,40 +122,46 @@ async function readAdmitted(
   }
 }
 
-/** Who asks wrongly may ask again; whose client went away had mail servers asked all the same (408). */
+/**
+ * Whether the request is removed from the limit of lists. A request of a client that disconnected
+ * (408) has caused probes and still counts.
+ */
 function isRefused({ res: { status } }: Context<Env>): boolean {
   return (status >= 400 && status < 500 && status !== 408) || status === 507
 }
 
-/** Keys are not simulated. */
+/** Requests that manage keys are never simulated. */
 function isSandbox(c: Context<Env>, { scope }: GuardRule): boolean {
-  const asked = c.req.header('X-EV-Sandbox')?.trim().toLowerCase()
-  if (asked === undefined || asked === 'false' || scope === 'keys:write') return false
-  if (asked === 'true') return true
-  // Whoever means the sandbox should not be charged for a misspelling.
+  const value = c.req.header('X-EV-Sandbox')?.trim().toLowerCase()
+  if (value === undefined || value === 'false' || scope === 'keys:write') return false
+  if (value === 'true') return true
+  // A misspelled value must not cause a charge.
   throw new ApiError('invalid_request', 'X-EV-Sandbox must be true or false')
 }
 
 const stopping = () =>
   new ApiError('service_unavailable', 'The service is stopping: try again', { retryAfterS: 5 })
 
-/** Who asks, by the key in `Authorization: Bearer …`. Only who has the text of a key is told that it expired or was revoked. */
+/**
+ * Authenticates the key in `Authorization: Bearer …`. Only a caller with the secret of a key learns
+ * that it has expired or was revoked.
+ */
 async function authenticate(service: Service, authorization: string | undefined): Promise<Caller> {
   const text = BEARER.exec(authorization ?? '')?.[1]
-  // A key that is mistyped or made up is told without asking the database.
+  // A mistyped or invented key is refused by its checksum, without a query.
   if (text === undefined || !isWellFormed(text)) throw unauthenticated()
   const { database, clock } = service
   const hash = hashSecret(text)
   const found = await getCachedKey(database, hash)
   if (found === null) throw (await isRevoked(database, hash)) ? revoked() : unauthenticated()
   const now = clock.now()
-  if (isDone(found.key.expiresAt, now) || isDone(found.secretExpiresAt, now)) throw expired()
+  if (isExpired(found.key.expiresAt, now) || isExpired(found.secretExpiresAt, now)) throw expired()
   return callerOf(service, found)
 }
 
 /**
- * Who asks, by the key of a session of the dashboard, which knows whose it is. Each time the key is looked up anew:
- * one that was revoked or may no longer sign in is refused at once, whoever changed it.
+ * Authenticates the key of a dashboard session. The key is read at each request, so a key that was
+ * revoked or lost the scope `dashboard` is refused at once.
  */
 async function authenticateSession(
   service: Service,
@@ -160,8 +169,8 @@ async function authenticateSession(
 ): Promise<Caller> {
   const found = await findKeyById(service.database, keyId)
   const now = service.clock.now()
-  if (found === null || isDone(found.key.expiresAt, now)) throw signedOut()
-  if (isDone(secretExpiresAt, now)) throw signedOut()
+  if (found === null || isExpired(found.key.expiresAt, now)) throw signedOut()
+  if (isExpired(secretExpiresAt, now)) throw signedOut()
   if (!permits(found.key.scopes, 'dashboard')) throw signedOut()
   return callerOf(service, { ...found, secretExpiresAt })
 }
@@ -188,7 +197,7 @@ const expired = () =>
 
 const revoked = () => new ApiError('key_revoked', 'This API key was revoked: use another one')
 
-/** The name of the scheme is known in any case (RFC 9110 §11.1). */
+/** The name of the scheme is case-insensitive (RFC 9110 §11.1). */
 const BEARER = /^Bearer +([\w-]{1,128}) *$/i
 
-const isDone = (at: number | null, now: number) => at !== null && at <= now
+const isExpired = (at: number | null, now: number) => at !== null && at <= now

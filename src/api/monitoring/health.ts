@@ -8,10 +8,10 @@ import { ErrorBody, json } from '../schemas/answers.ts'
 import { inTime } from './in-time.ts'
 import type { MonitoringDeps } from './monitored.ts'
 
-/** For whoever watches the service: alive, ready for requests, and how it is. No key is needed. */
+/** Routes for monitoring: liveness, readiness and health. They need no key. */
 export function healthRoutes(service: MonitoringDeps) {
   const { settings, isStopping, worker } = service
-  const checkStore = storeCheck(service)
+  const checkDatabase = databaseCheck(service)
   return newRouter()
     .openapi(livez, c => c.json({ status: 'ok' as const }))
     .openapi(readyz, async c => {
@@ -19,38 +19,48 @@ export function healthRoutes(service: MonitoringDeps) {
         const sentence = 'The service is stopping'
         throw new ApiError('service_unavailable', sentence, { retryAfterS: 5 })
       }
-      await checkStore()
+      await checkDatabase()
       checkDns(service)
-      return c.json({ status: 'ok' as const, disk: await diskWord(service) }, 200)
+      return c.json({ status: 'ok' as const, disk: await diskStatus(service) }, 200)
     })
     .openapi(health, async c => {
-      const store = await checkStore().then(
+      const databaseStatus = await checkDatabase().then(
         () => 'ok' as const,
         () => 'failing' as const,
       )
       const dns = dnsFailure(service) === null ? ('ok' as const) : ('failing' as const)
-      const disk = await diskWord(service)
-      const isWell = store === 'ok' && dns === 'ok' && disk === 'ok'
-      const working = isWell ? ('ok' as const) : ('failing' as const)
+      const disk = await diskStatus(service)
+      const isHealthy = databaseStatus === 'ok' && dns === 'ok' && disk === 'ok'
+      const working = isHealthy ? ('ok' as const) : ('failing' as const)
       const status = isStopping() ? 'stopping' : working
       const { jobs } = worker.status()
-      return c.json({ status, version: settings.version, database: store, dns, disk, jobs })
+      return c.json({
+        status,
+        version: settings.version,
+        database: databaseStatus,
+        dns,
+        disk,
+        jobs,
+      })
     })
 }
 
-/** A low disk refuses new lists alone. The service stays ready: all else works, and deleting lists makes room. */
-const diskWord = async ({ disk }: MonitoringDeps) =>
+/**
+ * Low disk space refuses only new lists. The service stays ready: everything else works, and
+ * deleting lists frees space.
+ */
+const diskStatus = async ({ disk }: MonitoringDeps) =>
   (await disk()).isLow ? ('low' as const) : ('ok' as const)
 
-/** Throws where the database does not answer in time. One question at a time, however many look. */
-function storeCheck({ database, clock, log }: MonitoringDeps): () => Promise<void> {
-  let asking: Promise<unknown> | null = null
+/** Throws if the database does not answer in time. Concurrent checks share one query. */
+function databaseCheck({ database, clock, log }: MonitoringDeps): () => Promise<void> {
+  let pending: Promise<unknown> | null = null
   return async () => {
-    asking ??= ping(database).finally(() => {
-      asking = null
+    pending ??= ping(database).finally(() => {
+      pending = null
     })
     try {
-      await inTime(clock, asking)
+      await inTime(clock, pending)
     } catch (error) {
       log.error('the database does not answer', { why: errorMessage(error) })
       const sentence = 'The database does not answer'
@@ -67,12 +77,12 @@ function checkDns(service: MonitoringDeps): void {
   throw new ApiError('service_unavailable', sentence, { retryAfterS: DNS_RETRY_AFTER_S })
 }
 
-/** A check that fails is made again in half a minute. */
+/** A failed check is repeated after half a minute. */
 const DNS_RETRY_AFTER_S = 30
 
 /**
- * Why the DNS check fails. A call starts a check that is due and does not wait for it: without
- * requests nothing else would ask the DNS, and the service would stay unready.
+ * Returns why the DNS check fails, or null. Starts a check that is due and does not wait for it:
+ * without requests nothing else would query the DNS, and the service would stay unready.
  */
 function dnsFailure({ engine }: MonitoringDeps): CheckFailure | null {
   const { resolverCheck } = engine
@@ -83,7 +93,7 @@ function dnsFailure({ engine }: MonitoringDeps): CheckFailure | null {
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
 const diskSchema = z.enum(['ok', 'low']).openapi({
   description:
-    '`low`: the disk of the data directory is almost full, and new lists are refused with 507',
+    '`low`: the disk of the data directory is almost full, and new lists are refused with 507.',
 })
 const readySchema = okSchema.extend({ disk: diskSchema }).openapi('Ready')
 const healthSchema = z
@@ -92,16 +102,16 @@ const healthSchema = z
     version: z.string(),
     database: z.enum(['ok', 'failing']),
     dns: z.enum(['ok', 'failing']).openapi({
-      description: 'Whether the DNS server passed its last check',
+      description: 'Whether the DNS server passed its last check.',
     }),
     disk: diskSchema,
-    jobs: z.number().int().openapi({ description: 'Jobs that are worked on' }),
+    jobs: z.number().int().openapi({ description: 'Jobs in progress.' }),
   })
   .openapi('Health')
 
 const ok = {
   200: {
-    description: 'Yes',
+    description: 'The process is running',
     content: { 'application/json': { schema: okSchema, example: { status: 'ok' } } },
   },
 }
@@ -110,7 +120,7 @@ const livez = createRoute({
   path: '/livez',
   operationId: 'isAlive',
   tags: ['Service'],
-  summary: 'Whether the process runs',
+  summary: 'Check liveness',
   responses: ok,
 })
 const STOPPING = {
@@ -122,12 +132,12 @@ const readyz = createRoute({
   path: '/readyz',
   operationId: 'isReady',
   tags: ['Service'],
-  summary: 'Whether requests should be sent here',
+  summary: 'Check readiness',
   responses: {
-    200: json(readySchema, 'Yes', { status: 'ok', disk: 'ok' }),
+    200: json(readySchema, 'The service is ready', { status: 'ok', disk: 'ok' }),
     503: json(
       ErrorBody,
-      'Not now: it is stopping, its database fails, or its DNS server fails the check',
+      'Not ready: the service is stopping, the database fails, or the DNS server fails its check',
       STOPPING,
     ),
   },
@@ -137,10 +147,10 @@ const health = createRoute({
   path: '/health',
   operationId: 'getHealth',
   tags: ['Service'],
-  summary: 'How the service is',
+  summary: 'Get the health of the service',
   responses: {
     200: {
-      description: 'How it is; 200 even where something fails',
+      description: 'The health; 200 even if a component fails',
       content: {
         'application/json': {
           schema: healthSchema,

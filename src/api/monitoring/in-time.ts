@@ -1,16 +1,16 @@
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { formatDuration } from '../../platform/format.ts'
 
-/** Whoever watches looks every few seconds, and takes a longer silence for a fault itself. */
+/** Monitoring systems poll every few seconds and treat a longer silence as a failure. */
 const TIMEOUT_MS = 3 * SECOND
 
-/** What `work` gives; throws where it takes longer than who watches waits. */
+/** Resolves with the result of `work`; throws if it takes longer than the timeout. */
 export async function inTime<T>(clock: Clock, work: Promise<T>): Promise<T> {
-  const over = new AbortController()
-  const late = sleep(clock, TIMEOUT_MS, over.signal).then(() => {
+  const done = new AbortController()
+  const timeout = sleep(clock, TIMEOUT_MS, done.signal).then(() => {
     throw new Error(`no answer within ${formatDuration(TIMEOUT_MS)}`)
   })
-  // Of the two the one that comes second is heard by nobody.
-  late.catch(() => {})
-  return Promise.race([work, late]).finally(() => over.abort())
+  // Avoids an unhandled rejection when `work` wins the race.
+  timeout.catch(() => {})
+  return Promise.race([work, timeout]).finally(() => done.abort())
 }

@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { verdictCounters } from '../../accounts/credits/ledger-entries.ts'
-import { totalUsage } from '../../accounts/credits/usage.ts'
-import { liveMembers } from '../../cluster/members.ts'
+import { getTotalUsage } from '../../accounts/credits/usage.ts'
+import { listMembers } from '../../cluster/members.ts'
 import type { Database } from '../../db/database.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { countOpenDeliveries } from '../../webhooks/delivery-store.ts'
@@ -10,20 +10,20 @@ import type { Service } from '../service.ts'
 import { inTime } from './in-time.ts'
 import type { MonitoringDeps } from './monitored.ts'
 
-/** What a process counts about itself, for Prometheus. */
+/** Prometheus metrics of a process. */
 export interface Metrics {
-  /** A request that was answered; `route` is a template, never what was asked for. */
+  /** Counts an answered request. `route` is a template, never the requested path. */
   answered(o: { method: string; route: string; status: number; tookMs: number }): void
-  /** A request that a limit refused. */
+  /** Counts a request that was refused by a limit. */
   refused(limit: LimitKind | 'credits' | 'crowd' | 'concurrent-jobs' | 'stored-rows' | 'disk'): void
-  /** All of it in the text format of Prometheus. */
+  /** All metrics in the text format of Prometheus. */
   text(): Promise<string>
   readonly contentType: string
 }
 
-/** What an `ev serve` counts beyond an `ev worker`. */
+/** Metrics that `ev serve` has in addition to `ev worker`. */
 export type ServiceCounts = Pick<Service, 'deliveries'> & {
-  /** Requests that verify something now. */
+  /** Verification requests in flight. */
   readonly verifying: () => number
 }
 
@@ -32,20 +32,20 @@ export function createMetrics(deps: MonitoringDeps, service: ServiceCounts | nul
   const registers = [registry]
   const requests = new Counter({
     name: 'ev_http_requests_total',
-    help: 'Requests that were answered, by route and status',
+    help: 'Answered requests, by route and status',
     labelNames: ['method', 'route', 'status'] as const,
     registers,
   })
   const durations = new Histogram({
     name: 'ev_http_request_duration_seconds',
-    help: 'Time from a request to the begin of its answer, by route',
+    help: 'Time from a request to the start of its response, by route',
     labelNames: ['method', 'route'] as const,
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30],
     registers,
   })
   const refusals = new Counter({
     name: 'ev_limit_refusals_total',
-    help: 'Requests that a limit refused, by limit',
+    help: 'Requests refused by a limit, by limit',
     labelNames: ['limit'] as const,
     registers,
   })
@@ -56,7 +56,9 @@ export function createMetrics(deps: MonitoringDeps, service: ServiceCounts | nul
     diskMetrics(deps, registers)
     webhookMetrics(deps, service, registers)
   }
-  /** Built at the first look: it watches the event loop from then on. */
+  /**
+   * Default metrics start with the first scrape, since they monitor the event loop from then on.
+   */
   let isWatched = false
   return {
     answered({ method, route, status, tookMs }) {
@@ -73,13 +75,13 @@ export function createMetrics(deps: MonitoringDeps, service: ServiceCounts | nul
   }
 }
 
-/** What is looked up when somebody asks. */
+/** Gauges that are read at each scrape. */
 function gauges(deps: MonitoringDeps, registers: Registry[]): void {
   const { worker, database } = deps
-  const stored = storedReader(deps)
+  const stored = databaseReader(deps)
   new Gauge({
     name: 'ev_jobs',
-    help: 'Jobs that are worked on',
+    help: 'Jobs in progress',
     registers,
     collect() {
       this.set(worker.status().jobs)
@@ -87,7 +89,7 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
   })
   new Gauge({
     name: 'ev_queue_entries',
-    help: 'Entries of the queue, by whether they wait or run',
+    help: 'Queue entries, by state',
     labelNames: ['state'] as const,
     registers,
     collect() {
@@ -98,7 +100,7 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
   })
   new Gauge({
     name: 'ev_verdicts',
-    help: 'Addresses that were verified since the start, by reason',
+    help: 'Addresses verified since the start of the process, by reason',
     labelNames: ['reason'] as const,
     registers,
     collect() {
@@ -107,12 +109,12 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
   })
   new Gauge({
     name: 'ev_verifications',
-    help: 'Addresses that were verified in all, by class, and how many of these from memory',
+    help: 'Addresses verified in total, by class and whether the answer was cached',
     labelNames: ['class', 'cached'] as const,
     registers,
     async collect() {
       this.reset()
-      for (const { class: ofClass, verifications, cached } of await stored(totalUsage, [])) {
+      for (const { class: ofClass, verifications, cached } of await stored(getTotalUsage, [])) {
         this.set({ class: ofClass, cached: 'true' }, cached)
         this.set({ class: ofClass, cached: 'false' }, verifications - cached)
       }
@@ -120,12 +122,12 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
   })
   new Gauge({
     name: 'ev_members',
-    help: 'Processes that share the database and are alive, by role; none where it is one that cannot be shared',
+    help: 'Live processes that share the database, by role; none if the database cannot be shared',
     labelNames: ['role'] as const,
     registers,
     async collect() {
       this.reset()
-      for (const { role } of await stored(liveMembers, [])) this.inc({ role })
+      for (const { role } of await stored(listMembers, [])) this.inc({ role })
     },
   })
 }
@@ -133,7 +135,7 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
 function verifyingGauge({ verifying }: ServiceCounts, registers: Registry[]): void {
   new Gauge({
     name: 'ev_verifications_in_flight',
-    help: 'Requests that verify something now',
+    help: 'Verification requests in flight',
     registers,
     collect() {
       this.set(verifying())
@@ -144,7 +146,7 @@ function verifyingGauge({ verifying }: ServiceCounts, registers: Registry[]): vo
 function dnsMetrics({ engine }: MonitoringDeps, registers: Registry[]): void {
   new Gauge({
     name: 'ev_dns_check_failed',
-    help: '1 while the DNS server fails its check and lists wait, else 0',
+    help: '1 while the DNS server fails its check and lists wait, otherwise 0',
     registers,
     collect() {
       this.set(engine.resolverCheck?.failure == null ? 0 : 1)
@@ -155,7 +157,7 @@ function dnsMetrics({ engine }: MonitoringDeps, registers: Registry[]): void {
 function diskMetrics({ disk }: MonitoringDeps, registers: Registry[]): void {
   new Gauge({
     name: 'ev_disk_low',
-    help: '1 while the disk of the data directory is almost full and new lists are refused, else 0',
+    help: '1 while the disk of the data directory is almost full and new lists are refused, otherwise 0',
     registers,
     async collect() {
       this.set((await disk()).isLow ? 1 : 0)
@@ -163,14 +165,17 @@ function diskMetrics({ disk }: MonitoringDeps, registers: Registry[]): void {
   })
 }
 
-/** Reads what is stored; while that cannot be had, all the rest is told nevertheless. */
-function storedReader({ database, clock, log }: MonitoringDeps) {
-  return async <T>(read: (database: Database) => Promise<T>, otherwise: T): Promise<T> => {
+/**
+ * Reads from the database. If that fails, returns a fallback, so that all other metrics are still
+ * served.
+ */
+function databaseReader({ database, clock, log }: MonitoringDeps) {
+  return async <T>(read: (database: Database) => Promise<T>, fallback: T): Promise<T> => {
     try {
       return await inTime(clock, read(database))
     } catch (error) {
-      log.warn('metrics of what is stored are left out', { why: errorMessage(error) })
-      return otherwise
+      log.warn('database metrics are omitted', { why: errorMessage(error) })
+      return fallback
     }
   }
 }
@@ -180,10 +185,10 @@ function webhookMetrics(
   { deliveries }: ServiceCounts,
   registers: Registry[],
 ): void {
-  const stored = storedReader(deps)
+  const stored = databaseReader(deps)
   new Counter({
     name: 'ev_webhook_attempts_total',
-    help: 'Requests to webhooks since the start, by what came of them: the event arrived, is sent again later, or was given up',
+    help: 'Webhook requests since the start of the process, by outcome: delivered, retried or failed',
     labelNames: ['outcome'] as const,
     registers,
     collect() {
@@ -196,7 +201,7 @@ function webhookMetrics(
   })
   new Gauge({
     name: 'ev_webhook_requests_under_way',
-    help: 'Requests to webhooks that are under way now',
+    help: 'Webhook requests in flight',
     registers,
     collect() {
       this.set(deliveries.status().inFlight)
@@ -204,7 +209,7 @@ function webhookMetrics(
   })
   new Gauge({
     name: 'ev_webhook_deliveries_open',
-    help: 'Events that are still to arrive at a webhook, each counted for each of them; with those that wait until theirs is switched on',
+    help: 'Undelivered events, counted for each webhook endpoint, including disabled ones',
     registers,
     async collect() {
       const open = await stored<number | null>(countOpenDeliveries, null)

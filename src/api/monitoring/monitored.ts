@@ -1,6 +1,6 @@
 import type { Service, ServiceSettings } from '../service.ts'
 
-/** What health and metrics are told of: an `ev serve`, or an `ev worker`, which has no API. */
+/** Dependencies of health and metrics: those of `ev serve`, or of `ev worker`, which has no API. */
 export type MonitoringDeps = Pick<
   Service,
   'clock' | 'random' | 'log' | 'database' | 'engine' | 'worker' | 'disk' | 'isStopping'

@@ -10,20 +10,20 @@ import { healthRoutes } from './health.ts'
 import type { Metrics } from './metrics.ts'
 import type { MonitoringDeps } from './monitored.ts'
 
-/** Health and metrics on a port of their own. */
+/** Serves health and metrics on a separate port. */
 export function monitoringApp(deps: MonitoringDeps, metrics: Metrics): Hono<Env> {
   const { log } = deps
   const app = new Hono<Env>()
   app.use(requestContext(deps, metrics))
   app.onError((error, c) => answerError(c, log, error))
-  app.notFound(c => answerError(c, log, new ApiError('not_found', ALL)))
+  app.notFound(c => answerError(c, log, new ApiError('not_found', UNKNOWN_PATH)))
   app.route('/', healthRoutes(deps))
   return app.route('/', metricsRoutes(deps, metrics))
 }
 
-const ALL = 'There are only /livez, /readyz, /health and /metrics'
+const UNKNOWN_PATH = 'There is no such path; available are /livez, /readyz, /health and /metrics'
 
-/** For Prometheus, on this machine or with the token. */
+/** Serves metrics to clients on this machine or with the token. */
 export function metricsRoutes(deps: MonitoringDeps, metrics: Metrics) {
   return newRouter().get('/metrics', monitoringOnly(deps), async c =>
     c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
@@ -33,24 +33,25 @@ export function metricsRoutes(deps: MonitoringDeps, metrics: Metrics) {
 function monitoringOnly({ settings }: MonitoringDeps): MiddlewareHandler<Env> {
   const token = settings.metricsToken
   return async (c, next) => {
-    const given = /^Bearer +(\S+) *$/i.exec(c.req.header('Authorization') ?? '')?.[1]
-    if (token !== null && given !== undefined) {
-      if (!isSame(given, token)) throw new ApiError('authentication_error', 'This is not the token')
+    const sent = /^Bearer +(\S+) *$/i.exec(c.req.header('Authorization') ?? '')?.[1]
+    if (token !== null && sent !== undefined) {
+      if (!isSame(sent, token)) throw new ApiError('authentication_error', 'Invalid metrics token')
       return next()
     }
-    // What a proxy of this machine passes on comes from elsewhere, even where the proxy is not known as one.
-    const isPassedOn = c.req.header('X-Forwarded-For') ?? c.req.header('Forwarded')
-    if (isPassedOn === undefined && isLoopback(c.get('ip'))) return next()
+    // A request forwarded by a proxy on this machine comes from elsewhere, even if the proxy is not
+    // in `trustProxy`.
+    const isForwarded = c.req.header('X-Forwarded-For') ?? c.req.header('Forwarded')
+    if (isForwarded === undefined && isLoopback(c.get('ip'))) return next()
     throw new ApiError('ip_restricted', METRICS_HELP)
   }
 }
 
 const METRICS_HELP =
-  'Metrics are for this machine, or for who sends EV_METRICS_TOKEN as a Bearer token'
+  'Metrics are available on this machine, or with EV_METRICS_TOKEN as a Bearer token'
 
 const isLoopback = inRanges(['127.0.0.0/8', '::1'])
 
-/** Digests have one length, so that nothing is told about that of the token. */
+/** Digests have equal lengths, so that timing reveals nothing about the length of the token. */
 const isSame = (one: string, other: string) => timingSafeEqual(digestOf(one), digestOf(other))
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest()

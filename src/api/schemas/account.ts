@@ -5,7 +5,7 @@ import { LIMIT_KINDS } from '../middleware/rate-limit-buckets.ts'
 import { namesQuery } from './names.ts'
 import { plainFields, STATUSES } from './result.ts'
 
-// What an account used, and what it asked.
+// Schemas of history, credits, limits and statistics.
 
 export const SOURCES = ['single', 'bulk', 'batch', 'file'] as const
 export const PERIODS = ['day', 'week', 'month'] as const
@@ -34,31 +34,35 @@ export const HistoryPage = z
   })
   .openapi('HistoryPage')
 
-const moment = (description: string) =>
+const timeFilter = (description: string) =>
   z
     .union([z.iso.datetime({ offset: true }), z.iso.date()], {
       error: 'must be a time such as 2026-03-21T10:30:00Z, or a day such as 2026-03-21',
     })
-    .transform(given => Date.parse(given))
+    .transform(text => Date.parse(text))
     .optional()
     .openapi({ type: 'string', description, example: '2026-03-21T00:00:00Z' })
 
 export const historyFilters = {
-  email: z.string().max(1_000).optional().openapi({ description: 'One address, in any case.' }),
+  email: z
+    .string()
+    .max(1_000)
+    .optional()
+    .openapi({ description: 'The exact address, case-insensitive.' }),
   search: z
     .string()
     .min(1)
     .max(320)
     .optional()
-    .openapi({ description: 'A part of the address, in any case.', example: 'example.com' }),
+    .openapi({ description: 'A part of the address, case-insensitive.', example: 'example.com' }),
   class: namesQuery(STATUSES, {
-    description: 'Only those whose result is one of these',
+    description: 'Only results of these classes',
     example: 'deliverable,risky',
   }),
   reason: z.enum(REASONS).optional(),
   source: z.enum(SOURCES).optional(),
-  since: moment('From this time on.'),
-  until: moment('Before this time.'),
+  since: timeFilter('Start of the time range, inclusive.'),
+  until: timeFilter('End of the time range, exclusive.'),
 }
 
 export const Credits = z
@@ -70,14 +74,14 @@ export const Credits = z
       api_key_name: z.string(),
       plan: z.string(),
       credits_balance: z.int().min(0).nullable().openapi({
-        description: 'What is left and not set aside for lists under way; null: without limit.',
+        description: 'Credits that are left and not reserved. Null if the plan has no limit.',
       }),
       credits_consumed: z.int().min(0),
       credits_held: z.int().min(0).openapi({
-        description: 'Set aside for what is under way; what that does not use comes back.',
+        description: 'Credits reserved for verifications in progress. Unused ones are returned.',
       }),
       credits_added: z.int().min(0).nullable().openapi({
-        description: 'What the plan gives in a period; null: without limit.',
+        description: 'Credits of the plan per period. Null if the plan has no limit.',
       }),
       period: z.literal('day'),
       resets_at: time,
@@ -91,7 +95,7 @@ export const LIMIT_NAMES = [...LIMIT_KINDS, 'credits'] as const
 const Limit = z
   .object({
     name: z.enum(LIMIT_NAMES),
-    text: z.string().openapi({ description: 'What is limited, for people.' }),
+    text: z.string().openapi({ description: 'Human-readable limit name.' }),
     limit: z.int().min(0),
     remaining: z.int().min(0),
     window_seconds: z.number().min(0),
@@ -105,7 +109,7 @@ export const Limits = z
 
 const counts = {
   verifications: z.int().min(0),
-  cached: z.int().min(0).openapi({ description: 'Those whose answer was known from before.' }),
+  cached: z.int().min(0).openapi({ description: 'Verifications answered from the cache.' }),
   credits: z.int().min(0),
   ...Object.fromEntries(STATUSES.map(name => [name, z.int().min(0)])),
 } as { readonly [Name in 'verifications' | 'cached' | 'credits' | Status]: z.ZodInt }
@@ -161,7 +165,7 @@ export const LIMITS_EXAMPLE = {
         resets_at: '2026-03-21T10:31:00.000Z',
       },
       {
-        ...{ name: 'credits' as const, text: 'Verifications of the day, by your plan' },
+        ...{ name: 'credits' as const, text: 'Daily verifications of your plan' },
         ...{ limit: 100, remaining: 20, window_seconds: 86_400 },
         resets_at: '2026-03-22T00:00:00.000Z',
       },

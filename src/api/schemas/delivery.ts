@@ -3,7 +3,7 @@ import { DELIVERY_ERRORS } from '../../webhooks/endpoint.ts'
 import { SENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
 import { pageFields } from '../cursor.ts'
 
-// What was sent to a webhook endpoint, and what came of it.
+// Schemas of webhook deliveries.
 
 const STATES = ['pending', 'delivered', 'retry_scheduled', 'failed'] as const
 const TRIGGERS = ['scheduled', 'manual', 'test'] as const
@@ -11,43 +11,47 @@ const TRIGGERS = ['scheduled', 'manual', 'test'] as const
 const time = z.string().openapi({ format: 'date-time' })
 
 const outcome = {
-  status_code: z.int().nullable().openapi({ description: 'Of the answer; null: none came.' }),
+  status_code: z
+    .int()
+    .nullable()
+    .openapi({ description: 'HTTP status of the response. Null if none arrived.' }),
   duration_ms: z.int().min(0).nullable(),
   error: z
     .string()
     .nullable()
-    .openapi({ description: 'For people: what was wrong; null: nothing.' }),
+    .openapi({ description: 'Human-readable error. Null if there is none.' }),
   error_code: z.enum(DELIVERY_ERRORS).nullable().openapi({
     description:
-      'For programs: what was wrong; null: nothing. `http_status`: an answer other than 2xx. `redirect`: an answer 3xx, which is not followed. `timeout`: no answer within 30 seconds. `connection_failed`: no connection, or one that was closed before the answer. `tls_error`: no TLS, or a certificate that does not hold. `dns_error`: the name has no address, or could not be looked up. `address_not_public`: it is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: an answer that is not HTTP/1.1 or is too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the answer. `request_failed`: anything else.',
+      'Machine-readable error. Null if there is none. `http_status`: the response was not 2xx. `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response within 30 seconds. `connection_failed`: no connection, or it was closed before the response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has no address or could not be resolved. `address_not_public`: the address is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the response. `request_failed`: any other failure.',
   }),
 }
 
 const trigger = z.enum(TRIGGERS).openapi({
   description:
-    '`scheduled`: the event happened. `manual`: it was asked for once more. `test`: the endpoint was tried out.',
+    '`scheduled`: sent because the event happened. `manual`: resent on request. `test`: a test event.',
 })
 
 const row = {
   id: z.string(),
   webhook_id: z.string(),
-  event_id: z.string().openapi({ description: 'The same at each attempt and each endpoint.' }),
+  event_id: z.string().openapi({ description: 'Identical for all attempts and endpoints.' }),
   event: z.enum(SENT_KINDS),
   status: z.enum(STATES).openapi({
     description:
-      '`pending`: to be sent at once. `retry_scheduled`: the last attempt failed, the next follows. `failed`: given up.',
+      '`pending`: due now. `delivered`: the endpoint answered with 2xx. `retry_scheduled`: the last attempt failed, and another one follows. `failed`: no further attempts.',
   }),
   attempt: z.int().min(0).openapi({
-    description: 'How many attempts were made; asking for it once more begins anew with 0.',
+    description: 'Number of attempts. A manual retry restarts it at 0.',
   }),
   trigger,
   ...outcome,
   next_attempt_at: time.nullable().openapi({
-    description: 'null: it is over, or the endpoint is switched off.',
+    description: 'Null if the delivery is finished or the endpoint is disabled.',
   }),
   created_at: time,
   expires_at: time.nullable().openapi({
-    description: 'When it is forgotten, and can be sent again no more; null: it is not over.',
+    description:
+      'When the delivery is deleted and can no longer be retried. Null if it is not finished.',
   }),
 }
 
@@ -64,9 +68,9 @@ const Attempt = z
     ...outcome,
     duration_ms: z.int().min(0),
     response_excerpt: z.string().nullable().openapi({
-      description: 'The beginning of the body of the answer; null: no answer came.',
+      description: 'Start of the response body. Null if no response arrived.',
     }),
-    response_headers: headers.nullable().openapi({ description: 'null: no answer came.' }),
+    response_headers: headers.nullable().openapi({ description: 'Null if no response arrived.' }),
   })
   .openapi('DeliveryAttempt')
 
@@ -75,20 +79,18 @@ const DeliveryDetail = z
     ...row,
     request: z.object({
       url: z.string(),
-      headers: headers.openapi({ description: 'Those of the last attempt, without signatures.' }),
-      body: z.string().openapi({ description: 'The very text that is sent and signed.' }),
+      headers: headers.openapi({ description: 'Headers of the last attempt, without signatures.' }),
+      body: z.string().openapi({ description: 'The exact body that is sent and signed.' }),
     }),
     response: z
       .object({
         status_code: z.int(),
         headers,
-        body: z.string().openapi({ description: 'The beginning of it.' }),
+        body: z.string().openapi({ description: 'Start of the response body.' }),
       })
       .nullable()
-      .openapi({ description: 'Of the last attempt; null: no answer came.' }),
-    attempts: z
-      .array(Attempt)
-      .openapi({ description: 'The first one first; of more than 60 the last.' }),
+      .openapi({ description: 'Response to the last attempt. Null if none arrived.' }),
+    attempts: z.array(Attempt).openapi({ description: 'Oldest first; at most the last 60.' }),
   })
   .openapi('DeliveryDetail')
 
@@ -103,8 +105,11 @@ export const DeliveryAnswer = answerOf(Delivery).openapi('DeliveryAnswer')
 export const DeliveryDetailAnswer = answerOf(DeliveryDetail).openapi('DeliveryDetailAnswer')
 
 export const deliveryFilters = {
-  status: z.enum(STATES).optional().openapi({ description: 'Only those that stand so.' }),
-  event: z.enum(SENT_KINDS).optional().openapi({ description: 'Only those of this kind.' }),
+  status: z.enum(STATES).optional().openapi({ description: 'Only deliveries with this status.' }),
+  event: z
+    .enum(SENT_KINDS)
+    .optional()
+    .openapi({ description: 'Only deliveries of this event type.' }),
 }
 
 export const WebhookTest = answerOf(
@@ -123,23 +128,25 @@ export const RecoveryRequest = z
   .strictObject({
     since: z.iso
       .datetime({ offset: true })
-      .transform(given => Date.parse(given))
+      .transform(text => Date.parse(text))
       .openapi({
         ...{ type: 'string', format: 'date-time' },
-        description: 'Events from this time on are sent again.',
+        description: 'Resend events from this time on.',
       }),
   })
   .openapi('Recovery')
 
 export const Recovered = answerOf(
-  z.object({ recovered: z.int().min(0).openapi({ description: 'How many are sent again.' }) }),
+  z.object({
+    recovered: z.int().min(0).openapi({ description: 'Number of events that are resent.' }),
+  }),
 ).openapi('Recovered')
 
 const shown = {
   ...{ id: 'dlv_01', webhook_id: 'wh_8f3a2c1d', event_id: 'evt_abc123' },
   ...{ event: 'batch.completed' as const, status: 'retry_scheduled' as const, attempt: 2 },
   ...{ trigger: 'scheduled' as const, status_code: 500, duration_ms: 120 },
-  error: 'It answered 500: only an answer from 200 to 299 says that an event has arrived.',
+  error: 'It answered 500. Only a status from 200 to 299 confirms delivery.',
   error_code: 'http_status' as const,
   next_attempt_at: '2026-03-21T10:36:00.000Z',
   ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null },

@@ -11,36 +11,44 @@ const Problem = z
     detail: z.string(),
     ...ErrorBody.shape,
   })
-  .openapi('Problem', { description: 'For who accepts application/problem+json (RFC 9457)' })
+  .openapi('Problem', {
+    description: 'Sent to clients that accept application/problem+json (RFC 9457).',
+  })
 
 const SimulatedError = z
   .object({
     error: z.enum(['authentication_error', 'rate_limit', 'server_error', 'timeout']),
     message: z.string().optional(),
-    retry_after: z.number().int().optional().openapi({ description: 'Seconds' }),
+    retry_after: z
+      .number()
+      .int()
+      .optional()
+      .openapi({ description: 'Seconds to wait before a retry.' }),
   })
-  .openapi('SimulatedError', { description: 'What the sandbox answers for addresses of errors' })
+  .openapi('SimulatedError', {
+    description: 'Response of the sandbox for an address that simulates an error.',
+  })
 
-/** For operations that need a key. */
+/** Security requirement of operations that need a key. */
 export const SECURITY = [{ bearer: [] }]
 
-/** What an operation that takes a body may answer beside. */
+/** Additional errors of operations with a body. */
 export const BODY_FAULTS = [
   'invalid_json',
   'payload_too_large',
   'unsupported_media_type',
 ] as const satisfies readonly ApiCode[]
 
-/** What an operation that takes an Idempotency-Key may answer beside. */
+/** Additional errors of operations with an Idempotency-Key. */
 export const REPLAY_FAULTS = [
   'idempotency_in_progress',
   'idempotency_mismatch',
 ] as const satisfies readonly ApiCode[]
 
-/** The error responses of an operation with a key: those that each of them may have, and these. */
+/** Error responses of an operation with a key: the common ones and those of `codes`. */
 export const errorResponses = (...codes: ApiCode[]) => responsesOf(codes, ErrorBody)
 
-/** The same, where the sandbox simulates errors as well. */
+/** Error responses of an operation with errors that the sandbox simulates. */
 export const errorResponsesWithSimulated = (...codes: ApiCode[]) =>
   responsesOf(codes, z.union([ErrorBody, SimulatedError]))
 
@@ -83,14 +91,14 @@ function responseOf(codes: readonly ApiCode[], schema: z.ZodType) {
 
 const exampleOf = (code: ApiCode) => ({
   success: false as const,
-  error: EXAMPLES[code] ?? 'What is wrong, in a sentence',
+  error: EXAMPLES[code] ?? 'A sentence that describes the error',
   code,
   request_id: 'req_01hx',
 })
 
 const EXAMPLES: Partial<Record<ApiCode, string>> = {
   invalid_request: '"limit" in the query is "1000"; it must be at most 200.',
-  invalid_json: 'The body is no JSON: Unexpected end of JSON input',
+  invalid_json: 'The body is not valid JSON: Unexpected end of JSON input',
   invalid_email: 'Invalid email format',
   authentication_error: 'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
   key_expired: 'This API key has expired or was replaced: use a current one',
@@ -100,22 +108,22 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   domain_restricted: 'This API key may not be used from this domain',
   not_found: 'There is no such job',
   last_key: LAST_KEY,
-  job_not_ready: 'The job is processing: its results are there when it is completed',
-  job_not_cancellable: 'The job is completed',
-  job_not_resumable: 'The job is completed: only one that is cancelled or failed can be resumed',
+  job_not_ready:
+    'The job is processing; its results are available when it is completed. Add ?partial=true to get the existing ones.',
+  job_not_cancellable: 'The job is completed already',
+  job_not_resumable: 'The job is completed; only a cancelled or failed job can be resumed',
   idempotency_in_progress: 'A request with this Idempotency-Key is being answered',
   idempotency_mismatch:
-    'This Idempotency-Key was used for another request: take a new one for each',
-  payload_too_large: 'The body is larger than the 16384 bytes that this path takes',
+    'This Idempotency-Key was used for another request: use a new key for each request',
+  payload_too_large: 'The body is larger than 16384 bytes, the limit of this endpoint',
   unsupported_media_type: 'Send the body as Content-Type: application/json',
   rate_limit: 'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 s.',
-  quota_exceeded:
-    'All 100 verifications of the day are used up. The next ones can be had at midnight UTC.',
+  quota_exceeded: 'All 100 daily verifications are used up. They reset at midnight UTC.',
   concurrent_jobs_exceeded:
     '10 lists of the account are not finished, and the plan free allows 10 at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.',
   stored_rows_exceeded:
     'The account stores 95,000 rows of lists, this list has 10,000, and the plan free allows 100,000. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
-  server_error: 'Something inside the service failed: try again later',
+  server_error: 'An internal error occurred. Try again later.',
   service_unavailable: 'The service is stopping: try again',
   insufficient_storage:
     'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { EventKind } from '../../webhooks/event.ts'
 import { plainFields, RESULT_EXAMPLE } from './result.ts'
 
-// What is told by webhooks, by kind of event.
+// Schemas of webhook events by type.
 
 const count = z.int().min(0)
 
@@ -15,28 +15,28 @@ const quota = z.object({
   resets_at: z.string().openapi({ format: 'date-time' }),
 })
 
-/** A kind of event, described. */
+/** An event type with its documentation. */
 export type SentEvent = {
   readonly description: string
   readonly data: z.ZodType
-  /** The data of one. */
+  /** An example of `data`. */
   readonly example: object
 }
 
 export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
   'batch.completed': {
     description:
-      'A list is verified. `valid` are the deliverable ones, beside `risky`; `summary.valid` of the job counts both.',
+      'A list was verified. `valid` counts only deliverable rows; `summary.valid` of the job counts risky rows, too.',
     data: z.object({
       job_id: z.string(),
       total: count,
       valid: count.openapi({
-        description: 'Rows that are deliverable; `summary.valid` of the job is `valid` + `risky`.',
+        description: 'Deliverable rows. `summary.valid` of the job is `valid` + `risky`.',
       }),
-      invalid: count.openapi({ description: 'Rows that are undeliverable.' }),
+      invalid: count.openapi({ description: 'Undeliverable rows.' }),
       risky: count,
       ...{ unknown: count, failed: count },
-      download_url: z.string().openapi({ description: 'The URL of the results, with an API key.' }),
+      download_url: z.string().openapi({ description: 'URL of the results. Requires an API key.' }),
     }),
     example: {
       ...{ job_id: 'job_xyz789', total: 10000, valid: 8400, invalid: 1200, risky: 300 },
@@ -45,7 +45,7 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
     },
   },
   'batch.failed': {
-    description: 'A list could not be finished.',
+    description: 'A list could not be completed.',
     data: z.object({
       ...{ job_id: z.string(), total: count, processed: count },
       ...{ error: z.string(), message: z.string() },
@@ -56,12 +56,12 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
     },
   },
   'verification.completed': {
-    description: 'A single address that was submitted with `"async": true` is verified.',
+    description: 'A single address that was submitted with `"async": true` was verified.',
     data: z.object({ verification_id: z.string(), ...plainFields }),
     example: { verification_id: 'ver_01', ...RESULT_EXAMPLE },
   },
   'quota.warning': {
-    description: 'The credits of the period come to their end: at 80 and at 95 per cent.',
+    description: '80 or 95 percent of the credits of the period are used.',
     data: quota,
     example: {
       ...{ plan: 'free', limit: 100, used: 80, remaining: 20, threshold_percent: 80 },

@@ -5,13 +5,13 @@ import { DownloadRow } from './job.ts'
 import { namesQuery } from './names.ts'
 import { DELIVERABLE, hostFields, plainFields, STATUSES, VALID } from './result.ts'
 
-// The rows of a job as a table shows them, and what they are in sum.
+// Schemas of the rows of a job and of their breakdown.
 
 const shown = {
   class: z.enum(STATUSES).nullable(),
   valid: z.boolean().nullable().openapi({ description: VALID }),
   deliverable: z.boolean().nullable().openapi({ description: DELIVERABLE }),
-  // A named schema with `nullable` would be told as one that is never null.
+  // A named schema with `nullable` would be documented as never null.
   risk_level: z.union([plainFields.risk_level, z.null()]),
   reason: z.union([plainFields.reason, z.null()]),
   cached: z.boolean().nullable(),
@@ -28,7 +28,7 @@ const ResultRow = z
     ...shown,
     erased: DownloadRow.shape.erased,
   })
-  .openapi('ResultRow', { description: 'All is null while the row has no result.' })
+  .openapi('ResultRow', { description: 'The result fields are null while the row has no result.' })
 
 export const ResultPage = z
   .object({
@@ -37,7 +37,7 @@ export const ResultPage = z
   })
   .openapi('ResultPage')
 
-/** A page in the browser shows fewer; programs that want all take the download. */
+/** A page in the browser shows fewer; programs that need all rows use the download. */
 export const ROWS_MAX = 500
 
 export const resultsQuery = {
@@ -47,13 +47,13 @@ export const resultsQuery = {
     .min(1)
     .max(ROWS_MAX)
     .default(50)
-    .openapi({ description: 'How many rows, at most.' }),
+    .openapi({ description: 'Maximum number of rows.' }),
   cursor: z.string().max(300).optional().openapi({
-    description: '`next_cursor` of the page before; left out, the list is shown from its begin.',
+    description: '`next_cursor` of the previous page. Omit it to start with the first row.',
   }),
   after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional().openapi({
     type: 'integer',
-    description: 'Begins behind this row of the list; instead of `cursor`.',
+    description: 'Start after this row of the list. Use it instead of `cursor`.',
   }),
   class: namesQuery(STATUSES, {
     description: 'Only rows of these classes',
@@ -64,7 +64,7 @@ export const resultsQuery = {
     example: 'timeout,greylisted',
   }),
   search: z.string().max(1_000).optional().openapi({
-    description: 'Only rows whose address has this in it, in any case.',
+    description: 'Only rows with this text in the address, case-insensitive.',
     example: '@example.com',
   }),
 }
@@ -79,15 +79,17 @@ export const Breakdown = z
   .object({
     success: z.literal(true),
     data: z.object({
-      total: count.openapi({ description: 'The rows of the list.' }),
-      done: count.openapi({ description: 'Those that have a result; all sums are equal to it.' }),
+      total: count.openapi({ description: 'Rows of the list.' }),
+      done: count.openapi({
+        description: 'Rows with a result. Each group of counts adds up to it.',
+      }),
       classes: classCounts,
       reasons: z.array(z.object({ reason: plainFields.reason, class: z.enum(STATUSES), count })),
       operators: z.array(
         z.object({
           operator: z.string().nullable().openapi({
             description:
-              'Who runs the mail of the domain; null: nobody is known, as no mail server was looked for, or results are simulated.',
+              'Operator of the mail servers of the domain. Null if it is unknown because no mail server was looked up or the results are simulated.',
           }),
           count,
           classes: classCounts,

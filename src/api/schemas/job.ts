@@ -2,16 +2,19 @@ import { z } from '@hono/zod-openapi'
 import { pageFields } from '../cursor.ts'
 import { BulkItem, hostFields, ITEM_EXAMPLE, SingleResult } from './result.ts'
 
-// Jobs as they are answered; unknown values are null, so that each state has the same fields.
+// Schemas of jobs. Unknown values are null, so that every state has the same fields.
 
 export const JOB_STATES = ['queued', 'processing', 'completed', 'failed', 'cancelled'] as const
 const JOB_TYPES = ['single', 'bulk', 'batch', 'file'] as const
 
 const time = z.string().openapi({ format: 'date-time' })
 
-const id = z.string().optional().openapi({ description: 'The id that it was submitted with.' })
+const id = z
+  .string()
+  .optional()
+  .openapi({ description: 'The ID that was submitted with the address.' })
 const erased = z.literal(true).optional().openapi({
-  description: 'The address was erased; of its result only the class is left.',
+  description: 'The address was erased; only the class of its result is left.',
 })
 
 const JobItem = z.object({ id, ...BulkItem.shape, erased }).openapi('JobItem')
@@ -19,12 +22,12 @@ const JobItem = z.object({ id, ...BulkItem.shape, erased }).openapi('JobItem')
 const Summary = z
   .object({
     total: z.int().min(0),
-    valid: z.int().min(0).openapi({ description: 'Rows that are deliverable or risky.' }),
-    invalid: z.int().min(0).openapi({ description: 'Rows that are undeliverable.' }),
-    unknown: z.int().min(0).openapi({ description: 'Rows that nothing was found out about.' }),
+    valid: z.int().min(0).openapi({ description: 'Deliverable or risky rows.' }),
+    invalid: z.int().min(0).openapi({ description: 'Undeliverable rows.' }),
+    unknown: z.int().min(0).openapi({ description: 'Rows without a conclusive result.' }),
     failed: z.int().min(0).openapi({
       description:
-        'What could not be verified by a fault of ours; in a job that was cancelled or failed also what was never tried.',
+        'Rows that could not be verified because of an internal error. In a cancelled or failed job, also rows that were never tried.',
     }),
   })
   .openapi('JobSummary')
@@ -33,26 +36,30 @@ const perClass = z.int().min(0)
 
 const classes = z
   .object({ deliverable: perClass, risky: perClass, undeliverable: perClass, unknown: perClass })
-  .openapi({ description: 'They sum up to the rows that are done.' })
+  .openapi({ description: 'The counts add up to the processed rows.' })
 
 const statusFields = {
   success: z.literal(true),
   job_id: z.string(),
   status: z.enum(JOB_STATES),
-  progress: z.int().min(0).max(100).openapi({ description: '100 only when completed.' }),
+  progress: z
+    .int()
+    .min(0)
+    .max(100)
+    .openapi({ description: 'Percent. 100 only if the job is completed.' }),
   total_emails: z.int().min(0),
   processed_emails: z.int().min(0),
-  estimated_time: z.string().nullable().openapi({ description: 'How long it will go on.' }),
+  estimated_time: z.string().nullable().openapi({ description: 'Estimated remaining time.' }),
   created_at: time,
   started_at: time.nullable(),
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
-  sandbox: z.literal(true).optional().openapi({ description: 'Its results are simulated.' }),
+  sandbox: z.literal(true).optional().openapi({ description: 'The results are simulated.' }),
 }
 
 const dataFields = { summary: Summary, completed_at: time.nullable() }
 
 const results = z.array(JobItem).openapi({
-  description: 'In the order of the list, when the job is completed, or with `partial=true`.',
+  description: 'In the order of the list. Filled if the job is completed, or with `partial=true`.',
 })
 
 export const JobStatus = z
@@ -61,9 +68,9 @@ export const JobStatus = z
 
 const status_detail = z.string().optional().openapi({
   description:
-    'Why most rows wait, such as a DNS server that fails its check or an operator that wants a pause; only while they do.',
+    'Why most rows wait, such as a DNS server that fails its check or an operator that throttles. Only present while they wait.',
 })
-/** Why rows wait at one operator. */
+/** Reasons why rows wait at an operator. */
 export const WAIT_REASONS = [
   'refused',
   'throttled',
@@ -81,13 +88,19 @@ const waiting_for = z
       emails: z.int().min(0),
       reason: z.enum(WAIT_REASONS).openapi({
         description:
-          '`refused`: the operator refuses us. `throttled`: it asked us to slow down. `unknown_users`: it knew none of many recipients in a row. `asked_again_later`: mail servers asked us to come back, or other domains at the same address come first. `pace`: they are asked at the pace that the operator accepts.',
+          '`refused`: the operator blocks the service. `throttled`: the operator asked to slow down. `unknown_users`: the operator rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, or other domains at the same IP address come first. `pace`: addresses are probed at the rate that the operator accepts.',
       }),
-      until: time.nullable().openapi({ description: 'Until when at least; null: in turn.' }),
+      until: time
+        .nullable()
+        .openapi({
+          description: 'Earliest time of the next attempt. Null if the rows are probed in turn.',
+        }),
     }),
   )
   .optional()
-  .openapi({ description: 'Where most rows wait, by operator; while the job is not finished.' })
+  .openapi({
+    description: 'Operators at which most rows wait. Only present while the job is not finished.',
+  })
 const jobFields = {
   ...statusFields,
   status_detail,
@@ -96,7 +109,7 @@ const jobFields = {
   name: z.string().nullable(),
 }
 const download_url = z.string().nullable().openapi({
-  description: 'The URL of the results, with an API key; null: the job is not completed.',
+  description: 'URL of the results. Requires an API key. Null if the job is not completed.',
 })
 const jobData = { ...dataFields, classes, download_url }
 
@@ -118,10 +131,10 @@ export const JobPage = z
 
 const { evidence: _evidence, sandbox: _sandbox, ...resultFields } = SingleResult.shape
 
-/** A row of a download in JSON. */
+/** A row of a JSON download. */
 export const DownloadRow = z
   .object({
-    row: z.int().min(1).openapi({ description: 'Its place in the list.' }),
+    row: z.int().min(1).openapi({ description: 'Number of the row in the list, from 1.' }),
     id,
     ...resultFields,
     operator: hostFields.operator.optional(),
@@ -129,7 +142,7 @@ export const DownloadRow = z
     smtp_text: hostFields.smtp_text.optional(),
     erased,
     input: z.record(z.string(), z.string()).optional().openapi({
-      description: 'The cells of an uploaded file, by the names of their columns.',
+      description: 'Cells of the uploaded file by column name.',
     }),
   })
   .openapi('DownloadRow')
@@ -177,7 +190,7 @@ export const CANCELLED_EXAMPLE = {
 
 export const RESUMED_EXAMPLE = JOB_EXAMPLE
 
-/** How a job stands, told while somebody listens. */
+/** The progress of a job, sent as server-sent events. */
 export const JobProgress = z
   .object({
     status: z.enum(JOB_STATES),
@@ -186,10 +199,11 @@ export const JobProgress = z
     processed_emails: z.int().min(0),
     classes,
     rate_per_second: z.number().min(0).nullable().openapi({
-      description: 'Rows a second, over the last ten seconds; null when that is not known yet.',
+      description: 'Rows per second over the last ten seconds. Null if not yet known.',
     }),
     seconds_left: z.int().min(0).nullable().openapi({
-      description: 'At that rate; null when it is not known, or the job has ended.',
+      description:
+        'Remaining seconds at that rate. Null if the rate is unknown or the job has finished.',
     }),
     summary: Summary,
   })

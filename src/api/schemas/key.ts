@@ -9,24 +9,24 @@ import { NAME_LENGTH_MAX } from '../../accounts/name.ts'
 import { SCOPES } from '../../accounts/scope.ts'
 import { SECOND } from '../../platform/clock.ts'
 
-// Keys as they are asked for and shown.
+// Schemas of API keys.
 
 const time = z.string().openapi({ format: 'date-time' })
 
 const scopes = z
   .array(z.enum(SCOPES))
   .min(1)
-  .transform(given => [...new Set(given)])
+  .transform(list => [...new Set(list)])
   .openapi({
     type: 'array',
     items: { type: 'string', enum: [...SCOPES] },
     minItems: 1,
     description:
-      'What it may do; `*` is everything. Nothing that the asking key may not do itself.',
+      'Permissions of the key; `*` grants all. They cannot exceed those of the calling key.',
   })
 
-/** Entries are kept as `read` gives them; null: it is none. */
-const entries = (read: (text: string) => string | null, fault: string, description: string) =>
+/** A list of restrictions, normalized by `read`, which returns null for an invalid one. */
+const entries = (read: (text: string) => string | null, error: string, description: string) =>
   z
     .array(
       z
@@ -35,7 +35,7 @@ const entries = (read: (text: string) => string | null, fault: string, descripti
         .transform((text, ctx) => {
           const entry = read(text)
           if (entry !== null) return entry
-          ctx.addIssue({ code: 'custom', message: fault })
+          ctx.addIssue({ code: 'custom', message: error })
           return z.NEVER
         }),
     )
@@ -50,25 +50,25 @@ const entries = (read: (text: string) => string | null, fault: string, descripti
 const allowed_ips = entries(
   readAllowedIp,
   'must be an IP address or a CIDR, such as 203.0.113.0/24',
-  'Client addresses that may use it, and CIDRs; empty: any.',
+  'Client IP addresses and CIDRs that may use the key. Empty allows any.',
 )
 
 const allowed_domains = entries(
   readAllowedDomain,
   'must be a domain, such as app.example.com',
-  'Web sites that may use it from a browser, with what lies below them; empty: any.',
+  'Web sites that may use the key from a browser, including subdomains. Empty allows any.',
 )
 
 const settings = {
-  name: z.string().trim().min(1).max(NAME_LENGTH_MAX).openapi({ description: 'For people.' }),
+  name: z.string().trim().min(1).max(NAME_LENGTH_MAX).openapi({ description: 'Display name.' }),
   scopes,
   allowed_ips,
   allowed_domains,
   rate_limit_per_minute: z.int().min(1).max(KEY_RATE_MAX).nullable().openapi({
-    description: 'A limit of its own, beside the one of the plan; null: none.',
+    description: 'Limit of this key in addition to that of the plan. Null for none.',
   }),
   expires_at: z.iso.datetime({ offset: true }).nullable().openapi({
-    description: 'From then on it opens nothing; null: it does not expire.',
+    description: 'When the key stops working. Null if it does not expire.',
   }),
 }
 
@@ -86,35 +86,35 @@ export const NewKeyRequest = z
 export const KeyPatchRequest = z.strictObject(settings).partial().openapi('KeyPatch')
 
 const GRACE_S_MAX = KEY_GRACE_MAX_MS / SECOND
-const GRACE_S_USUAL = KEY_GRACE_MS / SECOND
+const GRACE_S_DEFAULT = KEY_GRACE_MS / SECOND
 
 export const RotateRequest = z
   .strictObject({
-    grace_period_seconds: z.int().min(0).max(GRACE_S_MAX).default(GRACE_S_USUAL).openapi({
-      description: 'For how long the text that it has goes on.',
+    grace_period_seconds: z.int().min(0).max(GRACE_S_MAX).default(GRACE_S_DEFAULT).openapi({
+      description: 'How long the current secret remains valid.',
     }),
   })
   .openapi('KeyRotation')
 
-/** Why it is not deleted. */
+/** Error message for the last key of an account. */
 export const LAST_KEY =
-  'This is the last key of the account that is in use: delete it with force=true, or create another key first'
+  'This is the last active key of the account: create another key first, or delete it with force=true'
 
 export const KeyDeletionQuery = z.object({
   force: z.enum(['true', 'false']).optional().openapi({
     description:
-      'true: deletes the last key of the account too. No request to the API can create another one then.',
+      'Set to true to delete even the last key of the account. The API cannot be used to create another one then.',
   }),
 })
 
 const head = {
   id: z.string(),
   name: z.string(),
-  prefix: z.string().openapi({ description: 'Its first characters.' }),
+  prefix: z.string().openapi({ description: 'First characters of the secret.' }),
 }
 
 const rest = {
-  hint: z.string().openapi({ description: 'Its last characters.' }),
+  hint: z.string().openapi({ description: 'Last characters of the secret.' }),
   scopes: z.array(z.enum(SCOPES)),
   allowed_ips: z.array(z.string()),
   allowed_domains: z.array(z.string()),
@@ -128,7 +128,7 @@ const Key = z.object({ ...head, ...rest }).openapi('Key')
 
 const keyWithText = {
   ...head,
-  key: z.string().openapi({ description: 'Its text, shown this once.' }),
+  key: z.string().openapi({ description: 'The secret of the key, returned only once.' }),
   ...rest,
 }
 
@@ -150,7 +150,9 @@ export const RotatedKey = z
     success: z.literal(true),
     data: z.object({
       ...keyWithText,
-      previous_key_expires_at: time.openapi({ description: 'The end of the text before.' }),
+      previous_key_expires_at: time.openapi({
+        description: 'When the previous secret stops working.',
+      }),
     }),
   })
   .openapi('RotatedKey')

@@ -1,6 +1,9 @@
 import { z } from '@hono/zod-openapi'
 
-/** A part of a query that takes names of those that are known, with commas between several; left out or empty: undefined. */
+/**
+ * A query parameter with names of a known set, separated by commas; undefined if it is omitted or
+ * empty.
+ */
 export const namesQuery = <Name extends string>(
   known: readonly Name[],
   o: { readonly description: string; readonly example: string },
@@ -8,22 +11,22 @@ export const namesQuery = <Name extends string>(
   z
     .string()
     .optional()
-    .transform((given, ctx) => namesOf(known, given, message => ctx.addIssue(message)))
+    .transform((text, ctx) => parseNames(known, text, message => ctx.addIssue(message)))
     .openapi({
       type: 'string',
-      description: `${o.description}: ${known.join(', ')}, commas between several.`,
+      description: `${o.description}, separated by commas: ${known.join(', ')}.`,
       example: o.example,
     })
 
-function namesOf<Name extends string>(
+function parseNames<Name extends string>(
   known: readonly Name[],
-  given: string | undefined,
-  fault: (message: string) => void,
+  text: string | undefined,
+  addIssue: (message: string) => void,
 ): Name[] | undefined {
-  if (given === undefined || given.trim() === '') return undefined
-  const names = given.split(',').map(name => name.trim())
+  if (text === undefined || text.trim() === '') return undefined
+  const names = text.split(',').map(name => name.trim())
   if (names.some(name => !known.some(one => one === name))) {
-    fault(`must be of ${known.join(', ')}, with commas between several`)
+    addIssue(`must be one or more of ${known.join(', ')}, separated by commas`)
   }
   return known.filter(one => names.includes(one))
 }

@@ -1,39 +1,42 @@
 import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../engine/verdict/reason.ts'
 
-// What is answered about addresses; names and order as the interface states them.
+// Schemas of results. Names and order are those of the interface.
 
 const RISKS = ['low', 'medium', 'high', 'unknown'] as const
 export const STATUSES = ['deliverable', 'undeliverable', 'risky', 'unknown'] as const
 
 const RiskLevel = z.enum(RISKS).openapi('RiskLevel', {
   description:
-    'low: accepted, nothing against it. medium: accepted, with less quality or certainty. high: mail will bounce or do harm. unknown: no answer could be had.',
+    'low: accepted, no concerns. medium: accepted, with lower quality or certainty. high: mail will bounce or do harm. unknown: no conclusive answer.',
 })
 
 const ReasonName = z.enum(REASONS).openapi('Reason', {
-  description: 'Why the result is what it is.',
+  description: 'Reason for the result.',
 })
 
 const Details = z
   .object({
-    syntax_valid: z.boolean().openapi({ description: 'The text is a well-formed address.' }),
+    syntax_valid: z
+      .boolean()
+      .openapi({ description: 'Whether the text is a well-formed address.' }),
     domain_exists: z.boolean(),
     mx_record: z.boolean(),
     smtp_valid: z.boolean().openapi({
-      description: 'The mail server accepts mail for it; false also where it was not asked.',
+      description:
+        'Whether the mail server accepts mail for the address. Also false if it was not asked.',
     }),
   })
   .openapi('Details')
 
-/** `valid` of a result; in counts the word means other things, as docs/api.md tells. */
+/** `valid` of a result. In counts the word has other meanings, which docs/api.md explains. */
 export const VALID =
-  'true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out.'
-export const DELIVERABLE = 'true: mail is expected to arrive, also at some of the risky addresses.'
+  'True if the class is `deliverable` or `risky`. False if it is `undeliverable` or `unknown`.'
+export const DELIVERABLE = 'True if mail is expected to arrive. This includes some risky addresses.'
 
 const Class = z.enum(STATUSES).openapi('Class', {
   description:
-    'One of four; jobs are counted by it, and downloads and the history are filtered by it.',
+    'One of four classes. Jobs count by class; downloads and the history can be filtered by it.',
 })
 
 export const plainFields = {
@@ -41,41 +44,47 @@ export const plainFields = {
   valid: z.boolean().openapi({ description: VALID }),
   deliverable: z.boolean().openapi({ description: DELIVERABLE }),
   risk_level: RiskLevel,
-  provider: z.string().openapi({ description: 'Domain of the address; empty where it has none.' }),
-  response_time: z.int().min(0).openapi({ description: 'Milliseconds.' }),
+  provider: z.string().openapi({ description: 'Domain of the address. Empty if it has none.' }),
+  response_time: z.int().min(0).openapi({ description: 'Duration in milliseconds.' }),
   confidence: z.int().min(0).max(100).openapi({
-    description: 'How sure the result is, not how good the address is.',
+    description: 'How certain the result is, not how good the address is.',
   }),
   details: Details,
   reason: ReasonName,
-  cached: z.boolean().openapi({ description: 'Whether the answer was known from before.' }),
+  cached: z.boolean().openapi({ description: 'Whether the answer came from the cache.' }),
   class: Class,
 }
 
 const addressFlagFields = {
   is_disposable: z.boolean(),
   is_role: z.boolean(),
-  is_catch_all: z.boolean().nullable().openapi({ description: 'null: the domain was not tested.' }),
+  is_catch_all: z
+    .boolean()
+    .nullable()
+    .openapi({ description: 'Null if the domain was not tested.' }),
   is_free: z.boolean(),
   is_relay: z.boolean(),
 }
 
-/** Who was asked about the address, and what was said. */
+/** The mail server and its reply. */
 export const hostFields = {
-  operator: z.string().nullable().openapi({ description: 'Who runs the mail of the domain.' }),
+  operator: z
+    .string()
+    .nullable()
+    .openapi({ description: 'Operator of the mail servers of the domain.' }),
   mx_host: z.string().nullable().openapi({
-    description: 'The mail server that was asked; if none was, the first one of the domain.',
+    description: 'The mail server that was asked, or the first one of the domain if none was.',
   }),
   smtp_code: z.int().nullable(),
   smtp_text: z.string().nullable().openapi({
-    description: 'What the mail server said; of one that said nothing, what was seen of it.',
+    description: 'Reply of the mail server, or what was observed if it sent none.',
   }),
 }
 
-/** `?include=flags`. */
+/** Fields that `?include=flags` adds. */
 const flagFields = {
   retry_after: z.int().optional().openapi({
-    description: 'After how many seconds it is worth asking again, where that is known.',
+    description: 'Seconds after which a retry is useful, if known.',
   }),
   flags: z.object(addressFlagFields).optional(),
   did_you_mean: z.string().nullable().optional(),
@@ -87,7 +96,7 @@ const includedFields = {
   ...flagFields,
   evidence: z.record(z.string(), z.unknown()).optional().openapi({
     description:
-      '`?include=evidence`: what DNS and mail servers said. For people; its fields may change.',
+      '`?include=evidence`: what DNS and mail servers replied. For debugging; its fields may change.',
   }),
 }
 
@@ -99,15 +108,19 @@ export const SingleResult = z
   })
   .openapi('SingleResult')
 
-/** The result of `POST /v1/verify`: the plain one, with a status, a score and flags. */
+/** The result of `POST /v1/verify`: the plain result with a status, a score and flags. */
 export const ScoredResult = z
   .object({
     ...plainFields,
     status: z.enum(STATUSES).openapi({
       description:
-        'The class. The sandbox has no `unknown` here: it answers `risky`, and `class` and `reason` tell what it simulates.',
+        'The class. The sandbox reports `unknown` as `risky` here; `class` and `reason` have the simulated values.',
     }),
-    score: z.int().min(0).max(100).openapi({ description: 'How likely mail is welcome.' }),
+    score: z
+      .int()
+      .min(0)
+      .max(100)
+      .openapi({ description: 'How likely mail is welcome, from 0 to 100.' }),
     is_disposable: addressFlagFields.is_disposable,
     is_role: addressFlagFields.is_role,
     is_catch_all: addressFlagFields.is_catch_all,

@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
 
-// What is told of a single verification while it goes on, to who accepts `text/event-stream`.
+// Schemas of the steps of a single verification, sent to clients that accept `text/event-stream`.
 
-const text = z.string().openapi({ description: 'What has happened, for people.' })
+const text = z.string().openapi({ description: 'Human-readable description of the step.' })
 const ok = z.boolean()
 
 const SyntaxStep = z.object({
@@ -15,18 +15,18 @@ const SyntaxStep = z.object({
 
 const DomainStep = z.object({
   step: z.literal('domain'),
-  ok: ok.nullable().openapi({ description: 'null: the DNS could not tell.' }),
+  ok: ok.nullable().openapi({ description: 'Null if DNS gave no conclusive answer.' }),
   kind: z.enum(['mx', 'implicit', 'null-mx', 'no-domain', 'no-mail', 'unknown']),
   hosts: z
     .array(z.object({ preference: z.int().min(0), host: z.string() }))
-    .openapi({ description: 'The mail servers, best first.' }),
-  operator: z.string().nullable().openapi({ description: 'Who runs them.' }),
+    .openapi({ description: 'Mail servers, most preferred first.' }),
+  operator: z.string().nullable().openapi({ description: 'Operator of the mail servers.' }),
   text,
 })
 
 const ServerStep = z.object({
   step: z.literal('server'),
-  host: z.string().nullable().openapi({ description: 'null: none of them was called.' }),
+  host: z.string().nullable().openapi({ description: 'Null if no mail server was contacted.' }),
   ip: z.string().nullable(),
   ok,
   text,
@@ -34,7 +34,7 @@ const ServerStep = z.object({
 
 const LineStep = z.object({
   step: z.literal('line'),
-  text: z.string().openapi({ description: 'A line of the conversation: `C: …` or `S: …`.' }),
+  text: z.string().openapi({ description: 'A line of the SMTP session: `C: …` or `S: …`.' }),
 })
 
 const CachedStep = z.object({

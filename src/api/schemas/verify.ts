@@ -2,8 +2,8 @@ import { z } from '@hono/zod-openapi'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../lists/emails.ts'
 import { BulkItem } from './result.ts'
 
-// What is asked of the paths that verify. Addresses and lists are checked by the rooms themselves, which say more than
-// a schema can; here they are only described.
+// Schemas of verification requests. Handlers validate addresses and lists, since their messages say
+// more than those of a schema; here they are only described.
 
 const email = z.unknown().optional().openapi({
   type: 'string',
@@ -11,8 +11,8 @@ const email = z.unknown().optional().openapi({
   example: 'user@example.com',
 })
 
-const CHECK_SMTP = 'false: everything but the mail server (reason `smtp_skipped`).'
-const FORCE_REFRESH = 'true: the mail server is asked even if its answer is known.'
+const CHECK_SMTP = 'Set to false to skip the mail server (reason `smtp_skipped`).'
+const FORCE_REFRESH = 'Set to true to ask the mail server even if its answer is cached.'
 
 const optionFields = {
   check_smtp: z.boolean().optional().openapi({ description: CHECK_SMTP }),
@@ -25,19 +25,20 @@ export const SingleRequest = z
     ...optionFields,
     async: z.boolean().optional().openapi({
       description:
-        'true: answered at once; the result comes by the event `verification.completed`.',
+        'Set to true to return at once; the event `verification.completed` has the result.',
     }),
   })
   .openapi('SingleRequest', { required: ['email'] })
 
-/** Its answer has a score, so there is none to be sent later. */
+/** Without `async`: the response has a score, which events do not have. */
 export const ScoredRequest = SingleRequest.omit({ async: true }).openapi('ScoredRequest', {
   required: ['email'],
 })
 
 export const SingleQuery = z.object({
   include: z.string().optional().openapi({
-    description: 'What to tell beside the plain result: `flags`, `evidence`, or both with a comma.',
+    description:
+      'What to add to the plain result: `flags`, `evidence`, or both separated by a comma.',
     example: 'flags',
   }),
 })
@@ -53,9 +54,9 @@ export const AsyncAccepted = z
 const name = z
   .unknown()
   .optional()
-  .openapi({ type: 'string', maxLength: 200, description: 'For people.' })
+  .openapi({ type: 'string', maxLength: 200, description: 'Display name.' })
 const deduplicate = z.boolean().optional().openapi({
-  description: 'false: an address that comes again is asked again, and charged again.',
+  description: 'Set to false to verify and charge repeated addresses again.',
   default: true,
 })
 
@@ -73,7 +74,7 @@ const list = (max: number) =>
 
 const webhook_url = z.unknown().optional().openapi({
   type: 'string',
-  description: 'Refused: endpoints are registered once, with `POST /v1/webhooks`.',
+  description: 'Not supported: register an endpoint once with `POST /v1/webhooks`.',
   deprecated: true,
 })
 
@@ -92,7 +93,7 @@ export const BatchRequest = z
         maxItems: BATCH_MAX,
         minItems: 1,
         description:
-          'In place of `emails`: each with an id of yours, which comes back in downloads.',
+          'Use it instead of `emails` to add your own IDs, which are returned in downloads.',
         items: {
           type: 'object',
           required: ['email'],
@@ -112,18 +113,17 @@ export const FileRequest = z
     file: z.unknown().optional().openapi({
       type: 'string',
       format: 'binary',
-      description: 'A list: CSV, TSV, or one address a line, in any usual encoding.',
+      description: 'A list: CSV, TSV, or one address per line, in any common encoding.',
     }),
     column: z.string().optional().openapi({
-      description:
-        'The column of addresses, by its name or its number from 1. Left out: it is looked for.',
+      description: 'The address column, by name or by number from 1. Detected if omitted.',
     }),
     header: z.enum(['true', 'false']).optional().openapi({
-      description: 'Whether the first row names the columns. Left out: it is looked for.',
+      description: 'Whether the first row has column names. Detected if omitted.',
     }),
     encoding: z.string().optional().openapi({
       description:
-        'A label of the WHATWG Encoding Standard, such as `windows-1252`. Left out: it is found.',
+        'A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.',
     }),
     name: z.string().optional(),
     deduplicate: z.enum(['true', 'false']).optional(),
@@ -131,14 +131,14 @@ export const FileRequest = z
     force_refresh: z.enum(['true', 'false']).optional().openapi({ description: FORCE_REFRESH }),
     webhook_url,
     dry_run: z.enum(['true', 'false']).optional().openapi({
-      description: 'true: says what would come of it; nothing is stored, charged or asked.',
+      description: 'Set to true to preview the file. Nothing is stored, charged or verified.',
     }),
   })
   .openapi('FileRequest', { required: ['file'] })
 
 const WELL_FORMED =
-  'Rows that are well-formed addresses, whether they exist or not: `total_emails` without `invalid_format_emails`.'
-const MALFORMED = 'Rows that are no addresses.'
+  'Rows with a well-formed address, whether it exists or not: `total_emails` minus `invalid_format_emails`.'
+const MALFORMED = 'Rows without a well-formed address.'
 
 const counts = {
   total_emails: z.int().min(0),
@@ -156,9 +156,9 @@ export const InstantBulk = z
     results: z.array(BulkItem).max(INSTANT_MAX),
     summary: z.object({
       total: z.int(),
-      valid: z.int().openapi({ description: 'Rows that are deliverable or risky.' }),
+      valid: z.int().openapi({ description: 'Deliverable or risky rows.' }),
       invalid: z.int().openapi({
-        description: 'All other rows: undeliverable, unknown, and those that are no addresses.',
+        description: 'All other rows: undeliverable, unknown or malformed.',
       }),
     }),
     message: z.string(),
@@ -181,12 +181,12 @@ export const QueuedBulk = z.object({ ...queued, ...course }).openapi('QueuedBulk
 
 const linked = {
   ...queued,
-  duplicates: z.int().min(0).openapi({ description: 'Rows whose address stands above them too.' }),
+  duplicates: z.int().min(0).openapi({ description: 'Rows with an address of an earlier row.' }),
   ...course,
-  status_url: z.string().openapi({ description: 'The URL of the job.' }),
+  status_url: z.string().openapi({ description: 'URL of the job.' }),
   download_url: z.string().openapi({
     description:
-      'The URL of its results, with an API key; until the job is completed it answers 409 `job_not_ready`.',
+      'URL of the results. Requires an API key. Returns 409 `job_not_ready` until the job is completed.',
   }),
 }
 
@@ -195,30 +195,32 @@ export const QueuedBatch = z.object(linked).openapi('QueuedBatch')
 export const QueuedFile = z
   .object({
     ...linked,
-    column: z.string().nullable().openapi({ description: 'The name of the column of addresses.' }),
+    column: z.string().nullable().openapi({ description: 'Name of the address column.' }),
     column_number: z.int().min(1),
     header: z.boolean(),
-    encoding: z.string().openapi({ description: 'As the file is read: a WHATWG label.' }),
+    encoding: z
+      .string()
+      .openapi({ description: 'Encoding with which the file is read, as a WHATWG label.' }),
     rows: z.int().min(0),
   })
   .openapi('QueuedFile')
 
 const count = z.int().min(0).nullable()
 
-/** What would come of a file; counts are null as long as it is not known where its addresses stand. */
+/** Preview of a file. Counts are null if its address column is unknown. */
 export const FileDryRun = z
   .object({
     success: z.literal(true),
     dry_run: z.literal(true),
     columns: z
       .array(z.object({ number: z.int().min(1), name: z.string().nullable() }))
-      .openapi({ description: 'Those that the list has; of very many the first ones.' }),
+      .openapi({ description: 'Columns of the list, truncated if there are very many.' }),
     column: QueuedFile.shape.column,
     column_number: z
       .int()
       .min(1)
       .nullable()
-      .openapi({ description: 'null: none was found, so `column` has to be given.' }),
+      .openapi({ description: 'Null if none was found; send `column` then.' }),
     header: z.boolean(),
     encoding: QueuedFile.shape.encoding,
     delimiter: z.enum([',', ';', '\t', '|']),
@@ -227,15 +229,15 @@ export const FileDryRun = z
     valid_emails: count.openapi({ description: WELL_FORMED }),
     invalid_format_emails: count.openapi({ description: MALFORMED }),
     duplicates: count,
-    credits_needed: count.openapi({ description: 'What the list will cost at most.' }),
+    credits_needed: count.openapi({ description: 'Maximum cost of the list.' }),
     credits_balance: z
       .int()
       .min(0)
       .nullable()
-      .openapi({ description: 'What is left today; null: the plan knows no limit.' }),
-    estimated_time: z.string().nullable().openapi({ description: 'How long it will take.' }),
+      .openapi({ description: 'Credits left today. Null if the plan has no limit.' }),
+    estimated_time: z.string().nullable().openapi({ description: 'Estimated duration.' }),
     preview: z
       .array(z.array(z.string()))
-      .openapi({ description: 'The first five rows; long cells are cut.' }),
+      .openapi({ description: 'The first five rows. Long cells are truncated.' }),
   })
   .openapi('FileDryRun')

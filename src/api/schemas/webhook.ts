@@ -9,24 +9,24 @@ import {
 } from '../../webhooks/endpoint.ts'
 import { EVENT_KINDS, isEventKind } from '../../webhooks/event.ts'
 
-// Webhook endpoints as they are asked for and shown.
+// Schemas of webhook endpoints.
 
 const DISABLED_CODES = Object.keys(DISABLED_REASONS) as [DisabledCode, ...DisabledCode[]]
 
 const time = z.string().openapi({ format: 'date-time' })
 
 const url = z.string().openapi({
-  description: 'https, and reachable from the internet.',
+  description: 'An https URL that is reachable from the internet.',
   example: 'https://app.example.com/hook',
 })
 
 const events = z
   .array(z.string())
-  .transform((given, ctx) => {
-    const kinds = [...new Set(given)].filter(isEventKind)
-    const stranger = given.find(kind => !isEventKind(kind))
-    if (kinds.length > 0 && stranger === undefined) return kinds
-    const what = stranger === undefined ? 'is empty' : `has ${JSON.stringify(stranger)}`
+  .transform((names, ctx) => {
+    const kinds = [...new Set(names)].filter(isEventKind)
+    const unknown = names.find(kind => !isEventKind(kind))
+    if (kinds.length > 0 && unknown === undefined) return kinds
+    const what = unknown === undefined ? 'is empty' : `has ${JSON.stringify(unknown)}`
     const message = `${what}; it takes ${EVENT_KINDS.join(', ')}`
     ctx.addIssue({ code: 'custom', message, params: { code: 'invalid_event' } })
     return z.NEVER
@@ -38,7 +38,7 @@ const description = z
   .trim()
   .max(DESCRIPTION_LENGTH_MAX)
   .nullable()
-  .openapi({ description: 'For people.' })
+  .openapi({ description: 'Human-readable description.' })
 
 export const NewWebhookRequest = z
   .strictObject({
@@ -54,7 +54,7 @@ export const WebhookPatchRequest = z
     url: url.optional(),
     events: events.optional(),
     active: z.boolean().optional().openapi({
-      description: 'true also takes back that it was switched off by the service.',
+      description: 'Set to true to enable the endpoint, also after the service disabled it.',
     }),
     description: description.optional(),
   })
@@ -67,7 +67,7 @@ export const SecretRotation = z
       .min(0)
       .max(SECRET_GRACE_MAX_MS / SECOND)
       .default(SECRET_GRACE_MS / SECOND)
-      .openapi({ description: 'For how long is signed with the secret that it has, too.' }),
+      .openapi({ description: 'How long the current secret is still used to sign.' }),
   })
   .openapi('SecretRotation')
 
@@ -83,27 +83,27 @@ const rest = {
   created_at: time,
   updated_at: time,
   disabled_reason: z.string().nullable().openapi({
-    description: 'For people: why the service switched it off; null: it did not.',
+    description: 'Human-readable reason why the service disabled the endpoint. Null if it did not.',
   }),
   disabled_code: z.enum(DISABLED_CODES).nullable().openapi({
     description:
-      'For programs: why the service switched it off; null: it did not. `gone`: it answered 410. `failing`: all attempts failed for five days.',
+      'Machine-readable reason why the service disabled the endpoint. Null if it did not. `gone`: the endpoint answered with 410. `failing`: all attempts failed for five days.',
   }),
   failing_since: time.nullable().openapi({
     description:
-      'Since when each attempt failed; null: the last one did not. After five days it is switched off.',
+      'Start of continuous failures. Null if the last attempt succeeded. After five days the endpoint is disabled.',
   }),
 }
 
 const previous_secret_expires_at = time.openapi({
   description:
-    'Until then `webhook-signature` has a signature of the secret before as well; left out when there is none, or none any more.',
+    'Until then, `webhook-signature` also has a signature of the previous secret. Absent if no previous secret is valid.',
 })
 
 const Webhook = z
   .object({
     ...fields,
-    secret_hint: z.string().openapi({ description: 'The last characters of its secret.' }),
+    secret_hint: z.string().openapi({ description: 'Last characters of the secret.' }),
     ...rest,
     previous_secret_expires_at: previous_secret_expires_at.optional(),
   })
@@ -113,7 +113,7 @@ const withSecret = {
   ...fields,
   secret: z.string().openapi({
     description:
-      'What is sent is signed with it (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this whole text). Shown this once.',
+      'The secret that signs events (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this whole text). Returned only once.',
   }),
   ...rest,
 }
@@ -151,7 +151,9 @@ export const EventList = z
           schema: z.record(z.string(), z.unknown()).openapi({
             description: 'JSON Schema of `data`.',
           }),
-          example: z.record(z.string(), z.unknown()).openapi({ description: 'All that is sent.' }),
+          example: z
+            .record(z.string(), z.unknown())
+            .openapi({ description: 'Example of the complete body.' }),
         }),
       ),
     }),

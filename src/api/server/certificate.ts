@@ -6,10 +6,10 @@ import { EvError, errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 
-/** The files of a certificate with its chain, and of its private key. */
+/** Paths of the certificate with its chain and of the private key. */
 export type CertificateFiles = { readonly cert: string; readonly key: string }
 
-/** A certificate that can be used, as PEM. */
+/** A certificate that passed validation, as PEM. */
 export type Certificate = {
   readonly cert: string
   readonly key: string
@@ -17,25 +17,25 @@ export type Certificate = {
   readonly expiresAt: number
 }
 
-/** Reads a certificate and looks whether it can be used. Throws EvError('bad_config') with what is wrong. */
+/** Reads and validates a certificate. Throws EvError('bad_config') with the reason. */
 export function readCertificate(files: CertificateFiles): Certificate {
   const cert = textOf(files.cert, 'certificate')
   const key = textOf(files.key, 'private key')
-  const certificate = parsed(
+  const certificate = parseOrThrow(
     () => new X509Certificate(cert),
-    `${files.cert} holds no certificate in PEM form`,
-    'It begins with “-----BEGIN CERTIFICATE-----”, the certificate of the host first, then its chain.',
+    `${files.cert} contains no certificate in PEM format`,
+    'It must start with "-----BEGIN CERTIFICATE-----": the certificate of the host first, then its chain.',
   )
-  const privateKey = parsed(
+  const privateKey = parseOrThrow(
     () => createPrivateKey(key),
-    `${files.key} holds no private key that can be read`,
-    'It begins with “-----BEGIN PRIVATE KEY-----” and is not protected by a password.',
+    `${files.key} contains no readable private key`,
+    'It must start with "-----BEGIN PRIVATE KEY-----" and must not be protected by a password.',
   )
-  refuseStranger(files, certificate, privateKey)
-  parsed(
+  checkKeyMatches(files, certificate, privateKey)
+  parseOrThrow(
     () => createSecureContext({ cert, key }),
     `The certificate ${files.cert} cannot be used`,
-    'Have it issued anew, with a key that is long enough and with its whole chain.',
+    'Reissue it with a longer key and its complete chain.',
   )
   return { cert, key, expiresAt: Date.parse(certificate.validTo) }
 }
@@ -46,42 +46,42 @@ function textOf(file: string, what: string): string {
   } catch (cause) {
     throw new EvError(
       'bad_config',
-      `The ${what} ${file} cannot be read: ${errorMessage(cause)}. Correct its name or its rights.`,
+      `The ${what} ${file} cannot be read: ${errorMessage(cause)}. Check its path and permissions.`,
       { cause },
     )
   }
 }
 
-function parsed<T>(parse: () => T, fault: string, remedy: string): T {
+function parseOrThrow<T>(parse: () => T, problem: string, remedy: string): T {
   try {
     return parse()
   } catch (cause) {
-    throw new EvError('bad_config', `${fault}: ${errorMessage(cause)}. ${remedy}`, { cause })
+    throw new EvError('bad_config', `${problem}: ${errorMessage(cause)}. ${remedy}`, { cause })
   }
 }
 
-function refuseStranger(files: CertificateFiles, cert: X509Certificate, key: KeyObject): void {
+function checkKeyMatches(files: CertificateFiles, cert: X509Certificate, key: KeyObject): void {
   if (cert.checkPrivateKey(key)) return
   throw new EvError(
     'bad_config',
-    `The key ${files.key} is not that of the certificate ${files.cert}. Name the two files that belong together.`,
+    `The key ${files.key} does not match the certificate ${files.cert}. Use two files that belong together.`,
   )
 }
 
-/** Reads a few kilobytes each time; a renewed certificate is not urgent. */
+/** Each check reads a few kilobytes; a renewed certificate is not urgent. */
 const POLL_INTERVAL_MS = 5 * SECOND
-/** Whoever renews certificates by machine does so weeks before. */
+/** Automatic renewal happens weeks before this. */
 const WARN_BEFORE_MS = 7 * DAY
 
 export type Renewal = {
-  /** Looks now; otherwise it looks every few seconds. */
+  /** Checks the files now, in addition to the interval. */
   look(): void
   stop(): void
 }
 
 /**
- * Reads the files of a certificate again and again, and hands over what is new in them. What is bad is said once,
- * and what was before stays: somebody may be about to write the second file.
+ * Polls the files of a certificate and passes on a changed one. An invalid certificate is logged
+ * once, and the current one stays in use: the second file may not be written yet.
  */
 export function watchCertificate(
   files: CertificateFiles,
@@ -90,24 +90,25 @@ export function watchCertificate(
   onNew: (certificate: Certificate) => void,
 ): Renewal {
   let current = first
-  let said = ''
+  let lastError = ''
   const look = () => {
     try {
       const found = readCertificate(files)
-      said = ''
+      lastError = ''
       if (found.cert === current.cert && found.key === current.key) return
       onNew(found)
       current = found
-      log.info('the certificate was read again', { file: files.cert })
+      log.info('certificate reloaded', { file: files.cert })
       warnOfExpiry(files, found, clock, log)
     } catch (error) {
       const why = errorMessage(error)
-      if (why !== said) log.error(`the certificate stays as it was. ${why}`)
-      said = why
+      if (why !== lastError)
+        log.error(`certificate not reloaded, the current one stays in use: ${why}`)
+      lastError = why
     }
   }
   const loop = startLoop({
-    ...{ name: 'the check of the certificate', run: look, clock, log },
+    ...{ name: 'certificate check', run: look, clock, log },
     ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
   })
   warnOfExpiry(files, first, clock, log)

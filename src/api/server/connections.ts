@@ -4,11 +4,11 @@ import type { Socket } from 'node:net'
 type Connection = {
   requests: number
   readonly unanswered: Set<ServerResponse>
-  /** More were open than may be: its request is refused. */
+  /** Opened above the limit of connections: its request is refused. */
   readonly isSurplus: boolean
 }
 
-/** The connections that are open, and the requests in them that are not answered whole. */
+/** Tracks open connections and the requests in them that are not fully answered. */
 export class ConnectionTracker {
   readonly #open = new Map<Socket, Connection>()
   readonly #onEmpty: (() => void)[] = []
@@ -19,7 +19,7 @@ export class ConnectionTracker {
     this.#connectionsMax = connectionsMax
   }
 
-  /** Takes notice of a connection until it is closed. */
+  /** Tracks a connection until it is closed. */
   track(socket: Socket): void {
     const isSurplus = this.#open.size >= this.#connectionsMax
     this.#open.set(socket, { requests: 0, unanswered: new Set(), isSurplus })
@@ -33,32 +33,35 @@ export class ConnectionTracker {
     return this.#open.get(socket)?.isSurplus === true
   }
 
-  /** Takes notice of a request until it is answered: gives how many there were in its connection, itself included. */
-  begin(request: IncomingMessage, response: ServerResponse): number {
+  /**
+   * Tracks a request until it is answered. Returns the number of requests in its connection,
+   * including this one.
+   */
+  trackRequest(request: IncomingMessage, response: ServerResponse): number {
     const { socket } = request
-    const known = this.#open.get(socket)
-    if (known === undefined) return 1
-    known.unanswered.add(response)
+    const connection = this.#open.get(socket)
+    if (connection === undefined) return 1
+    connection.unanswered.add(response)
     response.once('close', () => {
-      known.unanswered.delete(response)
-      if (this.#isEnding && known.unanswered.size === 0) socket.destroySoon()
+      connection.unanswered.delete(response)
+      if (this.#isEnding && connection.unanswered.size === 0) socket.destroySoon()
     })
-    if (this.#isEnding) keepNoLonger(response)
-    return ++known.requests
+    if (this.#isEnding) closeAfterResponse(response)
+    return ++connection.requests
   }
 
-  /** What is not answered whole in a connection, in the order in which it was asked. */
+  /** Requests of a connection that are not fully answered, in their order. */
   unanswered(socket: Socket): readonly ServerResponse[] {
     return [...(this.#open.get(socket)?.unanswered ?? [])]
   }
 
-  /** Every connection ends with the last answer that it waits for; clients are told so. */
+  /** Closes each connection after its pending responses, which announce it to the client. */
   endSoon(): void {
     this.#isEnding = true
-    for (const { unanswered } of this.#open.values()) unanswered.forEach(keepNoLonger)
+    for (const { unanswered } of this.#open.values()) unanswered.forEach(closeAfterResponse)
   }
 
-  /** Closes the connections that wait for no answer: somebody opened them and has not asked yet. */
+  /** Closes the connections without a pending request. */
   closeUnused(): void {
     for (const [socket, { unanswered }] of this.#open) if (unanswered.size === 0) socket.destroy()
   }
@@ -74,7 +77,7 @@ export class ConnectionTracker {
   }
 }
 
-/** The answer says `Connection: close`, and Node closes after it. */
-export function keepNoLonger(response: ServerResponse): void {
+/** Sends `Connection: close` with the response; Node closes the connection after it. */
+export function closeAfterResponse(response: ServerResponse): void {
   response.shouldKeepAlive = false
 }

@@ -1,31 +1,38 @@
 import { SECOND } from '../../platform/clock.ts'
 
-/** How long a client may take for each part of a request, and how much it may send; tests have shorter ones. */
+/**
+ * How long a client may take for each part of a request, and how much it may send. Tests use lower
+ * limits.
+ */
 export type ServerLimits = {
-  /** From the connection, or the end of the request before, to the last header. */
+  /** From the connection or the end of the previous request to the last header. */
   readonly headersMs: number
-  /** For the body of a request. */
+  /** Time for the body of a request. */
   readonly bodyMs: number
-  /** For the body of a list, which may have megabytes. */
+  /** Time for the body of a list, which can have megabytes. */
   readonly listBodyMs: number
-  /** Node looks at headers that take too long this often: a client may have so much more time. */
+  /** Interval at which Node checks for late headers, which a client can exceed `headersMs` by. */
   readonly checkMs: number
-  /** Without one byte in either direction while something is to be sent or received. Node may take it twice. */
+  /** Idle time while something is to be sent or received. Node may wait twice as long. */
   readonly stallMs: number
-  /** An open connection without a request. */
+  /** Idle time between requests. */
   readonly keepAliveMs: number
-  /** After `keepAliveMs`, for a request that is on its way when the time is up. */
+  /** Added to `keepAliveMs` for a request that is in transit when the time is over. */
   readonly keepAliveBufferMs: number
   readonly tlsHandshakeMs: number
-  /** What is sent after a refusal is read and thrown away for so long, or the refusal would not arrive. */
+  /**
+   * How long input after a refusal is read and discarded; otherwise the refusal would not arrive.
+   */
   readonly lingerMs: number
   readonly headersSizeMax: number
   readonly headersMax: number
   readonly requestsPerConnection: number
   readonly connectionsMax: number
-  /** Connections above `connectionsMax` that are told 503; one above these is closed without a word. */
+  /**
+   * Connections above `connectionsMax` that get a 503. Further ones are closed without a response.
+   */
   readonly refusedConnectionsMax: number
-  /** For a request on such a connection. */
+  /** Time for a request on such a connection. */
   readonly refusedMs: number
 }
 
@@ -36,7 +43,7 @@ export const SERVER_LIMITS: ServerLimits = {
   checkMs: 2 * SECOND,
   stallMs: 60 * SECOND,
   keepAliveMs: 5 * SECOND,
-  // Node's own default.
+  // The default value of Node.
   keepAliveBufferMs: SECOND,
   tlsHandshakeMs: 10 * SECOND,
   lingerMs: SECOND,
@@ -48,19 +55,22 @@ export const SERVER_LIMITS: ServerLimits = {
   refusedMs: SECOND,
 }
 
-/** Behind a proxy: longer than the proxies' own 60 s, so that it is they who close. */
+/** Behind a proxy: longer than the 60 s of common proxies, so that the proxy closes first. */
 export const PROXIED_KEEP_ALIVE_MS = 65 * SECOND
 
-/** Files that the process has open beside connections of clients: the database, DNS questions, mail servers. */
+/**
+ * File descriptors used for other things than client connections: the database, DNS queries, mail
+ * servers.
+ */
 const OTHER_FILES = 200
 const CONNECTIONS_MIN = 16
 
-/** One in five connections is there to be refused: it lasts some ms. */
+/** Share of connections that are only accepted to be refused, which takes some ms. */
 const REFUSED_SHARE = 0.2
 
 type ConnectionLimits = Pick<ServerLimits, 'connectionsMax' | 'refusedConnectionsMax'>
 
-/** As many as files may be open, but for our own. Null: nothing limits them. */
+/** The limits that fit the maximum of open files, which is null if there is none. */
 export function connectionLimits(filesMax: number | null): ConnectionLimits {
   const { connectionsMax, refusedConnectionsMax } = SERVER_LIMITS
   if (filesMax === null) return { connectionsMax, refusedConnectionsMax }

@@ -7,74 +7,77 @@ import { type ApiCode, ApiError, STATUS } from '../errors/api-error.ts'
 import { errorBody } from '../errors/errors.ts'
 import type { ServerLimits } from './limits.ts'
 
-/** What an answer needs that comes about without the app. */
+/** Dependencies of responses that bypass the app. */
 export type RefusalDeps = {
   readonly clock: Clock
   readonly random: Random
-  /** Headers that every answer has, for a client of that address: how its limit stands, and what keeps browsers safe. */
+  /** Headers of every response to a client IP address: its rate limit and the security headers. */
   readonly headers: (ip: string) => Readonly<Record<string, string>>
   readonly limits: Pick<ServerLimits, 'lingerMs'>
 }
 
-/** Answers a request that the app does not, as the app would. */
+/** Refuses a request without the app, in the same form, and closes the connection. */
 export function refuse(response: ServerResponse, deps: RefusalDeps, error: ApiError): void {
   const { socket } = response.req
   if (!response.req.complete && isNext(response)) {
-    // Node would close at once, and what the client still sends would undo the answer on its way.
+    // Node would close at once, and a reset by input in transit could discard the response.
     response.req.resume()
-    closeWith(error, socket, deps)
+    sendErrorAndClose(error, socket, deps)
     return
   }
   response.setHeader('connection', 'close')
-  answer(response, deps, error)
+  sendError(response, deps, error)
 }
 
-/** The same where the connection is good for the next request. */
-export function answer(response: ServerResponse, deps: RefusalDeps, error: ApiError): void {
-  const { headers, body } = answerOf(error, deps, ipOf(response.req.socket))
+/** Sends an error without the app and keeps the connection open. */
+export function sendError(response: ServerResponse, deps: RefusalDeps, error: ApiError): void {
+  const { headers, body } = buildResponse(error, deps, ipOf(response.req.socket))
   response.writeHead(STATUS[error.code], headers)
   response.end(body)
 }
 
-/** Whether no answer to an earlier request is under way. */
+/** Whether no response to an earlier request is in flight. */
 const isNext = (response: ServerResponse) => response.socket !== null
 
-/** Answers on a bare socket, which is closed once the answer had time to arrive. */
-export function closeWith(error: ApiError, socket: Socket, deps: RefusalDeps): void {
-  const { headers, body } = answerOf(error, deps, ipOf(socket))
+/** Sends an error on a bare socket, which is closed once the response had time to arrive. */
+export function sendErrorAndClose(error: ApiError, socket: Socket, deps: RefusalDeps): void {
+  const { headers, body } = buildResponse(error, deps, ipOf(socket))
   const status = STATUS[error.code]
   const lines = Object.entries({ ...headers, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
-  // Node runs timers before it reads: what came meanwhile is read first, or the close would reset the connection.
+  // Node runs timers before it reads: pending input must be read first, or closing would reset the
+  // connection.
   const close = () => void yieldToEventLoop().then(() => socket.destroy())
   const cancel = deps.clock.after(deps.limits.lingerMs, close)
   socket.once('close', cancel)
 }
 
-/** The same where nobody knows who asked. */
+/** Builds an error response for an unknown client. */
 export function refusalResponse(error: ApiError, deps: RefusalDeps): Response {
-  const { headers, body } = answerOf(error, deps, UNKNOWN_CALLER)
+  const { headers, body } = buildResponse(error, deps, UNKNOWN_CALLER)
   return new Response(body, { status: STATUS[error.code], headers })
 }
 
-/** What Node found wrong in what was sent, as we say it; null: nobody is there to be told. */
-export function faultOfParser({ code = '' }: NodeJS.ErrnoException): ApiError | null {
-  if (code in PARSER_FAULTS) {
-    const [ours, message] = PARSER_FAULTS[code] as [ApiCode, string]
-    return new ApiError(ours, message)
+/** Converts an error of Node's parser; null if the client is gone. */
+export function fromParserError({ code = '' }: NodeJS.ErrnoException): ApiError | null {
+  if (code in PARSER_ERRORS) {
+    const [apiCode, message] = PARSER_ERRORS[code] as [ApiCode, string]
+    return new ApiError(apiCode, message)
   }
-  return code.startsWith('HPE_') ? new ApiError('invalid_request', 'This is no HTTP request') : null
+  return code.startsWith('HPE_')
+    ? new ApiError('invalid_request', 'This is not a valid HTTP request')
+    : null
 }
 
-const PARSER_FAULTS: Readonly<Record<string, [ApiCode, string]>> = {
+const PARSER_ERRORS: Readonly<Record<string, [ApiCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'The extensions of a chunk are too large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'The chunk extensions are too large'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time'],
 }
 
-function answerOf(error: ApiError, { random, headers }: RefusalDeps, ip: string) {
+function buildResponse(error: ApiError, { random, headers }: RefusalDeps, ip: string) {
   const requestId = `req_${random.token(ID_LENGTH)}`
   const body = JSON.stringify(errorBody(error.code, error.message, requestId))
   const own = {
@@ -91,5 +94,5 @@ const ID_LENGTH = 20
 export const ipOf = (socket: { readonly remoteAddress?: string | undefined } | undefined): string =>
   plainIp(socket?.remoteAddress ?? '') ?? UNKNOWN_CALLER
 
-/** A socket that was closed meanwhile has no address any more. */
+/** Stands for a socket that was closed, which has no address. */
 const UNKNOWN_CALLER = '0.0.0.0'

@@ -13,32 +13,32 @@ import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import { reserveOrGetCached } from './credits.ts'
 
-/** What is asked of one address. */
-export type Asked = JobOptions & { readonly email: string }
+/** One address to verify, with its options. */
+export type VerifyInput = JobOptions & { readonly email: string }
 
-/** Verifies one address for somebody who waits, has it written down, and answers. */
+/** Verifies one address within the request, posts it to the ledger, and responds. */
 export async function answerOne(
   c: Context<Env>,
   service: Service,
-  asked: Asked,
+  input: VerifyInput,
   present: (result: Result) => object,
 ): Promise<Response> {
   if (c.get('sandbox')) {
-    const result = sandboxResult(service.clock, asked.email)
-    return settled(c, service, { result, reservation: null }, present)
+    const result = sandboxResult(service.clock, input.email)
+    return settle(c, service, { result, reservation: null }, present)
   }
-  const { reservation, known } = await reserveOrGetCached(c, service, 1, () =>
-    getCached(service, asked),
+  const { reservation, cached } = await reserveOrGetCached(c, service, 1, () =>
+    getCached(service, input),
   )
-  if (reservation === null) return settled(c, service, { result: known, reservation }, present)
-  const result = await orGiveBack(c, service, reservation, () => verify(c, service, asked))
-  return settled(c, service, { result, reservation }, present)
+  if (reservation === null) return settle(c, service, { result: cached, reservation }, present)
+  const result = await releaseOnFailure(c, service, reservation, () => verify(c, service, input))
+  return settle(c, service, { result, reservation }, present)
 }
 
-/** The answer to one question that costs no credit; null: there is none. */
+/** Returns the cached result of an address, which is free; null if there is none. */
 export const getCached = async (
   { engine }: Service,
-  { email, checkSmtp, forceRefresh }: Asked,
+  { email, checkSmtp, forceRefresh }: VerifyInput,
   onStep?: (step: Step) => void,
 ): Promise<Result | null> =>
   checkSmtp && !forceRefresh
@@ -46,10 +46,11 @@ export const getCached = async (
     : null
 
 /**
- * What was set aside goes back if nothing comes of it. A transaction of `work` that settles it says so by `settling`: its
- * commit may have come about though it failed, and then nothing goes back.
+ * Runs `work` and releases the reservation if it fails. A transaction of `work` that settles the
+ * reservation calls `settling` first: if its commit took effect although it failed, nothing is
+ * released.
  */
-export async function orGiveBack<T>(
+export async function releaseOnFailure<T>(
   c: Context<Env>,
   { ledger }: Service,
   reservation: Reservation | null,
@@ -66,24 +67,27 @@ export async function orGiveBack<T>(
   }
 }
 
-/** The question itself goes on when its client goes away: others may wait for it, and its answer is remembered. */
-async function verify(c: Context<Env>, service: Service, asked: Asked): Promise<Result> {
-  // A remembered answer costs little: it need not wait until mail servers may be asked.
-  const known = await getCached(service, asked)
-  if (known !== null) return known
-  const { email, checkSmtp, forceRefresh } = asked
-  const ask = () => unlessAborted(c, service.engine.verify(email, { checkSmtp, forceRefresh }))
-  return stateOf(service).admissions.run(c, ask)
+/**
+ * The probe continues if the client disconnects: other requests may share it, and its answer is
+ * cached.
+ */
+async function verify(c: Context<Env>, service: Service, input: VerifyInput): Promise<Result> {
+  // A cached answer is cheap: it need not wait for admission.
+  const cached = await getCached(service, input)
+  if (cached !== null) return cached
+  const { email, checkSmtp, forceRefresh } = input
+  const probe = () => unlessAborted(c, service.engine.verify(email, { checkSmtp, forceRefresh }))
+  return stateOf(service).admissions.run(c, probe)
 }
 
-/** It is durable before it is answered; with an Idempotency-Key the answer is, too. */
-async function settled(
+/** Commits the result before the response is sent, with an Idempotency-Key also the response. */
+async function settle(
   c: Context<Env>,
   service: Service,
   { result, reservation }: { readonly result: Result; readonly reservation: Reservation | null },
   present: (result: Result) => object,
 ): Promise<Response> {
-  const origin = originOf(c)
+  const origin = verificationOrigin(c)
   const entry = { result }
   const body = present(result)
   if ((c.get('replay') ?? null) === null) {
@@ -92,7 +96,7 @@ async function settled(
   }
   const period = reservation?.period ?? null
   const released = reservation?.amount ?? 0
-  return orGiveBack(c, service, reservation, settling =>
+  return releaseOnFailure(c, service, reservation, settling =>
     commitResponse(c, service, async trx => {
       await settling(trx)
       const held = { period, released, member: reservation?.member ?? null }
@@ -103,8 +107,8 @@ async function settled(
   )
 }
 
-/** Whose verification it is, for the books. */
-export function originOf(c: Context<Env>) {
+/** The account, key and mode of a verification, for the ledger. */
+export function verificationOrigin(c: Context<Env>) {
   const { account, key } = c.get('caller')
   return { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
 }

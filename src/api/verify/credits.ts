@@ -1,31 +1,31 @@
 import type { Context } from 'hono'
-import { creditsExceeded } from '../../accounts/credits/quota-thresholds.ts'
+import { creditsExceededError } from '../../accounts/credits/quota-thresholds.ts'
 import type { Reservation } from '../../accounts/credits/usage-ledger.ts'
 import type { Env } from '../context.ts'
 import { creditState, outOfCredits } from '../middleware/rate-limit.ts'
 import type { Service } from '../service.ts'
 
-/** Credits that are reserved, or what is known without any. */
-export type ReservedOrCached<Known> =
-  | { readonly reservation: Reservation; readonly known: null }
-  | { readonly reservation: null; readonly known: Known }
+/** Reserved credits, or a cached answer that needs none. */
+export type ReservedOrCached<Cached> =
+  | { readonly reservation: Reservation; readonly cached: null }
+  | { readonly reservation: null; readonly cached: Cached }
 
 /**
- * Reserves credits for verifications that a client waits for. Where the plan has too few left, gives what `recall`
- * finds, as remembered answers cost none; throws `quota_exceeded` where that is null.
+ * Reserves credits for verifications within a request. If too few are left, returns what
+ * `getCached` finds, since cached answers are free; throws `quota_exceeded` if that is null.
  */
-export async function reserveOrGetCached<Known>(
+export async function reserveOrGetCached<Cached>(
   c: Context<Env>,
   service: Service,
   amount: number,
-  getCached: () => Promise<Known | null>,
-): Promise<ReservedOrCached<Known>> {
+  getCached: () => Promise<Cached | null>,
+): Promise<ReservedOrCached<Cached>> {
   const { account, plan } = c.get('caller')
   const reservation = await service.ledger.reserve(account.id, plan, amount)
-  if (reservation !== null) return { reservation, known: null }
-  const known = await getCached()
-  if (known !== null) return { reservation: null, known }
+  if (reservation !== null) return { reservation, cached: null }
+  const cached = await getCached()
+  if (cached !== null) return { reservation: null, cached }
   const credits = await creditState(service, c.get('caller'))
   if (credits?.remaining === 0) throw outOfCredits(service, credits.limit)
-  throw creditsExceeded(plan, service.clock.now(), { needed: amount, left: null })
+  throw creditsExceededError(plan, service.clock.now(), { needed: amount, left: null })
 }

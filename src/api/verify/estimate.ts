@@ -5,25 +5,28 @@ import type { JobOptions } from '../../jobs/job-store.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { formatEstimate } from '../../platform/format.ts'
 
-/** Addresses to be asked, by the operator of their mail servers. */
+/** Number of addresses to probe at an operator. */
 export type Demand = { readonly operator: string; readonly addresses: number }
 
-/** Nobody is asked, but each result is written down. */
+/** Simulated results are not probed, but they are stored. */
 const SIMULATED_PER_SECOND = 5_000
-/** A list has up to 1,000 DNS lookups in flight (`work/route/route-items.ts`), and a slow one takes a second. */
-const LOOKED_UP_PER_SECOND = 1_000
-/** Looking up where mail goes, and the first conversation. */
-const BEGINNING_MS = 5 * SECOND
-/** How long one connection takes: greeting pauses of a second and more are common. */
+/**
+ * A list has up to 1,000 DNS lookups in flight (`jobs/probing/route-items.ts`), and a slow one
+ * takes a second.
+ */
+const LOOKUPS_PER_SECOND = 1_000
+/** The DNS lookups and the first SMTP session. */
+const STARTUP_MS = 5 * SECOND
+/** Duration of one connection: greeting delays of a second and more are common. */
 const CONNECTION_S = 2
-/** Operators whose queue is counted. */
+/** Operators with a backlog that is counted. */
 const SLOWEST_MAX = 5
 
-/** How long a list takes in which each domain has so many addresses, in words. */
+/** Estimates the duration of a list from the number of addresses of each domain, in words. */
 export async function estimatedTime(
   deps: EstimateDeps,
   o: {
-    /** Null: it is no job. */
+    /** Null if there is no job. */
     readonly jobId: string | null
     readonly domains: ReadonlyMap<string, number>
     readonly sandbox: boolean
@@ -31,9 +34,9 @@ export async function estimatedTime(
   },
 ): Promise<string> {
   if (o.sandbox) return simulatedTime(sumOf(o.domains.values()))
-  if (!o.checkSmtp) return formatEstimate(usualMs(deps.engine, sumOf(o.domains.values()), o))
-  const demands = demandsOf(deps.engine, o.domains)
-  return formatEstimate(BEGINNING_MS + (await askingMs(deps, o.jobId, demands)))
+  if (!o.checkSmtp) return formatEstimate(typicalMs(deps.engine, sumOf(o.domains.values()), o))
+  const demands = groupByOperator(deps.engine, o.domains)
+  return formatEstimate(STARTUP_MS + (await probingMs(deps, o.jobId, demands)))
 }
 
 export type EstimateDeps = {
@@ -43,30 +46,30 @@ export type EstimateDeps = {
 }
 
 /**
- * How long so many addresses commonly take, in ms: half of a list is at one operator, and the others are
- * asked at the same time. Without mail servers it is the time of their DNS lookups.
+ * Typical duration for a number of addresses, in ms: half of a list is at one operator, and the
+ * others are probed at the same time. Without SMTP it is the time of the DNS lookups.
  */
-export function usualMs(
+export function typicalMs(
   { egressPool }: Engine,
   addresses: number,
   { checkSmtp }: Pick<JobOptions, 'checkSmtp'>,
 ): number {
-  if (!checkSmtp) return BEGINNING_MS + (addresses / LOOKED_UP_PER_SECOND) * SECOND
-  const { sessionsPerSecond, recipientsPerSession } = egressPool.row(USUAL_OPERATOR)
+  if (!checkSmtp) return STARTUP_MS + (addresses / LOOKUPS_PER_SECOND) * SECOND
+  const { sessionsPerSecond, recipientsPerSession } = egressPool.row(TYPICAL_OPERATOR)
   const perSecond = sessionsPerSecond * recipientsPerSession
-  return BEGINNING_MS + ((addresses * SHARE_OF_LARGEST) / perSecond) * SECOND
+  return STARTUP_MS + ((addresses * SHARE_OF_LARGEST) / perSecond) * SECOND
 }
 
 const SHARE_OF_LARGEST = 0.5
-/** An operator without a row of its own in the table of paces. */
-const USUAL_OPERATOR = 'example.com'
+/** An operator without its own row in the table of rate limits. */
+const TYPICAL_OPERATOR = 'example.com'
 
-/** How long it takes to simulate so many, in words. */
+/** Duration of a simulated list, in words. */
 export const simulatedTime = (addresses: number) =>
   formatEstimate((addresses / SIMULATED_PER_SECOND) * SECOND)
 
-/** By operator, as far as it is known before the DNS is asked. */
-function demandsOf(engine: Engine, domains: ReadonlyMap<string, number>): Demand[] {
+/** Groups addresses by operator, as far as it is known before DNS lookups. */
+function groupByOperator(engine: Engine, domains: ReadonlyMap<string, number>): Demand[] {
   const byOperator = new Map<string, number>()
   for (const [domain, count] of domains) {
     const operator = engine.likelyOperator(domain)
@@ -76,10 +79,10 @@ function demandsOf(engine: Engine, domains: ReadonlyMap<string, number>): Demand
 }
 
 /**
- * How long mail servers take over a list, in ms. Operators are asked at the same time, so it is the time of
- * the slowest one, or that of all connections where there are many operators.
+ * Estimates how long mail servers take for a list, in ms. Operators are probed at the same time, so
+ * it is the time of the slowest one, or that of all connections if there are many operators.
  */
-export async function askingMs(
+export async function probingMs(
   { engine, database, clock }: EstimateDeps,
   jobId: string | null,
   demands: readonly Demand[],
@@ -94,9 +97,9 @@ export async function askingMs(
   let longest = connectionsMs(engine, demands)
   for (const { operator, addresses } of slowest) {
     const { rows, jobs } = await countWaitingAt(database, operator, jobId)
-    // What has no operator yet is taken to be spread as this list is.
+    // Unrouted rows are assumed to be distributed like this list.
     const others = rows + unrouted * (addresses / all)
-    // Lists are asked in turn: each of the others delays this one by no more than its own size.
+    // Lists take turns: each of the others delays this one by no more than its own size.
     const ahead = Math.min(others, addresses * Math.max(1, jobs))
     const ms = operatorMs(engine, { operator, addresses: addresses + ahead }, now)
     longest = Math.max(longest, ms)
@@ -104,7 +107,7 @@ export async function askingMs(
   return longest
 }
 
-/** The time of all connections, so many at once. */
+/** Time of all connections at the concurrency of the engine. */
 function connectionsMs({ egressPool, concurrency }: Engine, demands: readonly Demand[]): number {
   const connections = demands.map(({ operator, addresses }) =>
     Math.ceil(addresses / egressPool.row(operator).recipientsPerSession),
@@ -112,7 +115,7 @@ function connectionsMs({ egressPool, concurrency }: Engine, demands: readonly De
   return (sumOf(connections) / concurrency) * CONNECTION_S * SECOND
 }
 
-/** How long one operator takes, at the pace that it accepts at present, in ms. */
+/** Time of one operator at the rate that it currently accepts, in ms. */
 function operatorMs(engine: Engine, { operator, addresses }: Demand, now: number): number {
   const { egressPool } = engine
   const row = egressPool.row(operator)

@@ -13,106 +13,117 @@ import { eventStream, type StreamEvent } from '../event-stream.ts'
 import type { StepBody } from '../schemas/step.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { type Asked, getCached, orGiveBack, originOf } from './ask.ts'
+import { type VerifyInput, getCached, releaseOnFailure, verificationOrigin } from './ask.ts'
 import { reserveOrGetCached } from './credits.ts'
 
-/** Whether the steps are asked for, as events, and not the result alone. */
+/** Whether the client accepts the steps as server-sent events. */
 export const wantsEvents = (c: Context<Env>) =>
   /\btext\/event-stream\b/i.test(c.req.header('Accept') ?? '')
 
-/** Refuses an Idempotency-Key beside them: nothing is created, and what happened cannot happen again. */
+/**
+ * Refuses an Idempotency-Key with an event stream: nothing is created, and a stream cannot be
+ * repeated.
+ */
 export const noKeyForEvents: MiddlewareHandler<Env> = async (c, next) => {
   if (wantsEvents(c) && c.req.header('Idempotency-Key') !== undefined) {
     throw new ApiError(
       'invalid_request',
-      'With Accept: text/event-stream no Idempotency-Key is taken: leave it out and ask again, as an answer that is known costs nothing.',
+      'Idempotency-Key is not supported with Accept: text/event-stream. Omit it: a repeated request is free while the answer is cached.',
     )
   }
   await next()
 }
 
-/** Verifies one address for somebody who watches: each step as it happens, then the result, or what went wrong. */
+/** Verifies one address and streams each step, then the result or the error. */
 export async function followOne(
   c: Context<Env>,
   service: Service,
-  asked: Asked,
+  input: VerifyInput,
 ): Promise<Response> {
-  // Before the stream begins, as a refusal has a status of its own.
+  // Reserved before the stream starts: a refusal needs its own status.
   const steps: Step[] = []
-  const { reservation, known } = c.get('sandbox')
-    ? { reservation: null, known: null }
+  const { reservation, cached } = c.get('sandbox')
+    ? { reservation: null, cached: null }
     : await reserveOrGetCached(c, service, 1, () =>
-        getCached(service, asked, step => steps.push(step)),
+        getCached(service, input, step => steps.push(step)),
       )
-  return eventStream(c, service, gone => {
-    const sent = createChannel<StreamEvent>()
-    const cached = known === null ? null : { result: known, steps }
-    void follow(c, service, { asked, reservation, cached, gone, send: sent.put }).finally(sent.end)
-    return sent
+  return eventStream(c, service, disconnected => {
+    const channel = createChannel<StreamEvent>()
+    const replay = cached === null ? null : { result: cached, steps }
+    void follow(c, service, {
+      input,
+      reservation,
+      replay,
+      disconnected,
+      send: channel.put,
+    }).finally(channel.end)
+    return channel
   })
 }
 
-type Following = {
-  readonly asked: Asked
+type FollowOptions = {
+  readonly input: VerifyInput
   readonly reservation: Reservation | null
-  /** The remembered answer, where no credit is left to ask with. */
-  readonly cached: { readonly result: Result; readonly steps: readonly Step[] } | null
-  /** Aborts when nobody listens any more. */
-  readonly gone: AbortSignal
+  /** The cached answer, if no credits are left. */
+  readonly replay: { readonly result: Result; readonly steps: readonly Step[] } | null
+  /** Aborts when the client disconnects. */
+  readonly disconnected: AbortSignal
   readonly send: (event: StreamEvent) => void
 }
 
-/** Never rejects. */
-async function follow(c: Context<Env>, service: Service, following: Following): Promise<void> {
-  const { reservation, gone, send } = following
+/** Runs the verification. Never rejects. */
+async function follow(c: Context<Env>, service: Service, options: FollowOptions): Promise<void> {
+  const { reservation, disconnected, send } = options
   const state = stateOf(service)
-  // The guard counts a request until its answer begins, which was just now.
+  // `admitVerifying` counts a request until its response starts, which was just now.
   state.verifying++
   const endRequest = service.priority.startRequest()
   try {
-    const result = await orGiveBack(c, service, reservation, () => verify(c, service, following))
+    const result = await releaseOnFailure(c, service, reservation, () =>
+      verify(c, service, options),
+    )
     const entry = { result }
-    await service.ledger.settle({ ...originOf(c), source: 'single', reservation, entry })
+    await service.ledger.settle({ ...verificationOrigin(c), source: 'single', reservation, entry })
     const mark = c.get('sandbox') ? { sandbox: true } : {}
     send({ event: 'result', data: { ...presentResult(result, ['flags', 'evidence']), ...mark } })
   } catch (error) {
-    if (!gone.aborted) send({ event: 'error', data: logError(c, service.log, error).body })
+    if (!disconnected.aborted) send({ event: 'error', data: logError(c, service.log, error).body })
   } finally {
     state.verifying--
     endRequest()
   }
 }
 
-/** The question itself goes on when its client goes away, as its answer is remembered. */
+/** The probe continues if the client disconnects, since its answer is cached. */
 async function verify(
   c: Context<Env>,
   service: Service,
-  { asked, cached, gone, send }: Following,
+  { input, replay, disconnected, send }: FollowOptions,
 ): Promise<Result> {
   const onStep = (step: Step) => send({ event: 'step', data: presentStep(step) })
-  if (cached !== null) {
-    cached.steps.forEach(onStep)
-    return cached.result
+  if (replay !== null) {
+    replay.steps.forEach(onStep)
+    return replay.result
   }
-  const { email, checkSmtp, forceRefresh } = asked
+  const { email, checkSmtp, forceRefresh } = input
   if (!c.get('sandbox')) {
-    const ask = () => service.engine.verify(email, { checkSmtp, forceRefresh, onStep })
-    return abortable(stateOf(service).admissions.run(c, ask), gone)
+    const probe = () => service.engine.verify(email, { checkSmtp, forceRefresh, onStep })
+    return abortable(stateOf(service).admissions.run(c, probe), disconnected)
   }
   const result = sandboxResult(service.clock, email)
   sandboxSteps(result).forEach(onStep)
   return result
 }
 
-/** What is put in at one place and taken out at another, in its order. Whoever puts in keeps to a bound. */
+/** A queue of values in order. Its producer limits how many there are. */
 type Channel<T> = AsyncIterable<T> & {
-  /** What comes after the end is dropped. */
+  /** Values put after `end` are dropped. */
   put(value: T): void
-  /** What was put in before can still be taken out. */
+  /** Values put before it can still be read. */
   end(): void
 }
 
-/** For one who takes out. */
+/** Creates a channel for a single consumer. */
 function createChannel<T>(): Channel<T> {
   const values: T[] = []
   let isDone = false
@@ -139,7 +150,7 @@ function createChannel<T>(): Channel<T> {
   }
 }
 
-/** A step as the API tells it; this file alone knows the names of its fields. */
+/** Converts a step to its API form. Only this file knows the names of its fields. */
 function presentStep(step: Step): StepBody {
   switch (step.kind) {
     case 'syntax': {

@@ -7,14 +7,14 @@ import { ApiError } from '../errors/api-error.ts'
 type Simulated = {
   readonly prefix: string
   readonly status: 401 | 429 | 500 | 504
-  /** Whole: it has neither code nor request id, as the interface shows it so. */
+  /** The complete body, without code and request ID, as the interface defines it. */
   readonly body: Readonly<Record<string, string | number>>
 }
 
-/** Until when a caller is to wait, who is refused by the sandbox. */
+/** How long a client that the sandbox refuses is told to wait. */
 const RETRY_AFTER_S = 60
 
-/** Section 4.9.5 of the interface, with the bodies of section 7; that of the timeout is ours. */
+/** Section 4.9.5 of the interface, with the bodies of section 7; that of the timeout is our own. */
 const SIMULATED: readonly Simulated[] = [
   {
     prefix: 'error-auth',
@@ -38,7 +38,9 @@ const SIMULATED: readonly Simulated[] = [
   },
 ]
 
-/** The error that the sandbox answers for an address, where its prefix asks for one. */
+/**
+ * Returns the error that the sandbox simulates for the prefix of an address; null if there is none.
+ */
 export function simulatedError(c: Context<Env>, email: string): Response | null {
   const address = parseAddress(email)
   if (isFault(address)) return null
@@ -50,15 +52,15 @@ export function simulatedError(c: Context<Env>, email: string): Response | null 
   return c.json(found.body, found.status)
 }
 
-/** So that a caller can feel a wait: the sandbox itself answers at once. */
+/** Simulates a slow response: the sandbox itself answers at once. */
 const DELAY_HEADER = 'X-EV-Sandbox-Delay'
 const DELAY_MAX_MS = 30_000
 
-/** Waits as long as the caller of a sandbox asks for. */
+/** Waits as long as the header says. Throws ApiError if it is invalid. */
 export async function sandboxDelay(c: Context<Env>, clock: Clock): Promise<void> {
-  const given = c.req.header(DELAY_HEADER)
-  if (given === undefined) return
-  const delayMs = /^\d{1,9}$/.test(given.trim()) ? Number(given) : Number.NaN
+  const header = c.req.header(DELAY_HEADER)
+  if (header === undefined) return
+  const delayMs = /^\d{1,9}$/.test(header.trim()) ? Number(header) : Number.NaN
   if (!(delayMs <= DELAY_MAX_MS)) {
     throw new ApiError(
       'invalid_request',

@@ -5,14 +5,20 @@ import { type GuardRule, requireKey } from '../middleware/require-key.ts'
 import type { Service } from '../service.ts'
 import { sandboxDelay } from './sandbox.ts'
 
-/** Bodies of a single verification, in bytes: an address has 254 octets. */
+/** Largest body of a single verification, in bytes: an address has 254 octets. */
 export const SINGLE_BODY_MAX = 16 * 1024
-/** One address may be remembered, and so may ten, which are smaller: both are answered without credits then. */
+/** One address, or ten of them, may be cached, and are then answered without credits. */
 export const SINGLE_BODY = { bodyMax: SINGLE_BODY_MAX, freeBodyMax: SINGLE_BODY_MAX } as const
-/** The largest legal batch: 50,000 addresses of 254 octets with quotes and commas are 13 MB; ids come beside them. */
+/**
+ * The largest valid batch: 50,000 addresses of 254 octets with quotes and commas have 13 MB, plus
+ * their IDs.
+ */
 export const LIST_BODY_MAX = 16 * 1024 * 1024
 
-/** What stands before every path that verifies, and what a path has of its own. A form is known again only when it was read. */
+/**
+ * Middleware of all verification routes, and of one route. A form has a fingerprint only after it
+ * was read.
+ */
 export function verifyMiddleware(
   service: Service,
   rule: GuardRule,
@@ -26,5 +32,5 @@ export function verifyMiddleware(
   return [...requireKey(service, rule), ...own, delay, idempotent(service, { fingerprintLater })]
 }
 
-/** Answers come from `commit`, whose bodies no schema knows while the program is checked; tests hold them against theirs. */
+/** Casts a stored response, whose body has no static type; tests check it against its schema. */
 export const unchecked = (answer: Promise<Response>) => answer as Promise<never>

@@ -22,12 +22,12 @@ import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts
 import { STEP_EXAMPLE, VerifyStep } from '../schemas/step.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
-import { type Asked, answerOne } from './ask.ts'
+import { type VerifyInput, answerOne } from './ask.ts'
 import { followOne, noKeyForEvents, wantsEvents } from './follow.ts'
 import { simulatedError } from './sandbox.ts'
 import { SINGLE_BODY, unchecked, verifyMiddleware } from './verify-middleware.ts'
 
-/** What the schema let through; the address may still be anything. */
+/** The body after validation by the schema; `email` may still be anything. */
 type SingleBody = {
   readonly email?: unknown
   readonly check_smtp?: boolean | undefined
@@ -35,7 +35,7 @@ type SingleBody = {
   readonly async?: boolean | undefined
 }
 
-/** `POST /v1/verify/single`: one address, now, or later by an event. */
+/** `POST /v1/verify/single`: one address, answered now, or later by an event. */
 async function verifySingle(
   c: Context<Env>,
   service: Service,
@@ -53,22 +53,23 @@ async function verifySingle(
   }))
 }
 
-/** The same for who watches it: a text that is no address is a result there, as people mistype. */
+/** The same as an event stream. Text that is no address is a result there, since people mistype. */
 async function followSingle(
   c: Context<Env>,
   service: Service,
   body: SingleBody,
 ): Promise<Response> {
-  const request = readAsked(body)
+  const request = readVerifyInput(body)
   if (body.async === true) {
-    const why = '"async": true is answered at once: there are no steps to be told of it.'
-    throw new ApiError('invalid_request', why)
+    const message =
+      '"async": true returns at once and has no steps to stream. Omit it, or the header Accept.'
+    throw new ApiError('invalid_request', message)
   }
   const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
   return simulated ?? followOne(c, service, request)
 }
 
-/** `POST /v1/verify`: one address with a status and a score; in the sandbox with what its addresses simulate. */
+/** `POST /v1/verify`: one address with a status and a score; in the sandbox a simulated one. */
 async function verifyScored(
   c: Context<Env>,
   service: Service,
@@ -82,15 +83,15 @@ async function verifyScored(
   return answerOne(c, service, request, result => scoredBody(result, { ...request, sandbox }))
 }
 
-/** What cannot be an address is refused; whether it is one that takes mail is a result. */
-function readSingle(body: SingleBody): Asked {
-  const asked = readAsked(body)
-  const address = parseAddress(asked.email)
+/** Refuses what cannot be an address. Whether it accepts mail is a result. */
+function readSingle(body: SingleBody): VerifyInput {
+  const input = readVerifyInput(body)
+  const address = parseAddress(input.email)
   if (isFault(address)) throw badFormat(address.message)
-  return asked
+  return input
 }
 
-function readAsked({ email, check_smtp, force_refresh }: SingleBody): Asked {
+function readVerifyInput({ email, check_smtp, force_refresh }: SingleBody): VerifyInput {
   return {
     email: readText(email),
     checkSmtp: check_smtp ?? true,
@@ -100,16 +101,16 @@ function readAsked({ email, check_smtp, force_refresh }: SingleBody): Asked {
 
 function readText(email: unknown): string {
   if (typeof email === 'string') return email
-  const given = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
-  throw badFormat(`"email" is ${given}; it must be a string with one address.`)
+  const excerpt = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
+  throw badFormat(`"email" is ${excerpt}; it must be a string with one address.`)
 }
 
 const badFormat = (why: string) => new ApiError('invalid_email', `Invalid email format: ${why}`)
 
 const INCLUDES: readonly Include[] = ['flags', 'evidence']
 
-function readInclude(given: string | undefined): readonly Include[] {
-  const names = (given ?? '').split(',').map(name => name.trim())
+function readInclude(text: string | undefined): readonly Include[] {
+  const names = (text ?? '').split(',').map(name => name.trim())
   return names
     .filter(name => name !== '')
     .map(name => {
@@ -117,24 +118,27 @@ function readInclude(given: string | undefined): readonly Include[] {
       if (known !== undefined) return known
       throw new ApiError(
         'invalid_request',
-        `include=${sanitizeText(name, 40)} is unknown; there are ${INCLUDES.join(' and ')}.`,
+        `include=${sanitizeText(name, 40)} is unknown; it takes ${INCLUDES.join(' and ')}.`,
       )
     })
 }
 
-/** Its result is sent by an event, which has the plain one. */
-function readAsync({ include, ...asked }: Asked & { readonly include: readonly Include[] }): Asked {
-  if (include.length === 0) return asked
-  throw new ApiError('invalid_request', 'With "async": true no include can be given.')
+/** The event has the plain result only, so `include` is refused. */
+function readAsync({
+  include,
+  ...input
+}: VerifyInput & { readonly include: readonly Include[] }): VerifyInput {
+  if (include.length === 0) return input
+  throw new ApiError('invalid_request', '"include" cannot be combined with "async": true.')
 }
 
-/** The plain result, with what is asked for beside it. */
+/** The plain result with the included parts. */
 const presentIncluded = (result: Result, include: readonly Include[]) =>
   include.length === 0 ? plainResult(result) : presentResult(result, include)
 
 type ScoredOptions = { readonly include: readonly Include[]; readonly sandbox: boolean }
 
-/** The same fields live and in the sandbox; the sandbox has three statuses (spec 2.6). */
+/** Has the same fields live and in the sandbox; the sandbox has three statuses (spec 2.6). */
 function scoredBody(result: Result, { include, sandbox }: ScoredOptions) {
   const { email, ...rest } = presentIncluded(result, include)
   const { is_disposable, is_role, is_catch_all, is_free } = presentAddressFlags(result.evidence)
@@ -148,8 +152,8 @@ function scoredBody(result: Result, { include, sandbox }: ScoredOptions) {
 }
 
 /**
- * How likely mail is welcome, 0 to 100, by the reason of a result. Fixed by the interface: rejected 0, and the rows
- * of the sandbox; the others stand between them.
+ * How likely mail is welcome, 0 to 100, by the reason of a result. The interface fixes rejected at
+ * 0 and the rows of the sandbox; the others lie in between.
  */
 export const SCORES: Readonly<Record<Reason, number>> = {
   accepted_email: 95,
@@ -159,13 +163,13 @@ export const SCORES: Readonly<Record<Reason, number>> = {
   low_deliverability: 50,
   catch_all: 50,
   disposable_email: 30,
-  // It exists, but mail comes back until somebody tidies up.
+  // The mailbox exists, but mail bounces until it has space again.
   mailbox_full: 20,
-  // To write there does harm.
+  // Sending there harms the reputation of the sender.
   spam_trap: 5,
   blocklisted: 5,
 
-  // Nobody knows: less than what was accepted, more than what is known to do harm.
+  // Unknown: below accepted addresses, above those that are known to do harm.
   greylisted: 40,
   smtp_skipped: 40,
   no_connect: 40,
@@ -184,11 +188,10 @@ export const SCORES: Readonly<Record<Reason, number>> = {
   does_not_accept_mail: 0,
 }
 
-/** Everything that verifies: one address, and lists. */
+/** Routes that verify addresses and lists. */
 export const verifyRoutes = (service: Service) =>
   newRouter().route('/', singleRoutes(service)).route('/', listRoutes(service))
 
-/** The paths for one address. */
 function singleRoutes(service: Service) {
   const rule = { scope: 'verify:single', counts: 'single', ...SINGLE_BODY } as const
   const common = {
@@ -201,19 +204,21 @@ function singleRoutes(service: Service) {
     ...{ ...common, path: '/v1/verify/single', operationId: 'verifySingle' },
     summary: 'Verify one address',
     description:
-      'An address that does not exist is a result. Only what cannot be an address at all is refused, with 400 `invalid_email`. With `Accept: text/event-stream` it is told as it goes on, and that is a result too: events `step` with a `VerifyStep` each, then `result` with what `?include=flags,evidence` gives, or `error` with an `Error`.',
+      'An address that does not exist is a result. Only text that cannot be an address is refused, with 400 `invalid_email`. With `Accept: text/event-stream`, progress is streamed as server-sent events, and such text is a result, too: events `step` with a `VerifyStep` each, then `result` with the fields of `?include=flags,evidence`, or `error` with an `Error`.',
     middleware: verifyMiddleware(service, rule, noKeyForEvents),
     request: { body: bodyOf(SingleRequest), query: SingleQuery },
     responses: {
-      200: asEventsToo(json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE)),
+      200: withEventStream(
+        json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
+      ),
       ...errorResponsesWithSimulated(...SINGLE_FAULTS),
     },
   })
   const scored = createRoute({
     ...{ ...common, path: '/v1/verify', operationId: 'verify' },
-    summary: 'Verify one address, with a status and a score',
+    summary: 'Verify one address with a status and a score',
     description:
-      'With `X-EV-Sandbox: true` the result is simulated, as the prefix of the address says: valid, invalid, risky, catchall, disposable, role; error-auth, error-ratelimit, error-timeout, error-server.',
+      'With `X-EV-Sandbox: true`, the result is simulated by the prefix of the address: valid, invalid, risky, catchall, disposable, role; error-auth, error-ratelimit, error-timeout, error-server.',
     middleware: verifyMiddleware(service, rule),
     request: { body: bodyOf(ScoredRequest), query: SingleQuery },
     responses: {
@@ -239,8 +244,8 @@ const bodyOf = <Schema extends z.ZodType>(schema: Schema) => ({
   content: { 'application/json': { schema, example: { email: 'user@example.com' } } },
 })
 
-/** The same answer, or what leads to it as server-sent events. */
-const asEventsToo = <C extends object>({
+/** Adds the event stream to a response. */
+const withEventStream = <C extends object>({
   content,
   ...rest
 }: {

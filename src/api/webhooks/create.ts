@@ -25,13 +25,13 @@ import {
 import type { Service } from '../service.ts'
 import { presentWebhook, presentWithSecret } from './present.ts'
 
-/** Listing the endpoints, and registering one. */
+/** Routes that list and create webhook endpoints. */
 export function webhookCreateRoutes(service: Service) {
   const rule = { counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
   const list = createRoute({
     ...{ method: 'get', path: '/v1/webhooks', operationId: 'listWebhooks' },
-    summary: 'The webhook endpoints of the account',
-    description: 'The oldest first.',
+    summary: 'List webhook endpoints',
+    description: 'Oldest first.',
     tags: ['Webhooks'],
     security: SECURITY,
     middleware: requireKey(service, { ...rule, scope: 'webhooks:read' }),
@@ -42,9 +42,9 @@ export function webhookCreateRoutes(service: Service) {
   } as const)
   const create = createRoute({
     ...{ method: 'post', path: '/v1/webhooks', operationId: 'createWebhook' },
-    summary: 'Register a webhook endpoint',
+    summary: 'Create a webhook endpoint',
     description:
-      'Events are sent to it from now on, signed with a secret that is shown in this answer and never again.',
+      'Events are sent to it from now on, signed with a secret that is returned only in this response.',
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
@@ -88,20 +88,20 @@ const CREATION_FAULTS = [
   ...REPLAY_FAULTS,
 ]
 
-/** The longest URL, a description and all events, with room. */
+/** Fits the longest URL, a description and all events. */
 export const WEBHOOK_BODY_MAX = 16 * 1024
 
-/** What the path of an endpoint names. */
+/** Path parameters of an endpoint. */
 export const webhookParams = z.object({
   id: z.string().max(100).openapi({ example: 'wh_8f3a2c1d' }),
 })
 
-/** What the path of a delivery names. */
+/** Path parameters of a delivery. */
 export const deliveryParams = webhookParams.extend({
   delivery_id: z.string().max(100).openapi({ example: 'dlv_01' }),
 })
 
-/** The endpoint of a path, which must be one of the caller's account. */
+/** The endpoint of the path parameter, within the account of the caller. */
 export const webhookTarget = (
   c: Context<Env>,
   { id }: z.output<typeof webhookParams>,

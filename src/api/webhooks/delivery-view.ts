@@ -14,13 +14,13 @@ export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
   ...{ attempt: row.attempt, trigger: row.trigger },
   ...{ status_code: row.status_code, duration_ms: row.duration_ms },
   ...{ error: row.error, error_code: row.error_code },
-  // What waits at an endpoint that is off waits until somebody switches it on.
+  // Deliveries to a disabled endpoint wait until it is enabled.
   next_attempt_at: isOpen(row) && active ? isoTime(row.due_at) : null,
   created_at: isoTime(row.created_at),
   expires_at: row.expires_at === null ? null : isoTime(row.expires_at),
 })
 
-/** A delivery with all that was sent and answered. */
+/** A delivery with its request and its responses. */
 export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webhook: Webhook) => ({
   ...presentDelivery(delivery, webhook),
   request: presentRequest(delivery, { body, url: webhook.url, last: attempts.at(-1) }),
@@ -28,7 +28,7 @@ export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webh
   attempts: attempts.map(presentAttempt),
 })
 
-/** What came of a test event. */
+/** The result of a test event. */
 export const presentTest = (outcome: TestOutcome) => ({
   delivery_id: outcome.deliveryId,
   event_id: outcome.eventId,
@@ -42,13 +42,13 @@ export const presentTest = (outcome: TestOutcome) => ({
 
 const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
 
-/** Of the last attempt; before the first one, of what will be sent. */
+/** The request of the last attempt; before the first one, the request that will be sent. */
 const presentRequest = (
   { event_id }: DeliveryTable,
   { body, url, last }: { body: string; url: string; last: AttemptTable | undefined },
 ) => ({ url: last?.url ?? url, headers: headersOf(event_id, last), body })
 
-/** Without signatures, by which whoever may only look could send the same as we do. */
+/** Omits signatures: with them a reader without write access could send the same request. */
 const headersOf = (eventId: string, last: AttemptTable | undefined): Record<string, string> => ({
   'Content-Type': 'application/json',
   'webhook-id': eventId,

@@ -3,14 +3,14 @@ import { EVENT_KINDS, type SentKind, TEST_KIND } from '../../webhooks/event.ts'
 import type { Env } from '../context.ts'
 import { EVENTS, type SentEvent } from '../schemas/event.ts'
 
-/** Describes the requests that receivers get, for the document of the API. */
+/** Documents the requests that webhook receivers get. */
 export function describeCallbacks({ openAPIRegistry }: OpenAPIHono<Env>): void {
   for (const kind of EVENT_KINDS) openAPIRegistry.registerWebhook(requestOf(kind, EVENTS[kind]))
   openAPIRegistry.registerWebhook(requestOf(TEST_KIND, TEST))
 }
 
 const TEST: SentEvent = {
-  description: 'An endpoint is tried out.',
+  description: 'A test event for an endpoint.',
   data: z.object({ webhook_id: z.string(), message: z.string() }),
   example: { webhook_id: 'wh_8f3a2c1d', message: 'Test event' },
 }
@@ -20,7 +20,7 @@ const requestOf = (kind: SentKind, { description, data, example }: SentEvent) =>
   path: kind,
   summary: description,
   description:
-    'Sent to your endpoint, and sent again until it answers with 2xx: the same event may come more than once, with the same `event_id` and the same bytes.',
+    'Sent to your endpoint, and sent again until it answers with 2xx. The same event can arrive more than once, with the same `event_id` and the same bytes.',
   tags: ['Webhooks'],
   request: {
     headers: SIGNED,
@@ -35,9 +35,9 @@ const requestOf = (kind: SentKind, { description, data, example }: SentEvent) =>
     },
   },
   responses: {
-    '2XX': { description: 'It has arrived. What the body says changes nothing.' },
-    410: { description: 'Nothing is wanted here any more: the endpoint is switched off.' },
-    default: { description: 'It is sent again after 1 min, 5 min, 30 min, 2 h and 24 h.' },
+    '2XX': { description: 'The event has arrived. The response body is ignored.' },
+    410: { description: 'The endpoint wants no more events: the service disables it.' },
+    default: { description: 'The event is sent again after 1 min, 5 min, 30 min, 2 h and 24 h.' },
   },
 })
 
@@ -48,18 +48,21 @@ const SIGNED = z.object({
     'HMAC-SHA256 of the raw body in lower-case hexadecimal, keyed with the whole text of the secret.',
   ),
   'webhook-id': header('The `event_id`.'),
-  'webhook-timestamp': header('When this attempt was made, in seconds.'),
+  'webhook-timestamp': header('Time of this attempt in Unix seconds.'),
   'webhook-signature': header(
-    '`v1,` and a signature of Standard Webhooks; while a secret is replaced one by each, with a blank between.',
+    '`v1,` followed by a signature of Standard Webhooks. During a rotation there is one for each secret, separated by a space.',
   ),
 })
 
 const envelopeOf = (kind: SentKind, data: z.ZodType) =>
   z.object({
     event: z.literal(kind),
-    event_id: z.string().openapi({ description: 'The same in each attempt.' }),
-    timestamp: z.string().openapi({ format: 'date-time', description: 'When it happened.' }),
-    sandbox: z.literal(true).optional().openapi({ description: 'There where it was simulated.' }),
+    event_id: z.string().openapi({ description: 'Identical for all attempts.' }),
+    timestamp: z.string().openapi({ format: 'date-time', description: 'When the event happened.' }),
+    sandbox: z
+      .literal(true)
+      .optional()
+      .openapi({ description: 'Only present if the event is simulated.' }),
     data,
   })
 

@@ -1,7 +1,7 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 
-/** An endpoint as it is shown: never its secret. */
+/** An endpoint without its secret. */
 export const presentWebhook = (webhook: Webhook) => ({
   ...fieldsOf(webhook),
   secret_hint: webhook.secretHint,
@@ -9,7 +9,7 @@ export const presentWebhook = (webhook: Webhook) => ({
   ...graceOf(webhook),
 })
 
-/** An endpoint as it is shown once: when it is registered, and when it gets another secret. */
+/** An endpoint with its secret, which is only returned after creation and rotation. */
 export const presentWithSecret = (webhook: Webhook, secret: string) => ({
   ...fieldsOf(webhook),
   secret,
@@ -28,6 +28,6 @@ const restOf = ({ createdAt, updatedAt, failingSince, ...webhook }: Webhook) => 
   failing_since: failingSince === null ? null : isoTime(failingSince),
 })
 
-/** Once it was given another secret. */
+/** Present after a rotation, while the previous secret is stored. */
 const graceOf = ({ previousSecret }: Webhook) =>
   previousSecret === null ? {} : { previous_secret_expires_at: isoTime(previousSecret.until) }

@@ -8,7 +8,7 @@ import {
   retryDelivery,
   retryFailedDeliveries,
 } from '../../webhooks/deliveries.ts'
-import { deliveryPage } from '../../webhooks/delivery-store.ts'
+import { getDeliveryPage } from '../../webhooks/delivery-store.ts'
 import { SECRET_GRACE_MS } from '../../webhooks/endpoint.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import {
@@ -68,7 +68,7 @@ import {
 import { presentDelivery, presentDetail, presentTest } from './delivery-view.ts'
 import { presentWebhook, presentWithSecret } from './present.ts'
 
-/** One endpoint: looking at it, changing it, and removing it. */
+/** Routes that get, update, replace and delete one endpoint. */
 function webhookChangeRoutes(service: Service) {
   const bodyMax = WEBHOOK_BODY_MAX
   const writing = requireKey(service, { scope: 'webhooks:write', counts: null, bodyMax })
@@ -76,15 +76,15 @@ function webhookChangeRoutes(service: Service) {
   const answers = { 200: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE) }
   const read = createRoute({
     ...{ ...common, method: 'get' as const, operationId: 'getWebhook' },
-    summary: 'One webhook endpoint',
+    summary: 'Get a webhook endpoint',
     middleware: requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax }),
     request: { params },
     responses: { ...answers, ...errorResponses('invalid_request', 'not_found') },
   })
   const change = createRoute({
     ...{ ...common, method: 'patch' as const, operationId: 'updateWebhook' },
-    summary: 'Change a webhook endpoint',
-    description: 'What is left out stays as it is.',
+    summary: 'Update a webhook endpoint',
+    description: 'Fields that are omitted keep their values.',
     middleware: writing,
     request: { params, body: bodyOf(WebhookPatchRequest, { active: false }) },
     responses: {
@@ -94,8 +94,8 @@ function webhookChangeRoutes(service: Service) {
   })
   const replace = createRoute({
     ...{ ...common, method: 'put' as const, operationId: 'replaceWebhook' },
-    summary: 'Write a webhook endpoint anew',
-    description: 'What is left out gets its default. Its secret stays.',
+    summary: 'Replace a webhook endpoint',
+    description: 'Fields that are omitted get their default values. The secret does not change.',
     middleware: writing,
     request: { params, body: bodyOf(NewWebhookRequest, NEW_WEBHOOK_EXAMPLE) },
     responses: {
@@ -105,12 +105,12 @@ function webhookChangeRoutes(service: Service) {
   })
   const remove = createRoute({
     ...{ ...common, method: 'delete' as const, operationId: 'deleteWebhook' },
-    summary: 'Remove a webhook endpoint',
-    description: 'Nothing is sent to it any more, also not what was to be sent again.',
+    summary: 'Delete a webhook endpoint',
+    description: 'No more events are sent to it, and scheduled retries are dropped.',
     middleware: writing,
     request: { params },
     responses: {
-      204: { description: 'It is gone' },
+      204: { description: 'The endpoint is deleted' },
       ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
     },
   })
@@ -144,14 +144,14 @@ const bodyOf = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schem
 
 const answer = (webhook: Webhook) => ({ success: true as const, data: presentWebhook(webhook) })
 
-/** Giving an endpoint another secret. */
+/** Route that rotates the secret of an endpoint. */
 function webhookSecretRoutes(service: Service) {
   const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
   const rotate = createRoute({
     ...{ method: 'post', path: '/v1/webhooks/{id}/secret', operationId: 'rotateWebhookSecret' },
-    summary: 'Give a webhook endpoint another secret',
+    summary: 'Rotate the secret of a webhook endpoint',
     description:
-      'It is shown in this answer and never again. `X-EV-Signature` is made with it from now on; until the end of the grace period `webhook-signature` holds by the secret before, too.',
+      'The new secret is returned only in this response. `X-EV-Signature` uses it from now on. Until the grace period ends, `webhook-signature` also has a signature of the previous secret.',
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
@@ -171,7 +171,7 @@ function webhookSecretRoutes(service: Service) {
     },
   } as const)
   return newRouter().openapi(rotate, async c => {
-    // Without a body no default of its schema is there.
+    // Without a body, the defaults of its schema are not applied.
     const graceS = c.req.valid('json').grace_period_seconds ?? SECRET_GRACE_MS / SECOND
     const input = { ...webhookTarget(c, c.req.valid('param')), graceMs: graceS * SECOND }
     return (await answerWith<RotatedSecret>(
@@ -187,11 +187,11 @@ function webhookSecretRoutes(service: Service) {
   })
 }
 
-/** Where an account wants to be told of events, and what was sent there. */
+/** Routes of webhook endpoints and their deliveries. */
 export function webhookRoutes(service: Service) {
   const router = newRouter()
   router.route('/', webhookCreateRoutes(service))
-  // Before the endpoints by their IDs, as it looks like one.
+  // Precedes the routes with an ID, which would match `events`, too.
   router.route('/', catalogueRoutes(service))
   router.route('/', webhookChangeRoutes(service))
   router.route('/', webhookSecretRoutes(service))
@@ -201,18 +201,18 @@ export function webhookRoutes(service: Service) {
   return router
 }
 
-/** What can be subscribed to. */
+/** Route that lists the event types. */
 function catalogueRoutes(service: Service) {
   const list = createRoute({
     ...{ method: 'get', path: '/v1/webhooks/events', operationId: 'listEvents' },
-    summary: 'The events that there are',
+    summary: 'List event types',
     description:
-      'What can be subscribed to, with the JSON Schema of its data and an example as it is sent. `webhook.test` is not among them: it is sent when an endpoint is tried out.',
+      'Event types to subscribe to, with the JSON Schema of their data and an example. `webhook.test` is not included: it is only sent as a test event.',
     tags: ['Webhooks'],
     security: SECURITY,
     middleware: requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 }),
     responses: {
-      200: json(EventList, 'The events', CATALOGUE),
+      200: json(EventList, 'The event types', CATALOGUE),
       ...errorResponses('invalid_request'),
     },
   } as const)
@@ -233,7 +233,7 @@ const CATALOGUE = {
   },
 }
 
-/** Trying an endpoint out. */
+/** Route that sends a test event. */
 function webhookTestRoutes(service: Service) {
   const testLimit = createTestEventLimit()
   const services = { ...service, version: service.settings.version, testLimit }
@@ -242,14 +242,14 @@ function webhookTestRoutes(service: Service) {
     ...{ method: 'post', path: '/v1/webhooks/{id}/test', operationId: 'testWebhook' },
     summary: 'Send a test event to a webhook endpoint',
     description:
-      'Sends `webhook.test` once and at once, also to an endpoint that is switched off, and answers with what the receiver said: with 200 also where it failed. It needs no subscription. With `X-EV-Sandbox: true` it has `"sandbox": true`. An account may have four of them under way.',
+      'Sends `webhook.test` once, also to a disabled endpoint, and returns the response of the receiver, with 200 even if the delivery failed. It needs no subscription. With `X-EV-Sandbox: true`, it has `"sandbox": true`. An account can have four test events in flight.',
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
     middleware: [...requireKey(service, rule), idempotent(service)],
     request: { params: webhookParams },
     responses: {
-      200: json(WebhookTest, 'What came of it', WEBHOOK_TEST_EXAMPLE),
+      200: json(WebhookTest, 'The result of the test', WEBHOOK_TEST_EXAMPLE),
       ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS),
     },
   } as const)
@@ -261,7 +261,7 @@ function webhookTestRoutes(service: Service) {
   })
 }
 
-/** Sending once more what was sent, or was given up. */
+/** Routes that resend events. */
 function redeliveryRoutes(service: Service) {
   const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
   const common = {
@@ -273,18 +273,18 @@ function redeliveryRoutes(service: Service) {
   const retry = createRoute({
     ...{ ...common, path: '/v1/webhooks/{id}/deliveries/{delivery_id}/retry' },
     operationId: 'retryDelivery',
-    summary: 'Send an event once more',
+    summary: 'Retry a delivery',
     description:
-      'The same event, at once, and again after the usual waits should it fail. Also one that was delivered already. Nothing is sent to an endpoint that is switched off: that is refused.',
+      'Sends the same event at once, with the usual retries if it fails. Also works for a delivered event. Refused if the endpoint is disabled.',
     middleware,
     request: { params: deliveryParams },
     responses: { 200: json(DeliveryAnswer, 'The delivery', DELIVERY_EXAMPLE), ...errors },
   })
   const recover = createRoute({
     ...{ ...common, path: '/v1/webhooks/{id}/recover', operationId: 'recoverDeliveries' },
-    summary: 'Send all once more that was given up',
+    summary: 'Resend failed deliveries',
     description:
-      'All events since a time whose deliveries failed: for after a long breakdown of the receiver.',
+      'Resends all events since a time whose deliveries failed, such as after a long outage of the receiver.',
     middleware,
     request: {
       params: webhookParams,
@@ -293,7 +293,10 @@ function redeliveryRoutes(service: Service) {
         required: true,
       },
     },
-    responses: { 200: json(Recovered, 'How many', RECOVERED_EXAMPLE), ...errors },
+    responses: {
+      200: json(Recovered, 'The number of resent events', RECOVERED_EXAMPLE),
+      ...errors,
+    },
   })
   return newRouter()
     .openapi(retry, async c => {
@@ -320,27 +323,27 @@ function redeliveryRoutes(service: Service) {
     })
 }
 
-/** What was sent to an endpoint, and what came of it. */
+/** Routes of the delivery log. */
 function deliveryLogRoutes(service: Service) {
   const common = { tags: ['Webhooks'], security: SECURITY }
   const middleware = requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 })
   const list = createRoute({
     ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries' },
     operationId: 'listDeliveries',
-    summary: 'What was sent to a webhook endpoint, the newest first',
+    summary: 'List the deliveries of a webhook endpoint, newest first',
     description:
-      'One row for each event, with what came of its last attempt. What is over is kept for seven days.',
+      'One row for each event, with the outcome of its last attempt. Finished deliveries are kept for seven days.',
     middleware,
     request: { params: webhookParams, query: z.object({ ...pageQuery, ...deliveryFilters }) },
     responses: {
-      200: json(DeliveryPage, 'One page of it', DELIVERY_PAGE_EXAMPLE),
+      200: json(DeliveryPage, 'One page of deliveries', DELIVERY_PAGE_EXAMPLE),
       ...errorResponses('invalid_request', 'not_found'),
     },
   })
   const read = createRoute({
     ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries/{delivery_id}' },
     operationId: 'getDelivery',
-    summary: 'One delivery, with what was sent and answered',
+    summary: 'Get a delivery with its request and responses',
     middleware,
     request: { params: deliveryParams },
     responses: {
@@ -352,7 +355,7 @@ function deliveryLogRoutes(service: Service) {
     .openapi(list, async c => {
       const { limit, cursor, status, event } = c.req.valid('query')
       const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
-      const found = await deliveryPage(service.database, {
+      const found = await getDeliveryPage(service.database, {
         ...{ webhookId: webhook.id, before: positionOf(cursor), max: limit + 1 },
         ...(status === undefined ? {} : { status }),
         ...(event === undefined ? {} : { event }),

@@ -12,17 +12,17 @@ import { formatDuration, formatNumber, formatPercent, pluralize } from '../../pl
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { forgetStdin } from '../jobs/stdin-copy.ts'
+import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
 import { stderrLog } from '../log.ts'
 import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
 import { type ListFile, openList } from './list-file.ts'
-import { keyOf, stoppedJob, takeJob } from './list-job.ts'
-import { flagsOf, readSource, type SourceFlags } from './list-source.ts'
+import { sourceKeyFor, getResumableJob, openJob } from './list-job.ts'
+import { toFlags, readSource, type SourceFlags } from './list-source.ts'
 import { type WrittenFile, writeOutput } from './output.ts'
 import { checkOutput, type OutputFile, planOutput } from './output-plan.ts'
-import { placeOf, truePath } from './output-sink.ts'
+import { resolveOutput, canonicalPath } from './output-sink.ts'
 import { rowText } from './row-text.ts'
 import { interruption, work } from './work.ts'
 
@@ -65,9 +65,9 @@ export async function resumeBulk(
   jobId: string,
   flags: ResumeFlags,
 ): Promise<number> {
-  const job = await stoppedJob(context, readConfig(context, flags), jobId)
+  const job = await getResumableJob(context, readConfig(context, flags), jobId)
   const source = readSource(job)
-  return bulk(context, source.path, { ...flags, ...flagsOf(source), fresh: false }, job)
+  return bulk(context, source.path, { ...flags, ...toFlags(source), fresh: false }, job)
 }
 
 /** Processes a list. `resumed` is the job that must match it; null if any job may. */
@@ -110,7 +110,7 @@ async function processList(
   const database = await openDatabase(listsUrl(config), context.clock)
   const locks: Lock[] = []
   try {
-    const sourceKey = keyOf(list, flags)
+    const sourceKey = sourceKeyFor(list, flags)
     // Acquire the lock before reading the job, so that no other process can change it in between.
     locks.push(lockOrThrow(config, jobLockName(sourceKey), 'is processing this list'))
     for (const { path } of files.filter(one => one.path !== '-')) {
@@ -118,7 +118,7 @@ async function processList(
     }
     // The lock protects the job of this list from deletion, however old the job is.
     await cleanUp(context, database, config)
-    const job = await takeJob(context, database, { sourceKey, list, flags, resumed, say })
+    const job = await openJob(context, database, { sourceKey, list, flags, resumed, say })
     return await finish(context, database, config, {
       list,
       lists,
@@ -155,11 +155,14 @@ async function cleanUp(
 function lockOrThrow(config: Config, name: string, activity: string): Lock {
   const lock = acquireLock(config.dataDir, name)
   if (lock !== null) return lock
-  throw new EvError('io', `Another ev process ${activity}. Wait for it to finish, or stop it first.`)
+  throw new EvError(
+    'io',
+    `Another ev process ${activity}. Wait for it to finish, or stop it first.`,
+  )
 }
 
 /** Returns the lock key of an output: two runs that write to one file would mix their rows. */
-const outputKey = (path: string) => createHash('sha256').update(truePath(path)).digest('hex')
+const outputKey = (path: string) => createHash('sha256').update(canonicalPath(path)).digest('hex')
 
 type BulkRun = {
   readonly list: ListFile
@@ -194,7 +197,7 @@ async function finish(
   }
   const written = await writeResults(context, database, run)
   await markWritten(database, job.id)
-  await forgetStdin(database, config, now)
+  await deleteStdinCopy(database, config, now)
   say(summary(now, now.done - job.done, clock.monotonicNow() - startedAt, written))
   const hint = reachability.atEnd()
   if (hint !== null) context.stderr.write(`ev: ${hint}\n`)
@@ -205,8 +208,8 @@ async function finish(
 }
 
 /**
- * Writes the output. Ctrl-C removes partial files. A device or pipe leaves no partial file, and writing
- * to it may block forever, so Ctrl-C then ends the process.
+ * Writes the output. Ctrl-C removes partial files. A device or pipe leaves no partial file, and
+ * writing to it may block forever, so Ctrl-C then ends the process.
  */
 async function writeResults(
   context: CliContext,
@@ -215,7 +218,7 @@ async function writeResults(
 ): Promise<WrittenFile[]> {
   const { list, files, flags, job, reachability } = run
   const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
-  const hasFiles = files.some(({ path }) => path !== '-' && placeOf(path).isFile)
+  const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
   const stop = hasFiles ? interruption(context) : null
   try {
     const options = { text, stopping: stop?.signal, onResult: reachability.note }

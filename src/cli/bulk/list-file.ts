@@ -29,7 +29,9 @@ export type ListFileOptions = {
   readonly kept?: boolean
 }
 
-/** Opens a list. Input from stdin or a pipe is copied to the data directory, as it is read twice. */
+/**
+ * Opens a list. Input from stdin or a pipe is copied to the data directory, as it is read twice.
+ */
 export async function openList(
   context: Pick<CliContext, 'stdin'>,
   given: string,
@@ -66,8 +68,8 @@ function streamOf(context: Pick<CliContext, 'stdin'>, given: string): Readable |
 }
 
 /**
- * Reads a file and throws at its end if its digest differs. Hours may pass between the two reads, and
- * results must not be written next to other rows.
+ * Reads a file and throws at its end if its digest differs. Hours may pass between the two reads,
+ * and results must not be written next to other rows.
  */
 async function* readVerified(
   given: string,

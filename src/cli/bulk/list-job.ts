@@ -12,7 +12,7 @@ import { EvError } from '../../platform/error.ts'
 import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
-import { openLists } from '../database.ts'
+import { openListDatabase } from '../database.ts'
 import type { ListFile } from './list-file.ts'
 import { type SourceFlags, toSource } from './list-source.ts'
 
@@ -20,7 +20,7 @@ import { type SourceFlags, toSource } from './list-source.ts'
 const LOAD_CHUNK_MAX = 2_000
 
 /** Returns the key that two runs of the same list with the same reading options share. */
-export function keyOf(list: ListFile, { sandbox = false }: SourceFlags): string {
+export function sourceKeyFor(list: ListFile, { sandbox = false }: SourceFlags): string {
   const { column, encoding, header } = list.dialect
   return createHash('sha256')
     .update(JSON.stringify([list.path, list.digest, column, encoding, header !== null, sandbox]))
@@ -70,8 +70,12 @@ export async function openJob(
 }
 
 /** Finds a job by its ID. Throws EvError if it does not exist or is finished. */
-export async function getResumableJob(context: CliContext, config: Config, jobId: string): Promise<Job> {
-  const database = await openLists(context, config)
+export async function getResumableJob(
+  context: CliContext,
+  config: Config,
+  jobId: string,
+): Promise<Job> {
+  const database = await openListDatabase(context, config)
   try {
     const job = database === null ? null : await findJob(database, jobId)
     if (job === null) {

@@ -55,7 +55,7 @@ export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSour
   }
 }
 
-export const flagsOf = ({ only, column, encoding, ...rest }: BulkSource): SourceFlags => ({
+export const toFlags = ({ only, column, encoding, ...rest }: BulkSource): SourceFlags => ({
   ...rest,
   ...(only === null ? {} : { only }),
   ...(column === null ? {} : { column }),

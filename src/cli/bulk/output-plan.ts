@@ -4,7 +4,7 @@ import { extname } from 'node:path'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { cannotWrite, partialOf, placeOf, truePath } from './output-sink.ts'
+import { cannotWrite, partialPath, resolveOutput, canonicalPath } from './output-sink.ts'
 
 /** One file of an output and the classes of the rows written to it; `-` is stdout. */
 export type OutputFile = { readonly path: string; readonly classes: readonly Class[] }
@@ -59,7 +59,7 @@ export async function checkOutput(
   if (split) checkBase(output)
   const givenByPath = new Map<string, string>()
   for (const { path: given } of files.filter(file => file.path !== '-')) {
-    const { path, isFile } = placeOf(given)
+    const { path, isFile } = resolveOutput(given)
     const other = givenByPath.get(path)
     if (other !== undefined) {
       throw new EvError(
@@ -69,13 +69,13 @@ export async function checkOutput(
     }
     givenByPath.set(path, given)
     if (list !== '-') checkNotList(list, given, path)
-    if (isFile) await checkWritable(given, partialOf(path))
+    if (isFile) await checkWritable(given, partialPath(path))
   }
 }
 
 /** Throws if the base name of `--split` is a device or a pipe. */
 function checkBase(output: string): void {
-  if (placeOf(output).isFile) return
+  if (resolveOutput(output).isFile) return
   throw new EvError(
     'usage',
     `--split derives file names from ${output}, which is not a regular file. Name a file with -o.`,
@@ -83,10 +83,10 @@ function checkBase(output: string): void {
 }
 
 function checkNotList(list: string, output: string, path: string): void {
-  const clash = [path, partialOf(path)].includes(truePath(list))
+  const clash = [path, partialPath(path)].includes(canonicalPath(list))
   if (!clash) return
   const what =
-    truePath(list) === path
+    canonicalPath(list) === path
       ? `The output ${output} is the list itself.`
       : `The list ${list} has the name of the temporary file of the output.`
   throw new EvError('usage', `${what} Name another file with -o.`)

@@ -22,13 +22,13 @@ export async function openSink(
   output: string,
 ): Promise<OutputSink> {
   if (output === '-') return streamSink(context.stdout)
-  const { path, isFile } = placeOf(output)
+  const { path, isFile } = resolveOutput(output)
   return isFile ? fileSink(output, path) : deviceSink(output, path)
 }
 
 /**
- * Renames all files to their final names. All renames run before the first sync, so that a failure is
- * unlikely to publish only some of the files.
+ * Renames all files to their final names. All renames run before the first sync, so that a failure
+ * is unlikely to publish only some of the files.
  */
 export async function publishAll(sinks: readonly OutputSink[]): Promise<void> {
   const folders = new Set(sinks.map(sink => sink.publish()))
@@ -48,7 +48,7 @@ const streamSink = (stdout: CliOutput): OutputSink => ({
 })
 
 async function fileSink(output: string, path: string): Promise<OutputSink> {
-  const partial = partialOf(path)
+  const partial = partialPath(path)
   const fail = (error: unknown) => Promise.reject(cannotWrite(output, error))
   const handle = await open(partial, 'w').catch(fail)
   return {
@@ -81,26 +81,29 @@ async function deviceSink(output: string, path: string): Promise<OutputSink> {
   }
 }
 
-/** Resolves the links of an output path. Devices and pipes, such as /dev/null, are not regular files. */
-export function placeOf(output: string): { path: string; isFile: boolean } {
+/**
+ * Resolves the links of an output path. Devices and pipes, such as /dev/null, are not regular
+ * files.
+ */
+export function resolveOutput(output: string): { path: string; isFile: boolean } {
   const status = statSync(output, { throwIfNoEntry: false })
   if (output.endsWith('/') || status?.isDirectory()) {
     throw cannotWrite(output, new Error('it is a folder'))
   }
   return status === undefined || status.isFile()
-    ? { path: truePath(output), isFile: true }
+    ? { path: canonicalPath(output), isFile: true }
     : { path: output, isFile: false }
 }
 
 /** Returns the canonical path of a file, which may not exist yet. */
-export function truePath(path: string): string {
+export function canonicalPath(path: string): string {
   if (existsSync(path)) return realpathSync(path)
   const folder = dirname(resolve(path))
   return existsSync(folder) ? join(realpathSync(folder), basename(path)) : resolve(path)
 }
 
 /** Returns the temporary name of a file that is being written. */
-export const partialOf = (path: string) => `${path}.partial`
+export const partialPath = (path: string) => `${path}.partial`
 
 export function cannotWrite(output: string, cause: unknown): EvError {
   return new EvError(

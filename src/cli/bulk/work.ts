@@ -41,7 +41,7 @@ export async function work(
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => options.wait ?? true,
-    keepsTrying: false,
+    retryStorageErrors: false,
     ...watcher,
   })
   const cache = config.cache && !sandbox ? { cache: worker.cache } : {}
@@ -101,7 +101,9 @@ const aborted = (signal: AbortSignal) =>
 /** A job that waits for greylisting writes nothing for minutes, so its state is polled as well. */
 const POLL_INTERVAL_MS = 2 * SECOND
 
-/** Calls `onCancelled` when another process cancels the job. Returns a function that stops polling. */
+/**
+ * Calls `onCancelled` when another process cancels the job. Returns a function that stops polling.
+ */
 export function watchCancellation(
   database: Database,
   jobId: string,
@@ -153,7 +155,9 @@ const PLAIN_EVERY_MS = 5 * SECOND
 
 const noProgress: Progress = { show() {}, note() {}, end() {} }
 
-/** Prints rate, time left and counts to stderr: one live line in a terminal, otherwise plain lines. */
+/**
+ * Prints rate, time left and counts to stderr: one live line in a terminal, otherwise plain lines.
+ */
 export function stderrProgress(
   context: Pick<CliContext, 'stderr' | 'clock'>,
   label: string,

@@ -3,8 +3,8 @@ import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 
 /**
- * Returns the error for an unknown subcommand. A command with a default subcommand passes the unknown
- * name to it as an argument, so commander does not report it.
+ * Returns the error for an unknown subcommand. A command with a default subcommand passes the
+ * unknown name to it as an argument, so commander does not report it.
  */
 export function noSuchCommand(given: string, parent: Command): EvError {
   const names = parent.commands.map(command => command.name()).join(', ')

@@ -19,9 +19,7 @@ export function addPurge(ev: Command, context: CliContext, end: EndWith): void {
     .command('purge')
     .description('delete old finished lists, history, cached answers and leftover files')
     .option('--all', 'delete all finished lists, history and cached answers, regardless of age')
-    .addOption(
-      new Option('--address <address>', 'erase this one address instead').conflicts('all'),
-    )
+    .addOption(new Option('--address <address>', 'erase this one address instead').conflicts('all'))
     .option('--dry-run', 'show what would be deleted, and delete nothing')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)

@@ -10,8 +10,8 @@ import { silentLog } from '../../platform/log.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
-import { isAtWork, isOfService, jobContext, jobStatus, withJob } from './job-status.ts'
-import { forgetStdin } from './stdin-copy.ts'
+import { isActive, isOfService, jobContext, jobStatus, withJob } from './job-status.ts'
+import { deleteStdinCopy } from './stdin-copy.ts'
 
 export type Flags = { readonly [setting: string]: unknown }
 
@@ -36,15 +36,15 @@ export async function resumeCommand(
 export function cancelCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
-    const wasAtWork = isAtWork(jobStatus(job, await jobContext(database, config)))
+    const wasActive = isActive(jobStatus(job, await jobContext(database, config)))
     const { isChanged } = await cancelJob({ database }, job)
     if (!isChanged) {
       throw new OperationError('job_not_cancellable', { id: job.id, state: 'cancelled' })
     }
-    await forgetStdin(database, config, job)
+    await deleteStdinCopy(database, config, job)
     context.stdout.write(
       `Cancelled ${job.id}: ${job.done} of ${job.total} rows were done.` +
-        `${wasAtWork ? stopText(job) : ''}\n`,
+        `${wasActive ? stopText(job) : ''}\n`,
     )
     return 0
   })
@@ -59,14 +59,16 @@ const stopText = (job: Job) =>
 export function deleteCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
-    const onDeleted = () => forgetStdin(database, config, job)
+    const onDeleted = () => deleteStdinCopy(database, config, job)
     await deleteJob({ database, settings: config }, job, { isErased: true, onDeleted })
     context.stdout.write(`Deleted ${job.id} with its ${job.total} rows.\n`)
     return 0
   })
 }
 
-/** Resumes a cancelled or failed job of the service. A running service picks it up within seconds. */
+/**
+ * Resumes a cancelled or failed job of the service. A running service picks it up within seconds.
+ */
 async function resumeInService(
   context: CliContext,
   database: Database,
@@ -80,7 +82,7 @@ async function resumeInService(
   try {
     const plan = findPlan(plans, account?.plan ?? '')
     const resumed = await resumeJob({ database, clock, ledger }, { job, plan })
-    const isRunning = isAtWork(jobStatus(resumed, await jobContext(database, config)))
+    const isRunning = isActive(jobStatus(resumed, await jobContext(database, config)))
     context.stdout.write(
       `Resumed ${job.id}: ${job.done} of ${job.total} rows were done. ` +
         `${isRunning ? 'The service continues it within seconds.' : 'The next "ev serve" continues it.'}\n`,

@@ -1,10 +1,10 @@
 import { type Job, progressOf } from '../../jobs/job-store.ts'
-import { databasesOf, type JobStatus } from './job-status.ts'
+import { listAndOutput, type JobStatus } from './job-status.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
 /** Returns the JSON form of a job. A list that is still loading has no rows yet. */
 export function jobObject(job: Job, state: JobStatus) {
-  const { list, output } = databasesOf(job)
+  const { list, output } = listAndOutput(job)
   return {
     job_id: job.id,
     /** `list` is a job of `ev bulk`; all other types are jobs of the service. */

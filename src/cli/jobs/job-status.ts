@@ -9,12 +9,13 @@ import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, openAll } from '../database.ts'
 import { isServed } from '../serve/active-members.ts'
-import { stdinCopyOf } from './stdin-copy.ts'
+import { stdinCopyName } from './stdin-copy.ts'
 
 /**
- * Status of a job as it is shown. The stored state is not enough: a process that was killed leaves its
- * job `processing`, so an unfinished job is `stopped` when no process holds its lock. In `writing` and
- * `unwritten` all results are stored and the output is being written, or is missing or incomplete.
+ * Status of a job as it is shown. The stored state is not enough: a process that was killed leaves
+ * its job `processing`, so an unfinished job is `stopped` when no process holds its lock. In
+ * `writing` and `unwritten` all results are stored and the output is being written, or is missing
+ * or incomplete.
  */
 export type JobStatus =
   | 'loading'
@@ -31,9 +32,9 @@ export function jobStatus(job: Job, { dataDir, isServed }: JobContext): JobStatu
   if (job.state === 'cancelled' || job.state === 'failed') return job.state
   if (isOfService(job)) return job.state === 'completed' || isServed ? job.state : 'stopped'
   if (job.written_at !== null) return 'completed'
-  const isAtWork = isLocked(dataDir, jobLockName(job.source_key))
-  if (job.state === 'completed') return isAtWork ? 'writing' : 'unwritten'
-  return isAtWork ? job.state : 'stopped'
+  const hasLock = isLocked(dataDir, jobLockName(job.source_key))
+  if (job.state === 'completed') return hasLock ? 'writing' : 'unwritten'
+  return hasLock ? job.state : 'stopped'
 }
 
 export type JobContext = {
@@ -52,15 +53,15 @@ export const jobContext = async (
 export const isOfService = ({ account_id }: Pick<Job, 'account_id'>) => account_id !== null
 
 /** Whether a process may be working on the job. */
-export const isAtWork = (status: JobStatus) =>
+export const isActive = (status: JobStatus) =>
   ['loading', 'queued', 'processing', 'writing'].includes(status)
 
 /** Returns the list and the output of a job; for a job of the service, its name or type. */
-export function databasesOf(job: Job): { list: string; output: string | null } {
+export function listAndOutput(job: Job): { list: string; output: string | null } {
   if (isOfService(job)) return { list: sanitizeText(job.name ?? job.type), output: null }
   const { path, output } = JSON.parse(job.source) as Partial<BulkSource>
   return {
-    list: path === undefined ? '?' : stdinCopyOf(job) !== null ? 'stdin' : sanitizeText(path),
+    list: path === undefined ? '?' : stdinCopyName(job) !== null ? 'stdin' : sanitizeText(path),
     output: output === undefined ? null : output === '-' ? 'stdout' : sanitizeText(output),
   }
 }
@@ -122,7 +123,4 @@ async function findAll(databases: readonly Database[], prefix: string): Promise<
 }
 
 const unknownJob = (given: string) =>
-  new EvError(
-    'no_input',
-    `There is no job ${sanitizeText(given)}. To list jobs, run "ev jobs".`,
-  )
+  new EvError('no_input', `There is no job ${sanitizeText(given)}. To list jobs, run "ev jobs".`)

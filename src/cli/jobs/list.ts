@@ -7,7 +7,7 @@ import { closeAll, databaseName, openAll } from '../database.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { jobObject } from './job-object.ts'
-import { belongsTo, databasesOf, type JobStatus, jobContext, jobStatus } from './job-status.ts'
+import { belongsTo, listAndOutput, type JobStatus, jobContext, jobStatus } from './job-status.ts'
 import { timeText } from './time-text.ts'
 
 export type ListFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
@@ -74,5 +74,5 @@ const rowOf = ([job, status]: JobWithStatus): string[] => [
   timeText(job.created_at),
   job.type,
   // The last column, because its width is not limited.
-  databasesOf(job).list,
+  listAndOutput(job).list,
 ]

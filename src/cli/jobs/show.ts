@@ -8,8 +8,8 @@ import { readConfig } from '../settings.ts'
 import { table } from '../table.ts'
 import { jobObject } from './job-object.ts'
 import {
-  databasesOf,
-  isAtWork,
+  listAndOutput,
+  isActive,
   isOfService,
   type JobStatus,
   jobContext,
@@ -58,7 +58,7 @@ function text(
   rest: RemainingWork,
   account: Account | null,
 ): string {
-  const { list, output } = databasesOf(job)
+  const { list, output } = listAndOutput(job)
   const facts: [string, string | null][] = [
     ['state', `${status}${nextStep(job, status)}`],
     [isOfService(job) ? 'name' : 'list', list],
@@ -90,10 +90,13 @@ function nextStep(job: Job, status: JobStatus): string {
   return status === 'unwritten' ? `; to write its output, run "ev jobs resume ${id}"` : ''
 }
 
-function restFacts({ queued, probing }: RemainingWork, status: JobStatus): [string, string | null][] {
+function restFacts(
+  { queued, probing }: RemainingWork,
+  status: JobStatus,
+): [string, string | null][] {
   return [
     ['queued', queued === 0 ? null : `${queued}`],
-    [isAtWork(status) ? 'in flight' : 'to retry', probing === 0 ? null : `${probing}`],
+    [isActive(status) ? 'in flight' : 'to retry', probing === 0 ? null : `${probing}`],
   ]
 }
 

@@ -10,18 +10,18 @@ import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 
 /** Returns the file name of the stdin copy of a job; null if its list is a file. */
-export function stdinCopyOf({ source }: Job): string | null {
+export function stdinCopyName({ source }: Job): string | null {
   const { path, kept } = JSON.parse(source) as Partial<BulkSource>
   return kept === true && path !== undefined ? basename(path) : null
 }
 
 /** Deletes the stdin copy of a job unless another job needs it. */
-export async function forgetStdin(
+export async function deleteStdinCopy(
   database: Database,
   { dataDir }: Config,
   job: Job,
 ): Promise<void> {
-  const copy = stdinCopyOf(job)
+  const copy = stdinCopyName(job)
   if (copy === null || (await neededCopies(database, job.id)).has(copy)) return
   await rm(join(dataDir, 'stdin', copy), { force: true })
 }

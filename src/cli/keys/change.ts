@@ -1,12 +1,12 @@
 import { listKeys } from '../../accounts/key-store.ts'
 import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, revokeKey, rotateKey } from '../../accounts/keys.ts'
 import { HOUR } from '../../platform/clock.ts'
-import { chosenAccount, withAccounts } from '../accounts.ts'
+import { selectAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings.ts'
 import { keysObject, keysText, newKeyObject, newKeyText } from './print.ts'
-import { graceOf } from './times.ts'
+import { parseGrace } from './times.ts'
 
 export type KeyFlags = {
   readonly account?: string
@@ -20,7 +20,7 @@ export type KeyFlags = {
 export function listCommand(context: CliContext, flags: KeyFlags): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const selected =
-      flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
+      flags.account === undefined ? accounts : [selectAccount(accounts, flags.account)]
     const keys = (await Promise.all(selected.map(({ id }) => listKeys(database, id)))).flat()
     if (flags.json) context.stdout.write(keysObject(keys))
     else if (keys.length === 0) {
@@ -32,7 +32,7 @@ export function listCommand(context: CliContext, flags: KeyFlags): Promise<numbe
 
 /** Runs `ev keys rotate` and returns the exit code. */
 export function rotateCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
-  const graceMs = graceOf(flags.grace ?? `${KEY_GRACE_MS / HOUR}h`, KEY_GRACE_MAX_MS)
+  const graceMs = parseGrace(flags.grace ?? `${KEY_GRACE_MS / HOUR}h`, KEY_GRACE_MAX_MS)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const services = { database, clock: context.clock, random: context.random }
     const input = { ...ofAdmin(id), graceMs }
@@ -41,7 +41,7 @@ export function rotateCommand(context: CliContext, id: string, flags: KeyFlags):
     else {
       const end =
         graceMs === 0 ? 'is no longer valid' : `stays valid until ${timeText(previousExpiresAt)}`
-      const account = chosenAccount(accounts, key.accountId)
+      const account = selectAccount(accounts, key.accountId)
       context.stdout.write(`${newKeyText(key, account, text)}The old secret ${end}.\n`)
     }
     return 0

@@ -8,7 +8,7 @@ import { parseName } from '../../accounts/name.ts'
 import { isScope, SCOPES, type Scope } from '../../accounts/scope.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { chosenAccount, withAccounts } from '../accounts.ts'
+import { selectAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { newKeyObject, newKeyText } from './print.ts'
@@ -31,7 +31,7 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   const now = context.clock.now()
   const input = toKeyInput(flags, now)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const account = chosenAccount(accounts, flags.account)
+    const account = selectAccount(accounts, flags.account)
     const services = { database, clock: context.clock, random: context.random }
     const { key, text } = await createKey(services, {
       ...input,

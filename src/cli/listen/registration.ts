@@ -5,7 +5,7 @@ import { isRefusal } from '../../platform/operation-error.ts'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import { createUncheckedWebhook, deleteWebhook } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
-import { chosenAccount, withAccounts } from '../accounts.ts'
+import { selectAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { serviceSecretBox } from '../webhooks/service-secret-box.ts'
 
@@ -16,14 +16,16 @@ export type Registration = {
   readonly secret: string
 }
 
-/** Creates a webhook for all events of the account, and deletes those that killed listeners left. */
+/**
+ * Creates a webhook for all events of the account, and deletes those that killed listeners left.
+ */
 export function register(
   context: CliContext,
   config: Config,
   { url, account }: { url: string; account: string | undefined },
 ): Promise<Registration> {
   return withAccounts(context, config, async (database, accounts) => {
-    const chosen = chosenAccount(accounts, account)
+    const chosen = selectAccount(accounts, account)
     await deleteLeftovers(context, database, chosen.id, url)
     const secretBox = await serviceSecretBox(context, config, database)
     const services = { database, clock: context.clock, random: context.random, secretBox }
@@ -47,7 +49,7 @@ export function unregister(
 }
 
 /** Marks webhooks of listeners, so that leftovers can be recognized. */
-const DESCRIPTION = 'Created by ev webhooks listen, which deletes it'
+const DESCRIPTION = 'Made by ev webhooks listen, which removes it'
 
 async function deleteLeftovers(
   context: CliContext,

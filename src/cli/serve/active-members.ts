@@ -1,12 +1,12 @@
-import { liveMembers, type Member } from '../../cluster/members.ts'
+import { listMembers, type Member } from '../../cluster/members.ts'
 import { DEFAULT_CLUSTER_TIMINGS } from '../../cluster/membership.ts'
 import type { MemberRole } from '../../cluster/tables.ts'
 import type { Database } from '../../db/database.ts'
 import { isLocked, SERVE_LOCK } from '../../db/file-lock.ts'
 
 /**
- * Whether a service is running on a database: for SQLite, in the data directory; for PostgreSQL, on any
- * machine. With PostgreSQL, `ev worker` processes jobs too.
+ * Whether a service is running on a database: for SQLite, in the data directory; for PostgreSQL, on
+ * any machine. With PostgreSQL, `ev worker` processes jobs too.
  */
 export async function isServed(
   database: Database,
@@ -19,7 +19,7 @@ export async function isServed(
 
 /** Returns the members with a recent heartbeat. */
 export async function activeMembers(database: Database): Promise<Member[]> {
-  return (await liveMembers(database)).filter(
-    ({ quietMs }) => quietMs < DEFAULT_CLUSTER_TIMINGS.deadMs,
+  return (await listMembers(database)).filter(
+    ({ quietMs }) => quietMs < DEFAULT_CLUSTER_TIMINGS.expiryMs,
   )
 }

@@ -12,8 +12,8 @@ export type BaseUrlOptions = {
 }
 
 /**
- * Returns the base URL that all members of a cluster put into events. A configured value applies to all
- * of them; otherwise it is the derived one of the service that started last.
+ * Returns the base URL that all members of a cluster put into events. A configured value applies to
+ * all of them; otherwise it is the derived one of the service that started last.
  */
 export async function shareBaseUrl(
   database: Database,

@@ -15,7 +15,9 @@ export type ListenAddress = {
   readonly mayBePlain: MayBePlain
 }
 
-/** Reads it from the settings. Throws EvError('bad_config') if API keys would be sent in clear text. */
+/**
+ * Reads it from the settings. Throws EvError('bad_config') if API keys would be sent in clear text.
+ */
 export function listenAddress(config: Config): ListenAddress {
   const { host, port } = hostPort(config.listen)
   const files = filesOf(config)
@@ -24,7 +26,9 @@ export function listenAddress(config: Config): ListenAddress {
   return { host, port, files, mayBePlain: config.insecureHttp ? () => true : byProxyOf(config) }
 }
 
-/** Allows plain HTTP from loopback and trusted proxies, unless the proxy itself received plain HTTP. */
+/**
+ * Allows plain HTTP from loopback and trusted proxies, unless the proxy itself received plain HTTP.
+ */
 function byProxyOf({ trustProxy }: Config): MayBePlain {
   const isAllowed = inRanges([...LOOPBACK, ...trustProxy])
   const isProxy = inRanges(trustProxy)

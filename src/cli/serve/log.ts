@@ -12,7 +12,9 @@ export type ServeLog = Log & {
   flush(): void
 }
 
-/** Buffer for a slow reader, in bytes. Beyond it lines are dropped, so that the service continues. */
+/**
+ * Buffer for a slow reader, in bytes. Beyond it lines are dropped, so that the service continues.
+ */
 const BUFFER_MAX = 4 * 1024 * 1024
 /** Longer than any message of ev, and enough of a stack. */
 const TEXT_MAX = 2_000

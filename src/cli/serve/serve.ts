@@ -19,21 +19,21 @@ import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { type Log, throttledLog } from '../../platform/log.ts'
-import { logNotify, type Notify } from '../../webhooks/alerts/mail-transport.ts'
-import { smtpNotify } from '../../webhooks/alerts/smtp-transport.ts'
+import { createLogTransport, type Notify } from '../../webhooks/alerts/mail-transport.ts'
+import { createSmtpTransport } from '../../webhooks/alerts/smtp-transport.ts'
 import type { CliContext } from '../context.ts'
 import { databaseUrl, isShared } from '../database.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
 import { version } from '../version.ts'
-import { agreeOnBaseUrl } from './base-url.ts'
-import { baseUrlOf, type ListenAddress, listenAddress, placeOf } from './listen-address.ts'
+import { shareBaseUrl } from './base-url.ts'
+import { deriveBaseUrl, type ListenAddress, listenAddress, listenUrl } from './listen-address.ts'
 import { type ServeLog, serveLog } from './log.ts'
-import { agreeOnSecret } from './shared-secret.ts'
+import { ensureSharedSecret } from './shared-secret.ts'
 import {
-  catchPrints,
   exitAfter,
   exitOnFault,
+  redirectConsole,
   serverDeps,
   startWatchServer,
   untilSignal,
@@ -41,32 +41,32 @@ import {
 
 export type ServeFlags = { readonly [setting: string]: unknown }
 
-/** How long what was asked may take to be answered, once we are told to stop. */
+/** How long requests in flight may take after the signal to stop. */
 const GRACE_MS = 15 * SECOND
 
-/** And then to write what is not written yet, and to leave those that share its database. */
+/** How long it may then take to write pending data and to deregister from the cluster. */
 const CLOSING_MS = 3 * SECOND
 
 /** Runs `ev serve` and returns the exit code. */
 export async function serveCommand(context: CliContext, flags: ServeFlags): Promise<number> {
   const config = readConfig(context, flags)
-  refuseIdleness(config)
+  checkWorkSetting(config)
   const address = listenAddress(config)
-  const mailWay = mailTransport(config)
+  const mail = mailTransport(config)
   const certificate = address.files === null ? null : readCertificate(address.files)
   const lists = openLists(listFiles(config))
   const lock = lockOrThrow(config)
   const log = serveLog(context, config)
-  const endFaults = exitOnFault(context, log)
-  const ending = untilSignal(context, log, 'what was asked is answered first')
+  const removeFaultListeners = exitOnFault(context, log)
+  const stopSignal = untilSignal(context, log, 'finishing requests in flight')
   try {
-    catchPrints(context, log)
+    redirectConsole(context, log)
     await serve({
-      received: ending.received,
+      received: stopSignal.received,
       context,
       config,
       address,
-      mailWay,
+      mail,
       certificate,
       lists,
       flags,
@@ -76,18 +76,18 @@ export async function serveCommand(context: CliContext, flags: ServeFlags): Prom
   } finally {
     lock.release()
     log.flush()
-    ending.dispose()
-    endFaults()
+    stopSignal.dispose()
+    removeFaultListeners()
   }
 }
 
 type ServeRun = {
-  /** Resolves when the service is told to end. */
+  /** Resolves with the signal to stop. */
   readonly received: Promise<void>
   readonly context: CliContext
   readonly config: Config
   readonly address: ListenAddress
-  readonly mailWay: MailTransport
+  readonly mail: MailTransport
   readonly certificate: Certificate | null
   readonly lists: ListLoader
   readonly flags: ServeFlags
@@ -95,7 +95,7 @@ type ServeRun = {
 }
 
 async function serve(run: ServeRun): Promise<void> {
-  const { received, context, config, address, mailWay, certificate, flags, lists, log } = run
+  const { received, context, config, address, mail, certificate, flags, lists, log } = run
   let services: HttpService | null = null
   const deps = { context, config, log, headers: (ip: string) => services?.headers(ip) ?? {} }
   const server = await startServer({
@@ -105,22 +105,20 @@ async function serve(run: ServeRun): Promise<void> {
   })
   const servers = [server]
   let renewal: Renewal | null = null
-  let callOff = () => {}
+  let cancelExit = () => {}
   try {
-    const byItself = baseUrlOf(config, address, server.port)
-    const baseUrl = await agreeWithOthers(context, config, byItself, log)
-    const notify = notifyBy(mailWay, log)
-    const calm = throttledLog(log, context.clock)
+    const derived = deriveBaseUrl(config, address, server.port)
+    const baseUrl = await joinDatabase(context, config, derived, log)
+    const notify = createNotify(mail, log)
     const externalDeps = {
       clock: context.clock,
       random: context.random,
-      log: calm,
+      log: throttledLog(log, context.clock),
       notify,
       ...context.externalDeps,
     }
-    const url = databaseUrl(config)
     services = await composeService(config, externalDeps, {
-      ...{ databaseUrl: url, baseUrl, version: version(), lists },
+      ...{ databaseUrl: databaseUrl(config), baseUrl, version: version(), lists },
     })
     const watch = await startWatchServer(deps, () => services?.watch ?? null)
     if (watch !== null) servers.push(watch)
@@ -128,22 +126,23 @@ async function serve(run: ServeRun): Promise<void> {
     const { plans } = services.service.settings
     const key = await createFirstAccount(services.service, { plan: config.plan, plans })
     if (address.files !== null && certificate !== null) {
-      const own = { clock: context.clock, log }
-      renewal = watchCertificate(address.files, certificate, own, one => server.renew(one))
+      const renewalDeps = { clock: context.clock, log }
+      renewal = watchCertificate(address.files, certificate, renewalDeps, one => server.renew(one))
     }
-    const endReloads = reloadOnSighup(context, lists, flags, log, () => renewal?.look())
-    const place = placeOf(address, server.port)
+    const stopReloading = reloadOnSighup(context, lists, flags, log, () => renewal?.look())
+    const url = listenUrl(address, server.port)
     const isPlain = address.files === null
-    // The address opens the account for who reads it first: it is for a terminal, not for a log.
+    // The sign-in link works for its first reader, so it is printed to a terminal and never to a
+    // log.
     const path = key !== null && context.stderr.isTTY ? services.offerKey(key) : null
-    printBanner(context, log, { place, baseUrl, isPlain, key, path, hint: heloHint(config) })
+    printBanner(context, log, { url, baseUrl, isPlain, key, path, hint: heloHint(config) })
     await received
-    endReloads()
-    if (isShared(config)) callOff = exitAfter(context, GRACE_MS + CLOSING_MS, log)
+    stopReloading()
+    if (isShared(config)) cancelExit = exitAfter(context, GRACE_MS + CLOSING_MS, log)
   } finally {
     renewal?.stop()
     await stop(services, servers)
-    callOff()
+    cancelExit()
   }
   log.info('stopped')
 }
@@ -154,33 +153,37 @@ async function stop(services: HttpService | null, servers: readonly HttpServer[]
   await services?.close()
 }
 
-/** What those that share a database must have in common; gives our address for clients. */
-async function agreeWithOthers(
+/**
+ * Checks the secret that all processes on a shared database must have, and returns the base URL.
+ */
+async function joinDatabase(
   context: CliContext,
   config: Config,
-  byItself: string,
+  derived: string,
   log: ServeLog,
 ): Promise<string> {
-  if (!isShared(config)) return byItself
+  if (!isShared(config)) return derived
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
-    await agreeOnSecret(context, database, config, log)
-    return await agreeOnBaseUrl(database, { given: config.baseUrl, byItself }, log)
+    await ensureSharedSecret(context, database, config, log)
+    return await shareBaseUrl(database, { given: config.baseUrl, derived }, log)
   } finally {
     await database.close()
   }
 }
 
-/** A file is worked on by one process alone: lists would wait for ever. */
-function refuseIdleness(config: Config): void {
+/** Rejects `--work off` without PostgreSQL: no other process could process the lists. */
+function checkWorkSetting(config: Config): void {
   if (config.work || isShared(config)) return
   throw new EvError(
     'bad_config',
-    'With --work off nobody would work on lists: the database is a file of this machine. Leave it out, or name a database that workers share (--database postgres://…).',
+    'With --work off, no process would process lists, because the database is a local file. Omit it, or set a PostgreSQL database that workers share (--database postgres://…).',
   )
 }
 
-/** Two services would answer from the same data without knowing of one another's limits, lists and uploads. */
+/**
+ * Locks the data directory: two services would not know of each other's limits, lists and uploads.
+ */
 function lockOrThrow(config: Config): Lock {
   const { dataDir } = config
   try {
@@ -188,47 +191,46 @@ function lockOrThrow(config: Config): Lock {
   } catch (cause) {
     throw new EvError(
       'io',
-      `The data directory ${dataDir} cannot be made: ${errorMessage(cause)}. Name another place with --data-dir.`,
+      `The data directory ${dataDir} cannot be created: ${errorMessage(cause)}. Set another one with --data-dir.`,
       { cause },
     )
   }
   const lock = acquireLock(dataDir, SERVE_LOCK)
   if (lock !== null) return lock
   const remedy = isShared(config)
-    ? 'Several may share the database, but not that directory: give each its own with --data-dir.'
-    : 'Stop that one first, or name another place with --data-dir.'
-  throw new EvError('io', `Another ev serve is at work in ${dataDir}. ${remedy}`)
+    ? 'Services can share a database, but not a data directory. Set another one with --data-dir.'
+    : 'Stop it first, or set another data directory with --data-dir.'
+  throw new EvError('io', `Another "ev serve" is running in ${dataDir}. ${remedy}`)
 }
 
-/** How notices leave: by a mail server, in our name; null: they are lines of the log. */
+/** Mail server and sender of alerts; null to write alerts to the log. */
 type MailTransport = { readonly url: string; readonly from: string } | null
 
-/** Reads it from the settings. Throws EvError('bad_config') where half of it is missing. */
+/** Reads the mail settings. Throws EvError('bad_config') if one of them is missing. */
 export function mailTransport({ notifySmtp, notifyFrom, notifyTo }: Config): MailTransport {
   if (notifySmtp !== null && notifyFrom !== null) return { url: notifySmtp, from: notifyFrom }
   if (notifySmtp !== null) {
-    throw halfOf('--notify-smtp', '--notify-from', 'the address that notices come from')
+    throw incompleteMail('--notify-smtp', '--notify-from', 'the sender address')
   }
   const given = notifyFrom !== null ? '--notify-from' : notifyTo !== null ? '--notify-to' : null
   if (given === null) return null
-  throw halfOf(given, '--notify-smtp', 'the mail server that takes them')
+  throw incompleteMail(given, '--notify-smtp', 'the mail server')
 }
 
-/** The door that they leave by. */
-const notifyBy = (way: MailTransport, log: Log): Notify =>
-  way === null ? logNotify(log) : smtpNotify(way)
+const createNotify = (mail: MailTransport, log: Log): Notify =>
+  mail === null ? createLogTransport(log) : createSmtpTransport(mail)
 
-const halfOf = (given: string, missing: string, what: string) =>
+const incompleteMail = (given: string, missing: string, what: string) =>
   new EvError(
     'bad_config',
-    `Notices by mail need a server and a sender: ${given} is there, ${missing} is not. Give ${what} with ${missing}, or leave both out: notices are lines of the log then.`,
+    `Alerts by email need a mail server and a sender: ${given} is set, ${missing} is not. Set ${what} with ${missing}, or omit both to write alerts to the log.`,
   )
 
 type StartupState = Pick<Service, 'database' | 'log' | 'secretBox'> & {
   readonly settings: Pick<Service['settings'], 'plans'>
 }
 
-/** Warns at the start of what works otherwise than its operator will think: after a restore, or with another config file. */
+/** Warns about unknown plans and a wrong secret, as after a restore or with another config file. */
 export async function logStartupWarnings({
   database,
   log,
@@ -239,57 +241,58 @@ export async function logStartupWarnings({
   const orphans = accounts.filter(({ plan }) => !settings.plans.has(plan))
   for (const { id, plan } of orphans.slice(0, NAMED_MAX)) {
     log.warn(
-      `there is no plan “${plan}” any more: the account is held to the plan free. Add it to "plans" in the config file, or give the account another with “ev accounts set-plan”`,
+      `the plan "${plan}" does not exist; the limits of the plan free apply to the account. Add it to "plans" in the config file, or change the plan with "ev accounts set-plan"`,
       { accountId: id },
     )
   }
   if (await canDecrypt(database, secretBox)) return
   log.warn(
-    'the secret is not the one that was there before: secrets of webhooks cannot be read with it, nor answers to Idempotency-Keys. Put back the file “secret” of the data directory, or what EV_SECRET or EV_SECRET_FILE was',
+    'the secret has changed: webhook secrets and stored responses to Idempotency-Keys cannot be decrypted. Restore the file "secret" in the data directory, or the earlier value of EV_SECRET or EV_SECRET_FILE',
   )
 }
 
-/** More say nothing new. */
+/** Maximum number of accounts in the warning. */
 const NAMED_MAX = 10
 
 type Banner = {
-  /** Where it listens, as a URL. */
-  readonly place: string
-  /** Where clients find it. */
+  /** URL of the listen address. */
+  readonly url: string
+  /** URL for clients. */
   readonly baseUrl: string
   readonly isPlain: boolean
-  /** The text of the first key, at the first start. */
+  /** The first key, at the first start; null later. */
   readonly key: string | null
-  /** The path of the page that shows the key once; null: there is none. */
+  /** Path of the page that shows the key once; null if there is none. */
   readonly path: string | null
-  /** A note about our own name, where that is needed. */
+  /** Warning about the HELO name; null if it is valid. */
   readonly hint: string | null
 }
 
-/** Says where the service listens and what to do first; the key goes to stdout alone, and only now. */
+/**
+ * Prints the addresses and the first steps. The key goes only to stdout, after the start succeeded.
+ */
 function printBanner(
   context: CliContext,
   log: ServeLog,
-  { place, baseUrl, isPlain, key, path, hint }: Banner,
+  { url, baseUrl, isPlain, key, path, hint }: Banner,
 ): void {
   const say = (text: string) =>
     log.isPretty ? void context.stderr.write(`${text}\n`) : log.info(text)
   if (hint !== null) say(hint)
-  log.info(`listening on ${place}`, { baseUrl, tls: !isPlain })
-  if (isPlain)
-    say('This is plain HTTP: for trying out, and for proxies that speak TLS with clients.')
+  log.info(`listening on ${url}`, { baseUrl, tls: !isPlain })
+  if (isPlain) say('This is plain HTTP. Use it for tests or behind a TLS proxy.')
   if (key !== null) {
     context.stdout.write(`${key}\n`)
     say(
-      'The first key is printed on stdout, this once. It may do everything: export EV_KEY=ev_live_…',
+      'The first key, with all scopes, is printed to stdout once. Store it: export EV_KEY=ev_live_…',
     )
   }
   if (path === null) say(`Dashboard: ${baseUrl}/`)
   else say(`Dashboard: ${baseUrl}${path} shows the key and signs you in, once, within an hour.`)
-  say(curl(baseUrl))
-  say(`All paths: ${baseUrl}/docs`)
+  say(curlExample(baseUrl))
+  say(`API documentation: ${baseUrl}/docs`)
 }
 
-const curl = (baseUrl: string) =>
-  `One address: curl -s ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_KEY" ` +
+const curlExample = (baseUrl: string) =>
+  `Verify an address: curl -s ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_KEY" ` +
   `-H 'Content-Type: application/json' -d '{"email": "user@example.com"}'`

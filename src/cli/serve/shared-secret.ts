@@ -19,71 +19,74 @@ import { activeMembers } from './active-members.ts'
 type SecretLocation = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
 
 /**
- * All that share a database must seal with one secret, else nobody can sign for the webhooks of the others: the first
- * one's holds. Throws EvError('bad_config') where it is not that of `config`, and makes none then. A service, which has
- * a `log`, may put another in place of one that nobody needs.
+ * Checks that this process has the secret of the cluster. All processes on a database must encrypt
+ * with one secret to sign for each other's webhooks; the secret of the first one applies. Throws
+ * EvError('bad_config') if `config` has another one, without creating a secret. A service, which
+ * passes a `log`, replaces a secret that is not in use.
  */
-export async function agreeOnSecret(
+export async function ensureSharedSecret(
   context: Pick<CliContext, 'random'>,
   database: Database,
   config: SecretLocation,
   log: Log | null,
 ): Promise<void> {
-  const held = await getSetting(database, 'secret-mark')
-  const isFree = log !== null && held !== null && (await isUnneeded(database))
-  if (held !== null && needsSecret(config) && !isFree) throw noSecret(config)
-  const mark = fingerprint(readSecret(config, context.random))
-  const agreed = await setIfAbsent(database, 'secret-mark', mark)
-  if (agreed !== mark) {
+  const stored = await getSetting(database, 'secret-mark')
+  const isReplaceable = log !== null && stored !== null && (await isUnused(database))
+  if (stored !== null && needsSecret(config) && !isReplaceable) throw missingSecret(config)
+  const own = fingerprint(readSecret(config, context.random))
+  const shared = await setIfAbsent(database, 'secret-mark', own)
+  if (shared !== own) {
     const isReplaced =
-      isFree && (await replaceSetting(database, 'secret-mark', { from: held, to: mark }))
-    if (!isReplaced) throw otherSecret(config)
-    log.warn('the secret is another than before: no webhook needs that, and nobody goes by it')
+      isReplaceable && (await replaceSetting(database, 'secret-mark', { from: stored, to: own }))
+    if (!isReplaced) throw differentSecret(config)
+    log.warn('replaced the secret of the cluster: no webhook and no other process uses the old one')
   }
   await ensureSetting(database, 'secret-begun-at', `${await serverNow(database)}`)
 }
 
-/** The same for who only works on jobs, and needs none: one that is there must be the right one. */
-export async function compareSecret(
+/**
+ * Checks the secret of a worker, which may have none. Throws EvError('bad_config') if it differs.
+ */
+export async function checkSharedSecret(
   context: Pick<CliContext, 'random'>,
   database: Database,
   config: SecretLocation,
 ): Promise<void> {
   if (needsSecret(config)) return
-  const held = await getSetting(database, 'secret-mark')
-  if (held !== null && held !== fingerprint(readSecret(config, context.random)))
-    throw otherSecret(config)
+  const stored = await getSetting(database, 'secret-mark')
+  if (stored !== null && stored !== fingerprint(readSecret(config, context.random)))
+    throw differentSecret(config)
 }
 
-/** Nothing that must be read again is sealed with the earlier one, and nobody goes by it, or has just begun to. */
-async function isUnneeded(database: Database): Promise<boolean> {
+/** Whether no webhook is encrypted with the secret and no running or starting process has it. */
+async function isUnused(database: Database): Promise<boolean> {
   const startedAt = await getSetting(database, 'secret-begun-at')
   const now = await serverNow(database)
-  if (startedAt === null || now - Number(startedAt) < BEGINNING_MS) return false
+  if (startedAt === null || now - Number(startedAt) < STARTUP_MS) return false
   if ((await activeMembers(database)).length > 0) return false
   const accounts = await listAccounts(database)
   const webhooks = await Promise.all(accounts.map(({ id }) => listWebhooks(database, id)))
   return webhooks.flat().length === 0
 }
 
-/** Longer than it takes until a service that begins is known as one that is at work. */
-const BEGINNING_MS = MINUTE
+/** Longer than a starting service takes to register as a member. */
+const STARTUP_MS = MINUTE
 
-const noSecret = ({ dataDir }: SecretLocation) =>
+const missingSecret = ({ dataDir }: SecretLocation) =>
   new EvError(
     'bad_config',
-    `The database belongs to a service whose secret is not here, and secrets of webhooks cannot be read without. ${remedy(dataDir)}`,
+    `This process does not have the secret of the service that uses the database, which decrypts the secrets of webhooks. ${remedy(dataDir)}`,
   )
 
-const otherSecret = (config: SecretLocation) =>
+const differentSecret = (config: SecretLocation) =>
   new EvError(
     'bad_config',
-    `The secret in ${locationOf(config)} is not that of the service whose database this is: secrets of webhooks cannot be read with it. ${remedy(config.dataDir)}`,
+    `The secret in ${secretLocation(config)} is not the secret of the service that uses the database, so it cannot decrypt the secrets of webhooks. ${remedy(config.dataDir)}`,
   )
 
 const remedy = (dataDir: string) =>
-  `Give the same on all machines, as EV_SECRET or EV_SECRET_FILE, or copy the file “secret” of the other’s data directory to ${dataDir}. ` +
-  'If it is lost for good: stop every ev on the database, and delete the webhooks (“ev webhooks delete”); then a new one holds.'
+  `Set the same EV_SECRET or EV_SECRET_FILE on all machines, or copy the file "secret" from the data directory of the service to ${dataDir}. ` +
+  'If the secret is lost, stop every ev process on the database and delete all webhooks ("ev webhooks delete"); ev then accepts a new secret.'
 
-const locationOf = ({ secret, secretFile, dataDir }: SecretLocation) =>
+const secretLocation = ({ secret, secretFile, dataDir }: SecretLocation) =>
   secret !== null ? 'EV_SECRET' : (secretFile ?? `the data directory ${dataDir}`)

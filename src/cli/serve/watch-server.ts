@@ -19,14 +19,14 @@ export type WatchServerDeps = {
   readonly context: CliContext
   readonly config: Config
   readonly log: ServeLog
-  /** Headers of an answer that comes about without the app. */
+  /** Headers of responses that are sent without the app. */
   readonly headers: (ip: string) => Record<string, string>
 }
 
-/** Null until it can answer. */
+/** Returns the app; null while the service is starting. */
 type GetApp = () => Pick<Hono<Env>, 'fetch'> | null
 
-/** What the server of the API and that of health and metrics have in common. */
+/** Returns the dependencies that the API server and the metrics server share. */
 export function serverDeps(
   { context, config, log, headers }: WatchServerDeps,
   app: GetApp,
@@ -38,7 +38,7 @@ export function serverDeps(
   }
 }
 
-/** Starts the server of health and metrics, by plain HTTP; null: the settings name no port for it. */
+/** Starts the plain HTTP server of health and metrics; null if no port is configured for it. */
 export async function startWatchServer(
   deps: WatchServerDeps,
   app: GetApp,
@@ -50,8 +50,8 @@ export async function startWatchServer(
     ...serverDeps(deps, app),
     ...{ host, port, certificate: null, mayBePlain: () => true },
   })
-  const place = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
-  deps.log.info(`health and metrics on ${place}`)
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
+  deps.log.info(`health and metrics on ${url}`)
   return server
 }
 
@@ -60,29 +60,28 @@ function limitsOf({ trustProxy }: Config): ServerLimits {
   return { ...SERVER_LIMITS, keepAliveMs, ...connectionLimits(thisMachine.openFilesMax) }
 }
 
-/** A worker may wait long for the first service: it lives meanwhile. */
+/** Responds before the app exists. `/livez` succeeds, as a worker may wait long for a service. */
 function starting(request: Request): Response {
   if (new URL(request.url).pathname === '/livez') return Response.json({ status: 'ok' })
   const body = { success: false, error: 'The service is starting', code: 'service_unavailable' }
   return Response.json(body, { status: 503, headers: { 'Retry-After': '1' } })
 }
 
-/** The end of a service that was told to stop. */
 type StopSignal = {
-  /** Resolves with the first signal to end. */
+  /** Resolves with the first SIGTERM or SIGINT. */
   readonly received: Promise<void>
-  /** Listens no longer. */
+  /** Removes the signal listeners. */
   dispose(): void
 }
 
-/** Hears the first signal to end, and says what comes then; a second one ends the process at once. */
-export function untilSignal(context: CliContext, log: ServeLog, says: string): StopSignal {
+/** Waits for the first SIGTERM or SIGINT and logs it. A second one exits at once. */
+export function untilSignal(context: CliContext, log: ServeLog, what: string): StopSignal {
   const { promise: received, resolve } = Promise.withResolvers<void>()
   let isSignaled = false
   const onSignal = (signal: NodeJS.Signals) => {
     if (isSignaled) exitNow(context, log, signal)
     isSignaled = true
-    log.info(`stopping: ${says}`, { signal })
+    log.info(`stopping: ${what}`, { signal })
     resolve()
   }
   context.signals.on('SIGTERM', onSignal)
@@ -97,18 +96,18 @@ export function untilSignal(context: CliContext, log: ServeLog, says: string): S
 }
 
 function exitNow(context: CliContext, log: ServeLog, signal: NodeJS.Signals): never {
-  log.warn('ended at once', { signal })
+  log.warn('forced exit', { signal })
   log.flush()
   context.exit(EXIT_CODES.interrupted)
 }
 
 /**
- * Ends the process when what it still had to do takes longer, as where its database is away: others find out by
- * themselves what it had. Gives what calls that off.
+ * Exits after `ms` if the shutdown takes longer, as when the database is unavailable. Its leases
+ * then expire, and other members take over. Returns a function that cancels the exit.
  */
 export function exitAfter(context: CliContext, ms: number, log: ServeLog): () => void {
   return context.clock.after(ms, () => {
-    log.warn('ended before all was given back: others take it up when they notice')
+    log.warn('forced exit; leases will expire')
     log.flush()
     context.exit(0)
   })
@@ -121,7 +120,7 @@ export function exitAfter(context: CliContext, ms: number, log: ServeLog): () =>
 export function exitOnFault(context: CliContext, log: ServeLog): () => void {
   const end = (error: unknown) => {
     const stack = error instanceof Error ? error.stack : undefined
-    log.error('a fault inside ev ends it', { why: errorMessage(error), stack })
+    log.error('internal error; exiting', { why: errorMessage(error), stack })
     log.flush()
     context.exit(EXIT_CODES.internal)
   }
@@ -133,9 +132,9 @@ export function exitOnFault(context: CliContext, log: ServeLog): () => void {
   }
 }
 
-/** What libraries print goes to the log: stdout is for the first key alone. */
-export function catchPrints(context: Pick<CliContext, 'console'>, log: ServeLog): void {
-  const quiet = (...said: unknown[]) => log.debug(said.map(errorMessage).join(' '))
-  const loud = (...said: unknown[]) => log.warn(said.map(errorMessage).join(' '))
-  Object.assign(context.console, { log: quiet, info: quiet, debug: quiet, warn: loud, error: loud })
+/** Redirects the console, which libraries use, to the log. Stdout is reserved for the first key. */
+export function redirectConsole(context: Pick<CliContext, 'console'>, log: ServeLog): void {
+  const debug = (...args: unknown[]) => log.debug(args.map(errorMessage).join(' '))
+  const warn = (...args: unknown[]) => log.warn(args.map(errorMessage).join(' '))
+  Object.assign(context.console, { log: debug, info: debug, debug, warn, error: warn })
 }

@@ -1,5 +1,5 @@
 import { listFiles } from '../../compose/engine.ts'
-import { composeWorker, type WatchedWorker, type WorkerServices } from '../../compose/worker.ts'
+import { composeWorker, type MonitoredWorker, type WorkerServices } from '../../compose/worker.ts'
 import type { Config } from '../../config/settings.ts'
 import { openDatabase } from '../../db/database.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
@@ -11,11 +11,11 @@ import { databaseName, databaseUrl, isShared } from '../database.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
 import { version } from '../version.ts'
-import { baseUrlOfService } from './base-url.ts'
+import { waitForBaseUrl } from './base-url.ts'
 import { type ServeLog, serveLog } from './log.ts'
-import { compareSecret } from './shared-secret.ts'
+import { checkSharedSecret } from './shared-secret.ts'
 import {
-  catchPrints,
+  redirectConsole,
   exitAfter,
   exitOnFault,
   startWatchServer,
@@ -24,7 +24,7 @@ import {
 
 export type WorkerFlags = { readonly [setting: string]: unknown }
 
-/** How long it may take to give back what is in hand; others notice a member that is gone by then too. */
+/** How long releasing the claims may take. By then, other members notice a missing member too. */
 const GRACE_MS = 15 * SECOND
 
 /** Runs `ev worker` and returns the exit code. */
@@ -33,14 +33,14 @@ export async function workerCommand(context: CliContext, flags: WorkerFlags): Pr
   if (!isShared(config)) throw notShared(config)
   const lists = openLists(listFiles(config))
   const log = serveLog(context, config)
-  const endFaults = exitOnFault(context, log)
+  const removeFaultListeners = exitOnFault(context, log)
   try {
-    catchPrints(context, log)
+    redirectConsole(context, log)
     await work({ context, config, lists, flags, log })
     return 0
   } finally {
     log.flush()
-    endFaults()
+    removeFaultListeners()
   }
 }
 
@@ -54,12 +54,12 @@ type WorkerRun = {
 
 async function work({ context, config, lists, flags, log }: WorkerRun): Promise<void> {
   const stopping = new AbortController()
-  const ending = untilSignal(context, log, 'what is in hand goes back')
-  const received = ending.received.then(() => stopping.abort())
+  const stopSignal = untilSignal(context, log, 'releasing claims')
+  const received = stopSignal.received.then(() => stopping.abort())
   try {
     await workUntil(received, { context, config, lists, flags, log }, stopping.signal)
   } finally {
-    ending.dispose()
+    stopSignal.dispose()
   }
   log.info('stopped')
 }
@@ -69,28 +69,28 @@ async function workUntil(
   { context, config, lists, flags, log }: WorkerRun,
   stopping: AbortSignal,
 ): Promise<void> {
-  let services: WatchedWorker | null = null
+  let services: MonitoredWorker | null = null
   const deps = { context, config, log, headers: () => ({}) }
   const watch = await startWatchServer(deps, () => services?.watch ?? null)
   try {
-    const baseUrl = await agreeWithService(context, config, log, stopping)
+    const baseUrl = await joinService(context, config, log, stopping)
     if (baseUrl === null) return
     const externalDeps = externalDepsFrom(context, throttledLog(log, context.clock))
     const run = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
-    // Servers and workers may have one environment, and that of servers may say that they are not to work.
+    // The environment may be shared with services that run with --work off.
     services = await composeWorker({ ...config, work: true }, externalDeps, run)
-    const endReloads = reloadOnSighup(context, lists, flags, log)
-    sayStart(log, config, { member: services.member(), baseUrl })
+    const stopReloading = reloadOnSighup(context, lists, flags, log)
+    logStart(log, config, { member: services.member(), baseUrl })
     await received
-    endReloads()
+    stopReloading()
     await stop(context, services, log)
   } finally {
     await watch?.stop(0)
   }
 }
 
-/** Gives the address of the service, which stands in the events of its jobs; null: told to stop before it was known. */
-async function agreeWithService(
+/** Checks the secret and returns the base URL for events; null if the worker is stopped before. */
+async function joinService(
   context: CliContext,
   config: Config,
   log: ServeLog,
@@ -98,8 +98,8 @@ async function agreeWithService(
 ): Promise<string | null> {
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
-    await compareSecret(context, database, config)
-    return await baseUrlOfService(database, {
+    await checkSharedSecret(context, database, config)
+    return await waitForBaseUrl(database, {
       ...{ clock: context.clock, log: throttledLog(log, context.clock), stopping },
     })
   } finally {
@@ -107,26 +107,26 @@ async function agreeWithService(
   }
 }
 
-function sayStart(
+function logStart(
   log: ServeLog,
   config: Config,
-  is: { readonly member: string | null; readonly baseUrl: string },
+  identity: { readonly member: string | null; readonly baseUrl: string },
 ): void {
   const hint = heloHint(config)
   if (hint !== null) log.info(hint)
   const egresses = config.egresses.map(({ name }) => name).join(', ')
-  log.info('at work', { ...is, egresses, concurrency: config.concurrency })
+  log.info('started', { ...identity, egresses, concurrency: config.concurrency })
 }
 
 async function stop(context: CliContext, services: WorkerServices, log: ServeLog): Promise<void> {
-  const cancel = exitAfter(context, GRACE_MS, log)
+  const cancelExit = exitAfter(context, GRACE_MS, log)
   services.stopSoon()
   await services.close()
-  cancel()
+  cancelExit()
 }
 
 const notShared = (config: Config) =>
   new EvError(
     'bad_config',
-    `A worker shares the database of “ev serve”, and ${databaseName(config)} is for one process alone. Name a PostgreSQL database for both, in the environment as EV_DATABASE=postgres://USER:PASSWORD@HOST/NAME.`,
+    `A worker needs the PostgreSQL database of "ev serve", and ${databaseName(config)} can be used by one process only. Set EV_DATABASE=postgres://USER:PASSWORD@HOST/NAME in the environment of both.`,
   )

@@ -4,7 +4,7 @@ import { deleteWebhook, rotateWebhookSecret, setWebhookActive } from '../../webh
 import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
-import { graceOf } from '../keys/times.ts'
+import { parseGrace } from '../keys/times.ts'
 import { readConfig } from '../settings.ts'
 import { withWebhook } from './lookup.ts'
 import { newSecretObject, newSecretText, printJson, urlText, webhookObject } from './print.ts'
@@ -22,7 +22,7 @@ export function rotateCommand(
   id: string,
   flags: ChangeFlags,
 ): Promise<number> {
-  const graceMs = graceOf(flags.grace ?? `${SECRET_GRACE_MS / DAY}d`, SECRET_GRACE_MAX_MS)
+  const graceMs = parseGrace(flags.grace ?? `${SECRET_GRACE_MS / DAY}d`, SECRET_GRACE_MAX_MS)
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, { accountId }) => {
     const secretBox = await serviceSecretBox(context, config, database)
@@ -33,9 +33,9 @@ export function rotateCommand(
     else {
       const end =
         graceMs === 0
-          ? 'is not used any more'
-          : `signs beside it in webhook-signature until ${timeText(previousExpiresAt)}; X-EV-Signature is of the new one from now on`
-      context.stdout.write(`${newSecretText(webhook, secret)}The secret before it ${end}.\n`)
+          ? 'is no longer used'
+          : `also signs webhook-signature until ${timeText(previousExpiresAt)}; X-EV-Signature uses only the new one`
+      context.stdout.write(`${newSecretText(webhook, secret)}The old secret ${end}.\n`)
     }
     return 0
   })
@@ -53,10 +53,10 @@ export function switchCommand(
     const webhook = await setWebhookActive(services, { webhookId: id, accountId: null, active })
     if (flags.json) printJson(context, webhookObject(webhook))
     else {
-      const follows = active
-        ? 'is on: what waited for it is sent as it falls due'
-        : 'is off: nothing is sent to it, and what happens meanwhile is not kept for it'
-      context.stdout.write(`Webhook ${id} to ${urlText(webhook)} ${follows}.\n`)
+      const state = active
+        ? 'is enabled. Pending deliveries are sent when they are due'
+        : 'is disabled. Nothing is sent to it, and new events are not stored for it'
+      context.stdout.write(`Webhook ${id} to ${urlText(webhook)} ${state}.\n`)
     }
     return 0
   })
@@ -72,7 +72,7 @@ export function deleteCommand(
     const services = { database, clock: context.clock }
     const webhook = await deleteWebhook(services, { webhookId: id, accountId: null })
     context.stdout.write(
-      `Removed the webhook ${id} to ${urlText(webhook)}: nothing is sent to it any more.\n`,
+      `Deleted webhook ${id} to ${urlText(webhook)}. Nothing is sent to it anymore.\n`,
     )
     return 0
   })

@@ -4,7 +4,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import { DESCRIPTION_LENGTH_MAX } from '../../webhooks/endpoint.ts'
 import { createWebhook } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event.ts'
-import { chosenAccount, withAccounts } from '../accounts.ts'
+import { selectAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { newSecretObject, newSecretText, printJson } from './print.ts'
@@ -25,15 +25,15 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   const config = readConfig(context, flags)
   const input = {
     url: flags.url,
-    events: eventsOf(flags.events),
+    events: parseEvents(flags.events),
     active: flags.inactive !== true,
-    description: descriptionOf(flags.description),
+    description: parseDescription(flags.description),
   }
   return withAccounts(context, config, async (database, accounts) => {
-    const { id: accountId } = chosenAccount(accounts, flags.account)
+    const { id: accountId } = selectAccount(accounts, flags.account)
     const secretBox = await serviceSecretBox(context, config, database)
-    const { clock, random, externalDeps: doors } = context
-    const { resolver, close } = composeResolver(config, doors?.resolver, clock)
+    const { clock, random, externalDeps } = context
+    const { resolver, close } = composeResolver(config, externalDeps?.resolver, clock)
     try {
       const services = { database, clock, random, secretBox, resolver, settings: config }
       const { webhook, secret } = await createWebhook(services, { ...input, accountId })
@@ -46,22 +46,22 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   })
 }
 
-function eventsOf(given: string): EventKind[] {
+function parseEvents(given: string): EventKind[] {
   const all = [...new Set(given.split(',').map(one => one.trim()))]
   if (all.length === 1 && all[0] === '*') return [...EVENT_KINDS]
   if (all.every(isEventKind)) return all
   const wrong = all.find(one => !isEventKind(one)) ?? ''
   throw new EvError(
     'usage',
-    `There is no event “${sanitizeText(wrong)}” to subscribe to; there are ${EVENT_KINDS.join(', ')}, and * for all of them.`,
+    `There is no event "${sanitizeText(wrong)}". Events: ${EVENT_KINDS.join(', ')}, or * for all.`,
   )
 }
 
-function descriptionOf(given: string | undefined): string | null {
+function parseDescription(given: string | undefined): string | null {
   const description = given?.trim() ?? null
   if (description === null || description.length <= DESCRIPTION_LENGTH_MAX) return description
   throw new EvError(
     'usage',
-    `--description takes up to ${DESCRIPTION_LENGTH_MAX} characters, not ${description.length}.`,
+    `--description has ${description.length} characters; it takes up to ${DESCRIPTION_LENGTH_MAX}.`,
   )
 }

@@ -2,7 +2,7 @@ import { presentDelivery, presentDetail } from '../../api/webhooks/delivery-view
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { getDelivery } from '../../webhooks/deliveries.ts'
-import { deliveryPage } from '../../webhooks/delivery-store.ts'
+import { getDeliveryPage } from '../../webhooks/delivery-store.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { SENT_KINDS } from '../../webhooks/event.ts'
 import type { DeliveryState, DeliveryTable } from '../../webhooks/tables.ts'
@@ -39,15 +39,15 @@ export function deliveriesCommand(
 }
 
 function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags): Promise<number> {
-  const max = limitOf(flags.limit)
+  const max = parseLimit(flags.limit)
   const filters = {
     ...(flags.status === undefined ? {} : { status: flags.status }),
-    ...(flags.event === undefined ? {} : { event: checkedEvent(flags.event) }),
+    ...(flags.event === undefined ? {} : { event: parseEvent(flags.event) }),
   }
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, webhook) => {
     const page = { webhookId: id, ...filters, before: null, max: max + 1 }
-    const found = await deliveryPage(database, page)
+    const found = await getDeliveryPage(database, page)
     const rows = found.slice(0, max)
     if (flags.json)
       printJson(
@@ -82,84 +82,87 @@ function showDelivery(
 }
 
 const LIMIT = 20
-/** More than anybody reads; all of them come in pages over HTTP. */
+/** More than fits a terminal; the HTTP API pages through all deliveries. */
 const LIMIT_MAX = 1_000
 
-function limitOf(given: string | undefined): number {
+function parseLimit(given: string | undefined): number {
   const limit = given === undefined ? LIMIT : Number(given)
   if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit
   throw new EvError(
     'usage',
-    `--limit takes a whole number from 1 to ${LIMIT_MAX}, not “${sanitizeText(given ?? '')}”.`,
+    `--limit is "${sanitizeText(given ?? '')}"; it takes a whole number from 1 to ${LIMIT_MAX}.`,
   )
 }
 
-function checkedEvent(given: string) {
+function parseEvent(given: string) {
   const event = SENT_KINDS.find(kind => kind === given)
   if (event !== undefined) return event
   throw new EvError(
     'usage',
-    `There is no event “${sanitizeText(given)}”; there are ${SENT_KINDS.join(', ')}.`,
+    `There is no event "${sanitizeText(given)}". Events: ${SENT_KINDS.join(', ')}.`,
   )
 }
 
-type ShownLog = {
+type DeliveryLog = {
   readonly webhook: Webhook
   readonly rows: readonly DeliveryTable[]
-  /** Whether only such of one status or kind were asked for. */
+  /** Whether the rows are filtered by status or event. */
   readonly isFiltered: boolean
-  /** Whether there are more than these rows. */
+  /** Whether there are more rows than these. */
   readonly hasMore: boolean
-  /** The data directory or the database. */
+  /** The data directory or the database, for messages. */
   readonly place: string
-  /** Whether an “ev serve” is at work there. */
+  /** Whether a service is running on the database. */
   readonly isServed: boolean
 }
 
-/** What stands below the log of a webhook, a line each: why something is not there or waits, and what to do. */
-const logNotes = (log: ShownLog): string =>
-  [...aboutRows(log), ...aboutWaiting(log)].map(note => `${note}\n`).join('')
+/** Formats the notes below the deliveries of a webhook: why there are none, or why they wait. */
+const logNotes = (log: DeliveryLog): string =>
+  [...rowNotes(log), ...pendingNotes(log)].map(note => `${note}\n`).join('')
 
-function aboutRows({ webhook: { id, ...webhook }, rows, isFiltered, hasMore }: ShownLog): string[] {
+function rowNotes({
+  webhook: { id, ...webhook },
+  rows,
+  isFiltered,
+  hasMore,
+}: DeliveryLog): string[] {
   const [first] = rows
   if (first !== undefined) {
-    const more = hasMore ? ['There are more before these; --limit says how many are shown.'] : []
-    return [...more, `“ev webhooks deliveries ${first.id}” shows the first of them whole.`]
+    const more = hasMore ? ['Older deliveries are not shown. To show more, set --limit.'] : []
+    return [...more, `To show one with its attempts, run "ev webhooks deliveries ${first.id}".`]
   }
-  const none = `There are no${isFiltered ? ' such' : ''} deliveries to ${id}; what ended is kept for seven days.`
+  const none = `No${isFiltered ? ' matching' : ''} deliveries to ${id}. Completed deliveries are kept for seven days.`
   if (isFiltered) return [none]
   return [
     none,
-    `It is told of ${eventsText(webhook)}. “ev webhooks test ${id}” sends an event to it now.`,
+    `It receives ${eventsText(webhook)}. To send a test event, run "ev webhooks test ${id}".`,
   ]
 }
 
-function aboutWaiting({ webhook, rows, place, isServed }: ShownLog): string[] {
+function pendingNotes({ webhook, rows, place, isServed }: DeliveryLog): string[] {
   if (!webhook.active) {
     return [
-      `The webhook is off: nothing is sent to it until “ev webhooks enable ${webhook.id}”, and what happens meanwhile is not kept for it.`,
+      `The webhook is disabled: nothing is sent to it, and new events are not stored for it. To enable it, run "ev webhooks enable ${webhook.id}".`,
     ]
   }
-  if (isServed || !rows.some(isOpen)) return []
-  return [
-    `No “ev serve” is at work in ${place}: what waits is sent by the next one that is started there.`,
-  ]
+  if (isServed || !rows.some(isPending)) return []
+  return [`No "ev serve" is running on ${place}. Pending deliveries are sent when one starts.`]
 }
 
-const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
+const isPending = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
 
 type Delivery = ReturnType<typeof presentDelivery>
 type Detail = ReturnType<typeof presentDetail>
 type Attempt = Detail['attempts'][number]
 
-/** The log of a webhook, for people. */
+/** Formats the deliveries of a webhook. */
 const deliveriesText = (rows: readonly DeliveryTable[], webhook: Webhook): string =>
   table(
     COLUMNS,
     rows.map(row => rowOf(presentDelivery(row, webhook))),
   )
 
-/** One delivery with what was sent and answered, for people. What receivers said is foreign text. */
+/** Formats one delivery with its request and response. The response is untrusted text. */
 function deliveryText(detail: Detail, webhook: Webhook): string {
   const { request, response, attempts } = detail
   return [
@@ -181,7 +184,7 @@ function deliveryText(detail: Detail, webhook: Webhook): string {
   ].join('')
 }
 
-/** Enough of a body to see what it is; `--json` has all that is kept. */
+/** Maximum number of characters shown of a body; `--json` has all that is stored. */
 const SHOWN_MAX = 4_096
 
 function responseText({ status_code, headers, body }: NonNullable<Detail['response']>): string {
@@ -189,20 +192,20 @@ function responseText({ status_code, headers, body }: NonNullable<Detail['respon
     ([name, value]) => [`${sanitizeText(name)}:`, sanitizeText(value)] as const,
   )
   const excerpt = body === '' ? '' : `\n  ${sanitizeText(body, SHOWN_MAX)}\n`
-  return `\nLast answer: ${status_code}\n${named.length === 0 ? '' : keyValues(named)}${excerpt}`
+  return `\nLast response: ${status_code}\n${named.length === 0 ? '' : keyValues(named)}${excerpt}`
 }
 
 const remedyText = ({ id }: Detail, webhook: Webhook) =>
   webhook.active
-    ? `“ev webhooks retry ${id}” sends it once more.`
-    : `Its webhook is off: after “ev webhooks enable ${webhook.id}”, “ev webhooks retry ${id}” sends it once more.`
+    ? `To send it again, run "ev webhooks retry ${id}".`
+    : `Its webhook is disabled. To send it again, run "ev webhooks enable ${webhook.id}", then "ev webhooks retry ${id}".`
 
 function statusText(detail: Detail, { active }: Webhook): string {
   if (detail.next_attempt_at !== null) {
-    return `${detail.status}, the next attempt ${when(detail.next_attempt_at)}`
+    return `${detail.status}, next attempt ${when(detail.next_attempt_at)}`
   }
   const waits = detail.status === 'pending' || detail.status === 'retry_scheduled'
-  return waits && !active ? `${detail.status}, until its webhook is switched on` : detail.status
+  return waits && !active ? `${detail.status}, until its webhook is enabled` : detail.status
 }
 
 const COLUMNS: readonly Column[] = [
@@ -212,7 +215,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'STATUS' },
   { title: 'ATTEMPTS', align: 'right' },
   { title: 'NEXT' },
-  { title: 'ANSWER', align: 'right' },
+  { title: 'RESPONSE', align: 'right' },
   { title: 'TOOK', align: 'right' },
   { title: 'ERROR' },
 ]
@@ -231,7 +234,7 @@ const ATTEMPT_COLUMNS: readonly Column[] = [
   { title: 'ATTEMPT', align: 'right' },
   { title: 'TRIGGER' },
   { title: 'STARTED' },
-  { title: 'ANSWER', align: 'right' },
+  { title: 'RESPONSE', align: 'right' },
   { title: 'TOOK', align: 'right' },
   { title: 'ERROR' },
 ]
@@ -246,7 +249,7 @@ const attemptRow = (attempt: Attempt): string[] => [
 const outcome = (of: Pick<Delivery, 'status_code' | 'duration_ms' | 'error'>): string[] => [
   of.status_code === null ? '–' : `${of.status_code}`,
   of.duration_ms === null ? '–' : `${of.duration_ms} ms`,
-  // Last, as its width is anybody's.
+  // The last column, because its width is not limited.
   of.error === null ? '' : sanitizeText(of.error),
 ]
 

@@ -1,5 +1,5 @@
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
-import { chosenAccount, withAccounts } from '../accounts.ts'
+import { selectAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { withWebhook } from './lookup.ts'
@@ -14,12 +14,15 @@ export type WebhookFlags = {
 /** Runs `ev webhooks list` and returns the exit code. */
 export function listCommand(context: CliContext, flags: WebhookFlags): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const asked = flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
-    const webhooks = (await Promise.all(asked.map(({ id }) => listWebhooks(database, id)))).flat()
+    const selected =
+      flags.account === undefined ? accounts : [selectAccount(accounts, flags.account)]
+    const webhooks = (
+      await Promise.all(selected.map(({ id }) => listWebhooks(database, id)))
+    ).flat()
     if (flags.json) printJson(context, webhooks.map(webhookObject))
     else if (webhooks.length === 0) {
       context.stdout.write(
-        'There are no webhooks. “ev webhooks create --url URL --events EVENTS” makes one.\n',
+        'No webhooks. To create one, run "ev webhooks create --url URL --events EVENTS".\n',
       )
     } else context.stdout.write(webhooksText(webhooks))
     return 0

@@ -3,11 +3,11 @@ import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { eventLine, eventText } from '../listen/event-text.ts'
 import { register, unregister } from '../listen/registration.ts'
-import { type Arrival, checkSignatures, startReceiver } from '../listen/server.ts'
+import { checkSignatures, type ReceivedRequest, startReceiver } from '../listen/server.ts'
 import {
   type ListenFlags,
   type ListenOptions,
-  printBanner,
+  listenBanner,
   toListenOptions,
 } from '../listen/webhook-input.ts'
 import { readConfig } from '../settings.ts'
@@ -16,15 +16,15 @@ import { readConfig } from '../settings.ts'
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {
   const config = readConfig(context, flags)
   const input = toListenOptions(flags, context.env)
-  const { ended, dispose } = untilEnded(context)
+  const { exitCode, dispose } = untilStopped(context)
   try {
-    return await listen(context, { config, flags, input }, ended)
+    return await listen(context, { config, flags, input }, exitCode)
   } finally {
     dispose()
   }
 }
 
-type Parts = {
+type ListenInput = {
   readonly config: Config
   readonly flags: ListenFlags
   readonly input: ListenOptions
@@ -32,8 +32,8 @@ type Parts = {
 
 async function listen(
   context: CliContext,
-  { config, flags, input }: Parts,
-  ended: Promise<number>,
+  { config, flags, input }: ListenInput,
+  exitCode: Promise<number>,
 ): Promise<number> {
   const secrets = [...(input.secrets ?? [])]
   const receiver = await startReceiver({
@@ -46,8 +46,8 @@ async function listen(
     const registration =
       input.secrets === null ? await register(context, config, { url, account }) : null
     if (registration !== null) secrets.push(registration.secret)
-    context.stderr.write(printBanner({ url, wish: input, registration }))
-    const code = await ended
+    context.stderr.write(listenBanner({ url, options: input, registration }))
+    const code = await exitCode
     if (registration !== null) await unregister(context, config, registration)
     return code
   } finally {
@@ -57,27 +57,27 @@ async function listen(
 
 async function show(
   context: CliContext,
-  arrival: Arrival,
+  arrival: ReceivedRequest,
   secrets: readonly string[],
   { isJson, status }: ListenOptions,
 ): Promise<void> {
   const at = context.clock.now()
-  const taken = { arrival, at, status, signatures: await checkSignatures(arrival, secrets) }
-  context.stdout.write(isJson ? eventLine(taken) : eventText(taken))
+  const received = { arrival, at, status, signatures: await checkSignatures(arrival, secrets) }
+  context.stdout.write(isJson ? eventLine(received) : eventText(received))
 }
 
-type Ending = { readonly ended: Promise<number>; readonly dispose: () => void }
+type StopWait = { readonly exitCode: Promise<number>; readonly dispose: () => void }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Resolves with the code to exit with at the first signal, as ending it is how it is used, or when nobody reads what
- * is shown. A second signal ends the process at once.
+ * Resolves with the exit code: 0 at the first signal, which is the normal way to stop, or an error
+ * if stdout is closed. A second signal exits at once.
  */
-function untilEnded({ signals, stdout }: CliContext): Ending {
-  // Otherwise the process would end there and then, and leave its webhook.
+function untilStopped({ signals, stdout }: CliContext): StopWait {
+  // The default listeners would exit at once and leave the webhook behind.
   stdout.removeAllListeners('error')
-  const { promise: ended, resolve } = Promise.withResolvers<number>()
+  const { promise: exitCode, resolve } = Promise.withResolvers<number>()
   const dispose = () => {
     for (const signal of SIGNALS) signals.off(signal, onSignal)
   }
@@ -87,5 +87,5 @@ function untilEnded({ signals, stdout }: CliContext): Ending {
   }
   for (const signal of SIGNALS) signals.on(signal, onSignal)
   stdout.on('error', () => resolve(EXIT_CODES.io))
-  return { ended, dispose }
+  return { exitCode, dispose }
 }

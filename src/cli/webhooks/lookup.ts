@@ -5,7 +5,7 @@ import { getWebhook } from '../../webhooks/endpoints.ts'
 import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 
-/** Runs `work` on the database and the webhook of that ID, whosever it is. */
+/** Calls `work` with the database and the webhook of that ID, in any account. */
 export function withWebhook<T>(
   context: CliContext,
   config: Config,

@@ -8,11 +8,11 @@ import { timeText } from '../jobs/time-text.ts'
 import { keyValues } from '../key-values.ts'
 import { type Column, table } from '../table.ts'
 
-/** Webhooks without their secrets, for people. */
+/** Formats webhooks without their secrets. */
 export const webhooksText = (webhooks: readonly Webhook[]): string =>
   table(COLUMNS, webhooks.map(rowOf))
 
-/** One webhook, for people. */
+/** Formats one webhook without its secret. */
 export const webhookText = (context: Pick<CliContext, 'clock'>, webhook: Webhook): string =>
   `${webhook.id}\n${keyValues([
     ['url', urlText(webhook)],
@@ -26,28 +26,29 @@ export const webhookText = (context: Pick<CliContext, 'clock'>, webhook: Webhook
     ['changed', timeText(webhook.updatedAt)],
   ])}`
 
-/** One webhook, for programs: as the HTTP API shows it. */
+/** Returns the JSON form of a webhook, as in the HTTP API. */
 export function webhookObject(webhook: Webhook) {
   const { id, ...rest } = presentWebhook(webhook)
   return { id, account_id: webhook.accountId, ...rest }
 }
 
-/** A webhook with a secret of which nobody sees more than its end from now on; for people. */
+/** Formats a webhook with its new secret, which cannot be shown again. */
 export const newSecretText = (webhook: Webhook, secret: string): string =>
-  `Webhook ${webhook.id} of the account ${webhook.accountId}: ${eventsText(webhook)} to ${urlText(webhook)}
+  `Webhook ${webhook.id} of account ${webhook.accountId}: ${eventsText(webhook)} to ${urlText(webhook)}
 
   ${secret}
 
-It is shown this once. To check what arrives: X-EV-Signature is the HMAC-SHA256, in lower-case hex, of the raw body,
-keyed with this whole text; or use “verifyWebhook” of ev/client, or any library of Standard Webhooks.
+Store this secret now: ev cannot show it again. To verify events, compute the HMAC-SHA256 of the raw body in lowercase
+hex, with the whole secret as the key, and compare it to X-EV-Signature. Or use verifyWebhook from ev/client, or any
+Standard Webhooks library.
 ${
   webhook.active
-    ? `“ev webhooks test ${webhook.id}” sends an event to it now.`
-    : `It is off: nothing is sent to it until “ev webhooks enable ${webhook.id}”.`
+    ? `To send a test event, run "ev webhooks test ${webhook.id}".`
+    : `The webhook is disabled. To enable it, run "ev webhooks enable ${webhook.id}".`
 }
 `
 
-/** The same, for programs. */
+/** Returns the JSON form of a webhook with its new secret. */
 export function newSecretObject(webhook: Webhook, secret: string) {
   const { id, account_id, ...rest } = webhookObject(webhook)
   return { id, secret, account_id, ...rest }
@@ -75,17 +76,19 @@ const rowOf = (webhook: Webhook): string[] => [
   hintText(webhook),
   shortState(webhook),
   eventsText(webhook),
-  // Last, as its width is anybody's.
+  // The last column, because its width is not limited.
   urlText(webhook),
 ]
 
-/** Why ev switched it off takes a sentence, which `ev webhooks show` has. */
+/** Omits the reason why ev disabled a webhook, which is a sentence; `ev webhooks show` has it. */
 const shortState = (webhook: Webhook) =>
-  webhook.active || webhook.disabledReason === null ? stateText(webhook) : 'switched off by ev'
+  webhook.active || webhook.disabledReason === null ? stateText(webhook) : 'disabled by ev'
 
 function stateText({ active, disabledReason, failingSince }: Webhook): string {
-  if (!active) return disabledReason === null ? 'off' : `off: ${sanitizeText(disabledReason)}`
-  return failingSince === null ? 'on' : `on, failing since ${timeText(failingSince)}`
+  if (!active) {
+    return disabledReason === null ? 'disabled' : `disabled: ${sanitizeText(disabledReason)}`
+  }
+  return failingSince === null ? 'enabled' : `enabled, failing since ${timeText(failingSince)}`
 }
 
 export const eventsText = ({ events }: Pick<Webhook, 'events'>) =>
@@ -98,5 +101,5 @@ function previousText(
   { previousSecret }: Webhook,
 ): string | null {
   if (previousSecret === null || previousSecret.until <= context.clock.now()) return null
-  return `signs beside it until ${timeText(previousSecret.until)}`
+  return `also signs until ${timeText(previousSecret.until)}`
 }

@@ -7,7 +7,7 @@ import { retryDelivery, retryFailedDeliveries } from '../../webhooks/deliveries.
 import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { databaseName } from '../database.ts'
-import { sinceOf } from '../keys/times.ts'
+import { parseSince } from '../keys/times.ts'
 import { isServed } from '../serve/active-members.ts'
 import { readConfig } from '../settings.ts'
 import { isDeliveryId } from './lookup.ts'
@@ -31,7 +31,7 @@ export async function retryCommand(
       return recoverCommand(context, target, flags)
     throw new EvError(
       'usage',
-      `--since sends all once more that failed at a webhook: name the webhook alone, as in “ev webhooks retry --since 2d wh_…”, or one delivery without --since.`,
+      `--since retries all failed deliveries of a webhook. Give only the webhook, as in "ev webhooks retry --since 2d wh_…", or one delivery without --since.`,
     )
   }
   if (delivery !== undefined)
@@ -39,28 +39,28 @@ export async function retryCommand(
   if (isDeliveryId(target)) return retryOne(context, { webhookId: null, deliveryId: target }, flags)
   throw new EvError(
     'usage',
-    `Say what is to be sent once more: the ID of a delivery (dlv_…), or all of a webhook that failed since a time, as in “ev webhooks retry --since 2d wh_…”.`,
+    `Give the ID of a delivery (dlv_…), or retry all failed deliveries of a webhook with --since, as in "ev webhooks retry --since 2d wh_…".`,
   )
 }
 
-/** Runs `ev webhooks recover`, and `retry --since` and returns the exit code. */
+/** Runs `ev webhooks recover` and `ev webhooks retry --since`, and returns the exit code. */
 export function recoverCommand(
   context: CliContext,
   id: string,
   flags: RetryFlags,
 ): Promise<number> {
   const now = context.clock.now()
-  const since = sinceOf(flags.since ?? '', now)
+  const since = parseSince(flags.since ?? '', now)
   const config = readConfig(context, flags)
   return withAccounts(context, config, async database => {
     const services = { database, clock: context.clock }
     const input = { webhookId: id, accountId: null, since }
     const { webhook, recovered } = await retryFailedDeliveries(services, input)
     if (flags.json) printJson(context, { recovered })
-    else if (recovered === 0) context.stdout.write(`Nothing to ${id} failed since then.\n`)
+    else if (recovered === 0) context.stdout.write(`No delivery to ${id} has failed since then.\n`)
     else {
       const what = `${pluralize(recovered, 'delivery')} to ${urlText(webhook)}`
-      context.stdout.write(`${what} will be sent once more${await whenSent(database, config)}\n`)
+      context.stdout.write(`${what} will be sent again${await whenSent(database, config)}\n`)
     }
     return 0
   })
@@ -79,14 +79,14 @@ function retryOne(
     if (flags.json) printJson(context, presentDelivery(delivery, webhook))
     else {
       const what = `${delivery.id} (${delivery.kind}) to ${urlText(webhook)}`
-      context.stdout.write(`${what} will be sent once more${await whenSent(database, config)}\n`)
+      context.stdout.write(`${what} will be sent again${await whenSent(database, config)}\n`)
     }
     return 0
   })
 }
 
-/** Deliveries are carried by the service alone. */
+/** Returns the end of the sentence. Only the service sends deliveries. */
 const whenSent = async (database: Database, config: Config) =>
   (await isServed(database, config, ['serve']))
     ? ', within a second.'
-    : `; no “ev serve” is at work in ${databaseName(config)}, and the next one that is started there sends it.`
+    : `. No "ev serve" is running on ${databaseName(config)}; it is sent when one starts.`

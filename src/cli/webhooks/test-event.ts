@@ -1,6 +1,6 @@
 import { presentTest } from '../../api/webhooks/delivery-view.ts'
 import { composeResolver } from '../../compose/engine.ts'
-import { composeTransport, readAuthority } from '../../compose/webhook-transport.ts'
+import { composeTransport, readWebhookCa } from '../../compose/webhook-transport.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { sanitizeText } from '../../platform/text.ts'
@@ -29,10 +29,10 @@ export function testCommand(context: CliContext, id: string, flags: TestFlags): 
   })
 }
 
-/** What was asked was done, and the answer is no: as `ev verify` says it. */
+/** The command succeeded with a negative result, as in `ev verify`. */
 const NOT_DELIVERED = 1
 
-/** From this process, so it says what this machine can reach. */
+/** Sends a test event from this process, so the result is for the network of this machine. */
 async function send(
   context: CliContext,
   config: Config,
@@ -40,7 +40,7 @@ async function send(
   webhookId: string,
 ): Promise<TestOutcome> {
   const [clock, random] = [context.clock, context.random]
-  const ca = readAuthority(config)
+  const ca = readWebhookCa(config)
   const secretBox = await serviceSecretBox(context, config, database)
   const { resolver, close } = composeResolver(config, context.externalDeps?.resolver, clock)
   const transport =
@@ -64,17 +64,17 @@ async function send(
 }
 
 const NOT_THE_SERVICE =
-  'It was sent from this process, by its own settings: “ev serve” may reach it by others, such as --webhook-allow-ranges, --webhook-ca-file and --dns.\n'
+  'The event was sent from this process with its own settings. The settings of "ev serve" may differ, such as --webhook-allow-ranges, --webhook-ca-file and --dns.\n'
 
 function outcomeText(outcome: TestOutcome): string {
   const { webhook, state, statusCode, durationMs, excerpt, error } = outcome
-  const answer = statusCode === null ? 'did not answer' : `answered ${statusCode}`
+  const answer = statusCode === null ? 'did not respond' : `responded with ${statusCode}`
   const result = state === 'delivered' ? 'Delivered' : 'Not delivered'
   return [
     `${result}: ${urlText(webhook)} ${answer} after ${durationMs} ms.\n`,
     error === null ? '' : `${sanitizeText(error)}\n`,
     statusCode === null ? NOT_THE_SERVICE : '',
-    excerpt === null || excerpt === '' ? '' : `The answer begins: ${sanitizeText(excerpt)}\n`,
-    `Event ${outcome.eventId}; “ev webhooks deliveries ${outcome.deliveryId}” shows it.\n`,
+    excerpt === null || excerpt === '' ? '' : `Response: ${sanitizeText(excerpt)}\n`,
+    `Event ${outcome.eventId}. To show it, run "ev webhooks deliveries ${outcome.deliveryId}".\n`,
   ].join('')
 }

@@ -1,3 +1,3 @@
-/** What an answer `{ success, data }` is about. */
-export const dataOf = async <T>(answer: Promise<{ readonly data: T }>): Promise<T> =>
-  (await answer).data
+/** Returns `data` of a response `{ success, data }`. */
+export const unwrapData = async <T>(response: Promise<{ readonly data: T }>): Promise<T> =>
+  (await response).data

@@ -1,6 +1,6 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
 import { EvConnectionError } from '../error.ts'
-import { eventsOf, objectsOf, recordsOf } from '../stream.ts'
+import { readEvents, readObjects, readRecords } from '../stream.ts'
 import type {
   Breakdown,
   Class,
@@ -15,28 +15,28 @@ import type {
   ResultPage,
   ResultRow,
 } from '../types.ts'
-import { dataOf } from './data.ts'
+import { unwrapData } from './data.ts'
 import { createListing, type Listing } from './pagination.ts'
 
 export type JobOptions = CallOptions & {
-  /** Gives the results too. */
+  /** Includes the results. */
   readonly include?: 'results' | undefined
-  /** With `include`: gives the rows that are done, before the job is. */
+  /** With `include`: includes finished rows before the job is completed. */
   readonly partial?: boolean | undefined
-  /** Seconds: answers when the job has moved, or after that time. */
+  /** Long polling: seconds to wait for progress before the response. */
   readonly wait?: number | undefined
 }
 
 export type RowsOptions = CallOptions & {
-  /** Gives only results of these classes. */
+  /** Returns only results of these classes. */
   readonly filter?: readonly Class[] | undefined
-  /** Gives what is there already, also of a job that is not completed. */
+  /** Returns the available results of a job that is not completed. */
   readonly partial?: boolean | undefined
 }
 
 export type DownloadOptions = RowsOptions & {
   readonly format?: 'csv' | 'json' | 'ndjson' | undefined
-  /** Leaves cells of a CSV as they are, which a spreadsheet may run as formulas. */
+  /** Disables the escaping of CSV cells that a spreadsheet could run as formulas. */
   readonly raw?: boolean | undefined
 }
 
@@ -49,28 +49,31 @@ export type RowsQuery = Omit<ListResultsQuery, 'cursor' | 'class' | 'reason'> & 
 
 export type Jobs = {
   get(jobId: string, options?: JobOptions): Promise<Job>
-  /** The newest first. */
+  /** Lists jobs, newest first. */
   list(query?: Omit<ListJobsQuery, 'cursor'>, options?: CallOptions): Listing<ListedJob>
   cancel(jobId: string, options?: CallOptions): Promise<Job>
-  /** Goes on with a job that was cancelled or failed. */
+  /** Resumes a cancelled or failed job. */
   resume(jobId: string, options?: CreateOptions): Promise<Job>
-  /** How it stands, at once and whenever that has changed, to its end: the last one tells of that. */
+  /** Streams the progress: the current state, every change, and finally the end of the job. */
   events(jobId: string, options?: CallOptions): AsyncIterable<JobProgress>
-  /** Forgets a job and its addresses. */
+  /** Deletes a job and its addresses. */
   delete(jobId: string, options?: CallOptions): Promise<void>
-  /** The results as they are written: CSV unless another format is asked for. */
+  /** Downloads the results as a stream. Default format: CSV. */
   download(jobId: string, options?: DownloadOptions): Promise<ReadableStream<Uint8Array>>
-  /** The records of the CSV, the names of its columns first, each without its line break. */
+  /** Iterates the CSV records, starting with the header, each without its line break. */
   csv(jobId: string, options?: Omit<DownloadOptions, 'format'>): AsyncIterable<string>
-  /** The results one after the other, in the order of the list. */
+  /** Iterates the results in the order of the list. */
   results(jobId: string, options?: RowsOptions): AsyncIterable<DownloadRow>
-  /** The rows in the order of the list, also those without a result yet; a page may be short, or empty, before the last. */
+  /**
+   * Lists the rows in the order of the list, including those without a result. Any page may be
+   * short or empty.
+   */
   rows(jobId: string, query?: RowsQuery, options?: CallOptions): Listing<ResultRow>
-  /** The results by class, reason and mail operator. */
+  /** Returns result counts by class, reason and mail operator. */
   breakdown(jobId: string, options?: CallOptions): Promise<Breakdown['data']>
 }
 
-export function jobsRoom({ json, stream }: Connection): Jobs {
+export function createJobsResource({ json, stream }: Connection): Jobs {
   const download = (
     jobId: string,
     { format, filter, partial, raw, ...options }: DownloadOptions = {},
@@ -93,7 +96,7 @@ export function jobsRoom({ json, stream }: Connection): Jobs {
       ),
     list: (query, options) =>
       createListing(cursor =>
-        dataOf(
+        unwrapData(
           json<JobPage>({ method: 'GET', path: '/v1/jobs', query: { ...query, cursor } }, options),
         ),
       ),
@@ -102,30 +105,33 @@ export function jobsRoom({ json, stream }: Connection): Jobs {
       json({ method: 'POST', path: `${pathOf(jobId)}/resume`, creates: true }, options),
     async *events(jobId, options) {
       const bytes = await stream({ method: 'GET', path: `${pathOf(jobId)}/events` }, options)
-      for await (const { event, data } of eventsOf<{ event: string; data: JobProgress }>(bytes)) {
+      for await (const { event, data } of readEvents<{ event: string; data: JobProgress }>(bytes)) {
         yield data
         if (event === 'end') return
       }
-      throw new EvConnectionError('The events ended before the job did: ask for them again.', {
-        timedOut: false,
-      })
+      throw new EvConnectionError(
+        'The event stream ended before the job did. Call events() again.',
+        {
+          timedOut: false,
+        },
+      )
     },
     delete: (jobId, options) => json({ method: 'DELETE', path: pathOf(jobId) }, options),
     download,
     async *csv(jobId, options) {
-      yield* recordsOf(await download(jobId, { ...options, format: 'csv' }))
+      yield* readRecords(await download(jobId, { ...options, format: 'csv' }))
     },
     async *results(jobId, options) {
-      yield* objectsOf<DownloadRow>(await download(jobId, { ...options, format: 'ndjson' }))
+      yield* readObjects<DownloadRow>(await download(jobId, { ...options, format: 'ndjson' }))
     },
     rows: (jobId, { after, ...filters } = {}, options) =>
       createListing(cursor => {
         const query = { ...filters, ...(cursor === undefined ? { after } : { cursor }) }
         const path = `${pathOf(jobId)}/results`
-        return dataOf(json<ResultPage>({ method: 'GET', path, query }, options))
+        return unwrapData(json<ResultPage>({ method: 'GET', path, query }, options))
       }),
     breakdown: (jobId, options) =>
-      dataOf(json<Breakdown>({ method: 'GET', path: `${pathOf(jobId)}/breakdown` }, options)),
+      unwrapData(json<Breakdown>({ method: 'GET', path: `${pathOf(jobId)}/breakdown` }, options)),
   }
 }
 

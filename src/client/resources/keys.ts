@@ -9,44 +9,46 @@ import type {
   NewKey,
   RotatedKey,
 } from '../types.ts'
-import { dataOf } from './data.ts'
+import { unwrapData } from './data.ts'
 
 export type Keys = {
   list(options?: CallOptions): Promise<Key[]>
   get(keyId: string, options?: CallOptions): Promise<Key>
-  /** The text of the key is in this answer and in no other. */
+  /** Creates a key. Only this response contains its secret. */
   create(key: NewKey, options?: CreateOptions): Promise<CreatedKey['data']>
-  /** What is left out stays as it is. */
+  /** Updates a key; omitted fields keep their value. */
   update(keyId: string, changes: KeyPatch, options?: CallOptions): Promise<Key>
-  /** Gives the key another text; the one that it has goes on for a while. */
+  /** Issues a new secret; the old one stays valid during the grace period. */
   rotate(
     keyId: string,
     rotation?: KeyRotation,
     options?: CreateOptions,
   ): Promise<RotatedKey['data']>
-  /** From then on it opens nothing. */
+  /** Revokes a key. */
   delete(keyId: string, options?: DeleteKeyOptions): Promise<void>
 }
 
 export type DeleteKeyOptions = CallOptions & {
-  /** Deletes the last key of the account too, which is refused with `last_key` otherwise. */
+  /** Also deletes the last key of the account, which otherwise fails with `last_key`. */
   readonly force?: boolean | undefined
 }
 
-export function keysRoom({ json }: Connection): Keys {
+export function createKeysResource({ json }: Connection): Keys {
   return {
     async list(options) {
       const request = { method: 'GET', path: '/v1/keys' } as const
-      return (await dataOf(json<KeyList>(request, options))).keys
+      return (await unwrapData(json<KeyList>(request, options))).keys
     },
     get: (keyId, options) =>
-      dataOf(json<KeyAnswer>({ method: 'GET', path: pathOf(keyId) }, options)),
+      unwrapData(json<KeyAnswer>({ method: 'GET', path: pathOf(keyId) }, options)),
     create: (body, options) =>
-      dataOf(json<CreatedKey>({ method: 'POST', path: '/v1/keys', body, creates: true }, options)),
+      unwrapData(
+        json<CreatedKey>({ method: 'POST', path: '/v1/keys', body, creates: true }, options),
+      ),
     update: (keyId, body, options) =>
-      dataOf(json<KeyAnswer>({ method: 'PATCH', path: pathOf(keyId), body }, options)),
+      unwrapData(json<KeyAnswer>({ method: 'PATCH', path: pathOf(keyId), body }, options)),
     rotate: (keyId, body = {}, options) =>
-      dataOf(
+      unwrapData(
         json<RotatedKey>(
           { method: 'POST', path: `${pathOf(keyId)}/rotate`, body, creates: true },
           options,

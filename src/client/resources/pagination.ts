@@ -1,4 +1,4 @@
-/** A page of a list, and where the next one begins. */
+/** A page of a list, with the cursor of the next one. */
 export type Page<T> = {
   readonly items: T[]
   /** Null on the last page. */
@@ -6,9 +6,9 @@ export type Page<T> = {
   readonly has_more: boolean
 }
 
-/** A list that comes in pages: `for await` gives one item after the other, `page()` one page. */
+/** A paginated list: `for await` iterates the items, `page()` fetches one page. */
 export type Listing<T> = AsyncIterable<T> & {
-  /** The first page, or the one that begins at a cursor. */
+  /** Fetches the first page, or the page at a cursor. */
   page(cursor?: string): Promise<Page<T>>
 }
 

@@ -1,7 +1,7 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
 import { EvConnectionError } from '../error.ts'
 import { toApiError } from '../response.ts'
-import { eventsOf } from '../stream.ts'
+import { readEvents } from '../stream.ts'
 import type {
   AsyncAccepted,
   ErrorBody,
@@ -11,44 +11,50 @@ import type {
   VerifyStep,
 } from '../types.ts'
 
-/** What is asked of one address: the address alone, or with how it is asked. */
-export type Question = string | ScoredRequest
+/** An address to verify, alone or with options. */
+export type VerifyInput = string | ScoredRequest
 
 export type ScoredOptions = CallOptions & {
-  /** What to tell beside the plain result. */
+  /** Additional parts of the result. */
   readonly include?: readonly ('flags' | 'evidence')[] | undefined
 }
 
 export type SingleOptions = ScoredOptions & {
-  /** Called with each step as it happens. The result has all of `include` then, and what is no address has one too. */
+  /**
+   * Called for each step as it happens. The result then has all parts of `include`, and an invalid
+   * address yields a result instead of an error.
+   */
   readonly onStep?: ((step: VerifyStep) => void) | undefined
 }
 
 export type Verify = {
-  /** Verifies one address; the result has a score as well. */
-  (question: Question, options?: ScoredOptions): Promise<ScoredResult>
+  /** Verifies one address; the result includes a score. */
+  (input: VerifyInput, options?: ScoredOptions): Promise<ScoredResult>
   /** Verifies one address. */
-  single(question: Question, options?: SingleOptions): Promise<SingleResult>
-  /** Answers at once; the result comes by the event `verification.completed`. */
-  later(question: Question, options?: CreateOptions): Promise<AsyncAccepted>
+  single(input: VerifyInput, options?: SingleOptions): Promise<SingleResult>
+  /** Returns immediately; the webhook event `verification.completed` delivers the result. */
+  later(input: VerifyInput, options?: CreateOptions): Promise<AsyncAccepted>
 }
 
-export function verifyRoom(connection: Connection): Verify {
+export function createVerifyResource(connection: Connection): Verify {
   const { json } = connection
-  const verify = (question: Question, { include, ...options }: ScoredOptions = {}) =>
-    json<ScoredResult>({ ...ask('/v1/verify', question), query: { include } }, options)
+  const verify = (input: VerifyInput, { include, ...options }: ScoredOptions = {}) =>
+    json<ScoredResult>({ ...verifyRequest('/v1/verify', input), query: { include } }, options)
 
   return Object.assign(verify, {
-    single: (question: Question, { include, onStep, ...options }: SingleOptions = {}) =>
+    single: (input: VerifyInput, { include, onStep, ...options }: SingleOptions = {}) =>
       onStep === undefined
-        ? json<SingleResult>({ ...ask('/v1/verify/single', question), query: { include } }, options)
-        : follow(connection, question, { ...options, onStep }),
-    later: (question: Question, options?: CreateOptions) =>
+        ? json<SingleResult>(
+            { ...verifyRequest('/v1/verify/single', input), query: { include } },
+            options,
+          )
+        : follow(connection, input, { ...options, onStep }),
+    later: (input: VerifyInput, options?: CreateOptions) =>
       json<AsyncAccepted>(
         {
           method: 'POST',
           path: '/v1/verify/single',
-          body: { ...asBody(question), async: true },
+          body: { ...toBody(input), async: true },
           creates: true,
         },
         options,
@@ -63,21 +69,20 @@ type VerifyProgress =
 
 async function follow(
   { stream }: Connection,
-  question: Question,
+  input: VerifyInput,
   { onStep, ...options }: CallOptions & { readonly onStep: (step: VerifyStep) => void },
 ): Promise<SingleResult> {
-  const request = { ...ask('/v1/verify/single', question), accept: 'text/event-stream' }
-  for await (const { event, data } of eventsOf<VerifyProgress>(await stream(request, options))) {
+  const request = { ...verifyRequest('/v1/verify/single', input), accept: 'text/event-stream' }
+  for await (const { event, data } of readEvents<VerifyProgress>(await stream(request, options))) {
     if (event === 'result') return data
     if (event === 'error') throw toApiError(data)
     onStep(data)
   }
-  throw new EvConnectionError('The steps ended before the result: ask again.', { timedOut: false })
+  throw new EvConnectionError('The stream ended before the result. Try again.', { timedOut: false })
 }
 
-/** To ask twice costs no more: what is known already is free. */
-const ask = (path: string, question: Question) =>
-  ({ method: 'POST', path, body: asBody(question) }) as const
+/** Without an Idempotency-Key: a cached result is free, so a retry costs nothing. */
+const verifyRequest = (path: string, input: VerifyInput) =>
+  ({ method: 'POST', path, body: toBody(input) }) as const
 
-const asBody = (question: Question) =>
-  typeof question === 'string' ? { email: question } : question
+const toBody = (input: VerifyInput) => (typeof input === 'string' ? { email: input } : input)

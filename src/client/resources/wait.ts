@@ -3,23 +3,23 @@ import type { ClientDeps } from '../deps.ts'
 import type { Job } from '../types.ts'
 
 export type WaitOptions = CallOptions & {
-  /** Called with the job as it stands, at first and whenever it has moved. */
+  /** Called with the job at first and whenever it has progressed. */
   readonly onProgress?: ((job: Job) => void) | undefined
 }
 
-/** Asks for a job until it has ended. `ask` may take its time: it answers when the job has moved. */
+/** Polls a job until it has ended. `poll` may wait until the job has progressed. */
 export async function waitForEnd(
-  ask: (waitS: number) => Promise<Job>,
+  poll: (waitS: number) => Promise<Job>,
   deps: ClientDeps,
   { signal, onProgress }: WaitOptions,
 ): Promise<Job> {
   let seen = -1
-  for (let asked = 0; ; asked++) {
-    const job = await ask(asked === 0 ? 0 : WAIT_S)
+  for (let polls = 0; ; polls++) {
+    const job = await poll(polls === 0 ? 0 : WAIT_S)
     if (job.processed_emails !== seen || isDone(job)) onProgress?.(job)
     seen = job.processed_emails
     if (isDone(job)) return job
-    const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MS * 1.5 ** asked)
+    const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MS * 1.5 ** polls)
     await deps.sleep(Math.round(pauseMs), signal)
     signal?.throwIfAborted()
   }
@@ -27,8 +27,11 @@ export async function waitForEnd(
 
 const isDone = ({ status }: Job) => status !== 'queued' && status !== 'processing'
 
-/** Below what proxies allow a silent request (60 s). */
+/** Below the idle timeout of proxies (60 s). */
 const WAIT_S = 25
-/** A job moves many times a second, and the free plan allows ten requests a minute: short at first, then every 8 s. */
+/**
+ * A job progresses many times per second, and the free plan allows ten requests per minute: the
+ * pause grows from 0.5 s to 8 s.
+ */
 const PAUSE_MS = 500
 const PAUSE_MAX_MS = 8_000

@@ -19,65 +19,68 @@ import type {
   WebhookPatch,
   WebhookTest,
 } from '../types.ts'
-import { dataOf } from './data.ts'
+import { unwrapData } from './data.ts'
 import { createListing, type Listing } from './pagination.ts'
 
 export type Webhooks = {
-  /** The oldest first. */
+  /** Lists webhooks, oldest first. */
   list(options?: CallOptions): Promise<Webhook[]>
   get(webhookId: string, options?: CallOptions): Promise<Webhook>
-  /** The secret of its signatures is in this answer and in no other. */
+  /** Creates a webhook. Only this response contains its signing secret. */
   create(webhook: NewWebhook, options?: CreateOptions): Promise<CreatedWebhook['data']>
-  /** What is left out stays as it is. */
+  /** Updates a webhook; omitted fields keep their value. */
   update(webhookId: string, changes: WebhookPatch, options?: CallOptions): Promise<Webhook>
-  /** What is left out gets its default; the secret stays. */
+  /** Replaces a webhook; omitted fields get their default. The secret is kept. */
   replace(webhookId: string, webhook: NewWebhook, options?: CallOptions): Promise<Webhook>
   delete(webhookId: string, options?: CallOptions): Promise<void>
-  /** Sends a test event once and at once; what the receiver said is in the answer, also where it failed. */
+  /** Sends a test event once and returns the receiver's response, or the failure. */
   test(webhookId: string, options?: CreateOptions): Promise<WebhookTest['data']>
-  /** Gives it another secret, which is in this answer and in no other; the one that it has goes on for a while. */
+  /**
+   * Issues a new signing secret, which only this response contains. Both secrets sign during the
+   * grace period.
+   */
   rotateSecret(
     webhookId: string,
     rotation?: SecretRotation,
     options?: CreateOptions,
   ): Promise<RotatedWebhook['data']>
-  /** What was sent to it, the newest first. */
+  /** Lists deliveries, newest first. */
   deliveries(
     webhookId: string,
     query?: Omit<ListDeliveriesQuery, 'cursor'>,
     options?: CallOptions,
   ): Listing<Delivery>
-  /** One delivery, with what was sent and answered. */
+  /** Returns a delivery with its attempts. */
   delivery(webhookId: string, deliveryId: string, options?: CallOptions): Promise<DeliveryDetail>
-  /** Sends an event once more. */
+  /** Retries a delivery. */
   retry(webhookId: string, deliveryId: string, options?: CreateOptions): Promise<Delivery>
-  /** Sends all once more that was given up since a time. */
+  /** Retries all failed deliveries since a time. */
   recover(
     webhookId: string,
     recovery: Recovery,
     options?: CreateOptions,
   ): Promise<Recovered['data']>
-  /** The kinds of events that there are, with the schema of their data and an example of each. */
+  /** Lists the event types, each with the schema of its data and an example. */
   events(options?: CallOptions): Promise<EventList['data']['events']>
 }
 
-export function webhooksRoom({ json }: Connection): Webhooks {
+export function createWebhooksResource({ json }: Connection): Webhooks {
   const write = (method: 'PUT' | 'PATCH', webhookId: string, body: object, options?: CallOptions) =>
-    dataOf(json<WebhookAnswer>({ method, path: pathOf(webhookId), body }, options))
+    unwrapData(json<WebhookAnswer>({ method, path: pathOf(webhookId), body }, options))
   const create = <Answer extends { readonly data: unknown }>(
     path: string,
     o: { body?: object; timeoutMs?: number },
     options?: CreateOptions,
   ): Promise<Answer['data']> =>
-    dataOf(json<Answer>({ method: 'POST', path, ...o, creates: true }, options))
+    unwrapData(json<Answer>({ method: 'POST', path, ...o, creates: true }, options))
 
   return {
     async list(options) {
       const request = { method: 'GET', path: '/v1/webhooks' } as const
-      return (await dataOf(json<WebhookList>(request, options))).webhooks
+      return (await unwrapData(json<WebhookList>(request, options))).webhooks
     },
     get: (webhookId, options) =>
-      dataOf(json<WebhookAnswer>({ method: 'GET', path: pathOf(webhookId) }, options)),
+      unwrapData(json<WebhookAnswer>({ method: 'GET', path: pathOf(webhookId) }, options)),
     create: (body, options) => create<CreatedWebhook>('/v1/webhooks', { body }, options),
     update: (webhookId, changes, options) => write('PATCH', webhookId, changes, options),
     replace: (webhookId, webhook, options) => write('PUT', webhookId, webhook, options),
@@ -88,7 +91,7 @@ export function webhooksRoom({ json }: Connection): Webhooks {
       create<RotatedWebhook>(`${pathOf(webhookId)}/secret`, { body }, options),
     deliveries: (webhookId, query, options) =>
       createListing(cursor =>
-        dataOf(
+        unwrapData(
           json<DeliveryPage>(
             {
               ...{ method: 'GET', path: `${pathOf(webhookId)}/deliveries` },
@@ -99,7 +102,7 @@ export function webhooksRoom({ json }: Connection): Webhooks {
         ),
       ),
     delivery: (webhookId, deliveryId, options) =>
-      dataOf(
+      unwrapData(
         json<DeliveryDetailAnswer>(
           { method: 'GET', path: deliveryPath(webhookId, deliveryId) },
           options,
@@ -111,7 +114,7 @@ export function webhooksRoom({ json }: Connection): Webhooks {
       create<Recovered>(`${pathOf(webhookId)}/recover`, { body }, options),
     async events(options) {
       const request = { method: 'GET', path: '/v1/webhooks/events' } as const
-      return (await dataOf(json<EventList>(request, options))).events
+      return (await unwrapData(json<EventList>(request, options))).events
     },
   }
 }
@@ -121,5 +124,5 @@ const pathOf = (webhookId: string) => `/v1/webhooks/${encodeURIComponent(webhook
 const deliveryPath = (webhookId: string, deliveryId: string) =>
   `${pathOf(webhookId)}/deliveries/${encodeURIComponent(deliveryId)}`
 
-/** The receiver has half a minute of its own. */
+/** The service itself waits up to 30 s for the receiver. */
 const TEST_TIMEOUT_MS = 45_000

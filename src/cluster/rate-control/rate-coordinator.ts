@@ -19,32 +19,32 @@ import {
   SharedBlocks,
   type SharedRateDeps,
   SharedRateHandle,
-  textOf,
+  toMapKey,
 } from './shared-rate-handle.ts'
 
 export type SharedRatesDeps = {
   readonly database: Database
   readonly log: Log
-  /** The ID that this process has as a member at present; permits are held by it, and void when it is buried. */
+  /** Current member ID of this process. Permits belong to it and are void once it has expired. */
   readonly member: () => string
   readonly timings?: RateTimings
 }
 
-/** Rounds for which a pace is looked at after it was used. */
-const IDLE_MAX = 10
-/** Paces that are written together. */
-const TURN_MAX = 500
+/** Polls for which an unused entry stays active. */
+const IDLE_POLLS_MAX = 10
+/** Maximum entries written in one batch. */
+const BATCH_MAX = 500
 
-/** The paces that all members of a cluster go by, in the table `pace`. */
+/** The rate states shared by all members of a cluster, in the table `pace`. */
 export interface SharedRates extends SharedRateState {
-  /** Tells what is not told yet, and nothing after that. */
+  /** Writes pending changes; later ones are dropped. */
   close(): Promise<void>
 }
 
 export function openSharedRates(deps: SharedRatesDeps): SharedRates {
-  const paces = new RateCoordinator(deps)
-  paces.begin()
-  return paces
+  const rates = new RateCoordinator(deps)
+  rates.start()
+  return rates
 }
 
 class RateCoordinator implements SharedRates, SharedRateDeps {
@@ -52,17 +52,17 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   readonly #clock: Clock
   readonly #timings: RateTimings
   readonly #server: DatabaseClock
-  /** Those that are in use. */
+  /** Entries in use, by key. */
   readonly #active = new Map<string, SharedRateEntry>()
-  readonly #refusals = new SharedBlocks()
+  readonly #blocks = new SharedBlocks()
   readonly #due = new Set<SharedRateEntry>()
   #isMember = true
   #isOffline = false
-  #isTurning = false
-  #turns: Promise<void> = Promise.resolve()
-  #lastLookAt: number | null = null
-  #forgotAt: number
-  #looking: Loop | null = null
+  #isFlushing = false
+  #flushing: Promise<void> = Promise.resolve()
+  #lastPollAt: number | null = null
+  #deletedAt: number
+  #pollLoop: Loop | null = null
 
   constructor(deps: SharedRatesDeps) {
     this.#deps = deps
@@ -70,17 +70,17 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
     this.#timings = deps.timings ?? DEFAULT_RATE_TIMINGS
     checkRateTimings(this.#timings)
     this.#server = new DatabaseClock(this.#clock)
-    this.#forgotAt = this.#clock.monotonicNow()
+    this.#deletedAt = this.#clock.monotonicNow()
   }
 
-  begin(): void {
+  start(): void {
     const { pollMs, pollSoonMs } = this.#timings
     const isSoon = () => [...this.#active.values()].some(({ hasSingle }) => hasSingle)
-    this.#looking = startLoop({
-      ...{ name: 'the poll for shared paces', clock: this.#clock, log: this.#deps.log },
+    this.#pollLoop = startLoop({
+      ...{ name: 'shared rate limit poll', clock: this.#clock, log: this.#deps.log },
       everyMs: () => (isSoon() ? pollSoonMs : pollMs),
       run: () => this.#pollStates(),
-      onFailure: error => this.#offline(error),
+      onFailure: error => this.#onUnavailable(error),
     })
   }
 
@@ -89,19 +89,19 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   }
 
   refusal(key: RateKey): CurrentBlock | null {
-    const entry = this.#active.get(textOf(key))
-    const refusal = entry?.isKnown ? entry.state.refusal : this.#refusals.get(key)
+    const entry = this.#active.get(toMapKey(key))
+    const refusal = entry?.isKnown ? entry.state.refusal : this.#blocks.get(key)
     const leftMs = (refusal?.until ?? 0) - this.#server.now()
     return refusal === null || leftMs <= 0 ? null : { answer: refusal.answer, leftMs }
   }
 
   async close(): Promise<void> {
-    await this.#looking?.stop()
-    await this.#turns
-    if (this.#dueNow().length > 0) await this.#retryAll()
+    await this.#pollLoop?.stop()
+    await this.#flushing
+    if (this.#dueEntries().length > 0) await this.#flushDue()
   }
 
-  // What follows is for the keepers.
+  // The methods below implement SharedRateDeps.
 
   get member(): string {
     return this.#deps.member()
@@ -116,54 +116,57 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   }
 
   use(entry: SharedRateEntry): SharedRateEntry {
-    const text = textOf(entry.key)
-    const used = this.#active.get(text) ?? entry
-    this.#active.set(text, used)
+    const key = toMapKey(entry.key)
+    const used = this.#active.get(key) ?? entry
+    this.#active.set(key, used)
     used.setMember(this.member)
     used.idle = 0
     return used
   }
 
   active(key: RateKey): SharedRateEntry | undefined {
-    return this.#active.get(textOf(key))
+    return this.#active.get(toMapKey(key))
   }
 
-  press(entry: SharedRateEntry): void {
+  scheduleFlush(entry: SharedRateEntry): void {
     this.#due.add(entry)
-    if (!this.#isTurning) this.#turns = this.#retryAll()
+    if (!this.#isFlushing) this.#flushing = this.#flushDue()
   }
 
-  // What is decided and written here.
+  // Deciding and writing.
 
-  /** One turn at a time; what comes meanwhile goes with the next. Ends with the first that fails. */
-  async #retryAll(): Promise<void> {
-    this.#isTurning = true
+  /**
+   * Processes batches one at a time; entries that become due meanwhile join the next one. Stops at
+   * the first failure.
+   */
+  async #flushDue(): Promise<void> {
+    this.#isFlushing = true
     try {
-      // Who comes in this moment goes with the first.
+      // Requests of the same moment join the first batch.
       await Promise.resolve()
-      for (let due = this.#dueNow(); due.length > 0; due = this.#dueNow()) {
-        await this.#turn(due.slice(0, TURN_MAX))
+      for (let due = this.#dueEntries(); due.length > 0; due = this.#dueEntries()) {
+        await this.#flush(due.slice(0, BATCH_MAX))
       }
     } catch (error) {
-      this.#offline(error)
-      for (const entry of this.#dueNow()) entry.fail(error)
+      this.#onUnavailable(error)
+      for (const entry of this.#dueEntries()) entry.fail(error)
     } finally {
-      this.#isTurning = false
+      this.#isFlushing = false
     }
   }
 
-  async #turn(entries: readonly SharedRateEntry[]): Promise<void> {
+  async #flush(entries: readonly SharedRateEntry[]): Promise<void> {
     try {
       await this.#decide(entries)
     } catch (error) {
-      // What was sent may be stored nevertheless.
+      // The write may have been committed although it failed.
       for (const entry of entries) entry.invalidate()
       if (!isConflict(error)) throw error
     }
   }
 
-  /** Those of whom something is to be decided or written; the others are due no more. */
-  #dueNow(): SharedRateEntry[] {
+  /** Returns the entries with something to decide or write, and drops the others from the set. */
+  #dueEntries(): SharedRateEntry[] {
     for (const entry of this.#due) if (!entry.isDue(this.#isMember)) this.#due.delete(entry)
     return [...this.#due]
   }
@@ -186,9 +189,9 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
       database,
       [...plans.values()].map(({ write }) => write),
     )
-    const versions = new Map(written.map(row => [textOf(row), row.version]))
+    const versions = new Map(written.map(row => [toMapKey(row), row.version]))
     for (const [entry, plan] of plans) {
-      const version = versions.get(textOf(entry.key))
+      const version = versions.get(toMapKey(entry.key))
       entry.setMember(this.member)
       if (version === undefined) entry.invalidate()
       else this.#written(entry, plan, version)
@@ -197,112 +200,113 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
 
   #written(entry: SharedRateEntry, plan: PendingWrite, version: number) {
     entry.written(plan, version, this.#clock.monotonicNow(), this.#server.now())
-    this.#refusals.note({ ...plan.write, version })
+    this.#blocks.note({ ...plan.write, version })
   }
 
-  /** Where there is no row, that is known too. */
+  /** A missing row is recorded too. */
   async #read(entries: readonly SharedRateEntry[]): Promise<void> {
     const known = entries.map(({ key }) => ({ ...key, version: 0 }))
-    const look = await readRates(this.#deps.database, { known, refusedSince: null })
-    this.#heard(look)
-    const records = new Map(look.records.map(record => [textOf(record), record]))
-    for (const entry of entries) this.#take(entry, records.get(textOf(entry.key)) ?? null, look)
+    const result = await readRates(this.#deps.database, { known, refusedSince: null })
+    this.#update(result)
+    const records = new Map(result.records.map(record => [toMapKey(record), record]))
+    for (const entry of entries)
+      this.#applyRecord(entry, records.get(toMapKey(entry.key)) ?? null, result)
   }
 
-  #take(entry: SharedRateEntry, record: RateRecord | null, { members, now }: RateRead) {
+  #applyRecord(entry: SharedRateEntry, record: RateRecord | null, { members, now }: RateRead) {
     const { stored = null, version = 0 } = record ?? {}
     entry.read({ stored, version, members, now, at: this.#clock.monotonicNow() })
   }
 
-  #heard({ now, members, records }: RateRead) {
-    this.#server.heard(now)
+  #update({ now, members, records }: RateRead) {
+    this.#server.update(now)
     this.#isMember = members.includes(this.member)
-    for (const record of records) this.#refusals.note(record)
+    for (const record of records) this.#blocks.note(record)
   }
 
-  // How it is learned what others changed.
+  // Polling for changes by other members.
 
   async #pollStates(): Promise<void> {
-    await this.#look()
-    await this.#forget()
-    this.#back()
+    await this.#poll()
+    await this.#deleteUnused()
+    this.#onAvailable()
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const startedAt = this.#clock.monotonicNow()
     const active = [...this.#active.values()]
     const known = active.filter(({ isKnown }) => isKnown)
     const oldest = this.#server.now() - BLOCK_MS
-    const look = await readRates(this.#deps.database, {
+    const result = await readRates(this.#deps.database, {
       known: [
         ...known.map(({ key, version }) => ({ ...key, version })),
-        ...this.#refusals.versions(key => !this.#active.has(textOf(key))),
+        ...this.#blocks.versions(key => !this.#active.has(toMapKey(key))),
       ],
-      refusedSince: Math.floor(Math.max(this.#lastLookAt ?? 0, oldest) - this.#timings.overlapMs),
+      refusedSince: Math.floor(Math.max(this.#lastPollAt ?? 0, oldest) - this.#timings.overlapMs),
     })
-    this.#lastLookAt = look.now
-    this.#heard(look)
-    const records = new Map(look.records.map(record => [textOf(record), record]))
+    this.#lastPollAt = result.now
+    this.#update(result)
+    const records = new Map(result.records.map(record => [toMapKey(record), record]))
     const now = this.#server.now()
     for (const entry of active) {
       entry.setMember(this.member)
-      const record = records.get(textOf(entry.key))
-      if (record !== undefined && entry.isKnown) this.#take(entry, record, look)
-      entry.dropExpiredMembers(look.members, startedAt, now)
+      const record = records.get(toMapKey(entry.key))
+      if (record !== undefined && entry.isKnown) this.#applyRecord(entry, record, result)
+      entry.dropExpiredMembers(result.members, startedAt, now)
     }
-    // Those who were called ask, or wait again.
+    // Lets the notified requests run, which acquire or wait again.
     await yieldToEventLoop()
     for (const entry of active) {
       entry.renewTicket(this.#server.now())
-      if (entry.isDue(this.#isMember)) this.press(entry)
-      // What could not be told yet is told in a later round.
-      const isIdle = ++entry.idle > IDLE_MAX && entry.isQuiet && !this.#due.has(entry)
-      if (isIdle) this.#active.delete(textOf(entry.key))
+      if (entry.isDue(this.#isMember)) this.scheduleFlush(entry)
+      // An entry with unwritten changes stays until a later poll.
+      const isIdle = ++entry.idle > IDLE_POLLS_MAX && entry.isQuiet && !this.#due.has(entry)
+      if (isIdle) this.#active.delete(toMapKey(entry.key))
     }
-    this.#refusals.forget(now)
+    this.#blocks.deleteExpired(now)
   }
 
-  async #forget(): Promise<void> {
+  async #deleteUnused(): Promise<void> {
     const now = this.#clock.monotonicNow()
-    if (now - this.#forgotAt < this.#timings.forgetEveryMs) return
-    this.#forgotAt = now
+    if (now - this.#deletedAt < this.#timings.deleteEveryMs) return
+    this.#deletedAt = now
     await deleteRates(this.#deps.database)
   }
 
-  #offline(error: unknown) {
+  #onUnavailable(error: unknown) {
     if (this.#isOffline) return
     this.#isOffline = true
-    const sentence = 'paces cannot be shared now: no list opens a connection until they can'
-    this.#deps.log.error(sentence, { error: errorMessage(error) })
+    const message = 'shared rate limits unavailable; probing paused'
+    this.#deps.log.error(message, { error: errorMessage(error) })
   }
 
-  #back() {
-    if (this.#isOffline) this.#deps.log.info('paces are shared again')
+  #onAvailable() {
+    if (this.#isOffline) this.#deps.log.info('shared rate limits available again')
     this.#isOffline = false
   }
 }
 
-/** What was heard longer ago may be of a clock that was set since. */
+/** A reading older than this may be from before a clock change. */
 const TRUSTED_MS = 10 * SECOND
 
-/** The database's clock, as far as it is known here: behind it by the way of its answers, and never ahead. */
+/** An estimate of the database's clock: behind it by the latency of its responses, never ahead. */
 class DatabaseClock {
   readonly #clock: Clock
   #offset: number
-  #heardAt = Number.NEGATIVE_INFINITY
+  #updatedAt = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock) {
     this.#clock = clock
     this.#offset = clock.now() - clock.monotonicNow()
   }
 
-  /** An answer of the database has just come, with its time, epoch ms. */
-  heard(now: number): void {
-    const ticks = this.#clock.monotonicNow()
-    const offset = now - ticks
-    if (offset <= this.#offset && ticks - this.#heardAt < TRUSTED_MS) return
+  /** Records a time that the database has just returned, epoch ms. */
+  update(now: number): void {
+    const monotonicMs = this.#clock.monotonicNow()
+    const offset = now - monotonicMs
+    if (offset <= this.#offset && monotonicMs - this.#updatedAt < TRUSTED_MS) return
     this.#offset = offset
-    this.#heardAt = ticks
+    this.#updatedAt = monotonicMs
   }
 
   now(): number {

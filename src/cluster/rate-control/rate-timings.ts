@@ -1,16 +1,18 @@
 import { MINUTE, SECOND } from '../../platform/clock.ts'
 
-/** Intervals by which processes share paces, in ms. */
+/** Intervals of shared rate control, in ms. */
 export type RateTimings = {
-  /** How often each process looks for what others changed. */
+  /** Poll interval for changes by other processes. */
   readonly pollMs: number
-  /** The same while a client waits for an answer. */
+  /** Poll interval while a client waits for an answer. */
   readonly pollSoonMs: number
-  /** A row whose commit became visible late is still seen: each look overlaps the last by this. */
+  /**
+   * Each poll overlaps the previous one by this, so that rows that were committed late are seen.
+   */
   readonly overlapMs: number
-  /** How often paces that no process has used for long are deleted. */
-  readonly forgetEveryMs: number
-  /** A ticket holds for so long unless it is renewed, at half of this. */
+  /** Interval between deletions of unused states. */
+  readonly deleteEveryMs: number
+  /** Lifetime of a ticket; it is renewed at half of it. */
   readonly ticketMs: number
 }
 
@@ -18,12 +20,12 @@ export const DEFAULT_RATE_TIMINGS: RateTimings = {
   pollMs: SECOND,
   pollSoonMs: 250,
   overlapMs: 10 * SECOND,
-  forgetEveryMs: 10 * MINUTE,
+  deleteEveryMs: 10 * MINUTE,
   ticketMs: 4 * SECOND,
 }
 
-/** Throws where a ticket would end before the look that renews it. */
+/** Throws if a ticket would expire before the poll that renews it. */
 export function checkRateTimings({ pollMs, pollSoonMs, ticketMs }: RateTimings): void {
-  if (pollSoonMs > pollMs) throw new RangeError('lookSoonMs must not exceed lookMs')
-  if (2 * pollMs > ticketMs) throw new RangeError('lookMs must be at most half of ticketMs')
+  if (pollSoonMs > pollMs) throw new RangeError('pollSoonMs must not exceed pollMs')
+  if (2 * pollMs > ticketMs) throw new RangeError('pollMs must be at most half of ticketMs')
 }

@@ -11,7 +11,7 @@ import {
 import type { RateKey } from '../../engine/rate-control/shared-state.ts'
 import { DEFAULT_RATE_TIMINGS } from './rate-timings.ts'
 import type { RateWrite } from './rows.ts'
-import { ofMembers, type StoredRate, withOwn } from './stored-state.ts'
+import { dropNonMembers, type StoredRate, withMember } from './stored-state.ts'
 import {
   isCurrent,
   isSingleWaiting,
@@ -22,47 +22,49 @@ import {
 } from './wait-tickets.ts'
 import { Waiters } from './waiters.ts'
 
-/** Somebody who wants to open a connection. */
+/** A request for a permit to open a connection. */
 export type PermitRequest = {
-  /** Somebody waits for the answer. */
+  /** A client waits for the answer. */
   readonly single: boolean
   readonly decide: (isGranted: boolean) => void
   readonly fail: (error: unknown) => void
 }
 
-/** What is to be written of an entry, and what is true once it is. */
+/** A write of an entry, and its effects once it succeeds. */
 export type PendingWrite = {
   readonly write: RateWrite
   readonly granted: readonly PermitRequest[]
   readonly refused: readonly PermitRequest[]
-  /** How many of the changes that wait are in it. */
+  /** Number of pending changes it contains. */
   readonly changes: number
 }
 
-type Known = StoredRate & {
+type KnownState = StoredRate & {
   readonly version: number
-  /** Ticks at which it had been read. */
+  /** Monotonic time when it was read. */
   readonly at: number
 }
 
-/** One pace as this process knows it: what is stored, and what is not told yet. */
+/**
+ * One shared rate state as this process knows it: the stored state and the changes not yet written.
+ */
 export class SharedRateEntry {
   readonly key: RateKey
   readonly #row: RateLimits
   readonly #ticketMs: number
-  /** Null: to be read before anything is decided. */
-  #known: Known | null = null
+  /** Null if it must be read before the next decision. */
+  #known: KnownState | null = null
   #state: RateState
-  /** What happened here and is not stored yet, in its order. */
+  /** Changes not yet stored, in order. */
   #changes: RateChange[] = []
-  /** Some of it should be told now, not only with what comes next. */
+  /** Some changes must be written now, not only with the next write. */
   #needsFlush = false
-  /** Connections that this process holds, whichever member it was when they were opened. */
-  #own = 0
+  /** Connections held by this process, under any member ID. */
+  #ownConnections = 0
   #member = ''
   readonly #requests = new Set<PermitRequest>()
   readonly #waiters = new Waiters()
-  /** Rounds since it was last used. */
+  /** Polls since it was last used. */
   idle = 0
 
   constructor(key: RateKey, row: RateLimits, ticketMs = DEFAULT_RATE_TIMINGS.ticketMs) {
@@ -76,15 +78,15 @@ export class SharedRateEntry {
     return this.#state
   }
 
-  /** Over all members, with those that are wanted here. */
+  /** Connections of all members, including those requested here. */
   get sessions(): number {
-    return this.#others + this.#own + this.#requests.size
+    return this.#others + this.#ownConnections + this.#requests.size
   }
 
-  /** Connections that are kept free for other members, who come before whoever waits here. */
+  /** Connections reserved for other members, which come before the requests here. */
   reservedForOthers(single: boolean, now: number): number {
-    const place = { since: this.#waiters.since(now), single }
-    return this.#known === null ? 0 : reservedFor(this.#known.waiting, this.#member, place, now)
+    const position = { since: this.#waiters.since(now), single }
+    return this.#known === null ? 0 : reservedFor(this.#known.waiting, this.#member, position, now)
   }
 
   isSingleWaiting(now: number): boolean {
@@ -102,7 +104,7 @@ export class SharedRateEntry {
     return others
   }
 
-  /** 0: it is to be read. */
+  /** 0 if it must be read. */
   get version(): number {
     return this.#known?.version ?? 0
   }
@@ -111,29 +113,35 @@ export class SharedRateEntry {
     return this.#known !== null
   }
 
-  /** Nothing here hangs on it. */
+  /** Whether it has no connections, changes or requests here. */
   get isQuiet(): boolean {
     return (
-      this.#own === 0 &&
+      this.#ownConnections === 0 &&
       this.#changes.length === 0 &&
       this.#requests.size === 0 &&
       this.#waiters.isEmpty
     )
   }
 
-  /** Something is to be decided or written. Who is no member is let in nowhere, and holds nothing. */
+  /**
+   * Whether there is something to decide or write. A process that is not a member gets no permits
+   * and holds no connections.
+   */
   isDue(isMember: boolean): boolean {
     if (this.#needsFlush) return true
     if (!isMember) return false
     const stored = this.#known?.held[this.#member] ?? 0
-    return this.#requests.size > 0 || this.#own !== stored
+    return this.#requests.size > 0 || this.#ownConnections !== stored
   }
 
-  /** From now on we are this member. Connections that are open still are ours: the permits of the one before are void. */
+  /**
+   * Sets the member ID of this process. Open connections move to the new ID, because the permits of
+   * the old one are void.
+   */
   setMember(member: string): void {
     if (member === this.#member) return
     this.#member = member
-    // What was to be told with their end is told now.
+    // Changes that were to be written with the end of these connections are written now.
     this.#needsFlush ||= this.#changes.length > 0
   }
 
@@ -145,9 +153,9 @@ export class SharedRateEntry {
     this.#requests.delete(request)
   }
 
-  /** A connection is over. */
+  /** Records the end of a connection. */
   end(): void {
-    this.#own--
+    this.#ownConnections--
   }
 
   change(change: RateChange, now: number, needsFlush: boolean): void {
@@ -162,28 +170,28 @@ export class SharedRateEntry {
     return this.#waiters.add(call, single, now)
   }
 
-  /** Somebody waits here for the answer. */
+  /** Whether a client waits here for an answer. */
   get hasSingle(): boolean {
     return this.#waiters.hasSingle
   }
 
-  /** Somebody waits here for what others hold: that is told them, and again while he does, and that nobody does any more. */
+  /** Schedules a write if the ticket of this member must be created, renewed or withdrawn. */
   renewTicket(now: number): void {
     if (this.#known === null) return
-    const place = this.#placeOf([...this.#requests], now)
-    if (!isCurrent(this.#known.waiting[this.#member] ?? null, place, now, this.#ticketMs))
+    const position = this.#positionFor([...this.#requests], now)
+    if (!isCurrent(this.#known.waiting[this.#member] ?? null, position, now, this.#ticketMs))
       this.#needsFlush = true
   }
 
-  #placeOf(asking: readonly PermitRequest[], now: number): QueuePosition | null {
-    const place = this.#waiters.place(asking, now)
-    if (place === null) return null
-    return isFull(this.#state, this.sessions + this.reservedForOthers(place.single, now))
-      ? place
+  #positionFor(pending: readonly PermitRequest[], now: number): QueuePosition | null {
+    const position = this.#waiters.position(pending, now)
+    if (position === null) return null
+    return isFull(this.#state, this.sessions + this.reservedForOthers(position.single, now))
+      ? position
       : null
   }
 
-  /** What is stored; null: nothing. Permits of who is no member are void. */
+  /** Applies the stored state; null if there is no row. Permits of non-members are void. */
   read(o: {
     readonly stored: StoredRate | null
     readonly version: number
@@ -191,59 +199,67 @@ export class SharedRateEntry {
     readonly now: number
     readonly at: number
   }): void {
-    // An answer that was overtaken by another.
+    // A response that was overtaken by a later one.
     if (this.#known !== null && o.version < this.#known.version) return
-    const stored = ofMembers(o.stored ?? this.#empty, o.members)
+    const stored = dropNonMembers(o.stored ?? this.#empty, o.members)
     const state = rescale(stored.state, this.#row, o.now)
     this.#known = { ...stored, state, version: o.version, at: o.at }
-    this.#look(o.now)
+    this.#recompute(o.now)
   }
 
-  /** Those who are members now, as seen by who began to look at `at`. */
+  /** Drops the entries of processes that were not members in a read that started at `at`. */
   dropExpiredMembers(members: readonly string[], at: number, now: number): void {
-    // Who looked before may have missed one that has joined and begun since.
+    // A read that started before may have missed a member that registered since.
     if (this.#known === null || this.#known.at > at) return
-    const stored = ofMembers(this.#known, members)
+    const stored = dropNonMembers(this.#known, members)
     if (stored === this.#known) return
     this.#known = { ...this.#known, ...stored }
-    this.#look(now)
+    this.#recompute(now)
   }
 
-  /** It cannot be told what is stored: it is read anew, and what is not true of it is set right. */
+  /**
+   * Discards the known state after a write with an unknown result: it is read again and corrected.
+   */
   invalidate(): void {
     this.#known = null
     this.#needsFlush = true
   }
 
-  /** What is to be written now; null: nothing. Where this process is no member, nobody is let in, and nobody is told so. */
+  /**
+   * Returns the write that is due; null if there is none. While this process is not a member, no
+   * request is granted or rejected.
+   */
   plan(now: number, isMember: boolean): PendingWrite | null {
     this.#needsFlush = false
-    const known = this.#known as Known
+    const known = this.#known as KnownState
     const changes = this.#changes.length
     const changed = this.#changes.reduce((state, change) => change(state, now), known.state)
     const { state, granted, refused } = this.#admit(changed, now, isMember)
-    const held = isMember ? this.#own + granted.length : 0
+    const held = isMember ? this.#ownConnections + granted.length : 0
     const ticket = isMember ? this.#ticket(granted.length > 0, refused, now) : null
-    const before = known.waiting[this.#member] ?? null
-    const isSame = ticket === before && held === (known.held[this.#member] ?? 0)
-    if (isSame && state === known.state) {
-      this.#settle({ granted, refused, changes })
+    const current = known.waiting[this.#member] ?? null
+    const isUnchanged = ticket === current && held === (known.held[this.#member] ?? 0)
+    if (isUnchanged && state === known.state) {
+      this.#resolveRequests({ granted, refused, changes })
       return null
     }
-    const stored = withOwn(known, this.#member, { state, held, ticket })
+    const stored = withMember(known, this.#member, { state, held, ticket })
     const member = granted.length > 0 ? this.#member : null
     const write = { ...this.key, version: known.version, stored, member }
     return { write, granted, refused, changes }
   }
 
-  /** The one that is there, where it still says what it should. Who was let in goes behind all others. */
+  /**
+   * Returns the current ticket if it is still valid. After a grant the member goes behind all
+   * others.
+   */
   #ticket(isServed: boolean, refused: readonly PermitRequest[], now: number): WaitTicket | null {
-    const place = this.#placeOf(refused, now)
-    const before = this.#known?.waiting[this.#member] ?? null
-    if (isServed) return place && newTicket({ ...place, since: now }, now, this.#ticketMs)
-    return isCurrent(before, place, now, this.#ticketMs)
-      ? before
-      : place && newTicket(place, now, this.#ticketMs)
+    const position = this.#positionFor(refused, now)
+    const current = this.#known?.waiting[this.#member] ?? null
+    if (isServed) return position && newTicket({ ...position, since: now }, now, this.#ticketMs)
+    return isCurrent(current, position, now, this.#ticketMs)
+      ? current
+      : position && newTicket(position, now, this.#ticketMs)
   }
 
   #admit(changed: RateState, now: number, isMember: boolean) {
@@ -251,7 +267,7 @@ export class SharedRateEntry {
     const refused: PermitRequest[] = []
     let state = changed
     for (const request of isMember ? this.#requests : []) {
-      const held = this.#others + this.#own + granted.length
+      const held = this.#others + this.#ownConnections + granted.length
       const isGranted = mayStart(
         state,
         this.#row,
@@ -264,33 +280,35 @@ export class SharedRateEntry {
     return { state, granted, refused }
   }
 
-  /** It was written: gives whom to let in. */
+  /** Applies a successful write, and grants its requests. */
   written(plan: PendingWrite, version: number, at: number, now: number): void {
     this.#known = { ...plan.write.stored, version, at }
-    const isStill = plan.write.member === null || plan.write.member === this.#member
+    const isSameMember = plan.write.member === null || plan.write.member === this.#member
     const { granted, refused } = plan
     if (granted.length > 0) this.#waiters.served(now)
-    this.#settle(isStill ? plan : { ...plan, granted: [], refused: [...granted, ...refused] })
-    this.#look(now, false)
+    this.#resolveRequests(
+      isSameMember ? plan : { ...plan, granted: [], refused: [...granted, ...refused] },
+    )
+    this.#recompute(now, false)
   }
 
-  /** Nobody can be let in. */
+  /** Fails all requests. */
   fail(error: unknown): void {
     const requests = [...this.#requests]
     this.#requests.clear()
     for (const request of requests) request.fail(error)
   }
 
-  #settle({ granted, refused, changes }: Omit<PendingWrite, 'write'>): void {
+  #resolveRequests({ granted, refused, changes }: Omit<PendingWrite, 'write'>): void {
     this.#changes.splice(0, changes)
-    this.#own += granted.length
+    this.#ownConnections += granted.length
     for (const request of [...granted, ...refused]) this.#requests.delete(request)
     for (const request of granted) request.decide(true)
     for (const request of refused) request.decide(false)
   }
 
-  #look(now: number, isChanged = true): void {
-    const stored = (this.#known as Known).state
+  #recompute(now: number, isChanged = true): void {
+    const stored = (this.#known as KnownState).state
     this.#state = this.#changes.reduce((state, change) => change(state, now), stored)
     if (isChanged) this.#waiters.callAll()
   }

@@ -11,27 +11,29 @@ import type { PermitEnd, RateKey, RateStateHandle } from '../../engine/rate-cont
 import type { RateRecord, RateVersion } from './rows.ts'
 import { SharedRateEntry } from './shared-rate-entry.ts'
 
-/** Where the entries are that are in use. */
+/** The registry of the entries in use. */
 export interface SharedRateDeps {
-  /** The ID that this process has as a member at present. */
+  /** Current member ID of this process. */
   readonly member: string
-  /** How long a ticket holds. */
+  /** Lifetime of a ticket. */
   readonly ticketMs: number
   now(): number
   active(key: RateKey): SharedRateEntry | undefined
-  /** The entry of a pace that is used now: the one that is in use, or this one from now on. */
+  /** Activates an entry: returns the active one for its key, else this one. */
   use(entry: SharedRateEntry): SharedRateEntry
-  /** Something is to be decided or written of it: soon, together with what comes in the same moment. */
-  press(entry: SharedRateEntry): void
+  /** Schedules a flush of an entry, together with others at the same moment. */
+  scheduleFlush(entry: SharedRateEntry): void
 }
 
-/** A pace of the cluster, for whoever goes by it. It has an entry once it is used. */
+/**
+ * A handle on the shared rate state of an operator and egress. Its entry is created on first use.
+ */
 export class SharedRateHandle implements RateStateHandle {
   readonly #services: SharedRateDeps
   readonly #key: RateKey
   readonly #row: RateLimits
   readonly #first: RateState
-  /** The last that was in use: what is stored may have changed since. */
+  /** The last active entry; the stored state may have changed since. */
   #last: SharedRateEntry | null = null
 
   constructor(services: SharedRateDeps, key: RateKey, row: RateLimits) {
@@ -47,7 +49,7 @@ export class SharedRateHandle implements RateStateHandle {
     if (this.#last === null) return this.#first
     const { state } = this.#last
     const now = this.#services.now()
-    // Others may have been let in by now: that is looked at.
+    // The block may have ended in the meantime: activating the entry polls it.
     if (isBlocked(state, now) || state.pausedUntil > now) this.#use()
     return state
   }
@@ -81,8 +83,8 @@ export class SharedRateHandle implements RateStateHandle {
         decide: (isGranted: boolean) => {
           signal.removeEventListener('abort', onAbort)
           if (!isGranted) return resolve(null)
-          const end = this.#endOf(entry)
-          // It was on its way when nobody wanted it any more.
+          const end = this.#createEnd(entry)
+          // The permit arrived after the request was aborted.
           if (signal.aborted) end()
           else resolve(end)
         },
@@ -93,14 +95,14 @@ export class SharedRateHandle implements RateStateHandle {
       }
       signal.addEventListener('abort', onAbort, { once: true })
       entry.request(request)
-      this.#services.press(entry)
+      this.#services.scheduleFlush(entry)
     })
   }
 
   change(change: RateChange): void {
     const entry = this.#use()
     entry.change(change, this.#services.now(), true)
-    this.#services.press(entry)
+    this.#services.scheduleFlush(entry)
   }
 
   note(change: RateNote): void {
@@ -111,10 +113,10 @@ export class SharedRateHandle implements RateStateHandle {
     return this.#use().watch(call, single, this.#services.now())
   }
 
-  #endOf(entry: SharedRateEntry): PermitEnd {
+  #createEnd(entry: SharedRateEntry): PermitEnd {
     return () => {
       entry.end()
-      this.#services.press(entry)
+      this.#services.scheduleFlush(entry)
     }
   }
 
@@ -126,32 +128,32 @@ export class SharedRateHandle implements RateStateHandle {
   }
 }
 
-/** A pace as the key of a map; the name of an egress has no line break. */
-export const textOf = ({ operator, egress }: RateKey) => `${egress}\n${operator}`
+/** Formats a rate key as a map key; the name of an egress has no line break. */
+export const toMapKey = ({ operator, egress }: RateKey) => `${egress}\n${operator}`
 
-/** The operators that refuse some egress, whoever asks by it. */
+/** The blocks of operators against egresses, from all members. */
 export class SharedBlocks {
-  readonly #known = new Map<string, RateVersion & { readonly refusal: BlockedState }>()
+  readonly #blocks = new Map<string, RateVersion & { readonly refusal: BlockedState }>()
 
-  /** What a row says by now. */
+  /** Updates a block from the latest row. */
   note({ operator, egress, version, stored }: RateRecord): void {
     const key = { operator, egress }
     const { refusal } = stored.state
-    if (refusal === null) this.#known.delete(textOf(key))
-    else this.#known.set(textOf(key), { ...key, version, refusal })
+    if (refusal === null) this.#blocks.delete(toMapKey(key))
+    else this.#blocks.set(toMapKey(key), { ...key, version, refusal })
   }
 
   get(key: RateKey): BlockedState | null {
-    return this.#known.get(textOf(key))?.refusal ?? null
+    return this.#blocks.get(toMapKey(key))?.refusal ?? null
   }
 
-  versions(isSought: (key: RateKey) => boolean): RateVersion[] {
-    return [...this.#known.values()].filter(isSought)
+  versions(matches: (key: RateKey) => boolean): RateVersion[] {
+    return [...this.#blocks.values()].filter(matches)
   }
 
-  /** Those that are over. */
-  forget(now: number): void {
-    for (const [text, { refusal }] of this.#known)
-      if (refusal.until <= now) this.#known.delete(text)
+  /** Deletes expired blocks. */
+  deleteExpired(now: number): void {
+    for (const [key, { refusal }] of this.#blocks)
+      if (refusal.until <= now) this.#blocks.delete(key)
   }
 }

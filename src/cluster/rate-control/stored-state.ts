@@ -1,35 +1,41 @@
 import type { RateState } from '../../engine/rate-control/rules.ts'
 import type { Tickets, WaitTicket } from './wait-tickets.ts'
 
-/** What a row says: how the operator is asked, how many connections each member holds, and which members wait for one. */
+/**
+ * The stored state: the rate state of the operator, the connections held by each member, and the
+ * tickets of waiting members.
+ */
 export type StoredRate = {
   readonly state: RateState
   readonly held: Readonly<Record<string, number>>
   readonly waiting: Tickets
 }
 
-/** The same without what is said of who is no member: that is void. The very same where there is nothing such. */
-export function ofMembers(stored: StoredRate, members: readonly string[]): StoredRate {
+/**
+ * Removes the entries of processes that are no longer members. Returns the same object if there are
+ * none.
+ */
+export function dropNonMembers(stored: StoredRate, members: readonly string[]): StoredRate {
   const { state, held, waiting } = stored
-  const isVoid = (id: string) => !members.includes(id)
-  if (!Object.keys(held).some(isVoid) && !Object.keys(waiting).some(isVoid)) return stored
-  return { state, held: living(held, members), waiting: living(waiting, members) }
+  const isGone = (id: string) => !members.includes(id)
+  if (!Object.keys(held).some(isGone) && !Object.keys(waiting).some(isGone)) return stored
+  return { state, held: pickMembers(held, members), waiting: pickMembers(waiting, members) }
 }
 
-/** The same with what one member says of itself. */
-export function withOwn(
+/** Replaces the entries of one member. */
+export function withMember(
   { held, waiting }: StoredRate,
   member: string,
   own: { readonly state: RateState; readonly held: number; readonly ticket: WaitTicket | null },
 ): StoredRate {
-  const { [member]: _held, ...reservedByOthers } = held
-  const { [member]: _ticket, ...waitingAtOthers } = waiting
+  const { [member]: _held, ...heldByOthers } = held
+  const { [member]: _ticket, ...waitingOthers } = waiting
   return {
     state: own.state,
-    held: own.held === 0 ? reservedByOthers : { ...reservedByOthers, [member]: own.held },
-    waiting: own.ticket === null ? waitingAtOthers : { ...waitingAtOthers, [member]: own.ticket },
+    held: own.held === 0 ? heldByOthers : { ...heldByOthers, [member]: own.held },
+    waiting: own.ticket === null ? waitingOthers : { ...waitingOthers, [member]: own.ticket },
   }
 }
 
-const living = <T>(record: Readonly<Record<string, T>>, members: readonly string[]) =>
+const pickMembers = <T>(record: Readonly<Record<string, T>>, members: readonly string[]) =>
   Object.fromEntries(Object.entries(record).filter(([id]) => members.includes(id)))

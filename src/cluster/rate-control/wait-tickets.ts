@@ -1,24 +1,30 @@
 import { SECOND } from '../../platform/clock.ts'
 import { DEFAULT_RATE_TIMINGS } from './rate-timings.ts'
 
-/** A member waits for a connection that others hold. Times are of the database's clock, epoch ms. */
+/**
+ * The ticket of a member that waits for a connection held by others. Times are by the database's
+ * clock, epoch ms.
+ */
 export type WaitTicket = {
   readonly since: number
-  /** It is renewed while the member waits: what it could not take back counts no longer. */
+  /** Renewed while the member waits, so that a ticket it could not withdraw expires. */
   readonly until: number
-  /** Somebody waits for the answer. */
+  /** A client waits for the answer. */
   readonly single: boolean
 }
 
 export type Tickets = Readonly<Record<string, WaitTicket>>
 
-/** Who waits, and since when. */
+/** A position in the queue. */
 export type QueuePosition = Pick<WaitTicket, 'since' | 'single'>
 
 const { ticketMs: TICKET_MS } = DEFAULT_RATE_TIMINGS
-/** What somebody waits for goes before a list, but for one that waited so much longer. */
+/** Head start of single verifications over lists. */
 const SINGLE_FIRST_MS = 5 * SECOND
-/** So much longer a list must have waited than another: where two go on in turns a connection stands idle at each change. */
+/**
+ * How much longer than another list a list must have waited to go first: if two lists alternate, a
+ * connection idles at each change.
+ */
 const LIST_GRACE_MS = 5 * SECOND
 
 export const newTicket = (
@@ -31,35 +37,35 @@ export const newTicket = (
   until: now + ticketMs,
 })
 
-/** Whether a ticket says what it should, and will do so for a while. */
+/** Whether a ticket is up to date and stays valid for a while. */
 export function isCurrent(
   ticket: WaitTicket | null,
-  place: QueuePosition | null,
+  position: QueuePosition | null,
   now: number,
   ticketMs = TICKET_MS,
 ): boolean {
-  if (ticket === null || place === null) return ticket === place
-  return ticket.single === place.single && ticket.until > now + ticketMs / 2
+  if (ticket === null || position === null) return ticket === position
+  return ticket.single === position.single && ticket.until > now + ticketMs / 2
 }
 
-/** How many connections are kept for other members, who come before this place. */
+/** Returns how many connections are reserved for other members, which come before this position. */
 export function reservedFor(
   tickets: Tickets,
   member: string,
-  place: QueuePosition,
+  position: QueuePosition,
   now: number,
 ): number {
-  let kept = 0
+  let reserved = 0
   for (const other in tickets) {
     const ticket = tickets[other] as WaitTicket
     const graceMs = ticket.single ? 0 : LIST_GRACE_MS
-    const isFirst = rank(ticket) + graceMs < rank(place)
-    if (other !== member && ticket.until > now && isFirst) kept++
+    const isAhead = rank(ticket) + graceMs < rank(position)
+    if (other !== member && ticket.until > now && isAhead) reserved++
   }
-  return kept
+  return reserved
 }
 
-/** Whether another member has somebody who waits. */
+/** Whether a client of another member waits. */
 export const isSingleWaiting = (tickets: Tickets, member: string, now: number) =>
   Object.entries(tickets).some(([other, ticket]) => {
     return other !== member && ticket.single && ticket.until > now

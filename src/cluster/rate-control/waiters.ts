@@ -1,8 +1,8 @@
 import type { QueuePosition } from './wait-tickets.ts'
 
-/** Those in this process who wait for a connection of one pace. */
+/** The requests of this process that wait for a connection under one rate state. */
 export class Waiters {
-  /** Whom to call when something changed, and whether somebody waits for the answer. */
+  /** Callbacks on changes; true if a client waits for the answer. */
   readonly #calls = new Map<() => void, boolean>()
   #since: number | null = null
 
@@ -24,23 +24,26 @@ export class Waiters {
     for (const call of [...this.#calls.keys()]) call()
   }
 
-  /** Since when somebody waits; `now` where nobody does yet. */
+  /** Since when a request waits; `now` if none does. */
   since(now: number): number {
     return this.#since ?? now
   }
 
-  /** One of them was let in: the others wait anew. */
+  /** Records that a request got its permit: the others wait from now on. */
   served(now: number): void {
     this.#since = this.isEmpty ? null : now
   }
 
-  /** Their place among those who wait elsewhere; null: nobody waits. Who is `asking` just now waits too. */
-  place(asking: readonly { readonly single: boolean }[], now: number): QueuePosition | null {
-    if (this.isEmpty && asking.length === 0) {
+  /**
+   * Returns their position among the waiting members; null if none waits. `asking` are requests
+   * that wait from now on.
+   */
+  position(pending: readonly { readonly single: boolean }[], now: number): QueuePosition | null {
+    if (this.isEmpty && pending.length === 0) {
       this.#since = null
       return null
     }
-    const single = this.hasSingle || asking.some(({ single }) => single)
+    const single = this.hasSingle || pending.some(({ single }) => single)
     return { since: this.since(now), single }
   }
 }

@@ -1,6 +1,6 @@
-// What every page has: times as the reader has them, and buttons that copy.
+// Loaded by every page: local times, copy buttons and menus.
 
-/** Shows times in the reader's own zone; the title keeps UTC. */
+/** Shows times in the local time zone; the tooltip keeps UTC. */
 function localTimes(/** @type {ParentNode} */ root) {
   for (const time of root.querySelectorAll('time[datetime]')) {
     const at = new Date(time.getAttribute('datetime') ?? '')
@@ -10,7 +10,7 @@ function localTimes(/** @type {ParentNode} */ root) {
 
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
-/** Puts a button beside what is there to be copied. */
+/** Adds a Copy button to each copyable text. */
 function copyButtons(/** @type {ParentNode} */ root) {
   for (const code of root.querySelectorAll('[data-copy]')) {
     code.removeAttribute('data-copy')
@@ -25,15 +25,15 @@ function copyButtons(/** @type {ParentNode} */ root) {
   }
 }
 
-/** Who has no mouse must be able to scroll what is wider than its place. */
-function reachScrolled(/** @type {ParentNode} */ root) {
+/** Makes overflowing boxes focusable, so they can be scrolled by keyboard. */
+function makeScrollable(/** @type {ParentNode} */ root) {
   for (const box of root.querySelectorAll('.scroll')) {
     if (box.scrollWidth > box.clientWidth) box.setAttribute('tabindex', '0')
     else box.removeAttribute('tabindex')
   }
 }
 
-/** An open menu is closed by Escape, and by a click elsewhere. */
+/** Closes open menus on Escape and on a click outside. */
 function closeMenus(/** @type {Event} */ event) {
   const isEscape = event instanceof KeyboardEvent && event.key === 'Escape'
   if (event instanceof KeyboardEvent && !isEscape) return
@@ -42,30 +42,30 @@ function closeMenus(/** @type {Event} */ event) {
   }
 }
 
-/** What a button asks back is seen whole. */
-function showQuestion(/** @type {Event} */ { target }) {
+/** Scrolls an opened confirmation into view. */
+function showConfirmation(/** @type {Event} */ { target }) {
   if (!(target instanceof Element) || !target.matches('details.confirm[open]')) return
   target.querySelector('.menu')?.scrollIntoView({ block: 'nearest' })
 }
 
-/** A part of the page that is new. */
-export function awaken(/** @type {ParentNode} */ root) {
+/** Enhances newly inserted markup. */
+export function enhance(/** @type {ParentNode} */ root) {
   localTimes(root)
   copyButtons(root)
-  reachScrolled(root)
+  makeScrollable(root)
 }
 
-/** What went wrong a moment ago goes well again. */
-function clearFault(/** @type {Event} */ event) {
-  // htmx calls every answer successful that is put into the page, a refusal too.
+/** Removes an earlier error notice after a successful request. */
+function clearError(/** @type {Event} */ event) {
+  // htmx reports every swapped response as successful, errors included.
   if (/** @type {CustomEvent} */ (event).detail.xhr.status >= 400) return
   document.querySelector('#notes > .is-bad')?.remove()
 }
 
-awaken(document)
-document.addEventListener('htmx:afterRequest', clearFault)
-document.addEventListener('htmx:load', event => awaken(/** @type {ParentNode} */ (event.target)))
-window.addEventListener('resize', () => reachScrolled(document))
-document.addEventListener('toggle', showQuestion, true)
+enhance(document)
+document.addEventListener('htmx:afterRequest', clearError)
+document.addEventListener('htmx:load', event => enhance(/** @type {ParentNode} */ (event.target)))
+window.addEventListener('resize', () => makeScrollable(document))
+document.addEventListener('toggle', showConfirmation, true)
 document.addEventListener('click', closeMenus)
 document.addEventListener('keydown', closeMenus)

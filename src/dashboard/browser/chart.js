@@ -1,42 +1,42 @@
-// Draws the table of days as a chart: a bar for each day, its classes one upon the other.
+// Draws the table of days as a stacked bar chart.
 
-/** @typedef {{ colour: string, values: number[], label: HTMLElement | null }} Kind */
+/** @typedef {{ color: string, values: number[], label: HTMLElement | null }} Kind */
 
 const HEIGHT = 260
-/** Columns of the table, and entries of the legend, that are drawn; from the ground up. */
+/** Columns of the table and entries of the legend, in stacking order from the bottom. */
 const KINDS = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
 for (const chart of document.querySelectorAll('[data-chart]')) {
-  begin(/** @type {HTMLElement} */ (chart)).catch(console.error)
+  start(/** @type {HTMLElement} */ (chart)).catch(console.error)
 }
 
-async function begin(/** @type {HTMLElement} */ chart) {
+async function start(/** @type {HTMLElement} */ chart) {
   const table = document.getElementById(chart.dataset.chart ?? '')
   const details = table?.closest('details')
-  // The chart says the same; whoever wants the numbers opens them.
+  // Collapse the table, which shows the same numbers as the chart.
   details?.removeAttribute('open')
   details?.setAttribute('data-awake', '')
   const legend = document.getElementById(`${chart.dataset.chart}-legend`)
   if (table === null || legend === null) return
-  await Promise.all([script('./uplot.js'), sheet('./uplot.css')])
-  let drawn = draw(chart, table, legend)
-  const again = () => {
-    drawn.destroy()
-    drawn = draw(chart, table, legend)
+  await Promise.all([loadScript('./uplot.js'), loadStylesheet('./uplot.css')])
+  let plot = draw(chart, table, legend)
+  const redraw = () => {
+    plot.destroy()
+    plot = draw(chart, table, legend)
   }
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again)
-  new ResizeObserver(() => drawn.setSize({ width: chart.clientWidth, height: HEIGHT })).observe(
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw)
+  new ResizeObserver(() => plot.setSize({ width: chart.clientWidth, height: HEIGHT })).observe(
     chart,
   )
 }
 
-/** The library is a classic script, which puts itself into the window. */
-function script(/** @type {string} */ name) {
+/** Loads a classic script, which defines a global. */
+function loadScript(/** @type {string} */ name) {
   const src = new URL(name, import.meta.url).href
   return loaded(Object.assign(document.createElement('script'), { src }))
 }
 
-function sheet(/** @type {string} */ name) {
+function loadStylesheet(/** @type {string} */ name) {
   const href = new URL(name, import.meta.url).href
   return loaded(Object.assign(document.createElement('link'), { rel: 'stylesheet', href }))
 }
@@ -44,7 +44,7 @@ function sheet(/** @type {string} */ name) {
 function loaded(/** @type {HTMLElement} */ element) {
   return new Promise((resolve, reject) => {
     element.addEventListener('load', resolve)
-    element.addEventListener('error', () => reject(new Error('A file of the chart is not there.')))
+    element.addEventListener('error', () => reject(new Error('A file of the chart could not be loaded.')))
     document.head.append(element)
   })
 }
@@ -60,9 +60,9 @@ function draw(
   const rows = [...table.querySelectorAll('tbody tr')]
   const days = rows.map(row => row.querySelector('th')?.textContent ?? '')
   const kinds = KINDS.map((name, n) => kindOf(name, n, { rows, legend }))
-  const { color: ink, borderTopColor: line } = getComputedStyle(chart)
+  const { color: textColor, borderTopColor: gridColor } = getComputedStyle(chart)
   const bars = uPlot.paths.bars?.({ size: [0.7, 48] })
-  const axis = { stroke: ink, ticks: { show: false }, grid: { stroke: line, width: 1 } }
+  const axis = { stroke: textColor, ticks: { show: false }, grid: { stroke: gridColor, width: 1 } }
   return new uPlot(
     {
       ...{ width: chart.clientWidth, height: HEIGHT },
@@ -70,12 +70,12 @@ function draw(
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
       scales: {
         x: { time: false, range: () => [-0.6, days.length - 0.4] },
-        y: { range: (_, __, most) => [0, Math.max(1, most * 1.05)] },
+        y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] },
       },
       axes: [
         {
           ...{ ...axis, grid: { show: false }, size: 32, incrs: [1, 2, 5, 7, 10] },
-          values: (_, places) => places.map(place => shortDay(days[place])),
+          values: (_, indexes) => indexes.map(index => shortDay(days[index])),
         },
         {
           ...axis,
@@ -86,20 +86,20 @@ function draw(
       ],
       series: [
         {},
-        // The tallest first, so that the others stand in front of it.
-        ...kinds.toReversed().map(({ colour }) => ({
-          ...{ fill: colour, stroke: colour, width: 0, points: { show: false } },
+        // Tallest first: later series are drawn in front.
+        ...kinds.toReversed().map(({ color }) => ({
+          ...{ fill: color, stroke: color, width: 0, points: { show: false } },
           ...(bars && { paths: bars }),
         })),
       ],
-      hooks: { setCursor: [plot => tell(legend, { kinds, days, at: plot.cursor.idx ?? null })] },
+      hooks: { setCursor: [plot => updateLegend(legend, { kinds, days, at: plot.cursor.idx ?? null })] },
     },
     [days.map((_, n) => n), ...stacked(kinds.map(({ values }) => values)).toReversed()],
     chart,
   )
 }
 
-/** Whole numbers alone, as there is no half verification. */
+/** Axis increments: whole numbers only. */
 const INCRS = Array.from({ length: 12 }, (_, n) => 10 ** n).flatMap(ten => [ten, 2 * ten, 5 * ten])
 
 /** @returns {Kind} */
@@ -111,15 +111,15 @@ function kindOf(
   const dot = legend.querySelector(`.dot.is-${name}`)
   const values = rows.map(row => numberIn(row.querySelectorAll('td')[n]))
   const label = dot?.parentElement?.querySelector('b') ?? null
-  // Variables are colours for two themes; what is computed of them is the one of now.
-  const colour = dot === null ? 'gray' : getComputedStyle(dot).backgroundColor
-  return { colour, values, label }
+  // The computed style resolves the CSS variables for the current theme.
+  const color = dot === null ? 'gray' : getComputedStyle(dot).backgroundColor
+  return { color, values, label }
 }
 
 const numberIn = (/** @type {Element | undefined} */ cell) =>
   Number((cell?.textContent ?? '').replaceAll(',', ''))
 
-/** Each upon those before it. */
+/** Returns cumulative sums, so that each series is drawn on top of the previous ones. */
 function stacked(/** @type {number[][]} */ rows) {
   let below = rows[0]?.map(() => 0) ?? []
   return rows.map(row => {
@@ -128,8 +128,8 @@ function stacked(/** @type {number[][]} */ rows) {
   })
 }
 
-/** Says the numbers of the day that is pointed at, else the sums. */
-function tell(
+/** Shows the numbers of the hovered day in the legend, or the totals. */
+function updateLegend(
   /** @type {HTMLElement} */ legend,
   /** @type {{ kinds: Kind[], days: string[], at: number | null }} */ { kinds, days, at },
 ) {
@@ -140,7 +140,7 @@ function tell(
   }
 }
 
-/** 2026-03-21 → 21 Mar, in the reader's words. */
+/** Formats a date in the local language: 2026-03-21 → 21 Mar. */
 const shortDay = (/** @type {string | undefined} */ day) =>
   day === undefined || day === '' ? '' : SHORT.format(new Date(day))
 

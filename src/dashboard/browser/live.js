@@ -1,28 +1,31 @@
-// Watches a list that is under way: the numbers change in their places, and at its end the results are put in.
+// Updates the progress of an active list in place and loads the results when it ends.
 
-/** @typedef {{ status: string, total_emails: number, processed_emails: number, classes: Record<string, number>,
- *   rate_per_second: number | null, seconds_left: number | null }} Progress */
+/**
+ * @typedef {{ status: string, total_emails: number, processed_emails: number,
+ *   classes: Record<string, number>, rate_per_second: number | null,
+ *   seconds_left: number | null }} Progress
+ */
 
-/** After so long somebody asks again whom the service turned away, as where too many watch at the same time. */
-const AGAIN_MS = 10_000
+/** Delay before reconnecting after the service rejected the stream, as when too many are open. */
+const RETRY_MS = 10_000
 
-/** One at a time. */
+/** The only open stream. */
 let events = /** @type {EventSource | null} */ (null)
 
 function watch(/** @type {HTMLElement} */ live) {
-  // Another page of rows may have been chosen meanwhile: that one is to be seen at the end too.
+  // At the end, load the page of rows that is shown now, not the initial one.
   live.addEventListener('htmx:configRequest', event => {
     const { detail } = /** @type {CustomEvent} */ (event)
     detail.path = location.pathname + location.search
   })
-  const said = sayer(live)
-  function listen() {
+  const announce = createAnnouncer(live)
+  function connect() {
     events?.close()
     events = new EventSource(live.dataset.events ?? '')
     events.addEventListener('progress', ({ data }) => {
       const progress = /** @type {Progress} */ (JSON.parse(data))
       show(live, progress)
-      said(progress)
+      announce(progress)
     })
     events.addEventListener('end', ({ data }) => {
       events?.close()
@@ -30,14 +33,14 @@ function watch(/** @type {HTMLElement} */ live) {
       live.dispatchEvent(new Event('ended'))
     })
     events.addEventListener('error', () => {
-      // What is only interrupted is taken up again by the browser.
-      if (events?.readyState === EventSource.CLOSED) setTimeout(listenIfShown, AGAIN_MS)
+      // The browser reconnects by itself unless the stream was rejected.
+      if (events?.readyState === EventSource.CLOSED) setTimeout(reconnect, RETRY_MS)
     })
   }
-  const listenIfShown = () => {
-    if (live.isConnected) listen()
+  const reconnect = () => {
+    if (live.isConnected) connect()
   }
-  listen()
+  connect()
 }
 
 function show(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress) {
@@ -45,8 +48,8 @@ function show(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress)
   const bar = live.querySelector('progress')
   if (bar !== null) bar.value = done
   put(live, 'done', NUMBER.format(done))
-  put(live, 'rate', rate === null ? '–' : `${rateInWords(rate)} rows a second`)
-  put(live, 'left', left === null ? '–' : `about ${inWords(left)}`)
+  put(live, 'rate', rate === null ? '–' : `${formatRate(rate)} rows per second`)
+  put(live, 'left', left === null ? '–' : `about ${formatSeconds(left)}`)
   for (const [kind, count] of Object.entries(progress.classes))
     put(live, kind, NUMBER.format(count))
 }
@@ -58,41 +61,41 @@ function put(
   /** @type {string} */ what,
   /** @type {string} */ text,
 ) {
-  const place = live.querySelector(`[data-live="${what}"]`)
-  if (place !== null && place.textContent !== text) place.textContent = text
+  const element = live.querySelector(`[data-live="${what}"]`)
+  if (element !== null && element.textContent !== text) element.textContent = text
 }
 
-/** A tenth matters where it is slow. */
-const rateInWords = (/** @type {number} */ rate) =>
+/** Shows one decimal below 10 rows per second. */
+const formatRate = (/** @type {number} */ rate) =>
   NUMBER.format(rate < 10 ? rate : Math.round(rate))
 
-/** Rounded, so that it does not flicker. */
-function inWords(/** @type {number} */ seconds) {
+/** Rounds the duration coarsely, so that it does not flicker. */
+function formatSeconds(/** @type {number} */ seconds) {
   if (seconds < 60) return `${Math.max(5, Math.ceil(seconds / 5) * 5)} s`
   const minutes = Math.ceil(seconds / 60)
   if (minutes < 120) return `${minutes} min`
   return `${Math.ceil(minutes / 30) / 2} h`
 }
 
-/** Tells who listens rather than looks how far it is, every tenth of the way. */
-function sayer(/** @type {HTMLElement} */ live) {
-  let told = 0
+/** Announces the progress to screen readers in steps of 10 %. */
+function createAnnouncer(/** @type {HTMLElement} */ live) {
+  let announced = 0
   return (/** @type {Progress} */ { processed_emails: done, total_emails: total }) => {
     const tenth = Math.floor((10 * done) / total)
-    if (tenth > told) put(live, 'said', `${tenth * 10} % of the rows are done.`)
-    told = tenth
+    if (tenth > announced) put(live, 'said', `${tenth * 10} % of the rows are done.`)
+    announced = tenth
   }
 }
 
-/** A list that was resumed is watched as one that was there from the start. */
-function look(/** @type {ParentNode} */ root) {
+/** Starts watching if the page shows an active list. */
+function watchLive(/** @type {ParentNode} */ root) {
   const live = root.querySelector('#live')
   if (live instanceof HTMLElement) watch(live)
 }
 
-look(document)
-// A page that is left keeps no connection open: browsers may keep it to go back to.
+watchLive(document)
+// Close the stream when the page enters the back/forward cache, and reopen it on return.
 addEventListener('pagehide', () => events?.close())
 addEventListener('pageshow', event => {
-  if (event.persisted) look(document)
+  if (event.persisted) watchLive(document)
 })

@@ -1,5 +1,5 @@
-// Shows how much of a list was sent, takes one that is dropped, and lets go of a preview that is no longer that of the
-// form. The file stays with the browser: htmx sends it once to look at it, and once to start it.
+// Shows the upload progress, accepts dropped files, and clears a preview that no longer matches the
+// form. htmx sends the file twice: once for the preview and once to start the list.
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector('#upload'))
 const sending = /** @type {HTMLElement} */ (document.querySelector('#sending'))
@@ -8,38 +8,38 @@ const file = /** @type {HTMLInputElement} */ (form.elements.namedItem('file'))
 const rows = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem('rows'))
 const sizeMax = Number(form.dataset.max)
 
-const BROKEN = 'The connection broke off while the list was sent. Send it again.'
+const INTERRUPTED = 'The upload was interrupted. Try again.'
 
 form.addEventListener('htmx:beforeRequest', event => {
-  const fault = faultOf(file.files?.[0])
-  if (fault === null) return showBar()
+  const error = validate(file.files?.[0])
+  if (error === null) return showBar()
   event.preventDefault()
-  say(fault)
+  showError(error)
 })
 form.addEventListener('htmx:xhr:progress', event => {
   const { loaded, total } = /** @type {CustomEvent} */ (event).detail
   const bar = sending.querySelector('progress')
   if (bar === null) return
-  if (loaded === total) return sending.replaceChildren('It is sent, and is being read …')
+  if (loaded === total) return sending.replaceChildren('Upload complete. Reading the list …')
   bar.max = total
   bar.value = loaded
 })
 form.addEventListener('htmx:afterRequest', event => {
   const { xhr } = /** @type {CustomEvent} */ (event).detail
-  if (xhr.status === 0) return say(BROKEN)
-  // A refusal has taken the place of the bar.
-  const refusal = sending.querySelector('.notice')
-  if (refusal === null) sending.replaceChildren()
-  else refusal.scrollIntoView({ block: 'nearest' })
+  if (xhr.status === 0) return showError(INTERRUPTED)
+  // An error notice has replaced the progress bar.
+  const error = sending.querySelector('.notice')
+  if (error === null) sending.replaceChildren()
+  else error.scrollIntoView({ block: 'nearest' })
 })
 
-/** What was found holds for the list that was sent. */
+/** Clears the preview when the list or the sandbox option changes. */
 form.addEventListener('input', ({ target }) => {
-  const isOfList = target instanceof Element && target.matches('#file, #rows, [name="sandbox"]')
-  if (isOfList) preview.replaceChildren()
+  const isInput = target instanceof Element && target.matches('#file, #rows, [name="sandbox"]')
+  if (isInput) preview.replaceChildren()
 })
 
-/** What is dropped anywhere on the page is looked at. */
+/** Accepts a file dropped anywhere on the page and previews it. */
 document.addEventListener('dragover', event => {
   if (!event.dataTransfer?.types.includes('Files')) return
   event.preventDefault()
@@ -53,20 +53,20 @@ document.addEventListener('drop', event => {
   const dropped = event.dataTransfer?.files ?? []
   if (dropped.length === 0) return
   event.preventDefault()
-  if (dropped.length > 1) return say('Several files were dropped. Drop one of them.')
+  if (dropped.length > 1) return showError('Drop only one file at a time.')
   file.files = /** @type {FileList} */ (dropped)
   preview.replaceChildren()
   form.requestSubmit()
 })
 
-function faultOf(/** @type {File | undefined} */ chosen) {
+function validate(/** @type {File | undefined} */ chosen) {
   if (chosen === undefined) return null
-  if (rows.value.trim() !== '') return 'Both a file and rows are given. Take one of them away.'
+  if (rows.value.trim() !== '') return 'Choose a file or paste rows, not both.'
   if (chosen.size <= sizeMax) return null
-  return `The file has more than ${sizeMax / 2 ** 20} MiB, which is the most a list may have. Divide it.`
+  return `The file is larger than ${sizeMax / 2 ** 20} MiB, the maximum size of a list. Split it.`
 }
 
-function say(/** @type {string} */ sentence) {
+function showError(/** @type {string} */ sentence) {
   const box = document.createElement('p')
   box.className = 'notice is-bad'
   box.textContent = sentence
@@ -76,6 +76,6 @@ function say(/** @type {string} */ sentence) {
 
 function showBar() {
   const bar = document.createElement('progress')
-  bar.setAttribute('aria-label', 'Sent')
-  sending.replaceChildren('Sending …', bar)
+  bar.setAttribute('aria-label', 'Uploaded')
+  sending.replaceChildren('Uploading …', bar)
 }

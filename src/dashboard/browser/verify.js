@@ -1,60 +1,60 @@
-// Verifies without leaving the page: each step is shown when it happens. The server makes the rows; here they are put in.
+// Streams a verification into the page. The server renders the rows; this script inserts them.
 
-import { awaken } from './app.js'
+import { enhance } from './app.js'
 
-const wish = /** @type {HTMLFormElement} */ (document.querySelector('#wish'))
+const options = /** @type {HTMLFormElement} */ (document.querySelector('#options'))
 const email = /** @type {HTMLInputElement} */ (document.querySelector('#email'))
-const said = /** @type {HTMLElement} */ (document.querySelector('#said'))
+const announcement = /** @type {HTMLElement} */ (document.querySelector('#said'))
 
-/** Ends the verification that is under way; what is asked last counts. */
-let underWay = new AbortController()
+/** Aborts the current verification when a new one starts. */
+let current = new AbortController()
 
 document.addEventListener('submit', event => {
   const form = event.target
   if (!(form instanceof HTMLFormElement) || !form.matches('form[data-verify]')) return
   event.preventDefault()
-  underWay.abort()
-  underWay = new AbortController()
-  const asked = new FormData(form)
-  showWish(asked)
-  verify(asked, underWay.signal).catch(error => {
-    if (error?.name !== 'AbortError') broken()
+  current.abort()
+  current = new AbortController()
+  const data = new FormData(form)
+  showOptions(data)
+  verify(data, current.signal).catch(error => {
+    if (error?.name !== 'AbortError') showInterrupted()
   })
 })
 
-/** The form says what is asked, also where another one asked it. */
-function showWish(/** @type {FormData} */ asked) {
-  email.value = String(asked.get('email') ?? '')
+/** Copies the submitted values to the main form, as another form may have submitted them. */
+function showOptions(/** @type {FormData} */ data) {
+  email.value = String(data.get('email') ?? '')
   for (const name of ['sandbox', 'again']) {
     const box = /** @type {HTMLInputElement} */ (document.getElementById(name))
-    box.checked = asked.has(name)
+    box.checked = data.has(name)
   }
 }
 
-async function verify(/** @type {FormData} */ asked, /** @type {AbortSignal} */ signal) {
+async function verify(/** @type {FormData} */ data, /** @type {AbortSignal} */ signal) {
   const address = email.value
-  said.textContent = `Verifying ${address}.`
-  const fields = [...asked].map(([name, value]) => [name, String(value)])
-  const answer = await fetch('/verify/steps', {
+  announcement.textContent = `Verifying ${address}.`
+  const fields = [...data].map(([name, value]) => [name, String(value)])
+  const response = await fetch('/verify/steps', {
     ...{ method: 'POST', body: new URLSearchParams(fields), signal },
   })
-  if (!answer.headers.get('Content-Type')?.includes('ndjson') || answer.body === null) {
-    // Whatever stands in the way, such as a session that is over, is told as a page.
-    return wish.submit()
+  if (!response.headers.get('Content-Type')?.includes('ndjson') || response.body === null) {
+    // Submit the form normally, which shows the error page or the sign-in page.
+    return options.submit()
   }
-  for await (const change of changesOf(answer.body)) {
-    // What was read before it was ended may still come.
+  for await (const change of readChanges(response.body)) {
+    // Changes read before the abort may still arrive.
     if (signal.aborted) return
     if (change.html !== undefined) put(change.html)
     if (change.line !== undefined) addLine(change.line)
-    if (change.over !== undefined) return over(change.over, address)
+    if (change.over !== undefined) return finish(change.over, address)
   }
-  broken()
+  showInterrupted()
 }
 
 /** @typedef {{ html?: string, line?: string, over?: string }} Change */
 
-async function* changesOf(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ body) {
+async function* readChanges(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   for (;;) {
@@ -66,38 +66,38 @@ async function* changesOf(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */
   }
 }
 
-/** Puts a row that the server made in the place of the one that has its id. */
+/** Replaces the row with the same ID. */
 function put(/** @type {string} */ markup) {
   const row = new DOMParser().parseFromString(markup, 'text/html').body.firstElementChild
   if (row === null) return
   document.getElementById(row.id)?.replaceWith(row)
-  awaken(row)
-  showEnd()
+  enhance(row)
+  scrollToEnd()
 }
 
 function addLine(/** @type {string} */ line) {
   document.querySelector('pre.dialogue')?.append(`${line}\n`)
-  showEnd()
+  scrollToEnd()
 }
 
-/** The newest line of the dialogue is seen. */
-function showEnd() {
+/** Scrolls the dialogue to its last line. */
+function scrollToEnd() {
   const dialogue = document.querySelector('pre.dialogue')
   if (dialogue !== null) dialogue.scrollTop = dialogue.scrollHeight
 }
 
-function over(/** @type {string} */ sentence, /** @type {string} */ address) {
-  said.textContent = sentence
-  // Who has gone on to something else is not called back.
+function finish(/** @type {string} */ sentence, /** @type {string} */ address) {
+  announcement.textContent = sentence
+  // Do not move the focus if the user has moved on to another element.
   const { activeElement } = document
-  const isElsewhere = activeElement?.matches('input, a, summary') && activeElement !== email
-  if (!isElsewhere && email.value === address) document.getElementById('title-verdict')?.focus()
+  const isBusy = activeElement?.matches('input, a, summary') && activeElement !== email
+  if (!isBusy && email.value === address) document.getElementById('title-verdict')?.focus()
   document.body.dispatchEvent(new Event('verified'))
 }
 
-function broken() {
-  const text = 'The connection broke off before there was a verdict. Verify the address again.'
+function showInterrupted() {
+  const text = 'The connection was interrupted before the verdict. Verify the address again.'
   const row = document.querySelector('#step-verdict p')
   if (row !== null) row.textContent = text
-  said.textContent = text
+  announcement.textContent = text
 }

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { html } from 'hono/html'
-import { liveMembers } from '../../cluster/members.ts'
+import { listMembers } from '../../cluster/members.ts'
 import { readRates } from '../../cluster/rate-control/rows.ts'
 import type { Database } from '../../db/database.ts'
 import { type Check, type DoctorDeps, runChecks } from '../../doctor/doctor.ts'
@@ -76,7 +76,7 @@ export function createHealth(deps: HealthDeps): HealthSource & { close(): Promis
       deliveriesOpen: await countOpenDeliveries(database),
       noticesOpen: await countPendingAlerts(database),
     }),
-    members: () => liveMembers(database),
+    members: () => listMembers(database),
     elsewhere: () => blocksElsewhere(database, deps),
     process: () => processStatus(deps, clock.monotonicNow() - startedAt),
     close: () => doctorCache.close(),

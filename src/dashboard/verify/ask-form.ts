@@ -5,9 +5,9 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { csrfField } from '../session/csrf.ts'
 import type { VerifyForm } from './verify-events.ts'
 
-/** The form of the page: an address, and how to ask about it. */
+/** Renders the form of the Verify page: address and options. */
 export const optionsForm = (c: Context<Env>, { email, sandbox, again }: VerifyForm): Html => html`
-  <form method="post" action="/verify" id="wish" data-verify>
+  <form method="post" action="/verify" id="options" data-verify>
     ${csrfField(c)}
     <div class="row">
       <p class="field">
@@ -17,27 +17,27 @@ export const optionsForm = (c: Context<Env>, { email, sandbox, again }: VerifyFo
       </p>
       <button class="primary">Verify</button>
     </div>
-    ${tick('sandbox', sandbox, 'Sandbox: simulated answers, nobody is asked, costs nothing')}
-    ${tick('again', again, 'Ask again even if the answer is known')}
+    ${tick('sandbox', sandbox, 'Sandbox: simulated results, no mail server is contacted, no credits used')}
+    ${tick('again', again, 'Ignore cached results')}
     ${PREFIXES}
   </form>`
 
 const tick = (name: string, checked: boolean, label: string) => html`
   <label class="tick"><input type="checkbox" id="${name}" name="${name}" ${checked ? html`checked` : NOTHING} /> ${label}</label>`
 
-/** What the sandbox answers; its words are those of docs/api.md. */
+/** Lists the sandbox prefixes, as docs/api.md does. */
 const PREFIXES = html`
   <details>
-    <summary>What the sandbox answers</summary>
-    <p>The beginning of the address decides: <code>valid</code>, <code>invalid</code>, <code>risky</code>,
+    <summary>Sandbox results</summary>
+    <p>The start of the address selects the result: <code>valid</code>, <code>invalid</code>, <code>risky</code>,
     <code>catchall</code>, <code>disposable</code>, <code>role</code>, <code>timeout</code>, <code>greylisted</code>,
-    <code>mailbox-full</code>, <code>no-mx</code> and <code>typo</code> give what they say, as in
-    <code>valid-bob@example.com</code>; <code>error-auth</code>, <code>error-ratelimit</code>,
-    <code>error-timeout</code> and <code>error-server</code> give an error of the API. Any other address gets an answer
-    that looks real, and always the same one.</p>
+    <code>mailbox-full</code>, <code>no-mx</code> and <code>typo</code>, as in
+    <code>valid-bob@example.com</code>. <code>error-auth</code>, <code>error-ratelimit</code>,
+    <code>error-timeout</code> and <code>error-server</code> return an API error. Any other address gets a realistic
+    result, always the same one.</p>
   </details>`
 
-/** Asks about one address by one click. */
+/** Renders a button that verifies one address. */
 export const verifyForm = (
   c: Context<Env>,
   { email, sandbox, again }: VerifyForm,

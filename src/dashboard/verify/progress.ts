@@ -1,37 +1,37 @@
 import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
 import type { DomainStep, ServerStep, VerifyEvents, VerifyForm } from './verify-events.ts'
 
-/** How far a verification is, by what was told of it. */
+/** The state of a verification, accumulated from its events. */
 export type Progress = {
-  /** Null: nothing was asked yet. */
+  /** Null before the first verification. */
   readonly form: VerifyForm | null
   readonly syntax: { readonly ok: boolean; readonly text: string } | null
   readonly domain: DomainStep | null
-  /** One for each mail server that was called, with what came of it last. */
+  /** One entry per contacted mail server, with its latest step. */
   readonly servers: readonly ServerStep[]
   readonly lines: readonly string[]
-  /** Where the answer was known: from when it is, in words. */
+  /** Text that names the age of a cached result; null if the result is not cached. */
   readonly cached: string | null
   readonly result: SingleResult | null
   readonly error: (ErrorBody & { readonly status: number }) | null
 }
 
-/** Nothing was asked yet. */
+/** The state before the first verification. */
 export const IDLE: Progress = {
   ...{ form: null, syntax: null, domain: null, servers: [], lines: [], cached: null },
   ...{ result: null, error: null },
 }
 
-/** It begins. */
+/** Returns the initial state of a verification. */
 export const started = (form: VerifyForm): Progress => ({ ...IDLE, form })
 
 export const isDone = ({ result, error }: Progress): boolean => result !== null || error !== null
 
-/** What is known when that was told, too. */
-export function after(progress: Progress, events: VerifyEvents): Progress {
-  if (events.event === 'step') return afterStep(progress, events.data)
-  if (events.event === 'result') return { ...progress, result: events.data }
-  return { ...progress, error: { ...events.data, status: events.status ?? 503 } }
+/** Applies an event to the state. */
+export function after(progress: Progress, event: VerifyEvents): Progress {
+  if (event.event === 'step') return afterStep(progress, event.data)
+  if (event.event === 'result') return { ...progress, result: event.data }
+  return { ...progress, error: { ...event.data, status: event.status ?? 503 } }
 }
 
 function afterStep(progress: Progress, step: VerifyStep): Progress {
@@ -49,7 +49,7 @@ function afterStep(progress: Progress, step: VerifyStep): Progress {
     case 'cached':
       return { ...progress, cached: step.text }
     default:
-      // A step of a newer API.
+      // Ignore steps of a newer API.
       return progress
   }
 }

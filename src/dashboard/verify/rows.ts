@@ -9,11 +9,11 @@ import { isDone, type Progress } from './progress.ts'
 import { verdictBody } from './verdict.ts'
 import type { DomainStep } from './verify-events.ts'
 
-/** The five steps as a list: all of them are there from the start, so that nothing jumps. */
+/** Renders the five steps. All are present from the start, so the layout does not shift. */
 export const steps = (c: Context<Env>, progress: Progress): Html =>
   html`<ol class="steps">${rows(c, progress)}</ol>`
 
-/** The rows, in their order; a script puts each in the place of the one before it. */
+/** Renders the rows in order; `verify.js` replaces each row by its ID. */
 export const rows = (c: Context<Env>, progress: Progress): readonly Html[] => [
   row('syntax', 'Syntax', syntaxRow(progress)),
   row('domain', 'Domain', domainRow(progress)),
@@ -22,7 +22,7 @@ export const rows = (c: Context<Env>, progress: Progress): readonly Html[] => [
   row('verdict', 'Verdict', verdictRow(c, progress)),
 ]
 
-/** `open`: the step could not tell. `null`: its turn has not come, or never will. */
+/** `open`: the step was inconclusive. `now`: it is running. Null: it has not run. */
 type State = 'ok' | 'bad' | 'open' | 'now' | null
 
 type Row = { readonly state: State; readonly text: Html | string; readonly more?: Html }
@@ -35,9 +35,9 @@ const row = (name: string, title: string, { state, text, more }: Row): Html => h
 
 function syntaxRow(progress: Progress): Row {
   const { form, syntax } = progress
-  const text = 'Whether it is written as an address must be.'
+  const text = 'Checks that the address is well-formed.'
   if (syntax !== null) return { state: syntax.ok ? 'ok' : 'bad', text: syntax.text }
-  if (isDone(progress)) return { state: null, text: 'It was not looked at.' }
+  if (isDone(progress)) return { state: null, text: 'Not checked.' }
   return { state: form === null ? null : 'now', text }
 }
 
@@ -47,9 +47,9 @@ function domainRow(progress: Progress): Row {
     const state = domain.ok === null ? 'open' : domain.ok ? 'ok' : 'bad'
     return { state, text: domain.text }
   }
-  if (isDone(progress)) return { state: null, text: 'It was not looked up.' }
+  if (isDone(progress)) return { state: null, text: 'Not checked.' }
   const state = syntax?.ok ? 'now' : null
-  return { state, text: 'Whether the domain is there, and where its mail goes.' }
+  return { state, text: 'Checks that the domain exists and accepts mail.' }
 }
 
 function serversRow(progress: Progress): Row {
@@ -58,17 +58,17 @@ function serversRow(progress: Progress): Row {
   if (cached !== null) return { state: 'ok', text: cached, more: list }
   const last = servers.at(-1)
   if (last !== undefined) {
-    // A server that does not answer says nothing of the address.
-    const [text, ...before] = servers.map(one => one.text).toReversed()
-    const more = html`${before.map(line => html`<p>${line}</p>`)}${list}`
+    // A server without an answer is inconclusive: it says nothing about the address.
+    const [text, ...earlier] = servers.map(one => one.text).toReversed()
+    const more = html`${earlier.map(line => html`<p>${line}</p>`)}${list}`
     return { state: last.ok ? 'ok' : 'open', text: text ?? '', more }
   }
-  if (isDone(progress)) return { state: null, text: 'None of them was called.', more: list }
+  if (isDone(progress)) return { state: null, text: 'Not contacted.', more: list }
   const state = domain?.ok ? 'now' : null
-  return { state, text: 'Whether the servers that take its mail answer.', more: list }
+  return { state, text: 'Connects to the mail servers of the domain.', more: list }
 }
 
-/** Of a domain with more servers the others are never called. */
+/** ev contacts no more servers than this. */
 const HOSTS_SHOWN_MAX = 5
 
 function hostsOf(domain: DomainStep | null): Html {
@@ -83,17 +83,17 @@ function hostsOf(domain: DomainStep | null): Html {
 
 function dialogueRow(progress: Progress): Row {
   const { form, servers, lines, cached } = progress
-  const isGoingOn = form !== null && !isDone(progress)
-  // Its place is kept while it may still begin.
-  const more = isGoingOn || lines.length > 0 ? dialogue(lines) : NOTHING
-  const text = 'What we (C) and the mail server (S) say to one another. No mail is sent.'
-  if (lines.length > 0) return { state: isGoingOn ? 'now' : 'ok', text, more }
-  if (cached !== null) return { state: null, text: 'Nothing had to be said.', more }
-  if (isDone(progress)) return { state: null, text: 'Nothing was said.' }
+  const isRunning = form !== null && !isDone(progress)
+  // Reserve the space while the dialogue may still start.
+  const more = isRunning || lines.length > 0 ? dialogue(lines) : NOTHING
+  const text = 'The SMTP dialogue between ev (C) and the mail server (S). No mail is sent.'
+  if (lines.length > 0) return { state: isRunning ? 'now' : 'ok', text, more }
+  if (cached !== null) return { state: null, text: 'Not needed: the result is cached.', more }
+  if (isDone(progress)) return { state: null, text: 'No dialogue.' }
   return { state: servers.at(-1)?.ok ? 'now' : null, text, more }
 }
 
-/** What is scrolled must be reached by keys. */
+/** `tabindex` makes the scrollable box reachable by keyboard. */
 const dialogue = (lines: readonly string[]) =>
   html`<pre class="dialogue" tabindex="0" role="region" aria-label="Lines of the dialogue">${lines.map(line => `${line}\n`).join('')}</pre>`
 
@@ -103,7 +103,7 @@ function verdictRow(c: Context<Env>, progress: Progress): Row {
     return { state: 'open', text: '', more: notice('bad', error.error) }
   }
   if (result === null || form === null) {
-    return { state: null, text: 'What it all means, and what to do.' }
+    return { state: null, text: 'The result and what to do.' }
   }
   const kind = toClass(VERDICT_BY_REASON[result.reason])
   return { state: STATES[kind], text: '', more: verdictBody(c, { form, result, kind }) }

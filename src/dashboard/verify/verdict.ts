@@ -13,7 +13,7 @@ import type { VerifyForm } from './verify-events.ts'
 
 type Judged = { readonly form: VerifyForm; readonly result: SingleResult; readonly kind: Class }
 
-/** A verdict: what it is, what it means, what to do, and what it rests on. */
+/** Renders a verdict: class, meaning, recommendation and evidence. */
 export function verdictBody(c: Context<Env>, { form, result, kind }: Judged): Html {
   const { means, todo } = REASON_TEXTS[result.reason]
   const evidence = evidenceOf(result)
@@ -24,38 +24,38 @@ export function verdictBody(c: Context<Env>, { form, result, kind }: Judged): Ht
     ${fault(evidence)}
     <p><b>What to do:</b> ${todo}</p>
     ${suggestion(c, form, result)} ${reply(evidence)} ${figures(result, evidence)} ${flags(result)}
-    ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Ask the mail server now') : NOTHING}`
+    ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Verify again now') : NOTHING}`
 }
 
-/** The verdict in a sentence or two, to be read out. */
+/** Returns the verdict as text for screen readers. */
 export const spokenVerdict = ({ email, reason }: SingleResult, kind: Class): string =>
   `${email} is ${kind}. ${REASON_TEXTS[reason].means}`
 
-/** Where an address is wrong, by the place in it. */
+/** Renders the syntax error of an address and its rule. */
 const fault = ({ syntax }: Evidence) =>
   syntax === null ? NOTHING : html`<p>${syntax.message} <small>${syntax.rule}</small></p>`
 
 function suggestion(
   c: Context<Env>,
   form: VerifyForm,
-  { did_you_mean: meant }: SingleResult,
+  { did_you_mean: suggested }: SingleResult,
 ): Html {
-  if (meant === null || meant === undefined) return NOTHING
+  if (suggested === null || suggested === undefined) return NOTHING
   return html`
-    <div class="row suggestion"><p>Did you mean <b>${meant}</b>?</p>
-    ${verifyForm(c, { ...form, email: meant, again: false }, 'Verify it')}</div>`
+    <div class="row suggestion"><p>Did you mean <b>${suggested}</b>?</p>
+    ${verifyForm(c, { ...form, email: suggested, again: false }, 'Verify suggestion')}</div>`
 }
 
-/** What the mail server said, and how that is understood. */
+/** Renders the reply of the mail server and its interpretation. */
 function reply({ answer }: Evidence): Html {
   if (answer === null) return NOTHING
-  const deps = [answer.code, answer.enhanced_code, answer.text]
-  const said = deps.filter(part => part !== null && part !== '').join(' ')
-  const quote = said === '' ? NOTHING : html`The reply: <q class="mono">${said}</q> `
+  const parts = [answer.code, answer.enhanced_code, answer.text]
+  const text = parts.filter(part => part !== null && part !== '').join(' ')
+  const quote = text === '' ? NOTHING : html`Reply: <q class="mono">${text}</q> `
   return html`<p>${quote}${PLAIN.has(answer.why) ? NOTHING : answer.meaning}</p>`
 }
 
-/** What is said of them is what the verdict means. */
+/** Outcomes whose meaning repeats the verdict. */
 const PLAIN: ReadonlySet<string> = new Set(['recipient', 'no-mailbox', 'disabled', 'full'])
 
 function figures(result: SingleResult, evidence: Evidence): Html {
@@ -63,39 +63,39 @@ function figures(result: SingleResult, evidence: Evidence): Html {
   return html`
     <dl class="figures">
       ${figure('Confidence', `${result.confidence} %`)}
-      ${figure('Took', formatDuration(result.response_time))}
-      ${figure('Answer', originOf(result, evidence))}
+      ${figure('Duration', formatDuration(result.response_time))}
+      ${figure('Source', originOf(result, evidence))}
       ${figure('Domain', result.provider)}
       ${figure('Operator', evidence.operator === result.provider ? null : evidence.operator)}
       ${figure('Mail host', result.mx_host)}
-      ${figure('Ask again', retryAfterS === undefined ? null : `in ${formatDuration(retryAfterS * SECOND)}`)}
+      ${figure('Retry', retryAfterS === undefined ? null : `in ${formatDuration(retryAfterS * SECOND)}`)}
     </dl>`
 }
 
-/** Where the answer is from; null: nobody had to be asked. */
+/** Returns whether the result is cached; null if no mail server was needed. */
 function originOf(result: SingleResult, { syntax }: Evidence): Html | string | null {
   if (result.sandbox || syntax !== null) return null
-  return result.cached ? html`from memory, of ${time(result.checked_at ?? null)}` : 'asked now'
+  return result.cached ? html`cached ${time(result.checked_at ?? null)}` : 'mail server'
 }
 
 const figure = (name: string, value: Html | string | null | undefined) =>
   value ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : NOTHING
 
 const FLAG_TEXTS = {
-  is_disposable: 'It belongs to a service for throw-away mail.',
-  is_role: 'It belongs to a function, not to a person.',
-  is_catch_all: 'Its domain takes mail for every name.',
-  is_free: 'Its domain is a free mail service.',
-  is_relay: 'Its domain forwards mail to an address that it hides.',
+  is_disposable: 'Disposable address.',
+  is_role: 'Role address, not a person.',
+  is_catch_all: 'Catch-all domain: accepts mail for every local part.',
+  is_free: 'Free mail provider.',
+  is_relay: 'Relay address: forwards mail to a hidden address.',
 } as const
 
 function flags({ flags }: SingleResult): Html {
   const names = Object.keys(FLAG_TEXTS) as (keyof typeof FLAG_TEXTS)[]
-  const held = names.filter(name => flags?.[name] === true).map(name => FLAG_TEXTS[name])
-  return held.length === 0 ? NOTHING : html`<p><small>${held.join(' ')}</small></p>`
+  const texts = names.filter(name => flags?.[name] === true).map(name => FLAG_TEXTS[name])
+  return texts.length === 0 ? NOTHING : html`<p><small>${texts.join(' ')}</small></p>`
 }
 
-/** The parts of the evidence that a page shows. */
+/** The fields of the evidence that the page shows. */
 type Evidence = {
   readonly operator: string | null
   readonly syntax: { readonly message: string; readonly rule: string } | null
@@ -108,7 +108,7 @@ type Evidence = {
   } | null
 }
 
-/** The evidence of a result. Its fields may change, so it has no schema: what is not there is null. */
+/** Reads the evidence of a result. It has no fixed schema, so missing fields are null. */
 function evidenceOf({ evidence }: SingleResult): Evidence {
   return { operator: null, syntax: null, answer: null, ...evidence }
 }

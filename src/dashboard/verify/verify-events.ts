@@ -4,7 +4,7 @@ import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
 import type { Api, Env } from '../deps.ts'
 import { sentForm } from '../page/form.ts'
 
-/** What the API tells of one verification; the last one is a result or an error. */
+/** An event of one verification; the last is a result or an error. */
 export type VerifyEvents =
   | { readonly event: 'step'; readonly data: VerifyStep }
   | { readonly event: 'result'; readonly data: SingleResult }
@@ -14,8 +14,8 @@ export type DomainStep = Extract<VerifyStep, { readonly step: 'domain' }>
 export type ServerStep = Extract<VerifyStep, { readonly step: 'server' }>
 
 /**
- * Asks the API about an address, and tells what it tells. Never throws: what goes wrong is the last that is told. Once
- * `gone` aborts nobody listens any more, so that the API need not wait for the next thing to be said.
+ * Verifies an address through the API and yields its events. Never throws: a failure is the last
+ * event. An abort of `gone`, when the browser disconnects, cancels the API call at once.
  */
 export async function* verifyWithEvents(
   api: Api,
@@ -23,24 +23,25 @@ export async function* verifyWithEvents(
   gone: AbortSignal = NEVER,
 ): AsyncGenerator<VerifyEvents> {
   try {
-    const answer = await askFor(api, form)
-    if (!answer.ok || answer.body === null) {
-      return yield { event: 'error', data: await refusalOf(answer, form), status: answer.status }
+    const response = await requestVerification(api, form)
+    if (!response.ok || response.body === null) {
+      const data = await readError(response, form)
+      return yield { event: 'error', data, status: response.status }
     }
-    const body = answer.body.pipeThrough(new TransformStream(), { signal: gone })
-    for await (const events of eventsOf<VerifyEvents>(body)) {
-      yield events
-      if (events.event !== 'step') return
+    const body = response.body.pipeThrough(new TransformStream(), { signal: gone })
+    for await (const event of eventsOf<VerifyEvents>(body)) {
+      yield event
+      if (event.event !== 'step') return
     }
   } catch {
-    // The service says why in its log.
+    // The API logs the cause.
   }
-  yield { event: 'error', data: BROKEN_OFF, status: 503 }
+  yield { event: 'error', data: INTERRUPTED, status: 503 }
 }
 
 const NEVER = new AbortController().signal
 
-const askFor = (api: Api, { email, sandbox, again }: VerifyForm): Promise<Response> =>
+const requestVerification = (api: Api, { email, sandbox, again }: VerifyForm): Promise<Response> =>
   api.fetch('/v1/verify/single?include=flags,evidence', {
     method: 'POST',
     headers: {
@@ -50,33 +51,33 @@ const askFor = (api: Api, { email, sandbox, again }: VerifyForm): Promise<Respon
     body: JSON.stringify({ email, ...(again && { force_refresh: true }) }),
   })
 
-/** Errors that the sandbox simulates have no sentence: they are as short as the interface shows them. */
-async function refusalOf(answer: Response, { sandbox }: VerifyForm): Promise<ErrorBody> {
-  const body = (await answer.json()) as ErrorBody
+/** Reads the error body; an error simulated by the sandbox gets an explanation. */
+async function readError(response: Response, { sandbox }: VerifyForm): Promise<ErrorBody> {
+  const body = (await response.json()) as ErrorBody
   if (!sandbox || body.code !== undefined) return body
-  const error = `For this address the sandbox simulates an error: programs are answered ${answer.status} with “${body.error}”.`
+  const error = `The sandbox simulates an error for this address: the API returns ${response.status} with “${body.error}”.`
   return { ...body, error }
 }
 
-const BROKEN_OFF: ErrorBody = {
+const INTERRUPTED: ErrorBody = {
   ...{ success: false, code: 'service_unavailable', request_id: '' },
-  error: 'The service broke off before there was a verdict. Verify the address again.',
+  error: 'The verification was interrupted. Verify the address again.',
 }
 
-/** What somebody wants to know of which address. */
+/** The address and options of the verify form. */
 export type VerifyForm = {
   readonly email: string
-  /** True: the answer is simulated. */
+  /** Whether the result is simulated. */
   readonly sandbox: boolean
-  /** True: ask even if the answer is known. */
+  /** Whether to ignore a cached result. */
   readonly again: boolean
 }
 
 export const EMPTY_FORM: VerifyForm = { email: '', sandbox: false, again: false }
 
-/** What the form of the page says. */
+/** Parses the submitted form. */
 export async function readVerifyForm(c: Context<Env>): Promise<VerifyForm> {
   const { text } = await sentForm(c)
-  // A space that is copied along with an address goes; one inside is a fault, and is told as one.
+  // Surrounding spaces are trimmed; spaces inside the address are reported as a syntax error.
   return { email: text('email'), sandbox: text('sandbox') !== '', again: text('again') !== '' }
 }

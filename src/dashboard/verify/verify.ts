@@ -17,16 +17,16 @@ import { rows, steps } from './rows.ts'
 import { spokenVerdict } from './verdict.ts'
 import { EMPTY_FORM, readVerifyForm, type VerifyForm, verifyWithEvents } from './verify-events.ts'
 
-/** One address, answered step by step as it happens; without scripts the whole answer as a page. */
-export function verifyRoutes(_parts: DashboardDeps): Hono<Env> {
+/** The Verify page: streams the steps of a verification, or renders the result without JavaScript. */
+export function verifyRoutes(_deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .get('/verify', c => verifyPage(c, IDLE, c.req.query('email')))
     .get('/verify/recent', async c => part(c, await recent(c)))
     .post('/verify', async c => {
       const form = await readVerifyForm(c)
       let progress = started(form)
-      for await (const events of verifyWithEvents(c.get('api'), form))
-        progress = after(progress, events)
+      for await (const event of verifyWithEvents(c.get('api'), form))
+        progress = after(progress, event)
       return verifyPage(c, progress)
     })
     .post('/verify/steps', async c => {
@@ -36,7 +36,7 @@ export function verifyRoutes(_parts: DashboardDeps): Hono<Env> {
         200,
         {
           'Content-Type': 'application/x-ndjson; charset=utf-8',
-          // nginx would else keep what is small until there is more.
+          // Disables the response buffering of nginx.
           'X-Accel-Buffering': 'no',
         },
       )
@@ -47,11 +47,11 @@ async function verifyPage(c: Context<Env>, progress: Progress, email = ''): Prom
   const { form, error } = progress
   if (!may(c.get('user'), 'verify:single')) return page(c, { title: 'Verify', body: notAllowed(c) })
   const body = html`
-    <p>Can this address receive mail? Its mail server is asked, and no mail is sent.</p>
+    <p>Check whether an address can receive mail. ev asks its mail server; no mail is sent.</p>
     ${optionsForm(c, form ?? { ...EMPTY_FORM, email })}
     <p id="said" class="unseen" role="status"></p>
     <section aria-labelledby="steps-title">
-      <h2 id="steps-title">Step by step</h2>
+      <h2 id="steps-title">Steps</h2>
       ${steps(c, progress)}
     </section>
     ${await recent(c)}`
@@ -62,19 +62,19 @@ async function verifyPage(c: Context<Env>, progress: Progress, email = ''): Prom
 const notAllowed = (c: Context<Env>) =>
   notice(
     'info',
-    `The key “${c.get('user').keyName}” lacks the scope verify:single, so nothing can be verified with it here. Sign in with a key that has it, or give it to this one under Keys.`,
+    `The key “${c.get('user').keyName}” lacks the scope verify:single, which verifying an address requires. Sign in with a key that has it, or add it to this key under Keys.`,
   )
 
 const SHOWN = 10
-/** By then the books, which write in groups, have what was verified. */
-const WRITTEN_MS = 400
+/** Delay before the refresh: the usage ledger writes in batches. */
+const LEDGER_DELAY_MS = 400
 
-/** What was verified one by one of late, to be verified again by one click. A script has it brought up to date. */
+/** Renders the recent single verifications; htmx refreshes them after each verification. */
 async function recent(c: Context<Env>): Promise<Html> {
   if (!may(c.get('user'), 'account:read')) return NOTHING
   return html`
-    <section id="recent" hx-get="/verify/recent" hx-trigger="verified from:body delay:${WRITTEN_MS}ms" hx-swap="outerHTML">
-      <h2>Verified one by one of late</h2>
+    <section id="recent" hx-get="/verify/recent" hx-trigger="verified from:body delay:${LEDGER_DELAY_MS}ms" hx-swap="outerHTML">
+      <h2>Recent checks</h2>
       ${await table(c)}
     </section>`
 }
@@ -83,13 +83,13 @@ async function table(c: Context<Env>): Promise<Html> {
   const found = await latest(c)
   if (found instanceof ApiProblem) return notice('warn', found.message)
   if (found.length === 0) {
-    return html`<p>Nothing yet: what you verify here, or by the API, is listed here afterwards.</p>`
+    return html`<p>None yet. Addresses that you verify here or through the API are listed here.</p>`
   }
   return html`
     <div class="scroll"><table>
       <thead><tr>
-        <th scope="col">Address</th><th scope="col">Class</th><th scope="col">Reason</th><th scope="col">When</th>
-        <th scope="col"><span class="unseen">Again</span></th>
+        <th scope="col">Address</th><th scope="col">Class</th><th scope="col">Reason</th><th scope="col">Time</th>
+        <th scope="col"><span class="unseen">Verify again</span></th>
       </tr></thead>
       <tbody>${found.map(one => line(c, one))}</tbody>
     </table></div>`
@@ -97,7 +97,7 @@ async function table(c: Context<Env>): Promise<Html> {
 
 type Item = HistoryPage['data']['items'][number]
 
-/** The page is there without it, so that a limit does not take it away. */
+/** Returns an API error, such as a rate limit, instead of failing the whole page. */
 async function latest(c: Context<Env>): Promise<readonly Item[] | ApiProblem> {
   try {
     const query = { source: 'single', limit: SHOWN }
@@ -111,19 +111,19 @@ async function latest(c: Context<Env>): Promise<readonly Item[] | ApiProblem> {
 const line = (c: Context<Env>, { email, reason, created_at: at }: Item) => html`
   <tr>
     <td class="long">${email}</td><td>${badge(toClass(VERDICT_BY_REASON[reason]))}</td><td>${reasonCell(reason)}</td><td>${time(at)}</td>
-    <td>${verifyForm(c, { email, sandbox: false, again: false }, html`Again<span class="unseen"> for ${email}</span>`)}</td>
+    <td>${verifyForm(c, { email, sandbox: false, again: false }, html`Verify again<span class="unseen">: ${email}</span>`)}</td>
   </tr>`
 
-/** What is to be changed in the page. */
+/** An update of the page. */
 type Change =
-  /** A row, in the place of the one with its id. */
+  /** Replaces the row with the same ID. */
   | { readonly html: string }
-  /** A line more in the dialogue. */
+  /** Appends a line to the dialogue. */
   | { readonly line: string }
-  /** It is over, and this is to be read out. */
+  /** Ends the stream with the text for screen readers. */
   | { readonly over: string }
 
-/** Asks about an address; gives the changes of the page as they come, so that its markup is written in one place. */
+/** Verifies an address and yields updates of the page, rendered on the server. */
 async function* liveChanges(
   c: Context<Env>,
   form: VerifyForm,
@@ -132,16 +132,16 @@ async function* liveChanges(
   let progress = started(form)
   let shown = await rendered(c, progress)
   yield* shown.map(one => ({ html: one }))
-  for await (const events of verifyWithEvents(c.get('api'), form, gone)) {
-    progress = after(progress, events)
-    const isLine = events.event === 'step' && events.data.step === 'line'
-    if (isLine) yield { line: events.data.text }
-    const now = await rendered(c, progress)
-    // A dialogue has many lines: it is not sent anew for each.
-    yield* now
+  for await (const event of verifyWithEvents(c.get('api'), form, gone)) {
+    progress = after(progress, event)
+    const isLine = event.event === 'step' && event.data.step === 'line'
+    if (isLine) yield { line: event.data.text }
+    const next = await rendered(c, progress)
+    // A line is appended: the whole dialogue is not sent again for each.
+    yield* next
       .filter((one, n) => one !== shown[n] && !(isLine && one.includes(DIALOGUE)))
       .map(one => ({ html: one }))
-    shown = now
+    shown = next
     if (isDone(progress)) yield { over: spoken(progress) }
   }
 }
@@ -156,7 +156,7 @@ function spoken({ result, error }: Progress): string {
   return spokenVerdict(result, toClass(VERDICT_BY_REASON[result.reason]))
 }
 
-/** One JSON on each line. The signal that `changes` is given aborts as soon as nobody reads any more. */
+/** Encodes updates as NDJSON. The signal passed to `changes` aborts when the client disconnects. */
 export function changesBody(
   changes: (gone: AbortSignal) => AsyncIterator<Change>,
 ): ReadableStream<Uint8Array> {

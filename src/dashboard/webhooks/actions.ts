@@ -23,9 +23,9 @@ import { endpointPage } from './endpoint.ts'
 import { pathOf, CHANGED } from './log.ts'
 import { bodyOf, draftOf } from './endpoint-form.ts'
 import { secretPage } from './secret.ts'
-import { outcome } from './test-outcome.ts'
+import { testResult } from './test-outcome.ts'
 
-/** What can be done with an endpoint. */
+/** Routes that change, test, rotate, recover and delete an endpoint. */
 export function actionRoutes(deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .post('/webhooks/:id', async c => {
@@ -37,14 +37,14 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       } catch (error) {
         return endpointPage(c, deps, id, { draft, problem: problemWith(error) })
       }
-      leaveNote(c, 'The webhook is changed.')
+      leaveNote(c, 'Webhook updated.')
       return c.redirect(`/webhooks/${encodeURIComponent(id)}`, 303)
     })
     .post('/webhooks/:id/switch', async c => {
       const id = c.req.param('id')
       const active = (await sentForm(c)).text('active') === 'true'
       await c.get('api').ask(pathOf(id), { method: 'PATCH', body: { active } })
-      leaveNote(c, active ? SWITCHED_ON : 'The webhook is off: nothing is sent to it.')
+      leaveNote(c, active ? ENABLED : 'Webhook disabled. No events are sent to it.')
       return c.redirect(`/webhooks/${encodeURIComponent(id)}`, 303)
     })
     .post('/webhooks/:id/test', async c => {
@@ -54,7 +54,7 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
         return c.redirect(`/webhooks/${encodeURIComponent(id)}?tested=${data.delivery_id}`, 303)
       }
       c.header('HX-Trigger', CHANGED)
-      return part(c, outcome(data))
+      return part(c, testResult(data))
     })
     .post('/webhooks/:id/secret', async c => {
       const id = c.req.param('id')
@@ -63,57 +63,57 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       const options = { body, once: readNonce(sent) }
       const { data } = await c.get('api').ask<RotatedWebhook>(`${pathOf(id)}/secret`, options)
       return secretPage(c, {
-        ...{ title: 'The new secret', webhookId: data.id, url: data.url, secret: data.secret },
+        ...{ title: 'New secret', webhookId: data.id, url: data.url, secret: data.secret },
         previousUntil: body.grace_period_seconds === 0 ? null : data.previous_secret_expires_at,
       })
     })
     .post('/webhooks/:id/recover', async c => {
       const id = c.req.param('id')
-      const body = { since: pointOf((await sentForm(c)).text('since')) }
+      const body = { since: parseTime((await sentForm(c)).text('since')) }
       const { data } = await c.get('api').ask<Recovered>(`${pathOf(id)}/recover`, { body })
       leaveNote(c, recovered(data.recovered))
       return c.redirect(`/webhooks/${encodeURIComponent(id)}`, 303)
     })
     .post('/webhooks/:id/delete', async c => {
       await c.get('api').ask(pathOf(c.req.param('id')), { method: 'DELETE' })
-      leaveNote(c, 'The webhook is deleted.')
+      leaveNote(c, 'Webhook deleted.')
       return c.redirect('/webhooks', 303)
     })
 }
 
-const SWITCHED_ON =
-  'The webhook is on: what was on its way goes on, and what happens from now on is sent.'
+const ENABLED = 'Webhook enabled. Pending deliveries resume, and new events are sent.'
 
-/** What a field of HTML has, taken as UTC. */
-function pointOf(text: string): string {
+/** Parses the value of a datetime-local field as UTC; throws a 400 Refusal if it is malformed. */
+function parseTime(text: string): string {
   const at = Date.parse(`${text}Z`)
   if (!Number.isNaN(at)) return new Date(at).toISOString()
   throw new Refusal(
     400,
-    `“${text.slice(0, 40)}” is no time. Write one such as 2026-03-21T10:30, in UTC.`,
+    `“${text.slice(0, 40)}” is not a valid time. Enter a UTC time such as 2026-03-21T10:30.`,
   )
 }
 
-const recovered = (howMany: number) =>
-  howMany === 0
-    ? 'Nothing has failed since then, so nothing is sent again.'
-    : `${pluralize(howMany, 'delivery is', 'deliveries are')} sent again.`
+const recovered = (count: number) =>
+  count === 0
+    ? 'No deliveries have failed since then. Nothing was resent.'
+    : `Resending ${pluralize(count, 'delivery', 'deliveries')}.`
 
-/** What every page tells of webhooks in trouble: nothing, where there is none or the key may not see them. */
+/** Returns the alerts about failing webhooks; none if the key may not read webhooks. */
 export async function webhookAlerts(c: Context<Env>): Promise<readonly Html[]> {
-  // Their own pages tell more of them.
+  // The webhook pages show the details themselves.
   if (c.req.path === '/webhooks' || !may(c.get('user'), 'webhooks:read')) return []
   const api = c.get('api')
   try {
     const { data } = await api.ask<WebhookList>('/v1/webhooks')
-    const elsewhere = data.webhooks.filter(
+    const others = data.webhooks.filter(
       ({ id }) => !`${c.req.path}/`.startsWith(`/webhooks/${id}/`),
     )
-    const [first, ...others] = elsewhere.filter(isFailing)
+    const failing = others.filter(isFailing)
+    const [first] = failing
     if (first === undefined) return []
-    return [others.length === 0 ? await alert(api, first) : several(others.length + 1)]
+    return [failing.length === 1 ? await alert(api, first) : several(failing.length)]
   } catch (error) {
-    // A page is shown without its banner rather than not at all.
+    // An error must not fail the page: show it without the alert.
     if (error instanceof ApiProblem) return []
     throw error
   }
@@ -124,37 +124,37 @@ const isFailing = ({ active, disabled_reason, failing_since }: Webhook) =>
 
 async function alert(api: Api, webhook: Webhook): Promise<Html> {
   const { id, url, active, disabled_reason: reason, failing_since: since } = webhook
-  const link = html`<a href="/webhooks/${id}">Look at its deliveries</a>.`
+  const link = html`<a href="/webhooks/${id}">View deliveries</a>.`
   if (!active) {
     return notice(
       'warn',
-      html`Your webhook ${shortUrl(url)} was switched off: ${reason ?? ''} ${link}`,
+      html`Your webhook ${shortUrl(url)} was disabled: ${reason ?? ''} ${link}`,
     )
   }
   const error = await lastError(api, id)
   return notice(
     'warn',
-    html`Your webhook ${shortUrl(url)} has failed since ${time(since)}${error === null ? '.' : html`: ${error}`} ${link}`,
+    html`Your webhook ${shortUrl(url)} has been failing since ${time(since)}${error === null ? '.' : html`: ${error}`} ${link}`,
   )
 }
 
-/** What was wrong the last time; asked only of an endpoint that fails. */
+/** Returns the latest error of a failing endpoint, null if there is none. */
 async function lastError(api: Api, id: string): Promise<string | null> {
-  const query = { limit: LOOKED_AT }
+  const query = { limit: DELIVERIES_SCANNED }
   const { data } = await api.ask<DeliveryPage>(`${pathOf(id)}/deliveries`, { query })
   return data.items.find(({ error }) => error !== null)?.error ?? null
 }
 
-/** The newest may not have been tried yet. */
-const LOOKED_AT = 10
+/** More than one, as the newest delivery may not have been attempted yet. */
+const DELIVERIES_SCANNED = 10
 
 const shortUrl = (url: string) => (url.length > URL_SHOWN ? `${url.slice(0, URL_SHOWN)}…` : url)
-/** Enough to know it by: URLs may have two thousand characters. */
+/** Enough to recognize it: a URL may have 2,000 characters. */
 const URL_SHOWN = 80
 
-/** Where more are in trouble it is seldom for reasons of their own: told one by one they would fill each page. */
-const several = (howMany: number) =>
+/** One alert for several webhooks: they usually fail for the same reason. */
+const several = (count: number) =>
   notice(
     'warn',
-    html`${howMany} of your webhooks fail, or were switched off: look at <a href="/webhooks">your webhooks</a>.`,
+    html`${count} of your webhooks are failing or were disabled. See <a href="/webhooks">your webhooks</a>.`,
   )

@@ -5,7 +5,7 @@ import type { Env } from '../deps.ts'
 import { boxes, field, type SubmittedForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 
-/** An endpoint as a form has it. */
+/** The values of the endpoint form. */
 export type Draft = {
   readonly url: string
   readonly events: readonly string[]
@@ -13,19 +13,19 @@ export type Draft = {
   readonly active: boolean
 }
 
-/** What somebody wrote into the form. */
+/** Parses the submitted form. */
 export const draftOf = ({ text, all }: SubmittedForm): Draft => ({
   ...{ url: text('url'), events: all('events'), description: text('description') },
   active: text('active') === 'true',
 })
 
-/** The same as the API takes it. */
+/** Converts form values to a request body. */
 export const bodyOf = ({ description, ...rest }: Draft) => ({
   ...rest,
   description: description === '' ? null : description,
 })
 
-/** The fields of an endpoint; whether it is on is asked of a new one only, as others have a button for it. */
+/** Renders the fields of an endpoint. Only a new one has the state field; others have a button. */
 export async function endpointFields(
   c: Context<Env>,
   { url, events, description, active }: Draft,
@@ -40,18 +40,18 @@ export async function endpointFields(
     ${field({
       ...{ label: 'URL', name: 'url', type: 'url', value: url, required: true },
       placeholder: 'https://app.example.com/hook',
-      hint: 'https, and reachable from the internet: each event comes there as a POST.',
+      hint: 'An https URL reachable from the internet. Each event is sent there as a POST request.',
     })}
     ${boxes('Events', 'events', choices)}
     ${field({
       ...{ label: 'Description', name: 'description', value: description },
-      hint: 'For people: whose it is, or what it does. It may be left empty.',
+      hint: 'Optional: the owner or purpose of the endpoint.',
     })}
     ${isNew ? boxes('State', 'active', [{ ...ON, checked: active }]) : NOTHING}`
 }
 
-/** Words between backticks are those of programs. */
+/** Renders text between backticks as code. */
 const withCode = (sentence: string): Html =>
   html`${sentence.split('`').map((words, n) => (n % 2 === 0 ? words : html`<code>${words}</code>`))}`
 
-const ON = { value: 'true', label: 'Switched on', hint: 'Events are sent to it from now on.' }
+const ON = { value: 'true', label: 'Enabled', hint: 'Send events from now on.' }

@@ -13,45 +13,45 @@ import { time } from '../page/text.ts'
 import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { type Draft, endpointFields } from './endpoint-form.ts'
-import { outcome } from './test-outcome.ts'
+import { testResult } from './test-outcome.ts'
 
-/** How an endpoint stands, as a word and as sentences. */
+/** The state of an endpoint with label and explanation. */
 type EndpointBadge = {
   readonly tone: Tone
-  readonly word: string
-  /** What that means, and what to do about it. */
+  readonly label: string
+  /** What the state means and what to do. */
   readonly text: Html
 }
 
 function endpointBadge(webhook: Webhook): EndpointBadge {
   const { active, disabled_reason: reason, failing_since: since } = webhook
-  if (!active && reason !== null) return switchedOff(webhook, reason)
-  if (!active) return { tone: 'info', word: 'off', text: OFF }
-  if (since !== null) return { tone: 'warn', word: 'failing', text: failing(since) }
-  return { tone: 'ok', word: 'on', text: html`Events are sent to it as they happen.` }
+  if (!active && reason !== null) return autoDisabled(webhook, reason)
+  if (!active) return { tone: 'info', label: 'disabled', text: DISABLED }
+  if (since !== null) return { tone: 'warn', label: 'failing', text: failing(since) }
+  return { tone: 'ok', label: 'enabled', text: html`Events are sent as they happen.` }
 }
 
-const OFF = html`It was switched off by hand, so nothing is sent to it. What was on its way waits for up to seven days
-  and goes on when it is switched on again; what happens meanwhile is not kept for it.`
+const DISABLED = html`Disabled manually: no events are sent. Pending deliveries wait for up to seven days and resume when
+  the webhook is enabled again. Events that happen while it is disabled are not stored for it.`
 
 const failing = (
   since: string,
-) => html`Every attempt has failed since ${time(since)}. Each event is sent again after
-  1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours; after five days of nothing but failures the webhook is switched
-  off. The deliveries below say what went wrong.`
+) => html`Every attempt has failed since ${time(since)}. Each event is retried after 1 minute, 5 minutes, 30 minutes,
+  2 hours and 24 hours. After five days without a successful attempt the webhook is disabled. See the errors in the
+  deliveries below.`
 
-const switchedOff = (webhook: Webhook, reason: string): EndpointBadge => ({
+const autoDisabled = (webhook: Webhook, reason: string): EndpointBadge => ({
   tone: 'bad',
-  word: 'switched off',
-  text: html`ev switched it off ${time(webhook.updated_at)}: ${reason}
-    ${webhook.failing_since === null ? '' : html`It has failed since ${time(webhook.failing_since)}.`}
-    Mend the receiver, switch the webhook on again, and test it; what was given up can then be sent again. If nobody needs
-    it any more, delete it.`,
+  label: 'disabled by ev',
+  text: html`ev disabled this webhook ${time(webhook.updated_at)}: ${reason}
+    ${webhook.failing_since === null ? '' : html`It has been failing since ${time(webhook.failing_since)}.`}
+    Fix the receiver, enable the webhook again and test it. You can then resend the failed deliveries. If the webhook is
+    no longer needed, delete it.`,
 })
 
-/** The same in a table. */
+/** Renders the state of an endpoint in a table. */
 export const renderBadge = (webhook: Webhook): Html => {
-  const { tone, word } = endpointBadge(webhook)
+  const { tone, label } = endpointBadge(webhook)
   const { disabled_reason: reason, failing_since: since } = webhook
   const why =
     !webhook.active && reason !== null
@@ -59,10 +59,10 @@ export const renderBadge = (webhook: Webhook): Html => {
       : webhook.active && since !== null
         ? html` <small>since ${time(since)}</small>`
         : ''
-  return html`<span class="badge is-${tone}">${word}</span>${why}`
+  return html`<span class="badge is-${tone}">${label}</span>${why}`
 }
 
-/** One endpoint: how it stands, what was sent to it, and all that can be done with it. */
+/** Route of an endpoint: state, deliveries and settings. */
 export function endpointRoutes(deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>().get('/webhooks/:id', async c => {
     const id = c.req.param('id')
@@ -70,14 +70,14 @@ export function endpointRoutes(deps: DashboardDeps): Hono<Env> {
   })
 }
 
-/** What was refused, to be shown with what was written. */
-export type Refused = { readonly draft: Draft; readonly problem: ApiProblem }
+/** A rejected change: the submitted values and the error. */
+export type Rejection = { readonly draft: Draft; readonly problem: ApiProblem }
 
 export async function endpointPage(
   c: Context<Env>,
   deps: DashboardDeps,
   id: string,
-  refused?: Refused,
+  rejection?: Rejection,
 ): Promise<Response> {
   const api = c.get('api')
   const { data: webhook } = await api.ask<WebhookAnswer>(pathOf(id))
@@ -85,75 +85,75 @@ export async function endpointPage(
   const mayWrite = may(c.get('user'), 'webhooks:write')
   return page(c, {
     title: webhook.url,
-    actions: mayWrite ? buttons(c, webhook) : html`<small>${LOOK_ONLY}</small>`,
+    actions: mayWrite ? buttons(c, webhook) : html`<small>${READ_ONLY}</small>`,
     body: html`
-      ${refused === undefined ? NOTHING : notice('bad', refused.problem.message)}
-      ${notice(status.tone, html`<b>${status.word}</b> · ${status.text}`)}
+      ${rejection === undefined ? NOTHING : notice('bad', rejection.problem.message)}
+      ${notice(status.tone, html`<b>${status.label}</b> · ${status.text}`)}
       <div id="tested" aria-live="polite">${await tested(c, id)}</div>
       ${await logSection(c, webhook)}
-      ${mayWrite ? await settings(c, deps, webhook, refused) : NOTHING}`,
-    ...(refused && { status: refused.problem.status as 400 }),
+      ${mayWrite ? await settings(c, deps, webhook, rejection) : NOTHING}`,
+    ...(rejection && { status: rejection.problem.status as 400 }),
   })
 }
 
-const LOOK_ONLY = 'Your key may look, but not change anything: it lacks the scope “webhooks:write”.'
+const READ_ONLY = 'Read-only: your key lacks the scope “webhooks:write”.'
 
 const buttons = (c: Context<Env>, { id, active }: Webhook): Html => html`
   <form method="post" action="/webhooks/${id}/test" hx-post="/webhooks/${id}/test" hx-target="#tested"
-    hx-sync="this:drop">${csrfField(c)}<button class="primary">Send a test event</button></form>
+    hx-sync="this:drop">${csrfField(c)}<button class="primary">Send test event</button></form>
   ${form(
     c,
     `/webhooks/${id}/switch`,
-    html`<button name="active" value="${String(!active)}">${active ? 'Switch off' : 'Switch on'}</button>`,
+    html`<button name="active" value="${String(!active)}">${active ? 'Disable' : 'Enable'}</button>`,
   )}`
 
-/** Without scripts what came of a test is shown by the page that the test leads back to. */
+/** Renders the result of a test without JavaScript, after the redirect. */
 async function tested(c: Context<Env>, id: string): Promise<Html> {
   const deliveryId = c.req.query('tested')
   if (deliveryId === undefined) return NOTHING
   const path = `${pathOf(id)}/deliveries/${encodeURIComponent(deliveryId)}`
   const { data } = await c.get('api').ask<DeliveryDetailAnswer>(path)
-  return outcome({ ...data, response_excerpt: data.attempts.at(-1)?.response_excerpt ?? null })
+  return testResult({ ...data, response_excerpt: data.attempts.at(-1)?.response_excerpt ?? null })
 }
 
 async function settings(
   c: Context<Env>,
   deps: DashboardDeps,
   webhook: Webhook,
-  refused: Refused | undefined,
+  rejection: Rejection | undefined,
 ): Promise<Html> {
-  const written = { ...webhook, description: webhook.description ?? '' }
-  const fields = await endpointFields(c, refused?.draft ?? written, { isNew: false })
+  const current = { ...webhook, description: webhook.description ?? '' }
+  const fields = await endpointFields(c, rejection?.draft ?? current, { isNew: false })
   const action = `/webhooks/${webhook.id}`
   return html`
     <div class="grid">
       <section class="card">
-        <h2>Change it</h2>
+        <h2>Settings</h2>
         ${form(c, action, html`${fields} <button class="primary">Save</button>`)}
-        <p><small>Made ${time(webhook.created_at)}, changed ${time(webhook.updated_at)}.</small></p>
+        <p><small>Created ${time(webhook.created_at)}, updated ${time(webhook.updated_at)}.</small></p>
       </section>
       <div>
         ${recoverForm(c, deps, webhook)} ${rotateForm(c, deps, webhook)}
         <section class="card">
-          <h2>Delete it</h2>
+          <h2>Delete webhook</h2>
           ${confirmed(c, {
-            ...{ action: `${action}/delete`, label: 'Delete', yes: 'Delete it' },
+            ...{ action: `${action}/delete`, label: 'Delete', yes: 'Delete webhook' },
             question:
-              'Nothing is sent to it any more, also not what was to be sent again, and its log goes with it. This cannot be undone.',
+              'This deletes the webhook with its pending deliveries and its log. This cannot be undone.',
           })}
         </section>
       </div>
     </div>`
 }
 
-/** Sends once more what was given up. */
+/** Renders the form that resends failed deliveries. */
 const recoverForm = (
   c: Context<Env>,
   { clock }: DashboardDeps,
   { id, active, failing_since }: Webhook,
 ): Html => html`
   <section class="card">
-    <h2>Send again what was given up</h2>
+    <h2>Resend failed deliveries</h2>
     ${
       active
         ? form(
@@ -171,37 +171,37 @@ const recoverForm = (
                   0,
                   MINUTES,
                 ),
-                hint: 'What has failed since then and is in the log, which goes back seven days, is sent with six attempts anew.',
+                hint: 'Resends deliveries that have failed since then, with six new attempts each. The log goes back seven days.',
               })}
-              <button>Send them again</button>`,
+              <button>Resend</button>`,
           )
-        : html`<p>It is switched off, so nothing is sent. Switch it on first.</p>`
+        : html`<p>The webhook is disabled. Enable it first.</p>`
     }
   </section>`
 
-/** `2026-03-21T10:30`, as fields of HTML have it. */
+/** Length of `2026-03-21T10:30`, the format of datetime-local fields. */
 const MINUTES = 'YYYY-MM-DDTHH:MM'.length
 
-/** Gives the endpoint another secret. */
+/** Renders the form that rotates the signing secret. */
 const rotateForm = (
   c: Context<Env>,
   { random }: DashboardDeps,
   { id, secret_hint, previous_secret_expires_at: previous }: Webhook,
 ): Html => html`
   <section class="card">
-    <h2>Another secret</h2>
-    <p>The secret that signs now ends with <code>…${secret_hint}</code>.
-      ${previous === undefined ? NOTHING : html`The one before it holds too until ${time(previous)}.`}</p>
+    <h2>Signing secret</h2>
+    <p>The current secret ends with <code>…${secret_hint}</code>.
+      ${previous === undefined ? NOTHING : html`The previous secret stays valid until ${time(previous)}.`}</p>
     ${form(
       c,
       `/webhooks/${id}/secret`,
       html`
         ${nonceField(random)}
-        ${select({ label: 'The secret of now goes on for', name: 'grace', choices: GRACES })}
-        <button>Make a new secret</button>`,
+        ${select({ label: 'Keep the old secret valid for', name: 'grace', choices: GRACES })}
+        <button>Rotate secret</button>`,
     )}
-    <p><small>While both hold, <code>webhook-signature</code> has a signature by each. <code>X-EV-Signature</code> is made
-      with the new one at once.</small></p>
+    <p><small>During the grace period <code>webhook-signature</code> contains a signature by each secret.
+      <code>X-EV-Signature</code> uses the new secret immediately.</small></p>
   </section>`
 
 const grace = (ms: number, label: string, checked = false) => ({
@@ -209,7 +209,7 @@ const grace = (ms: number, label: string, checked = false) => ({
 })
 
 const GRACES = [
-  grace(0, 'not a moment: it is known to others'),
+  grace(0, 'no time (it was compromised)'),
   grace(HOUR, '1 hour'),
   grace(DAY, '24 hours', true),
   grace(7 * DAY, '7 days'),

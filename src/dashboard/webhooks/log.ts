@@ -11,11 +11,11 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { part } from '../page/layout.ts'
 import { time } from '../page/text.ts'
 
-/** The path of an endpoint in the API. */
+/** Returns the API path of an endpoint. */
 export const pathOf = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`
 
 
-/** The deliveries of an endpoint, with what they can be filtered by. */
+/** Renders the deliveries of an endpoint with their filter form. */
 export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html> {
   const filter = filterOf(c)
   const path = `/webhooks/${id}`
@@ -32,11 +32,11 @@ export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html
     </section>`
 }
 
-/** Whether htmx asks for the log alone. */
+/** Returns whether htmx requests only the log. */
 export const isForLog = (c: Context<Env>) =>
   c.req.header('HX-Request') === 'true' && c.req.header('HX-Target') === 'log'
 
-/** The log alone; nothing where it is as the page has it, so that a page at which somebody reads stays as it is. */
+/** Renders only the log; 204 if it is unchanged, so the page is not redrawn while it is read. */
 export async function logPart(c: Context<Env>, id: string): Promise<Response> {
   const filter = filterOf(c)
   const deliveries = await deliveriesOf(c, id, filter)
@@ -44,17 +44,17 @@ export async function logPart(c: Context<Env>, id: string): Promise<Response> {
   return part(c, log(id, filter, deliveries))
 }
 
-/** Tells the log, by htmx, that there is something new. */
+/** The htmx event that refreshes the log. */
 export const CHANGED = 'log-changed'
 
-/** Without a pause in which times would stand there as they came. */
+/** No settle delay, during which times would be shown in UTC. */
 export const SWAP = 'outerHTML settle:0ms'
 
 type Filter = Readonly<Partial<Record<'status' | 'event' | 'cursor', string>>>
 
 function filterOf({ req }: Context<Env>): Filter {
-  const given = (name: string) => req.query(name) || undefined
-  const all = { status: given('status'), event: given('event'), cursor: given('cursor') }
+  const read = (name: string) => req.query(name) || undefined
+  const all = { status: read('status'), event: read('event'), cursor: read('cursor') }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
 }
 
@@ -65,22 +65,23 @@ type Deliveries = DeliveryPage['data']
 
 function log(id: string, filter: Filter, deliveries: Deliveries): Html {
   const { items, next_cursor: next } = deliveries
-  const again = queryOf({ ...filter, seen: markOf(deliveries) })
+  const query = queryOf({ ...filter, seen: markOf(deliveries) })
   return html`
-    <div id="log" hx-get="/webhooks/${id}${again}" hx-trigger="${triggerOf(items)}" hx-swap="${SWAP}">
-      ${items.length === 0 ? nothing(filter) : table(id, items)}
+    <div id="log" hx-get="/webhooks/${id}${query}" hx-trigger="${triggerOf(items)}" hx-swap="${SWAP}">
+      ${items.length === 0 ? noDeliveries(filter) : table(id, items)}
       <p class="actions">
-        ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="/webhooks/${id}${queryOf({ ...filter, cursor: null })}">The newest</a>`}
-        ${next === null ? NOTHING : html`<a class="button" href="/webhooks/${id}${queryOf({ ...filter, cursor: next })}">Older ones</a>`}
+        ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="/webhooks/${id}${queryOf({ ...filter, cursor: null })}">Newest</a>`}
+        ${next === null ? NOTHING : html`<a class="button" href="/webhooks/${id}${queryOf({ ...filter, cursor: next })}">Older</a>`}
       </p>
     </div>`
 }
 
-/** What is under way is looked at again and again; else it is enough to hear of what is done here. */
+/** Polls while a delivery is pending; otherwise refreshes only after an action on the page. */
 const triggerOf = (items: readonly Delivery[]) =>
-  items.some(isUnderWay) ? `every 5s, ${CHANGED} from:body` : `${CHANGED} from:body`
+  items.some(isPending) ? `every 5s, ${CHANGED} from:body` : `${CHANGED} from:body`
 
-export const isUnderWay = ({ status, next_attempt_at: next }: Delivery) =>
+/** Returns whether another attempt is scheduled. */
+export const isPending = ({ status, next_attempt_at: next }: Delivery) =>
   next !== null && (status === 'pending' || status === 'retry_scheduled')
 
 function markOf({ items, next_cursor }: Deliveries): string {
@@ -90,18 +91,18 @@ function markOf({ items, next_cursor }: Deliveries): string {
 
 const MARK_LENGTH = 16
 
-const nothing = (filter: Filter): Html =>
+const noDeliveries = (filter: Filter): Html =>
   Object.keys(filter).length > 0
-    ? html`<p>No delivery is so. The log keeps what is over for seven days.</p>`
-    : html`<p>Nothing was sent to it yet. Send a test event, or wait until one happens that it subscribed to; what was
-        sent stands here for seven days, with what was answered.</p>`
+    ? html`<p>No matching deliveries. Completed deliveries are kept for seven days.</p>`
+    : html`<p>No deliveries yet. Send a test event, or wait for an event that the webhook subscribes to. Deliveries are
+        listed here for seven days with the response of the receiver.</p>`
 
 const table = (id: string, items: readonly Delivery[]): Html => html`
   <div class="scroll"><table>
-    <caption class="unseen">Deliveries, the newest first</caption>
+    <caption class="unseen">Deliveries, newest first</caption>
     <thead><tr>
-      <th scope="col">Event</th><th scope="col">When</th><th scope="col">State</th>
-      <th scope="col" class="number">Attempts</th><th scope="col">Answer</th>
+      <th scope="col">Event</th><th scope="col">Time</th><th scope="col">State</th>
+      <th scope="col" class="number">Attempts</th><th scope="col">Response</th>
     </tr></thead>
     <tbody>${items.map(
       one => html`
@@ -117,27 +118,27 @@ const table = (id: string, items: readonly Delivery[]): Html => html`
   </table></div>`
 
 export const TRIGGERS: Readonly<Record<Delivery['trigger'], string>> = {
-  scheduled: 'as it happened',
-  manual: 'asked for once more',
-  test: 'a test',
+  scheduled: 'scheduled',
+  manual: 'manual retry',
+  test: 'test',
 }
 
-/** How a delivery stands, and when it goes on. */
+/** Renders the state of a delivery and its next attempt. */
 export function stateOf({ status, next_attempt_at: next }: Delivery): Html {
-  const { tone, word } = WORDS[status]
-  return html`<span class="badge is-${tone}">${word}</span>
-    ${status === 'retry_scheduled' && next !== null ? html`<small>next try ${time(next)}</small>` : NOTHING}
-    ${next === null && (status === 'pending' || status === 'retry_scheduled') ? html`<small>waits: the webhook is off</small>` : NOTHING}`
+  const { tone, label } = STATE_BADGES[status]
+  return html`<span class="badge is-${tone}">${label}</span>
+    ${status === 'retry_scheduled' && next !== null ? html`<small>next attempt ${time(next)}</small>` : NOTHING}
+    ${next === null && (status === 'pending' || status === 'retry_scheduled') ? html`<small>waiting: the webhook is disabled</small>` : NOTHING}`
 }
 
-const WORDS: Readonly<Record<Delivery['status'], { tone: string; word: string }>> = {
-  pending: { tone: 'info', word: 'on its way' },
-  delivered: { tone: 'ok', word: 'delivered' },
-  retry_scheduled: { tone: 'warn', word: 'failed, is tried again' },
-  failed: { tone: 'bad', word: 'given up' },
+const STATE_BADGES: Readonly<Record<Delivery['status'], { tone: string; label: string }>> = {
+  pending: { tone: 'info', label: 'pending' },
+  delivered: { tone: 'ok', label: 'delivered' },
+  retry_scheduled: { tone: 'warn', label: 'retry scheduled' },
+  failed: { tone: 'bad', label: 'failed' },
 }
 
-/** What is wrong with a status is told by the page of the delivery: it would be said in each row. */
+/** Renders the response. The error of an HTTP status is in the tooltip and on the delivery page. */
 const answerOf = ({ status_code, duration_ms, error }: Delivery): Html => html`
   ${status_code === null ? NOTHING : html`<span title="${error ?? ''}">${status_code}</span>`}
   ${duration_ms === null ? NOTHING : html`<small>${formatDuration(duration_ms)}</small>`}
@@ -146,7 +147,7 @@ const answerOf = ({ status_code, duration_ms, error }: Delivery): Html => html`
 const KINDS = [['', 'All'], ...SENT_KINDS.map(kind => [kind, kind] as const)] as const
 const STATES = [
   ['', 'All'],
-  ...Object.entries(WORDS).map(([status, { word }]) => [status, word] as const),
+  ...Object.entries(STATE_BADGES).map(([status, { label }]) => [status, label] as const),
 ] as const
 
 const choicesOf = (choices: readonly (readonly [string, string])[], chosen: string | undefined) =>

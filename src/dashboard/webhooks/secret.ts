@@ -11,34 +11,34 @@ type Shown = {
   readonly webhookId: string
   readonly url: string
   readonly secret: string
-  /** Until when the secret before it holds, too; null: there was none, or it is over. */
+  /** Until when the previous secret stays valid; null if there is none. */
   readonly previousUntil: string | null
 }
 
-/** Shows a secret, this once: it is in this answer and nowhere else. */
+/** Shows a secret once: it is only in this response. */
 export const secretPage = (c: Context<Env>, o: Shown) =>
   page(c, {
     title: o.title,
     body: html`
-      ${notice('warn', 'This secret is shown this once. Keep it where your program finds it, now.')}
+      ${notice('warn', 'This secret is shown only once. Save it in the configuration of your program now.')}
       <p>${copyable(o.secret)}</p>
-      <p>It signs what is sent to <b>${o.url}</b>.
-        ${o.previousUntil === null ? NOTHING : html`The one before it holds too until ${time(o.previousUntil)}.`}</p>
-      <p><a class="button primary" href="/webhooks/${o.webhookId}">I have it: go on</a></p>
+      <p>It signs requests to <b>${o.url}</b>.
+        ${o.previousUntil === null ? NOTHING : html`The previous secret stays valid until ${time(o.previousUntil)}.`}</p>
+      <p><a class="button primary" href="/webhooks/${o.webhookId}">I have saved it</a></p>
       ${howToVerify()}`,
   })
 
-/** How a receiver tells what is ours from what is not. */
+/** Explains how a receiver verifies signatures. */
 export const howToVerify = (): Html => html`
-  <h2>Check the signature before you believe anything</h2>
-  <p>With the client of ev, which takes the body as it came, before it is parsed:</p>
+  <h2>Verify the signature</h2>
+  <p>With the ev client. Pass it the raw body, before parsing:</p>
   <pre>${WITH_CLIENT}</pre>
   <p>Without a library: <code>X-EV-Signature</code> is the HMAC-SHA256 of the raw body in lower-case hexadecimal, keyed with
-    the whole text of the secret. The headers <code>webhook-id</code>, <code>webhook-timestamp</code> and
-    <code>webhook-signature</code> are those of Standard Webhooks, for which most languages have a library.</p>
+    the full text of the secret. The headers <code>webhook-id</code>, <code>webhook-timestamp</code> and
+    <code>webhook-signature</code> follow Standard Webhooks, which has libraries for most languages.</p>
   <pre>${BY_HAND}</pre>
-  <p>Answer with any 2xx within 30 seconds, and do the work afterwards. The same event may come twice: it then has the
-    same <code>event_id</code>.</p>`
+  <p>Respond with any 2xx within 30 seconds and process the event afterwards. An event may be delivered more than once,
+    with the same <code>event_id</code>.</p>`
 
 const WITH_CLIENT = `import { verifyWebhook } from 'ev/client'
 
@@ -51,5 +51,5 @@ app.post('/hook', express.raw({ type: 'application/json' }), async (request, res
 })`
 
 const BY_HAND = `const expected = createHmac('sha256', secret).update(rawBody).digest()
-const given = Buffer.from(headers['x-ev-signature'] ?? '', 'hex')
-const isOurs = given.length === expected.length && timingSafeEqual(given, expected)`
+const received = Buffer.from(headers['x-ev-signature'] ?? '', 'hex')
+const isValid = received.length === expected.length && timingSafeEqual(received, expected)`

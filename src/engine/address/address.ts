@@ -48,7 +48,9 @@ export const wireAddress = ({ local, domain }: Address): string => `${local}@${d
 /** Returns the key for caching and deduplication: exact local part, lower-case A-label domain. */
 export const addressKey = (address: Address): string => wireAddress(address)
 
-/** Removes text pasted around an address; `notes` lists what was removed. Valid text is unchanged. */
+/**
+ * Removes text pasted around an address; `notes` lists what was removed. Valid text is unchanged.
+ */
 export const cleanAddress = (text: string): { text: string; notes: string[] } =>
   extractAddress(text, inner => !isSyntaxError(parseAddress(inner)))
 
@@ -61,7 +63,9 @@ function parseMailbox(text: string): Address | AddressSyntaxError {
   return second === null ? parsed : syntaxError('several_addresses', text, second[0].length)
 }
 
-/** Matches everything before a second address: one address, then a separator invalid outside quotes. */
+/**
+ * Matches everything before a second address: one address, then a separator invalid outside quotes.
+ */
 const SECOND_ADDRESS = /^[^@"]+@[^@\s,;<>|]+[\s,;<>|]+(?=[^@\s,;<>|]+@[^@])/
 
 function parseOne(text: string): Address | AddressSyntaxError {
@@ -71,14 +75,17 @@ function parseOne(text: string): Address | AddressSyntaxError {
   const domain = parseDomain(text.slice(local.end + 1), local.end + 1)
   if (isSyntaxError(domain)) return domain
   const address = { text, local: local.wire, domain }
-  // Both forms of the domain may be sent: the A-label, or the U-label with SMTPUTF8 (RFC 6531 §3.3).
+  // Both forms of the domain may be sent: the A-label, or the U-label with SMTPUTF8 (RFC 6531
+  // §3.3).
   const octets = Math.max(Buffer.byteLength(text), Buffer.byteLength(wireAddress(address)))
   return octets > ADDRESS_OCTETS_MAX ? syntaxError('too_long', text, text.length - 1) : address
 }
 
 /** A longer text is not a pasted address; the parser rejects it. */
 const PASTED_LENGTH_MAX = 2_000
-/** Nested wrappings: quotes, display name, angle brackets, mailto. Deeper nesting was not observed. */
+/**
+ * Nested wrappings: quotes, display name, angle brackets, mailto. Deeper nesting was not observed.
+ */
 const ROUNDS_MAX = 5
 
 /** Removes one wrapping at a time until `isDone` accepts the text; `notes` names the wrappings. */
@@ -102,7 +109,7 @@ function extractAddress(
 const WRAPPINGS: readonly [note: string, unwrap: (text: string) => string][] = [
   ['surrounding space', trim],
   ['mailto:', withoutMailto],
-  ['smtp:', text => text.replace(/^smtp:/i, '')], // The form of proxy addresses in directory exports.
+  ['smtp:', text => text.replace(/^smtp:/i, '')], // Proxy addresses of directory exports.
   ['display name', withoutDisplayName],
   ['angle brackets', text => inside(text, '<', '>')],
   ['trailing punctuation', withoutTail],
@@ -178,7 +185,9 @@ const LOCAL_OCTETS_MAX = 64
 /** A parsed local part: the index of its @, and its form in SMTP. */
 type Local = { readonly end: number; readonly wire: string }
 
-/** Parses the local part up to its @: dot-string or quoted-string (RFC 5321 §4.1.2, RFC 6531 §3.3). */
+/**
+ * Parses the local part up to its @: dot-string or quoted-string (RFC 5321 §4.1.2, RFC 6531 §3.3).
+ */
 function parseLocal(text: string): Local | AddressSyntaxError {
   const local = text.startsWith('"') ? readQuoted(text) : readDotString(text)
   if (isSyntaxError(local)) return local
@@ -187,8 +196,8 @@ function parseLocal(text: string): Local | AddressSyntaxError {
 }
 
 /**
- * Atext of RFC 5322 §3.2.3, and non-ASCII except spaces (RFC 6531 §3.3). A combining mark must follow
- * a base character.
+ * Atext of RFC 5322 §3.2.3, and non-ASCII except spaces (RFC 6531 §3.3). A combining mark must
+ * follow a base character.
  */
 const ATOM = String.raw`(?!\p{M})(?:[\w!#$%&'*+\-\/=?^\x60\{\|\}~]|[[\u{80}-\u{10FFFF}]--[\p{Z}]])+`
 const DOT_STRING = new RegExp(`^${ATOM}(?:\\.${ATOM})*`, 'v')
@@ -224,7 +233,9 @@ function readQuoted(text: string): Local | AddressSyntaxError {
   return { end, wire: minimallyQuoted(quoted) }
 }
 
-/** Returns the error of an unparsable quoted-string: a space other than U+0020, or no closing quote. */
+/**
+ * Returns the error of an unparsable quoted-string: a space other than U+0020, or no closing quote.
+ */
 function quotedStringError(text: string): AddressSyntaxError {
   const space = text.search(/(?! )\p{Z}/u)
   return space < 0 ? syntaxError('quote_open', text, 0) : syntaxError('local_space', text, space)

@@ -14,7 +14,10 @@ import { isListed, withParents } from './name-list.ts'
 import { REAL_PROVIDERS, RELAYS } from './provider.ts'
 import { listedTypo } from './typo.ts'
 
-/** Role mailboxes that companies number: `info2`, `sales1`. Only these; personal names have numbers, too. */
+/**
+ * Role mailboxes that companies number: `info2`, `sales1`. Only these; personal names have numbers,
+ * too.
+ */
 const NUMBERED =
   /^(info|sales|support|admin|contact|office|marketing|billing|help|helpdesk|service|webmaster|team|reception|booking|orders)\d{1,2}$/
 /** Automated senders: `alerts-noreply`, `no-reply-jobs`, `bounces`; RFC 2142 §8 `staff-request`. */
@@ -23,7 +26,10 @@ const MACHINE =
 /** Shorter names without their dots are ambiguous: `al.la` is a person. */
 const SQUEEZED_LENGTH_MIN = 8
 
-/** Whether a mailbox belongs to a role, not to a person. Compares whole words; ignores case and `+tag`. */
+/**
+ * Whether a mailbox belongs to a role, not to a person. Compares whole words; ignores case and
+ * `+tag`.
+ */
 function isRole(local: string, more: ReadonlySet<string>): boolean {
   const name = local.toLowerCase().split('+', 1)[0] ?? ''
   const isRoleWord = (word: string) => more.has(word) || isListed('role', word)
@@ -37,8 +43,8 @@ function isRole(local: string, more: ReadonlySet<string>): boolean {
 }
 
 /**
- * Whether a local part looks made up: form filler words, one repeated character, a keyboard walk or a
- * long random string. Returns false in doubt.
+ * Whether a local part looks made up: form filler words, one repeated character, a keyboard walk or
+ * a long random string. Returns false in doubt.
  */
 function isLowQualityLocalPart(local: string): boolean {
   const bare = local.toLowerCase().split('+', 1)[0] ?? ''
@@ -52,20 +58,26 @@ const FILLER =
 
 const ROWS = ['qwertyuiop', 'asdfghjkl', 'zxcvbnm', 'qwertzuiop', 'azertyuiop']
 const DIGITS = '1234567890'
-/** A keyboard walk of this length is never a name, whichever key it starts at; `wert` and `rew` are. */
+/**
+ * A keyboard walk of this length is never a name, whichever key it starts at; `wert` and `rew` are.
+ */
 const WALK_LENGTH_MIN = 6
 /** From the left edge of a row, four keys are enough: `asdf`, `qwer`. */
 const EDGE_WALK_LENGTH_MIN = 4
 
 const backwards = (row: string) => [...row].reverse().join('')
-/** The first three letters of a keyboard walk in either direction; very few names start like this. */
+/**
+ * The first three letters of a keyboard walk in either direction; very few names start like this.
+ */
 const WALK_STARTS: ReadonlySet<string> = new Set(
   ROWS.flatMap(row => [row, backwards(row)]).flatMap(row =>
     Array.from({ length: row.length - 2 }, (_, at) => row.slice(at, at + 3)),
   ),
 )
 
-/** Whether a name runs along a key row, with repeats or trailing digits: `asdf`, `asdasd`, `qwe123`. */
+/**
+ * Whether a name runs along a key row, with repeats or trailing digits: `asdf`, `asdasd`, `qwe123`.
+ */
 function isKeyboardWalk(name: string): boolean {
   if (!WALK_STARTS.has(name.slice(0, 3))) return false
   const [, letters = '', digits = ''] = /^([a-z]+)(\d*)$/.exec(name) ?? []
@@ -99,7 +111,9 @@ export type AddressFlags = {
   readonly role: boolean
   /** The provider offers free mailboxes to the public. */
   readonly free: boolean
-  /** A privacy relay: mail is forwarded to a person who hides the real address. Never disposable. */
+  /**
+   * A privacy relay: mail is forwarded to a person who hides the real address. Never disposable.
+   */
   readonly relay: boolean
   /** On the custom list of blocked entries. */
   readonly blocked: boolean
@@ -111,14 +125,17 @@ export type AddressFlags = {
   readonly canonical: string
 }
 
-/** Additions to the built-in lists: domains with their subdomains, or addresses for `blocked` and `spamTrap`. */
+/**
+ * Additions to the built-in lists: domains with their subdomains, or addresses for `blocked` and
+ * `spamTrap`.
+ */
 export type ClassifierOptions = {
   readonly disposable?: Iterable<string>
   /** Takes precedence over every disposable list. */
   readonly allow?: Iterable<string>
   readonly blocked?: Iterable<string>
   readonly spamTrap?: Iterable<string>
-  /** Local parts. */
+  /** Role names, as local parts without a domain. */
   readonly role?: Iterable<string>
 }
 
@@ -133,7 +150,8 @@ export type AddressClassifier = {
 
 /**
  * Creates a classifier over the built-in and the custom lists. Built-in files are read at the first
- * lookup. Throws EvError('bad_config') on an invalid file and EvError('usage') on an invalid option.
+ * lookup. Throws EvError('bad_config') on an invalid file and EvError('usage') on an invalid
+ * option.
  */
 export function createClassifier(
   options: ClassifierOptions = {},
@@ -225,8 +243,8 @@ const isUnder = (list: ReadonlySet<string>, name: string) =>
 /**
  * Domains of mail exchangers that disposable email services run for any number of rotating domains:
  * the services that fakefilter lists, and the exchangers that served hundreds of disposable domains
- * and almost no others in public surveys of 2026. Never a host that legitimate domains share (Google,
- * Cloudflare, a registrar, a forwarder).
+ * and almost no others in public surveys of 2026. Never a host that legitimate domains share
+ * (Google, Cloudflare, a registrar, a forwarder).
  */
 const HOST_DOMAINS: ReadonlySet<string> = new Set(
   `mailinator.com guerrillamail.com guerrillamail.org sharklasers.com yopmail.com yopmail.net

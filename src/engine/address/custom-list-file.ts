@@ -6,7 +6,10 @@ import { type Address, isFault, parseAddress } from './address.ts'
 import { canonicalAddress } from './canonical.ts'
 import { parseDomain } from './domain.ts'
 
-/** Three times the size of the built-in disposable list. This many entries take about 50 MB of memory. */
+/**
+ * Three times the size of the built-in disposable list. This many entries take about 50 MB of
+ * memory.
+ */
 export const ENTRIES_MAX = 500_000
 /**
  * Enough for that number of entries of usual length, each with a comment. A file is read
@@ -26,7 +29,8 @@ export function* keysInFile(
   entriesMax = ENTRIES_MAX,
 ): Generator<string> {
   let count = 0
-  // The decoder drops a byte order mark and replaces invalid UTF-8 by U+FFFD, which no entry allows.
+  // The decoder drops a byte order mark and replaces invalid UTF-8 by U+FFFD, which no entry
+  // allows.
   for (const { number, text } of entriesIn(new TextDecoder('utf-8').decode(bytesOf(path)))) {
     const entry = readEntry(list, text)
     if ('why' in entry) throw badLine(list, path, number, text, entry.why)
@@ -35,7 +39,10 @@ export function* keysInFile(
   }
 }
 
-/** A comment starts at the start of a line or after a space; an address may have a # (RFC 5322 §3.2.3). */
+/**
+ * A comment starts at the start of a line or after a space; an address may have a # (RFC 5322
+ * §3.2.3).
+ */
 const COMMENT = /(?:^|\s)#.*/
 
 /** Yields the lines that are neither empty nor comments, with their line numbers. */
@@ -80,12 +87,9 @@ const badLine = (list: CustomListName, path: string, number: number, text: strin
   )
 
 const tooLong = (path: string, max: string) =>
-  new EvError(
-    'bad_config',
-    `The list ${path} is longer than the maximum of ${max}. Shorten it.`,
-  )
+  new EvError('bad_config', `The list ${path} is longer than the maximum of ${max}. Shorten it.`)
 
-/** The custom lists. */
+/** The names of the custom lists. */
 export type CustomListName = 'disposable' | 'allow' | 'blocked' | 'spamTrap' | 'role'
 
 /** The lookup key of an entry, or a sentence that says why it is invalid. */

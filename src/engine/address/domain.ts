@@ -11,13 +11,15 @@ import {
 
 /** A domain in both forms, so that it is converted only once. */
 export type Domain = {
-  /** Lower-case A-labels, for DNS and SMTP; for an address literal, the literal with its brackets. */
+  /**
+   * Lower-case A-labels, for DNS and SMTP; for an address literal, the literal with its brackets.
+   */
   readonly ascii: string
-  /** U-labels, for display. */
+  /** The name in U-labels, for display. */
   readonly unicode: string
   /**
-   * `literal`: `[192.0.2.1]` or `[IPv6:…]`. `special`: a special-use name that the public DNS does not
-   * resolve (RFC 6761, 7686, 8375, 9476).
+   * `literal`: `[192.0.2.1]` or `[IPv6:…]`. `special`: a special-use name that the public DNS does
+   * not resolve (RFC 6761, 7686, 8375, 9476).
    */
   readonly kind: 'name' | 'literal' | 'special'
 }
@@ -60,7 +62,9 @@ function plainDomain(text: string): Domain {
   return { ascii, unicode: ascii, kind: kindOf(ascii) }
 }
 
-/** The addresses of a list share few domains, and a conversion costs as much as parsing 20 others. */
+/**
+ * The addresses of a list share few domains, and a conversion costs as much as parsing 20 others.
+ */
 const CONVERTED = new LRUCache<string, Domain>({ max: 500 })
 
 function internationalName(text: string, shift: number): Domain | AddressSyntaxError {
@@ -87,13 +91,15 @@ function convertedName(text: string, shift: number): Domain | AddressSyntaxError
   return signError(unicode, text, shift) ?? { ascii, unicode, kind: kindOf(ascii) }
 }
 
-/** Returns the least encoded length: `xn--` and one character for each encoded one (RFC 3492 §6.3). */
+/**
+ * Returns the least encoded length: `xn--` and one character for each encoded one (RFC 3492 §6.3).
+ */
 const leastLength = (label: string) =>
   (/[^\0-\x7F]/.test(label) ? 'xn--'.length : 0) + [...label].length
 
 /**
- * Returns an error if the name is too long in any encoding, so that hostile names cost no conversion.
- * NFKC comes first because a single character may map to 18.
+ * Returns an error if the name is too long in any encoding, so that hostile names cost no
+ * conversion. NFKC comes first because a single character may map to 18.
  */
 function lengthError(text: string, shift: number): AddressSyntaxError | null {
   const labels = text.normalize('NFKC').split(DOTS)
@@ -149,8 +155,8 @@ function labelsError(ascii: string, text: string, shift: number): AddressSyntaxE
 }
 
 /**
- * RFC 5891 §4.2.3.1: a converted label must not have hyphens in the third and fourth position unless
- * it is an A-label. Plain ASCII names may have them, because real hosts do.
+ * RFC 5891 §4.2.3.1: a converted label must not have hyphens in the third and fourth position
+ * unless it is an A-label. Plain ASCII names may have them, because real hosts do.
  */
 function reservedLabelError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
   const labels = text.split(DOTS)
@@ -248,7 +254,10 @@ function isIpv4(text: string): boolean {
   return parts.length === 4 && parts.every(part => /^\d{1,3}$/.test(part) && Number(part) <= 255)
 }
 
-/** RFC 5321 §4.1.3: eight groups, or `::` for at least two of them; the last two may be written as IPv4. */
+/**
+ * RFC 5321 §4.1.3: eight groups, or `::` for at least two of them; the last two may be written as
+ * IPv4.
+ */
 function isIpv6(text: string): boolean {
   const halves = text.split('::')
   if (halves.length > 2) return false

@@ -7,8 +7,8 @@ const NEWLINE = 0x0a
 const bytesOf = new Map<ListName, Buffer>()
 
 /**
- * Whether `name`, in lower case, is on the list. The file is read at the first lookup and searched in
- * place: a Set of 138,000 names would cost 60 ms and 15 MB at every start.
+ * Whether `name`, in lower case, is on the list. The file is read at the first lookup and searched
+ * in place: a Set of 138,000 names would cost 60 ms and 15 MB at every start.
  */
 export function isListed(list: ListName, name: string): boolean {
   if (list === 'role') return roleNames().has(name)

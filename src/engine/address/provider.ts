@@ -14,7 +14,10 @@ export const RELAYS: ReadonlySet<string> = new Set([
   'erine.email',
 ])
 
-/** Real providers that public disposable lists include by mistake; they take precedence over every list. */
+/**
+ * Real providers that public disposable lists include by mistake; they take precedence over every
+ * list.
+ */
 export const REAL_PROVIDERS: ReadonlySet<string> = new Set(
   `gmail.com googlemail.com google.com outlook.com hotmail.com live.com msn.com hotmail.co.uk hotmail.fr
   hotmail.de hotmail.it hotmail.es live.co.uk live.fr live.nl outlook.fr outlook.de outlook.es yahoo.com

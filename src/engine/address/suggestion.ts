@@ -17,8 +17,9 @@ export type Suggestion = {
   /** True for a listed typo, false for a guess. */
   readonly sure: boolean
   /**
-   * A large provider was intended. Most names that resemble one belong to squatters with a mail server
-   * (Szurdi and Christin, "Email Typosquatting", IMC 2017), so a working MX does not refute it.
+   * A large provider was intended. Most names that resemble one belong to squatters with a mail
+   * server (Szurdi and Christin, "Email Typosquatting", IMC 2017), so a working MX does not refute
+   * it.
    */
   readonly large: boolean
 }

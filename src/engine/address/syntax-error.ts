@@ -68,8 +68,7 @@ const FAULTS: Record<
   ],
   hidden_character: [
     'RFC 6532 §3.1',
-    (place, shown) =>
-      `There is an invisible character (${shown}) at ${place}: remove it.`,
+    (place, shown) => `There is an invisible character (${shown}) at ${place}: remove it.`,
   ],
   no_at: [MAILBOX, () => 'There is no @: write the address as name@domain.'],
   two_ats: [
@@ -100,7 +99,8 @@ const FAULTS: Record<
   ],
   quote_inside: [
     MAILBOX,
-    place => `There is a quotation mark at ${place}: quote the whole part before the @, or remove it.`,
+    place =>
+      `There is a quotation mark at ${place}: quote the whole part before the @, or remove it.`,
   ],
   quote_open: [
     MAILBOX,
@@ -140,10 +140,7 @@ const FAULTS: Record<
     place =>
       `The part of the domain at ${place} is not a valid internationalized name: check its letters.`,
   ],
-  dotless: [
-    'RFC 7085 §2',
-    () => 'The domain has no dot: add its ending, such as .com.',
-  ],
+  dotless: ['RFC 7085 §2', () => 'The domain has no dot: add its ending, such as .com.'],
   numeric_tld: [
     'RFC 3696 §2',
     place => `The domain ends with a number at ${place}, which no domain does: check its ending.`,
@@ -159,11 +156,14 @@ const FAULTS: Record<
   ],
   literal_bad: [
     'RFC 5321 §4.1.3',
-    () => 'The brackets do not contain a valid IP address: write [192.0.2.1] or [IPv6:2001:db8::1].',
+    () =>
+      'The brackets do not contain a valid IP address: write [192.0.2.1] or [IPv6:2001:db8::1].',
   ],
 }
 
-/** Creates the error `code` at index `at` of `text`; `shift` is the index of `text` in the input. */
+/**
+ * Creates the error `code` at index `at` of `text`; `shift` is the index of `text` in the input.
+ */
 export function syntaxError(
   code: SyntaxErrorCode,
   text: string,

@@ -2,15 +2,19 @@
 export const TYPO_COST = 1
 const DOUBLED_LETTER_COST = 0.75
 const DISTANT_KEY_COST = 1.5
-/** Cost of an extra letter not adjacent to its neighbors: not a likely typo; `gomail` may be a name. */
+/**
+ * Cost of an extra letter not adjacent to its neighbors: not a likely typo; `gomail` may be a name.
+ */
 export const UNRELATED_INSERTION_COST = 1.25
-/** Extra cost of a wrong first letter: people notice it, so the text is more likely another name. */
+/**
+ * Extra cost of a wrong first letter: people notice it, so the text is more likely another name.
+ */
 const WRONG_FIRST_LETTER_COST = 1
 
 /**
- * Returns the typo distance of `typed` from `intended`: Damerau's distance (optimal string alignment)
- * with a higher cost for distant keys and a lower one for doubled letters. For labels of at most 63
- * characters. A result above `limit` may be Infinity.
+ * Returns the typo distance of `typed` from `intended`: Damerau's distance (optimal string
+ * alignment) with a higher cost for distant keys and a lower one for doubled letters. For labels of
+ * at most 63 characters. A result above `limit` may be Infinity.
  */
 export function typoDistance(
   typed: string,
@@ -38,8 +42,8 @@ function insertionCost(letter: string, before: string, after: string): number {
 }
 
 /**
- * Returns a cheap lower bound of the distance: an extra letter costs at least a doubled one, a letter
- * missing from the other name a full typo.
+ * Returns a cheap lower bound of the distance: an extra letter costs at least a doubled one, a
+ * letter missing from the other name a full typo.
  */
 function minimumDistance(typed: string, intended: string): number {
   const length = typed.length - intended.length
@@ -75,7 +79,8 @@ function minimumCost(
   const isSwapped = row > 1 && column > 1 && a === bBefore && b === aBefore
   const never = Number.POSITIVE_INFINITY
   return Math.min(
-    (costs.above[column - 1] ?? never) + (a === b ? 0 : isNear(a, b) ? TYPO_COST : DISTANT_KEY_COST),
+    (costs.above[column - 1] ?? never) +
+      (a === b ? 0 : isNear(a, b) ? TYPO_COST : DISTANT_KEY_COST),
     (costs.above[column] ?? never) + insertionCost(a, aBefore, typed.charAt(row)),
     (costs.line[column - 1] ?? never) + TYPO_COST,
     isSwapped ? (costs.earlier[column - 2] ?? never) + TYPO_COST : never,

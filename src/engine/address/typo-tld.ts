@@ -18,7 +18,10 @@ const BROKEN_COM = /^(?:c|m+|c?[o0]*m+)$/
 /** Extra characters after a complete ending: `comcom`, `netl`. */
 const TAIL_LENGTH_MAX = 3
 
-/** Returns the intended ending for one that does not exist: `vom` → `com`, `couk` → `co.uk`; else null. */
+/**
+ * Returns the intended ending for one that does not exist: `vom` → `com`, `couk` → `co.uk`; else
+ * null.
+ */
 export function correctedTld(ending: string, before: string | undefined): string | null {
   if (GENERIC.includes(ending)) return ending
   const pair = PAIRS.get(ending)
@@ -41,7 +44,9 @@ export function correctedTld(ending: string, before: string | undefined): string
   return ending.length === 3 && /(.)\1/.test(ending) ? nearest(ending, COUNTRIES) : null
 }
 
-/** Returns the country of an ending with a correct second level: `com.rb` → `br`, `co.yk` → `uk`. */
+/**
+ * Returns the country of an ending with a correct second level: `com.rb` → `br`, `co.yk` → `uk`.
+ */
 function countryOf(before: string | undefined, ending: string): string | null {
   if (before === undefined) return null
   const pairs = [...PAIRS.values()].filter(pair => pair.startsWith(`${before}.`))
@@ -76,7 +81,8 @@ function nearest(ending: string, candidates: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Number.POSITIVE_INFINITY
   for (const candidate of candidates) {
-    // The dot makes the first letters equal: in an ending, each letter is equally likely to be wrong.
+    // The dot makes the first letters equal: in an ending, each letter is equally likely to be
+    // wrong.
     const distance = typoDistance(`.${ending}`, `.${candidate}`)
     if (distance <= TLD_DISTANCE_MAX && distance < bestDistance) {
       ;[best, bestDistance] = [candidate, distance]

@@ -102,7 +102,9 @@ const COM_ONLY = new Set(['gmail', 'googlemail'])
 /** Unique names, so that any unknown ending after a misspelling of one is a typo, too. */
 const UNIQUE_NAMES = new Set([...COM_ONLY, 'hotmail', 'protonmail'])
 
-/** Returns the large provider one typo away from `name`, even if `name` is registered; else null. */
+/**
+ * Returns the large provider one typo away from `name`, even if `name` is registered; else null.
+ */
 export function listedTypo(name: string): string | null {
   const { first, ending } = split(name)
   if (isKnownSimilarDomain(first)) return null
@@ -116,7 +118,9 @@ export function listedTypo(name: string): string | null {
   return null
 }
 
-/** Returns the known provider that `name` most resembles, if close enough; `name` may be a real one. */
+/**
+ * Returns the known provider that `name` most resembles, if close enough; `name` may be a real one.
+ */
 export function guessedTypo(name: string): string | null {
   return (
     withMisplacedDot(name) ??
@@ -165,7 +169,10 @@ function nearestTld(knownProvider: KnownProvider, ending: string): string {
   if (exact !== undefined) return exact
   if (typoDistance(`.${joined}`, `.${knownProvider.ending}`) <= FIRST_TLD_DISTANCE_MAX)
     return knownProvider.ending
-  return knownProvider.endings.find(real => distanceTo(real) <= UNRELATED_INSERTION_COST) ?? knownProvider.ending
+  return (
+    knownProvider.endings.find(real => distanceTo(real) <= UNRELATED_INSERTION_COST) ??
+    knownProvider.ending
+  )
 }
 
 const ALL = [...MULTI_TLD_PROVIDERS, ...SINGLE_DOMAIN_PROVIDERS]
@@ -187,7 +194,9 @@ export function domainNamed(word: string): string | null {
   const found =
     ALL.find(knownProvider => hasKeyForDot(word, knownProvider)) ??
     MULTI_TLD_PROVIDERS.find(({ name }) => typoDistance(word, name, TYPO_COST) <= TYPO_COST) ??
-    MULTI_TLD_PROVIDERS.find(provider => typoDistance(word, squeezed(provider), TYPO_COST) <= TYPO_COST)
+    MULTI_TLD_PROVIDERS.find(
+      provider => typoDistance(word, squeezed(provider), TYPO_COST) <= TYPO_COST,
+    )
   return found === undefined ? null : domainOf(found)
 }
 
@@ -216,9 +225,7 @@ function withExtraEnding(name: string): string | null {
 /** Finds the first of two joined names: `yahoomail.com`, `gmailyahoo.com`. */
 function withJoinedNames(name: string): string | null {
   const { first, ending } = split(name)
-  const provider = MULTI_TLD_PROVIDERS.find(
-    ({ name }) => first.startsWith(name) && first !== name,
-  )
+  const provider = MULTI_TLD_PROVIDERS.find(({ name }) => first.startsWith(name) && first !== name)
   if (provider === undefined || ending !== provider.ending) return null
   const rest = first.slice(provider.name.length)
   const other = ['mail', ...MULTI_TLD_PROVIDERS.map(({ name }) => name)]
@@ -241,7 +248,10 @@ function withoutVowels(name: string): string | null {
   return provider === undefined ? null : domainOf(provider)
 }
 
-/** In names up to this length, a missing and a wrong letter make another name: `gaol` is not `gmail`. */
+/**
+ * In names up to this length, a missing and a wrong letter make another name: `gaol` is not
+ * `gmail`.
+ */
 const SHORT_NAME_LENGTH = 5
 
 function nearest(name: string): string | null {
@@ -266,9 +276,9 @@ function nearest(name: string): string | null {
 }
 
 /**
- * Whether letters of the name are missing beyond a plausible typo. A missing first letter is allowed,
- * because its cost is high already, and so is one missing letter with the others reordered: `yhao` is
- * `yahoo`.
+ * Whether letters of the name are missing beyond a plausible typo. A missing first letter is
+ * allowed, because its cost is high already, and so is one missing letter with the others
+ * reordered: `yhao` is `yahoo`.
  */
 function isCutShort(first: string, name: string): boolean {
   if (first.charAt(0) !== name.charAt(0)) return false

@@ -10,8 +10,9 @@ import {
 } from './resolver.ts'
 
 /**
- * A resolver that asks `inner` each question once at a time, however many wait for it, and remembers what came.
- * A caller that aborts gets `timeout` and leaves the others their answer; when all have gone the question is given up.
+ * A caching resolver. Concurrent lookups of the same record share one query to `inner`. A caller
+ * that aborts gets `timeout` without affecting the others; the query is cancelled when all have
+ * aborted.
  */
 export function cachedResolver(
   inner: Resolver,
@@ -21,93 +22,96 @@ export function cachedResolver(
     sizeMax: options.sizeMax ?? SIZE_MAX,
     clock: options.clock,
   })
-  const flights = new Map<string, Flight>()
-  let forgotten = 0
+  const inFlight = new Map<string, SharedQuery>()
+  let clears = 0
 
   const ask = async (name: string, type: RecordType, signal?: AbortSignal): Promise<Answer> => {
     const key = `${type} ${name}`
     const known = cache.get(key)
     if (known) return known
-    if (signal?.aborted) return GONE
-    const flight = flights.get(key) ?? start(key, name, type)
-    flight.callers++
+    if (signal?.aborted) return ABORTED
+    const query = inFlight.get(key) ?? start(key, name, type)
+    query.callers++
     try {
-      return await orOnAbort(flight.answer, signal, GONE)
+      return await orOnAbort(query.answer, signal, ABORTED)
     } finally {
-      leave(key, flight)
+      release(key, query)
     }
   }
-  const start = (key: string, name: string, type: RecordType): Flight => {
-    const giveUp = new AbortController()
-    const before = forgotten
-    const fly = async () => {
-      const answer = await inner.resolve(name, type, giveUp.signal)
-      // The fault of a question given up is our doing and says nothing of the name.
-      const isKept = !giveUp.signal.aborted && forgotten === before && !isNotBelieved(answer)
-      if (isKept) cache.set(key, answer, keepMs(answer))
-      if (isKept && 'records' in answer) keepAdditional(answer.additional ?? [])
-      flight.landed = true
+  const start = (key: string, name: string, type: RecordType): SharedQuery => {
+    const cancel = new AbortController()
+    const before = clears
+    const run = async () => {
+      const answer = await inner.resolve(name, type, cancel.signal)
+      // A cancelled query fails because of the cancellation, which says nothing about the name.
+      const isCacheable = !cancel.signal.aborted && clears === before && !isUntrusted(answer)
+      if (isCacheable) cache.set(key, answer, ttlFor(answer))
+      if (isCacheable && 'records' in answer) cacheAdditional(answer.additional ?? [])
+      query.isDone = true
       return answer
     }
-    const flight: Flight = { answer: NOT_YET, giveUp, callers: 0, landed: false }
-    flight.answer = fly()
-    flights.set(key, flight)
-    return flight
+    const query: SharedQuery = { answer: PENDING, cancel, callers: 0, isDone: false }
+    query.answer = run()
+    inFlight.set(key, query)
+    return query
   }
-  /** Addresses that came with MX records answer the next question; what was asked for itself stays. */
-  const keepAdditional = (additional: readonly HostAddresses[]) => {
+  /** Caches the addresses sent with MX records, without replacing answers to direct queries. */
+  const cacheAdditional = (additional: readonly HostAddresses[]) => {
     for (const { host, type, addresses } of additional) {
       const key = `${type} ${host}`
       if (cache.get(key) === undefined) cache.set(key, { records: addresses }, ANSWER_TTL_MS)
     }
   }
-  /** The last to leave ends the flight: landed it matters to nobody, in the air it is given up. */
-  const leave = (key: string, flight: Flight) => {
-    flight.callers--
-    if (flight.callers > 0 || flights.get(key) !== flight) return
-    // Taken off first: who asks from now on starts anew and does not board a flight that is given up.
-    flights.delete(key)
-    // An abort that nobody hears still makes an error with a stack.
-    if (!flight.landed) flight.giveUp.abort()
+  /** Removes the query when its last caller is done, and cancels it if it is still in flight. */
+  const release = (key: string, query: SharedQuery) => {
+    query.callers--
+    if (query.callers > 0 || inFlight.get(key) !== query) return
+    // Deleted before the abort, so that new callers start a new query instead of joining this one.
+    inFlight.delete(key)
+    // An abort without listeners still creates an error with a stack, so finished queries skip it.
+    if (!query.isDone) query.cancel.abort()
   }
   return {
     resolve: <T extends RecordType>(name: string, type: T, signal?: AbortSignal) =>
       ask(plainName(name), type, signal) as Promise<DnsAnswer<T>>,
-    forget() {
-      forgotten++
+    clear() {
+      clears++
       cache.clear()
     },
   }
 }
 
 export type CachedResolver = Resolver & {
-  /** Forgets all answers, and keeps none of the questions under way. */
-  forget(): void
+  /** Clears the cache; the answers of queries in flight are not cached. */
+  clear(): void
 }
 
 type Answer = DnsAnswer<RecordType>
-type Flight = {
+type SharedQuery = {
   answer: Promise<Answer>
-  readonly giveUp: AbortController
+  readonly cancel: AbortController
   callers: number
-  landed: boolean
+  isDone: boolean
 }
 
-const NOT_YET = new Promise<never>(() => {})
+const PENDING = new Promise<never>(() => {})
 
-const GONE: Answer = { fault: 'timeout' }
+const ABORTED: Answer = { fault: 'timeout' }
 
-/** About 10 MB: a name has up to three entries of some 200 bytes. */
+/** About 10 MB: a name has up to three entries of about 200 bytes. */
 const SIZE_MAX = 20_000
-/** node:dns tells no TTL of an MX: as long as most zones allow, and short enough to see a mended zone soon. */
+/**
+ * node:dns reports no TTL for MX records. Most zones allow 5 minutes, and a fixed zone is seen
+ * soon.
+ */
 const ANSWER_TTL_MS = 5 * MINUTE
-/** RFC 9520 §3.2: failures are kept for 1 s to 5 min, so that a broken zone is not hammered. */
+/** RFC 9520 §3.2: failures are cached for 1 s to 5 min, to protect a broken zone from queries. */
 const FAULT_TTL_MS = 10 * SECOND
 
-/** The resolver is asked again as soon as it is checked again. */
-const isNotBelieved = (answer: Answer) => 'fault' in answer && answer.detail !== undefined
+/** An untrusted answer is not cached, so that the name is queried again after the next check. */
+const isUntrusted = (answer: Answer) => 'fault' in answer && answer.detail !== undefined
 
-const keepMs = (answer: Answer) =>
+const ttlFor = (answer: Answer) =>
   'fault' in answer && (answer.fault === 'server' || answer.fault === 'timeout')
     ? FAULT_TTL_MS
     : ANSWER_TTL_MS

@@ -11,10 +11,10 @@ import {
 import type { CheckFailure, ResolverCheck } from './resolver-check.ts'
 
 /**
- * A resolver that gives negative answers (NXDOMAIN and NODATA) only while the check of `inner`
- * passes; else they are a `server` fault. The questions of the check go out beside the first
- * question. Records do not wait for the first check, but are a fault too while `inner` invents
- * answers. Special-use names, which no public DNS answers, are not subject to the check.
+ * A resolver that returns negative answers (NXDOMAIN and NODATA) only while the check of `inner`
+ * passes; otherwise they become a `server` fault. The check runs in parallel with the first query.
+ * Records do not wait for the first check, but also become a fault while `inner` invents answers.
+ * Special-use names, which the public DNS does not resolve, are exempt from the check.
  */
 export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Resolver {
   const resolve = async (
@@ -28,34 +28,35 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
     if (check.failure?.kind === 'invented') {
       const failure = await orOnAbort(check.result(), signal, 'aborted' as const)
       if (failure === 'aborted') return ABORTED
-      if (failure !== null) return notBelieved(failure)
+      if (failure !== null) return untrusted(failure)
     }
-    // While the check is repeated its result decides: its questions went out before this one.
+    // If a check is running, its result applies, because its queries were sent before this one.
     const before = check.isRunning ? null : check.failure
     const { made } = check
     const answer = await inner.resolve(name, type, signal)
     if ('records' in answer) {
-      if (check.failure?.kind === 'invented') return notBelieved(check.failure)
+      if (check.failure?.kind === 'invented') return untrusted(check.failure)
       check.noteRecords()
       return answer
     }
     if (!isReportingAbsence(answer, type)) return answer
-    const isDenied = check.isCheckName(plain) && (type === 'MX' || answer.fault === 'no-name')
-    if (isDenied && check.failure === null) check.expire()
+    const deniesCheckName =
+      check.isCheckName(plain) && (type === 'MX' || answer.fault === 'no-name')
+    if (deniesCheckName && check.failure === null) check.expire()
     const failure = before ?? (await orOnAbort(check.result(), signal, 'aborted' as const))
     if (failure === 'aborted') return ABORTED
-    if (failure !== null) return notBelieved(failure)
-    // An answer that came beside a check is covered by it.
+    if (failure !== null) return untrusted(failure)
+    // An answer that arrived during a check is covered by that check.
     if (type === 'MX' && check.made === made) check.noteDomainWithoutMail()
     return answer
   }
   return { resolve: resolve as Resolver['resolve'] }
 }
 
-/** NODATA for AAAA, TXT or PTR is common and decides nothing; for MX or A it does. */
+/** NODATA is significant for MX and A only; for AAAA, TXT and PTR it is common. */
 const isReportingAbsence = (answer: DnsFailure, type: RecordType) =>
   answer.fault === 'no-name' || (isNegative(answer) && (type === 'MX' || type === 'A'))
 
-const notBelieved = ({ detail }: CheckFailure): DnsFailure => ({ fault: 'server', detail })
+const untrusted = ({ detail }: CheckFailure): DnsFailure => ({ fault: 'server', detail })
 
 const ABORTED: DnsFailure = { fault: 'timeout' }

@@ -2,12 +2,12 @@ import dnsPacket, { type Answer, type DecodedPacket, type Packet as QueryPacket 
 import type { DnsReply } from './query.ts'
 import { type HostAddresses, plainName, type RecordOf, type RecordType } from './resolver.ts'
 
-/** What the server said, or that its reply is too long for UDP. */
+/** The reply of a server; `truncated` if it does not fit into a UDP packet. */
 export type DnsMessageReply = DnsReply | 'truncated'
 
 export type DnsQuestion = { readonly name: string; readonly type: RecordType }
 
-/** A recursive query for one question. */
+/** Builds a recursive query for one question. */
 export const createQuery = (id: number, { name, type }: DnsQuestion): QueryPacket => ({
   type: 'query',
   id,
@@ -15,14 +15,14 @@ export const createQuery = (id: number, { name, type }: DnsQuestion): QueryPacke
   questions: [{ type, name }],
 })
 
-/** The ID of a response; null for other packets. A packet without the QR bit is a query. */
+/** Returns the ID of a response; null for other packets. A packet without the QR bit is a query. */
 export const readResponseId = (bytes: Buffer): number | null =>
   bytes.length >= HEADER_BYTES && ((bytes[2] ?? 0) & 0x80) !== 0 ? bytes.readUInt16BE(0) : null
 
-/** RFC 1035 §4.1.1. */
+/** Length of the message header (RFC 1035 §4.1.1). */
 const HEADER_BYTES = 12
 
-/** What a response with the ID of a query says; `ignored` when it answers another question. */
+/** Decodes a response with the ID of a query; `ignored` if it answers another question. */
 export function readReply(
   bytes: Uint8Array,
   { name, type }: DnsQuestion,
@@ -31,7 +31,7 @@ export function readReply(
   if (packet === null || packet.opcode !== 'QUERY') return { code: 'EBADRESP' }
   const { rcode, questions = [] } = packet
   const isAnswered = rcode === 'NOERROR' || rcode === 'NXDOMAIN'
-  // A server that could not read the query may leave the question out (RFC 1035 §4.1.1).
+  // A server that could not parse the query may omit the question (RFC 1035 §4.1.1).
   if (isAnswered || questions.length > 0) {
     const [question] = questions
     if (questions.length !== 1 || question === undefined) return 'ignored'
@@ -77,9 +77,10 @@ function readAnswer(packet: Packet, name: string, type: RecordType): DnsMessageR
 }
 
 /**
- * Addresses that a resolver sends along with MX records (RFC 1035 §3.3.9). They are as good as its answer
- * to a question of our own: they come in the packet that passed the same checks, and a resolver fills the
- * section from what it would answer with. Names that are no exchanger of this answer are left out.
+ * Adds the addresses that a resolver sends along with MX records (RFC 1035 §3.3.9). They are as
+ * reliable as the answer to a direct query: they come in the same checked packet, and a resolver
+ * fills the section from the data it would answer with. Hosts that the MX records do not name are
+ * skipped.
  */
 function withAdditional(packet: Packet, records: readonly RecordOf<RecordType>[]): DnsReply {
   const { additionals = [] } = packet
@@ -98,7 +99,7 @@ function withAdditional(packet: Packet, records: readonly RecordOf<RecordType>[]
   return found.length === 0 ? { records } : { records, additional: found }
 }
 
-/** The name at the end of the CNAME records that start at `name` (RFC 1034 §3.6.2). */
+/** Returns the name at the end of the CNAME chain of `name` (RFC 1034 §3.6.2). */
 function followAliases(answers: readonly Answer[], name: string): string {
   let owner = name
   for (let aliases = 0; aliases < ALIASES_MAX; aliases++) {
@@ -109,7 +110,7 @@ function followAliases(answers: readonly Answer[], name: string): string {
   return owner
 }
 
-/** As many as common resolvers follow; more are a loop. */
+/** The limit of common resolvers; a longer chain is a loop. */
 const ALIASES_MAX = 16
 
 function toRecord(answer: Answer, type: RecordType): RecordOf<RecordType> | null {
@@ -128,12 +129,12 @@ const textOf = (data: string | Buffer | readonly (string | Buffer)[]): string =>
     .map(part => part.toString())
     .join('')
 
-/** Octets outside printable ASCII become `?`, and the root the empty name. */
+/** Replaces octets outside printable ASCII by `?`, and the root by an empty name. */
 const printable = (name: string) => (name === '.' ? '' : name.replace(/[^\x21-\x7e]/g, '?'))
 
 const isSameName = (one: string, other: string) => plainName(one) === plainName(other)
 
-/** The two parts of `HOST[:PORT]`. */
+/** Splits `HOST[:PORT]`; the default port is 53. */
 export function parseServer(server: string): { host: string; port: number } {
   const [, bracketed, plain, port] = /^(?:\[(.+)\]|([\d.]+))(?::(\d+))?$/.exec(server) ?? []
   return { host: bracketed ?? plain ?? server, port: port === undefined ? DNS_PORT : Number(port) }

@@ -11,32 +11,37 @@ import { UdpTransport } from './udp-transport.ts'
 
 export type NodeResolverOptions = {
   readonly clock: Clock
-  /** `HOST[:PORT]` each, IPv6 in brackets, asked in this order; the system's own when left out or empty. */
+  /** `HOST[:PORT]` each, IPv6 in brackets, in order of use; default: the servers of the system. */
   readonly servers?: readonly string[]
-  /** Longest time for one question over all servers and tries; waiting for one's turn does not count. */
+  /** Time limit of one query over all servers and attempts, without the wait for a slot. */
   readonly timeoutMs?: number
-  /** Questions on the wire at once; the others wait their turn. */
+  /** Maximum number of queries in flight; further ones wait for a slot. */
   readonly inFlightMax?: number
-  /** Draws the IDs of queries. */
+  /** Generates the IDs of queries. */
   readonly random?: Random
-  /** Names the system's servers; for tests. */
+  /** Returns the servers of the system; for tests. */
   readonly systemServers?: () => readonly string[]
 }
 
 /**
- * The DNS over UDP, over TCP where a reply is truncated, and over node:dns where only the system can
- * ask. An abort or `close` answers `timeout` at once. Names are A-labels: one that DNS cannot carry
- * is `no-name`. Throws `bad_config` for a server that is no IP address.
+ * Resolves over UDP, over TCP if a reply is truncated, and over node:dns if only the system can
+ * reach its servers. An abort or `close` ends a query with `timeout` at once. Names are A-labels; a
+ * name that DNS cannot carry is `no-name`. Throws `bad_config` for a server that is not an IP
+ * address.
  */
 export function createNodeResolver(options: NodeResolverOptions): Resolver & { close(): void } {
   const { clock, timeoutMs = TIMEOUT_MS } = options
-  const given = options.servers ?? []
-  for (const server of given) checkServer(server)
-  const servers = new DnsFailover({ clock, given, system: options.systemServers ?? systemServers })
+  const configured = options.servers ?? []
+  for (const server of configured) validateServer(server)
+  const servers = new DnsFailover({
+    clock,
+    configured,
+    system: options.systemServers ?? systemServers,
+  })
   const random = options.random ?? systemRandom
   const udp = new UdpTransport(random)
-  const wireFor = createLines(udp, random, timeoutMs)
-  const turn = pLimit(options.inFlightMax ?? IN_FLIGHT_MAX)
+  const transportFor = createTransports(udp, random, timeoutMs)
+  const limit = pLimit(options.inFlightMax ?? IN_FLIGHT_MAX)
   const open = new Set<DnsQuery>()
   let closed = false
 
@@ -48,65 +53,71 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     const name = text.replace(/\.$/, '')
     if (!isDnsName(name)) return { fault: 'no-name' }
     if (closed || signal?.aborted) return { fault: 'timeout' }
-    const question = new DnsQuery({
-      wire: wireFor(name, type),
+    const query = new DnsQuery({
+      transport: transportFor(name, type),
       servers,
       clock,
       timeoutMs,
     })
-    const giveUp = () => question.giveUp()
-    signal?.addEventListener('abort', giveUp, { once: true })
-    open.add(question)
-    turn(() => question.ask())
-    const answer = await question.answer
-    open.delete(question)
-    signal?.removeEventListener('abort', giveUp)
+    const cancel = () => query.cancel()
+    signal?.addEventListener('abort', cancel, { once: true })
+    open.add(query)
+    limit(() => query.run())
+    const answer = await query.answer
+    open.delete(query)
+    signal?.removeEventListener('abort', cancel)
     return answer
   }
   return {
     resolve: resolve as Resolver['resolve'],
     close() {
       closed = true
-      for (const question of open) question.giveUp()
+      for (const query of open) query.cancel()
       udp.close()
     },
   }
 }
 
-/** As long as dig waits. A verifier that gives up says `unknown`, so it may give up. */
+/** The timeout of dig. A query that times out ends as `unknown`, so it needs no longer limit. */
 const TIMEOUT_MS = 5 * SECOND
-/** Far above it UDP answers drop: with 1,000 in flight a loopback server lost 288 of 10,000 (measured, Node 24). */
+/**
+ * UDP drops replies far above this: with 1,000 in flight, 288 of 10,000 were lost (loopback, Node
+ * 24).
+ */
 const IN_FLIGHT_MAX = 200
-/** An answer of 64 KB can hold thousands of records; nobody honest has so many. */
+/** An answer of 64 KB can hold thousands of records; no legitimate name has that many. */
 const RECORDS_MAX = 256
 
-/** Lengths of RFC 1035 §2.3.4. Other bytes would be read as escapes or cut: given "\0.test" node:dns asks for the root. */
+/**
+ * Whether DNS can carry a name (lengths of RFC 1035 §2.3.4). Other bytes would be escaped or cut
+ * off: for "\0.test" node:dns queries the root.
+ */
 const isDnsName = (name: string) =>
   name.length <= 253 && /^[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*$/.test(name)
 
 /**
- * Sends a query over UDP, and again over TCP when the reply is truncated (RFC 7766 §5). Only
- * node:dns can ask the system's resolver as it is configured.
+ * Creates the transport of a query: UDP, then TCP if the reply is truncated (RFC 7766 §5). Only
+ * node:dns can query the system's resolver as it is configured.
  */
-function createLines(udp: UdpTransport, random: Random, timeoutMs: number) {
+function createTransports(udp: UdpTransport, random: Random, timeoutMs: number) {
   return (name: string, type: RecordType): DnsTransport =>
     server => {
       if (server === AS_CONFIGURED) return queryOverNodeDns(name, type, timeoutMs)
       const sent = udp.query(server, name, type)
       let isDone = false
-      let hangUp = () => sent.cancel()
-      const said = sent.reply.then(async (reply): Promise<DnsReply> => {
-        if (reply !== 'truncated') return limitRecords(reply)
+      let cancelCurrent = () => sent.cancel()
+      const reply = sent.reply.then(async (udpReply): Promise<DnsReply> => {
+        if (udpReply !== 'truncated') return limitRecords(udpReply)
         if (isDone) return { code: 'ECANCELLED' }
-        const again = queryOverTcp(server, { name, type }, random)
-        hangUp = () => again.cancel()
-        return limitRecords(await again.reply)
+        const retry = queryOverTcp(server, { name, type }, random)
+        cancelCurrent = () => retry.cancel()
+        return limitRecords(await retry.reply)
       })
       return {
-        said,
-        hangUp() {
+        reply,
+        cancel() {
           isDone = true
-          hangUp()
+          cancelCurrent()
         },
       }
     }
@@ -116,8 +127,8 @@ const limitRecords = (reply: DnsReply): DnsReply =>
   'records' in reply ? { ...reply, records: reply.records.slice(0, RECORDS_MAX) } : reply
 
 /**
- * node:dns reports response codes that it does not know (6 to 11) as an empty answer. Each query has
- * a Resolver of its own, as `cancel` ends all queries of one.
+ * Queries through node:dns, which reports response codes unknown to it (6 to 11) as an empty
+ * answer. Each query has its own Resolver, because `cancel` ends all queries of a Resolver.
  */
 function queryOverNodeDns(
   name: string,
@@ -125,16 +136,16 @@ function queryOverNodeDns(
   timeoutMs: number,
 ): ReturnType<DnsTransport> {
   const resolver = new promises.Resolver({ timeout: timeoutMs, maxTimeout: timeoutMs, tries: 1 })
-  const ask = async (): Promise<DnsReply> => {
+  const run = async (): Promise<DnsReply> => {
     try {
       const records = await lookUp(resolver, name, type)
-      // An alias without what was asked for behind it.
+      // An empty answer is a CNAME whose target has no such record.
       return records.length === 0 ? { code: 'ENODATA' } : limitRecords({ records })
     } catch (error) {
       return { code: (error as NodeJS.ErrnoException).code ?? 'EBADRESP' }
     }
   }
-  return { said: ask(), hangUp: () => resolver.cancel() }
+  return { reply: run(), cancel: () => resolver.cancel() }
 }
 
 async function lookUp(resolver: promises.Resolver, name: string, type: RecordType) {
@@ -146,28 +157,29 @@ async function lookUp(resolver: promises.Resolver, name: string, type: RecordTyp
   return records.map(({ priority, exchange }) => ({ preference: priority, host: exchange }))
 }
 
-/** Stands for the system's resolver as it is. */
+/** Denotes the system's resolver as it is configured. */
 const AS_CONFIGURED = ''
 
-/** The system's DNS servers as it names them; the empty text where only the system can ask them. */
+/** Returns the DNS servers of the system; an empty text if only the system can reach them. */
 export function systemServers(): readonly string[] {
   const servers = new promises.Resolver().getServers()
-  // setServers drops the zone of fe80::1%eth0, which home routers announce: then node:dns picks the server itself.
+  // setServers drops the zone of fe80::1%eth0, which home routers announce; node:dns alone can use
+  // it.
   const linkLocal = servers.some(server => /^\[?fe[89ab]/i.test(server))
   return linkLocal || servers.length === 0 ? [AS_CONFIGURED] : servers
 }
 
-function checkServer(text: string): void {
+function validateServer(text: string): void {
   try {
     const port = Number(/^(?:\[.*\]|[\d.]+):(\d+)$/.exec(text)?.[1] ?? 53)
-    // setServers takes port 0 for 53, on Node 22 any number, and drops a zone.
+    // setServers treats port 0 as 53, accepts any number on Node 22, and drops a zone.
     if (port < 1 || port > 65_535 || text.includes('%'))
       throw new Error('port out of range, or a zone')
     new promises.Resolver().setServers([text])
   } catch (cause) {
     throw new EvError(
       'bad_config',
-      `"${text}" is not a DNS server: write an IP address and if need be a port, such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353`,
+      `"${text}" is not a valid DNS server. Use an IP address with an optional port, such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353.`,
       { cause },
     )
   }

@@ -2,67 +2,78 @@ import { type MxOperator, OPERATOR_ROWS, PARKED_ROWS } from './operators.ts'
 import { EvError } from '../../platform/error.ts'
 import { publicSuffixes } from '../../platform/public-suffixes.ts'
 
-/** What you say of an operator; null: as it is without. */
+/** The configuration of an operator; null keeps the built-in value. */
 export type CustomOperator = {
-  /** Ends of its exchangers' names, in lower case. */
+  /** Lower-case suffixes of the host names of its exchangers. */
   readonly hosts: readonly string[]
   readonly title: MxOperator['title'] | null
   readonly truth: MxOperator['truth'] | null
 }
 
-/** Your own operators, and those of the table of which you say something else. Throws EvError('bad_config'). */
-function customOperators(said: Readonly<Record<string, CustomOperator>>): MxOperatorTable {
+/** Builds the table of configured operators. Throws EvError('bad_config') on an invalid entry. */
+function createCustomTable(config: Readonly<Record<string, CustomOperator>>): MxOperatorTable {
   const byName = new Map<string, MxOperator>()
   const bySuffix = new Map<string, MxOperator>()
-  for (const [name, { hosts, title, truth }] of Object.entries(said)) {
+  for (const [name, { hosts, title, truth }] of Object.entries(config)) {
     const known = TABLE.byName.get(name) ?? { title: name, truth: 'tells' }
     const operator = { name, title: title ?? known.title, truth: truth ?? known.truth }
     byName.set(name, Object.freeze(operator))
     for (const suffix of suffixesOf(name, hosts)) {
       const other = bySuffix.get(suffix)
-      if (other !== undefined && other.name !== name) throw givenTwice(suffix, other.name, name)
+      if (other !== undefined && other.name !== name)
+        throw duplicateSuffix(suffix, other.name, name)
       bySuffix.set(suffix, operator)
     }
   }
   return { byName, bySuffix }
 }
 
-/** What people call an operator: as you say, as the table says, else its name. */
+/**
+ * Returns a function from name to title: as configured, else of the built-in table, else the name.
+ */
 export function titleParser(
-  said: Readonly<Record<string, Pick<CustomOperator, 'title'>>>,
+  config: Readonly<Record<string, Pick<CustomOperator, 'title'>>>,
 ): (name: string) => string {
-  const own = new Map(Object.entries(said))
-  return name => own.get(name)?.title ?? TABLE.byName.get(name)?.title ?? name
+  const custom = new Map(Object.entries(config))
+  return name => custom.get(name)?.title ?? TABLE.byName.get(name)?.title ?? name
 }
 
-/** Without hosts, a name is one of the table, or it is the domain of the exchangers itself. */
+/**
+ * Returns the host suffixes of an entry. Without hosts, its name must be a known operator or a
+ * domain.
+ */
 function suffixesOf(name: string, hosts: readonly string[]): readonly string[] {
   if (hosts.length > 0 || TABLE.byName.has(name)) return hosts
   const domain = name.toLowerCase()
-  const runBy = operatorBySuffix(TABLE, domain)
-  if (runBy !== undefined) throw unknown(name, `Its exchangers belong to "${runBy.name}"`)
+  const owner = operatorBySuffix(TABLE, domain)
+  if (owner !== undefined) throw unknown(name, `Its exchangers belong to "${owner.name}"`)
   if (/^[^.]+(\.[^.]+)+$/.test(domain)) return [domain]
-  const like = nearest(name)
-  throw unknown(name, like === null ? 'ev knows no such operator' : `Did you mean "${like}"`)
+  const similar = nearest(name)
+  throw unknown(
+    name,
+    similar === null ? 'This is not a known operator' : `Did you mean "${similar}"`,
+  )
 }
 
 const unknown = (name: string, what: string) =>
   new EvError(
     'bad_config',
-    `"operators" names "${name}". ${what}${what.startsWith('Did') ? '?' : '.'} ` +
-      'For an operator that ev does not know, name the ends of its exchangers’ names: "hosts": ["mx.example.com"].',
+    `"operators" has an entry "${name}". ${what}${what.startsWith('Did') ? '?' : '.'} ` +
+      'For an operator that ev does not know, list the host suffixes of its exchangers: "hosts": ["mx.example.com"].',
   )
 
-const givenTwice = (suffix: string, one: string, other: string) =>
+const duplicateSuffix = (suffix: string, one: string, other: string) =>
   new EvError(
     'bad_config',
-    `"operators" gives the hosts ${suffix} to "${one}" and to "${other}". Leave them to one.`,
+    `"operators" assigns the hosts ${suffix} to "${one}" and to "${other}". Assign them to one of the two.`,
   )
 
-/** Below this two names have little to do with one another. */
-const LIKENESS_MIN = 0.7
+/** Names below this similarity are unrelated. */
+const SIMILARITY_MIN = 0.7
 
-/** The known operator whose name or title is most like this one. */
+/**
+ * Returns the known operator with the most similar name or title; null if none is similar enough.
+ */
 function nearest(name: string): string | null {
   const [best] = [...TABLE.byName.values()]
     .map(known => ({
@@ -70,10 +81,10 @@ function nearest(name: string): string | null {
       similarity: Math.max(similarity(name, known.name), similarity(name, known.title)),
     }))
     .toSorted((a, b) => b.similarity - a.similarity)
-  return best === undefined || best.similarity < LIKENESS_MIN ? null : best.name
+  return best === undefined || best.similarity < SIMILARITY_MIN ? null : best.name
 }
 
-/** From 0 to 1, by the pairs of letters that both have. */
+/** Returns the Dice coefficient of the letter pairs of two names, from 0 to 1. */
 function similarity(one: string, other: string): number {
   const [a, b] = [pairsOf(one), pairsOf(other)]
   return (2 * [...a].filter(pair => b.has(pair)).length) / (a.size + b.size || 1)
@@ -84,13 +95,13 @@ function pairsOf(name: string): Set<string> {
   return new Set(Array.from({ length: letters.length - 1 }, (_, n) => letters.slice(n, n + 2)))
 }
 
-/** Operators by their names, and by the ends of their exchangers' names. */
+/** Operators by name, and by the host suffixes of their exchangers. */
 export type MxOperatorTable = {
   readonly byName: ReadonlyMap<string, MxOperator>
   readonly bySuffix: ReadonlyMap<string, MxOperator>
 }
 
-/** The operator with the longest suffix that `host`, in lower case, ends in. */
+/** Returns the operator with the longest suffix that matches `host`, in lower case. */
 export function operatorBySuffix(
   { bySuffix }: MxOperatorTable,
   host: string,
@@ -104,7 +115,7 @@ export function operatorBySuffix(
 
 const afterDot = (name: string) => (name.includes('.') ? name.slice(name.indexOf('.') + 1) : '')
 
-/** The operators that ev knows by itself. */
+/** The table of built-in operators. */
 export const TABLE: MxOperatorTable = readTable()
 
 function readTable(): MxOperatorTable {
@@ -119,27 +130,33 @@ function readTable(): MxOperatorTable {
 }
 
 export type MxOperatorReader = {
-  /** The operator of the exchanger `host`: by the longest suffix of your own, else of the table, else by its registrable domain. */
+  /**
+   * Returns the operator of the exchanger `host`: by the longest suffix of a configured operator,
+   * else of a built-in one, else by its registrable domain.
+   */
   of(host: string): MxOperator
-  /** Whether the table or you say what a 2xx is worth there; else it is only the domain of somebody's own server. */
+  /** Whether the built-in table or the configuration defines `truth` for this operator. */
   isKnown(name: string): boolean
 }
 
-/** A reader over the built-in table and what you say of operators by name. Throws EvError('bad_config') where that cannot be. */
+/**
+ * Creates a reader over the built-in and the configured operators. Throws EvError('bad_config') on
+ * an invalid entry.
+ */
 export function createMxOperatorReader(
-  said: Readonly<Record<string, CustomOperator>> = {},
+  config: Readonly<Record<string, CustomOperator>> = {},
 ): MxOperatorReader {
-  const own = customOperators(said)
-  const vouched = new Set(Object.keys(said).filter(name => said[name]?.truth != null))
+  const custom = createCustomTable(config)
+  const withTruth = new Set(Object.keys(config).filter(name => config[name]?.truth != null))
   return {
     of(host) {
       const name = host.trim().replace(/\.$/, '').toLowerCase()
-      const ofOwn = operatorBySuffix(own, name)
-      if (ofOwn !== undefined) return ofOwn
+      const configured = operatorBySuffix(custom, name)
+      if (configured !== undefined) return configured
       const known = operatorBySuffix(TABLE, name)
-      return known === undefined ? byDomain(name) : (own.byName.get(known.name) ?? known)
+      return known === undefined ? byDomain(name) : (custom.byName.get(known.name) ?? known)
     },
-    isKnown: name => TABLE.byName.has(name) || vouched.has(name),
+    isKnown: name => TABLE.byName.has(name) || withTruth.has(name),
   }
 }
 

@@ -1,26 +1,25 @@
-
-
-/** Who runs the mail of a domain, known by the names of its exchangers. */
+/** The operator of the mail of a domain, identified by the host names of its exchangers. */
 export type MxOperator = {
-  /** Identifier: a name of the table such as `google`, one of your own, else the registrable domain of the exchanger. */
+  /**
+   * Identifier: a built-in name such as `google`, a configured one, else the registrable domain.
+   */
   readonly name: string
-  /** Name for people: `Google`. */
+  /** The display name, such as `Google`. */
   readonly title: string
   /**
-   * What a 2xx to RCPT is worth: `tells` it knows its mailboxes; `accepts-all` it takes everything;
-   * `tenant` as each customer set it; `gateway` a filter in front of the customer's server;
-   * `parked` it takes everything for domains that are for sale, and nobody reads it.
+   * Meaning of a 2xx to RCPT. `tells`: the mailbox exists. `accepts-all`: every address is
+   * accepted. `tenant`: depends on the customer. `gateway`: a filter in front of the customer's
+   * server. `parked`: accepts everything for domains for sale; the mail is not read.
    */
   readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | 'parked'
 }
 
-
-/** Name, title, what a 2xx is worth, and the ends of its exchangers' names, apart by a blank. */
+/** Name, title, meaning of a 2xx, and host suffixes separated by spaces. */
 export type OperatorRow = readonly [string, string, MxOperator['truth'], string]
 
-/** Who runs mail for many domains. The suffixes are public: providers' set-up pages and the MX records themselves. */
+/** Operators of many domains. Sources of the suffixes: providers' setup pages and MX records. */
 export const OPERATOR_ROWS: readonly OperatorRow[] = [
-  // Mailbox providers of the world
+  // Global mailbox providers
   ['google', 'Google', 'tells', 'google.com googlemail.com'],
   [
     'outlook',
@@ -227,7 +226,7 @@ export const OPERATOR_ROWS: readonly OperatorRow[] = [
   ['sparkpost', 'SparkPost', 'tenant', 'sparkpostmail.com'],
   ['mandrill', 'Mandrill', 'tenant', 'mandrillapp.com'],
   ['mailjet', 'Mailjet', 'tenant', 'mailjet.com'],
-  // Filters in front of the customer's own server
+  // Filters in front of the customer's server
   [
     'proofpoint',
     'Proofpoint',
@@ -293,12 +292,12 @@ export const OPERATOR_ROWS: readonly OperatorRow[] = [
 ]
 
 /**
- * Services that take the mail of domains for sale and of misspelled domains. Parking services answer
- * for their customers; the others are traps whose owner is not known.
+ * Services that accept the mail of domains for sale and of misspelled domains. Parking services
+ * answer for their customers; the others are traps with an unknown owner.
  *
- * Sources: "IMC": J. Szurdi, N. Christin, "Email Typosquatting", IMC 2017, the mail servers that most
- * misspelled domains share. "Survey": public surveys of the exchangers of abused domains, 2026, where
- * nothing else was found behind the host. "Provider": the provider's own default exchanger.
+ * Sources: "IMC": J. Szurdi, N. Christin, "Email Typosquatting", IMC 2017, the mail servers shared
+ * by most misspelled domains. "Survey": public surveys of the exchangers of abused domains, 2026,
+ * in which the host served no other domains. "Provider": the provider's own default exchanger.
  */
 export const PARKED_ROWS: readonly OperatorRow[] = [
   // Provider, and survey
@@ -310,7 +309,7 @@ export const PARKED_ROWS: readonly OperatorRow[] = [
   ['parklogic', 'ParkLogic', 'parked', 'parklogic.com'],
   // IMC: parked domains of Tucows
   ['tucows-parking', 'Tucows parking', 'parked', 'hostedmxserver.com'],
-  // IMC: sells what bounces off misspelled domains
+  // IMC: sells the mail that arrives at misspelled domains
   ['bounce-io', 'bounce.io', 'parked', 'b-io.co'],
   // IMC, and survey
   ['h-email', 'h-email.net mail trap', 'parked', 'h-email.net'],

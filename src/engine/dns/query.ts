@@ -2,12 +2,12 @@ import { type Clock, SECOND } from '../../platform/clock.ts'
 import type { DnsAnswer, DnsFault, HostAddresses, RecordOf, RecordType } from './resolver.ts'
 import type { DnsFailover } from './server-list.ts'
 
-/** Sends the question to one server, once. `said` never rejects. */
+/** Sends a query to one server, once. `reply` never rejects. */
 export type DnsTransport = (server: string) => {
-  readonly said: Promise<DnsReply>
-  hangUp(): unknown
+  readonly reply: Promise<DnsReply>
+  cancel(): unknown
 }
-/** Records, or a code of c-ares such as `ENOTFOUND`. */
+/** Records, or an error code of c-ares such as `ENOTFOUND`. */
 export type DnsReply =
   | {
       readonly records: readonly RecordOf<RecordType>[]
@@ -16,20 +16,21 @@ export type DnsReply =
   | { readonly code: string }
 
 /**
- * One question, asked server after server: after a fault at once, after silence a little later while the ones before
- * may still answer. The first answer counts; what comes later falls on deaf ears.
+ * One query with failover: the next server is tried at once after an error, and after a delay if
+ * the current one does not reply, which may still answer then. The first answer wins; later replies
+ * are ignored.
  */
 export class DnsQuery {
   readonly answer: Promise<DnsAnswer<RecordType>>
   readonly #options: DnsQueryOptions
-  readonly #open = new Set<PendingCall>()
+  readonly #open = new Set<PendingAttempt>()
   readonly #resolve: (answer: DnsAnswer<RecordType>) => void
-  #turns: string[] = []
-  #last: PendingCall | null = null
+  #remaining: string[] = []
+  #last: PendingAttempt | null = null
   #fault: DnsFault = 'timeout'
-  #over = false
+  #isDone = false
   #stopTimeout = () => {}
-  #endDeadline = () => {}
+  #cancelDeadline = () => {}
 
   constructor(options: DnsQueryOptions) {
     this.#options = options
@@ -38,104 +39,109 @@ export class DnsQuery {
     this.#resolve = resolve
   }
 
-  /** Begins to ask, unless given up before. Resolves when all is over. */
-  async ask(): Promise<void> {
-    if (!this.#over) {
+  /** Starts the query unless it is already cancelled. Resolves when it has ended. */
+  async run(): Promise<void> {
+    if (!this.#isDone) {
       const { clock, servers, timeoutMs } = this.#options
-      this.#endDeadline = clock.after(timeoutMs, () => this.#end({ fault: this.#fault }))
-      this.#turns = turnsOver(servers.inOrder())
+      this.#cancelDeadline = clock.after(timeoutMs, () => this.#end({ fault: this.#fault }))
+      this.#remaining = attemptOrder(servers.ordered())
       this.#next()
     }
     await this.answer
   }
 
-  giveUp(): void {
+  cancel(): void {
     this.#end({ fault: 'timeout' })
   }
 
   #next(): void {
     this.#stopTimeout()
-    const server = this.#turns.shift()
+    const server = this.#remaining.shift()
     if (server === undefined) {
-      this.#endIfNothingIsLeft()
+      this.#endIfExhausted()
       return
     }
-    const { clock, servers, timeoutMs, wire } = this.#options
-    const { said, hangUp } = wire(server)
-    const call: PendingCall = { server, hangUp }
-    this.#last = call
-    this.#open.add(call)
-    said.then(received => this.#handle(call, received))
-    // A short deadline too leaves the other tries their share.
+    const { clock, servers, timeoutMs, transport } = this.#options
+    const { reply, cancel } = transport(server)
+    const attempt: PendingAttempt = { server, cancel }
+    this.#last = attempt
+    this.#open.add(attempt)
+    reply.then(received => this.#handle(attempt, received))
+    // With a short deadline, each attempt gets an equal share of it.
     this.#stopTimeout = clock.after(Math.min(TIMEOUT_MS, timeoutMs / TRIES_MAX), () => {
-      if (this.#open.has(call)) servers.unresponsive(server)
+      if (this.#open.has(attempt)) servers.markUnresponsive(server)
       this.#next()
     })
   }
 
-  #handle(call: PendingCall, said: DnsReply): void {
-    this.#open.delete(call)
-    if (this.#over) return
-    const answer = 'records' in said ? said : { fault: faultFrom(said.code) }
+  #handle(attempt: PendingAttempt, reply: DnsReply): void {
+    this.#open.delete(attempt)
+    if (this.#isDone) return
+    const answer = 'records' in reply ? reply : { fault: faultFrom(reply.code) }
     if ('records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data') {
-      this.#options.servers.answered(call.server)
+      this.#options.servers.markResponsive(attempt.server)
       this.#end(answer)
-    } else if ('code' in said) {
+    } else if ('code' in reply) {
       if (answer.fault === 'server') this.#fault = 'server'
-      this.#goOnAfter(call, said.code)
+      this.#handleError(attempt, reply.code)
     }
   }
 
-  #goOnAfter(call: PendingCall, code: string): void {
+  #handleError(attempt: PendingAttempt, code: string): void {
     const { servers } = this.#options
-    const { server } = call
-    if (UNREACHED.has(code)) servers.unresponsive(server)
-    else servers.answered(server)
-    if (!PASSING.has(code)) this.#turns = this.#turns.filter(other => other !== server)
-    // A server that just restarts refuses at once: before the same one is asked again, patience runs out.
-    const mustWait = code === 'ECONNREFUSED' && this.#turns[0] === server
-    if (call === this.#last && !mustWait) this.#next()
-    else this.#endIfNothingIsLeft()
+    const { server } = attempt
+    if (NO_REPLY.has(code)) servers.markUnresponsive(server)
+    else servers.markResponsive(server)
+    if (!TEMPORARY.has(code)) this.#remaining = this.#remaining.filter(other => other !== server)
+    // A restarting server refuses at once, so a retry at the same server waits for the silence
+    // timeout.
+    const mustWait = code === 'ECONNREFUSED' && this.#remaining[0] === server
+    if (attempt === this.#last && !mustWait) this.#next()
+    else this.#endIfExhausted()
   }
 
-  #endIfNothingIsLeft(): void {
-    if (this.#open.size === 0 && this.#turns.length === 0) this.#end({ fault: this.#fault })
+  #endIfExhausted(): void {
+    if (this.#open.size === 0 && this.#remaining.length === 0) this.#end({ fault: this.#fault })
   }
 
   #end(answer: DnsAnswer<RecordType>): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.#isDone) return
+    this.#isDone = true
     this.#stopTimeout()
-    this.#endDeadline()
-    for (const call of this.#open) call.hangUp()
+    this.#cancelDeadline()
+    for (const attempt of this.#open) attempt.cancel()
     this.#resolve(answer)
   }
 }
 
 type DnsQueryOptions = {
-  readonly wire: DnsTransport
+  readonly transport: DnsTransport
   readonly servers: DnsFailover
   readonly clock: Clock
   readonly timeoutMs: number
 }
-type PendingCall = { readonly server: string; hangUp(): unknown }
+type PendingAttempt = { readonly server: string; cancel(): unknown }
 
-/** After so long a silence the next server is asked too. Below 2 s, so that a dead first server hardly shows. */
+/**
+ * Without a reply for this long, the next server is tried. Below 2 s, to hide a dead first server.
+ */
 const TIMEOUT_MS = 1.5 * SECOND
-/** Tries of one question over all servers, or one each where there are more servers. */
+/** Maximum number of attempts of a query; one per server if there are more servers. */
 const TRIES_MAX = 3
 
-/** Each server in turn, and again from the first while tries are left. */
-const turnsOver = (servers: readonly string[]) =>
+/** Returns the servers in order of attempts, starting over until the maximum is reached. */
+const attemptOrder = (servers: readonly string[]) =>
   Array.from(
     { length: Math.max(TRIES_MAX, servers.length) },
     (_, i) => servers[i % servers.length],
   ).filter(server => server !== undefined)
 
-/** Nothing came back. */
-const UNREACHED: ReadonlySet<string> = new Set(['ETIMEOUT', 'ECONNREFUSED', 'ECANCELLED'])
-/** What the same server may not say again. Any other fault (REFUSED, FORMERR, NOTIMP, garbage) it would only repeat. */
-const PASSING: ReadonlySet<string> = new Set(['ESERVFAIL', 'ETIMEOUT', 'ECONNREFUSED'])
+/** Codes of an attempt without any reply. */
+const NO_REPLY: ReadonlySet<string> = new Set(['ETIMEOUT', 'ECONNREFUSED', 'ECANCELLED'])
+/**
+ * Temporary errors. After any other (REFUSED, FORMERR, NOTIMP, garbage) the server is not retried.
+ */
+const TEMPORARY: ReadonlySet<string> = new Set(['ESERVFAIL', 'ETIMEOUT', 'ECONNREFUSED'])
 
 function faultFrom(code: string): DnsFault {
   if (code === 'ENOTFOUND') return 'no-name'

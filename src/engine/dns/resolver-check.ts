@@ -3,23 +3,26 @@ import type { Log } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
 import { type DnsAnswer, isNegative, type RecordType, type Resolver } from './resolver.ts'
 
-/** How long a passed check counts: a machine that joins another network is noticed in this time. */
+/** Validity of a passed check: a change of network is noticed within this time. */
 const PASSED_MS = 10 * MINUTE
-/** How long a check counts that failed or was not answered: a list waits for it, and four questions cost little. */
+/**
+ * Validity of a failed or unanswered check: short, because lists wait and a check is only four
+ * queries.
+ */
 const FAILED_MS = 30 * SECOND
-/** Domains without mail in a row after which a passed check no longer counts. It is rare in lists. */
+/** Consecutive domains without mail that expire a passed check. Such a series is rare in lists. */
 const ABSENT_IN_A_ROW_MAX = 20
-/** Two servers of which the first is silent answer within this time. */
+/** Enough for the second server to answer if the first does not reply. */
 const TIMEOUT_MS = 3 * SECOND
 
-/** Why the answers of a resolver are not believed. */
+/** Why the answers of a resolver are not trusted. */
 export type CheckFailure = {
   /**
-   * `missing`: a name that must exist does not, so that negative answers are not believed.
-   * `invented`: a name that nobody has exists, so that no answer is believed.
+   * `missing`: a name that must exist does not, so negative answers are not trusted.
+   * `invented`: a name that cannot exist does, so no answer is trusted.
    */
   readonly kind: 'missing' | 'invented'
-  /** In words, for people. */
+  /** An explanation for people. */
   readonly detail: string
 }
 
@@ -34,11 +37,10 @@ export type ResolverCheckOptions = {
 }
 
 /**
- * Whether a resolver tells the truth: captive portals, filters, VPNs and sandboxes say of names that
- * exist that they do not, or invent addresses. The check asks for names that must exist and for a
- * random one that must not. It is made at most once for each 10 minutes and for each 20 domains
- * without mail in a row, and while it fails once in 30 seconds; each time it costs one question for
- * each name and one more.
+ * Checks whether a resolver is trustworthy: captive portals, filters, VPNs and sandboxes deny names
+ * that exist, or invent addresses. The check queries names that must exist and a random one that
+ * must not. It runs at most once per 10 minutes and per 20 consecutive domains without mail, and
+ * every 30 seconds while it fails. Each run takes one query per name and one more.
  */
 export class ResolverCheck {
   readonly #options: ResolverCheckOptions
@@ -54,12 +56,12 @@ export class ResolverCheck {
     this.#options = options
   }
 
-  /** Why the last check failed; null where it passed, or none was made. */
+  /** Why the last check failed; null if it passed, or before the first check. */
   get failure(): CheckFailure | null {
     return this.#failure
   }
 
-  /** How many checks were made. */
+  /** Number of completed checks. */
   get made(): number {
     return this.#made
   }
@@ -68,7 +70,7 @@ export class ResolverCheck {
     return this.#running !== null
   }
 
-  /** How long the last result still counts, in ms. */
+  /** How long the last result remains valid, in ms. */
   get dueInMs(): number {
     return Math.max(0, this.#dueAt - this.#options.clock.monotonicNow())
   }
@@ -81,14 +83,14 @@ export class ResolverCheck {
     })
   }
 
-  /** Makes a check if one is due, and gives the result that counts. */
+  /** Runs a check if one is due, and returns the current result. */
   async result(): Promise<CheckFailure | null> {
     this.startIfDue()
     await this.#running
     return this.#failure
   }
 
-  /** Waits until a check is due, and makes it. An abort gives the last result. */
+  /** Waits until a check is due, and runs it. An abort returns the last result. */
   async nextResult(signal: AbortSignal): Promise<CheckFailure | null> {
     await sleep(this.#options.clock, this.dueInMs, signal)
     return signal.aborted ? this.#failure : this.result()
@@ -98,7 +100,7 @@ export class ResolverCheck {
     return this.#options.names.includes(name)
   }
 
-  /** The last result no longer counts. */
+  /** Expires the last result, so that the next lookup starts a check. */
   expire(): void {
     this.#dueAt = Number.NEGATIVE_INFINITY
   }
@@ -120,7 +122,7 @@ export class ResolverCheck {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Makes no check from now on. */
+  /** Stops all further checks. */
   close(): void {
     this.#isClosed = true
     this.#listeners.clear()
@@ -144,25 +146,25 @@ export class ResolverCheck {
     this.#absentInARow = 0
     this.#dueAt = clock.monotonicNow() + (result === 'passed' ? PASSED_MS : FAILED_MS)
     if (!isNew || this.#isClosed) return
-    if (failure === null) log.info(PASSED_AGAIN)
+    if (failure === null) log.info(RECOVERED)
     else log.warn(describeFailure(failure))
     for (const listener of [...this.#listeners]) listener(failure)
   }
 }
 
-const PASSED_AGAIN = 'The DNS server passes the check again, so its answers are believed.'
+const RECOVERED = 'The DNS server passes the check again; its answers are trusted.'
 
 const describeFailure = ({ detail }: CheckFailure) =>
-  `DNS check failed: ${detail}. Run \`ev doctor\` to find out more. The check is repeated every ` +
+  `DNS check failed: ${detail}. Run \`ev doctor\` for details. The check is repeated every ` +
   `${FAILED_MS / SECOND} seconds; lists wait for it, and other addresses end as unknown (dns_error).`
 
 /**
- * `unanswered`: no name that must exist was answered, as by a server that serves a network of its
- * own alone. That is no lie, and what it does say is believed.
+ * `unanswered`: no name that must exist was answered, as by a server of a closed network. Its
+ * answers are trusted.
  */
 export type CheckResult = CheckFailure | 'passed' | 'unanswered'
 
-/** Asks for the names and a random one at once. */
+/** Queries the names and a random one in parallel. */
 export async function sendCheckQueries(
   resolver: Resolver,
   options: {
@@ -182,25 +184,26 @@ export async function sendCheckQueries(
   )
 }
 
-/** 36^20 names: nobody has registered this one. */
+/** With 36^20 possible names, a random one is not registered. */
 const NAME_LENGTH = 20
 
-/** A name that nobody has. */
+/** Returns a random name that is not registered. */
 export const randomAbsentName = (random: Random) => `${random.token(NAME_LENGTH)}.com`
 
 type CheckAnswer = DnsAnswer<RecordType>
 
-/** Judges a resolver by its answers for a name that nobody has and for names that must exist. */
+/** Evaluates the answers for a name that cannot exist and for names that must exist. */
 export function evaluateCheckAnswers(
   invented: CheckAnswer,
   known: readonly (readonly [name: string, answer: CheckAnswer])[],
 ): CheckResult {
-  if ('records' in invented) return fail('invented', 'gives an address to a name that nobody has')
+  if ('records' in invented)
+    return fail('invented', 'returns an address for a name that does not exist')
   const missing = known.find(([, answer]) => isNegative(answer))
   if (missing !== undefined) {
     const [name, answer] = missing
     const isNoName = 'fault' in answer && answer.fault === 'no-name'
-    return fail('missing', `says that ${name} ${isNoName ? 'does not exist' : 'takes no mail'}`)
+    return fail('missing', `says that ${name} ${isNoName ? 'does not exist' : 'accepts no mail'}`)
   }
   return known.length === 0 || known.some(([, answer]) => 'records' in answer)
     ? 'passed'
@@ -209,5 +212,5 @@ export function evaluateCheckAnswers(
 
 const fail = (kind: CheckFailure['kind'], does: string): CheckFailure => ({
   kind,
-  detail: `the DNS server ${does}, so its answers are not believed`,
+  detail: `the DNS server ${does}, so its answers are not trusted`,
 })

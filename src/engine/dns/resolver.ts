@@ -1,16 +1,16 @@
-/** The DNS, as a door to the world. */
+/** The DNS client interface. */
 export interface Resolver {
   /**
-   * Asks one question; `name` in A-labels. Never throws for what DNS says or fails to say: that is a `DnsFault`. A question
-   * whose `signal` aborts is answered `timeout`.
+   * Looks up one record type of `name`, in A-labels. DNS errors are returned as a `DnsFault`, never
+   * thrown. An aborted query returns `timeout`.
    */
   resolve<T extends RecordType>(name: string, type: T, signal?: AbortSignal): Promise<DnsAnswer<T>>
 }
 
-/** A name in the form by which names are compared: lower case, without the dot of the root. */
+/** Returns the form for comparisons: lower case, without the trailing dot. */
 export const plainName = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
-/** The strings of a TXT record come joined, as RFC 7208 §3.3 reads them; a PTR is a host name as the zone has it. */
+/** TXT strings are joined (RFC 7208 §3.3); a PTR is the host name as in the zone. */
 export type RecordType = 'MX' | 'A' | 'AAAA' | 'TXT' | 'PTR'
 export type MxRecord = { readonly preference: number; readonly host: string }
 export type RecordOf<T extends RecordType> = T extends 'MX' ? MxRecord : string
@@ -19,14 +19,14 @@ export type DnsAnswer<T extends RecordType> =
   | { readonly records: readonly RecordOf<T>[]; readonly additional?: readonly HostAddresses[] }
   | DnsFailure
 
-/** `detail` says, in words for people, why an answer of the server was not believed. */
+/** `detail` is set if the answer was not trusted, and explains why to people. */
 export type DnsFailure = { readonly fault: DnsFault; readonly detail?: string }
 
-/** NXDOMAIN or NODATA: an answer that says that something does not exist. */
+/** Whether an answer is NXDOMAIN or NODATA. */
 export const isNegative = (answer: DnsAnswer<RecordType>): boolean =>
   'fault' in answer && (answer.fault === 'no-name' || answer.fault === 'no-data')
 
-/** Addresses of one family of a host that an MX record names, sent along with the MX records. */
+/** Addresses of an MX host, one family, from the additional section of the MX answer. */
 export type HostAddresses = {
   readonly host: string
   readonly type: 'A' | 'AAAA'
@@ -34,7 +34,7 @@ export type HostAddresses = {
 }
 
 /**
- * `no-name`: NXDOMAIN. `no-data`: the name exists, the type does not. Both are answers.
- * `server`: SERVFAIL, REFUSED, garbage. `timeout`: nobody answered. Neither says anything of the name.
+ * `no-name`: NXDOMAIN. `no-data`: the name exists without this record type. Both are answers.
+ * `server`: SERVFAIL, REFUSED or garbage. `timeout`: no reply. Both say nothing about the name.
  */
 export type DnsFault = 'no-name' | 'no-data' | 'server' | 'timeout'

@@ -10,22 +10,27 @@ import {
 
 /** Where mail for a domain goes (RFC 5321 §5.1, RFC 7505). */
 export type Route =
-  /** Hosts by preference, then by name: a stable order, so that equal sets are equal. A host of equal preference is chosen by chance when dialling. */
+  /**
+   * Hosts by preference, then by name, so that equal sets have the same order. Connections choose
+   * randomly among hosts of equal preference.
+   */
   | { readonly kind: 'mx'; readonly hosts: readonly MxRecord[] }
-  /** No MX, but the domain itself has an address: it is its own exchanger. */
+  /** No MX, but the domain has an address and is its own exchanger. */
   | { readonly kind: 'implicit'; readonly host: string }
-  /** RFC 7505: the domain says that it takes no mail. */
+  /** The domain declares that it accepts no mail (RFC 7505). */
   | { readonly kind: 'null-mx' }
-  /** NXDOMAIN. */
+  /** The domain does not exist (NXDOMAIN). */
   | { readonly kind: 'no-domain' }
-  /** The domain exists and has neither MX nor address, or none of its MX records names a host. */
+  /**
+   * The domain exists without MX and address records, or without a valid host in its MX records.
+   */
   | { readonly kind: 'no-mail' }
-  /** DNS failed: nothing is known. `detail` says why an answer was not believed. */
+  /** The lookup failed. `detail` is set if an answer was not trusted. */
   | { readonly kind: 'unknown'; readonly fault: 'server' | 'timeout'; readonly detail?: string }
 
 /**
- * Finds where mail for `domain` (A-labels) goes, in one to three questions. Never throws for what DNS says; an abort
- * gives `unknown`.
+ * Looks up the mail route of `domain` (A-labels) in one to three queries. DNS errors and an abort
+ * return `unknown`.
  */
 export async function findRoute(
   resolver: Resolver,
@@ -35,12 +40,12 @@ export async function findRoute(
   const answer = await resolver.resolve(domain, 'MX', signal)
   if ('records' in answer) return cachedRoute(answer.records)
   if (answer.fault === 'no-name') return { kind: 'no-domain' }
-  // RFC 5321 §5.1: the domain itself is the exchanger only where there is no MX at all.
+  // RFC 5321 §5.1: the domain is its own exchanger only if it has no MX records at all.
   if (answer.fault === 'no-data') return implicitRoute(resolver, domain, signal)
   return { ...answer, kind: 'unknown', fault: answer.fault }
 }
 
-/** A remembered answer is read once: a list asks for the same route again and again. */
+/** Parses each cached answer once, because the addresses of a list share few domains. */
 function cachedRoute(records: readonly MxRecord[]): Route {
   const known = ROUTES.get(records)
   if (known !== undefined) return known
@@ -51,7 +56,7 @@ function cachedRoute(records: readonly MxRecord[]): Route {
 
 const ROUTES = new WeakMap<readonly MxRecord[], Route>()
 
-/** The hosts to try, best first; equal preferences in an order of chance (RFC 5321 §5.1). Empty when there is no host. */
+/** Returns the hosts by preference, random among equals (RFC 5321 §5.1); empty without a host. */
 export function connectOrder(route: Route, random: Random): string[] {
   if (route.kind === 'implicit') return [route.host]
   if (route.kind !== 'mx') return []
@@ -62,10 +67,10 @@ export function connectOrder(route: Route, random: Random): string[] {
 }
 
 /**
- * The IP addresses of a host, IPv4 first: more servers take mail from IPv4 alone or judge IPv6 senders harder (Google
- * demands PTR and SPF of them), and many machines have no IPv6 route at all. A fault only when neither family answered.
- * Without IPv6 here (`hasIpv6` is false) AAAA is asked only for a host without IPv4, to tell it from one without any
- * address.
+ * Returns the IP addresses of a host, IPv4 first: some servers accept mail from IPv4 only or are
+ * stricter with IPv6 senders (Google requires PTR and SPF), and many machines have no IPv6 route.
+ * Returns a fault if no address was found. Without local IPv6 (`hasIpv6` is false), AAAA is queried
+ * only for a host without IPv4, to distinguish it from one without any address.
  */
 export async function addressesOf(
   resolver: Resolver,
@@ -73,28 +78,30 @@ export async function addressesOf(
   signal?: AbortSignal,
   hasIpv6 = true,
 ): Promise<{ readonly addresses: readonly string[] } | DnsFailure> {
-  const askAaaa = () => resolver.resolve(host, 'AAAA', signal)
-  const asking = resolver.resolve(host, 'A', signal)
-  const [a, early] = await Promise.all([asking, hasIpv6 ? askAaaa() : null])
-  const aaaa = early ?? (recordsOf(a).length > 0 ? NO_RECORDS : await askAaaa())
+  const queryAaaa = () => resolver.resolve(host, 'AAAA', signal)
+  const pendingA = resolver.resolve(host, 'A', signal)
+  const [a, early] = await Promise.all([pendingA, hasIpv6 ? queryAaaa() : null])
+  const aaaa = early ?? (recordsOf(a).length > 0 ? NO_RECORDS : await queryAaaa())
   const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
   if (addresses.length > 0) return { addresses: [...new Set(addresses)].slice(0, ADDRESSES_MAX) }
-  return graver(failureOf(a), failureOf(aaaa))
+  return moreUncertain(failureOf(a), failureOf(aaaa))
 }
 
-/** Postfix tries as many (`smtp_mx_address_limit`); a host with a hundred addresses would make us an amplifier. */
+/**
+ * The limit of Postfix (`smtp_mx_address_limit`); without one, a host could amplify connections.
+ */
 const ADDRESSES_MAX = 5
-/** More than any honest domain has; the best of them are kept. */
+/** More than any legitimate domain has; the most preferred ones are kept. */
 const HOSTS_MAX = 20
 
 function routeFrom(records: readonly MxRecord[]): Route {
   const [first, ...others] = records
-  // RFC 7505 §3: a lone "." means no mail; beside other records it is a mistake and counts for nothing.
+  // RFC 7505 §3: a single "." is a null MX; next to other records it is an error and is ignored.
   if (first && others.length === 0 && (first.host === '' || first.host === '.')) {
     return { kind: 'null-mx' }
   }
   const hosts = reachableHosts(records)
-  // No implicit exchanger here: there are MX records, they only lead nowhere (RFC 5321 §5.1).
+  // MX records without a valid host do not make the domain its own exchanger (RFC 5321 §5.1).
   return hosts.length === 0 ? { kind: 'no-mail' } : { kind: 'mx', hosts }
 }
 
@@ -109,15 +116,15 @@ function reachableHosts(records: readonly MxRecord[]): MxRecord[] {
 }
 
 /**
- * RFC 1123 §2.1 with underscores, which real exchangers have. A last label that is a number makes the text an IP
- * address, which an MX must not be (RFC 5321 §5.1).
+ * Whether a text is a host name: RFC 1123 §2.1 with underscores, which real exchangers have. A
+ * numeric last label makes it an IP address, which an MX must not be (RFC 5321 §5.1).
  */
 const isHostName = (host: string) =>
   host.replace(/\.$/, '').length <= NAME_OCTETS_MAX &&
   /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?$/i.test(host) &&
   !/(^|\.)(\d+|0x[0-9a-f]*)\.?$/i.test(host)
 
-/** RFC 1035 §2.3.4: 255 octets on the wire are 253 in text. */
+/** RFC 1035 §2.3.4: 255 octets on the wire are 253 characters of text. */
 const NAME_OCTETS_MAX = 253
 
 async function implicitRoute(
@@ -139,23 +146,23 @@ const failureOf = (answer: DnsAnswer<'A' | 'AAAA'>): DnsFailure =>
 
 const NO_RECORDS: DnsAnswer<'AAAA'> = { records: [] }
 
-/** Of two faults the one that leaves more open, so that half an answer is never taken for a whole one. */
-const graver = (one: DnsFailure, other: DnsFailure): DnsFailure =>
-  GRAVITY.indexOf(one.fault) >= GRAVITY.indexOf(other.fault) ? one : other
-const GRAVITY: readonly DnsFault[] = ['no-data', 'no-name', 'server', 'timeout']
+/** Returns the more uncertain of two faults, so that a partial answer never counts as complete. */
+const moreUncertain = (one: DnsFailure, other: DnsFailure): DnsFailure =>
+  BY_UNCERTAINTY.indexOf(one.fault) >= BY_UNCERTAINTY.indexOf(other.fault) ? one : other
+const BY_UNCERTAINTY: readonly DnsFault[] = ['no-data', 'no-name', 'server', 'timeout']
 
-/** Why mail for a domain goes nowhere, or why nobody knows, in words that go on a sentence; null where it goes somewhere. */
+/** Returns a clause that says why a domain has no usable route; null if it has one. */
 export function noMailText(route: Route): string | null {
   switch (route.kind) {
     case 'no-domain':
-      return 'the DNS says that there is no such name'
+      return 'the domain does not exist'
     case 'no-mail':
       return 'the domain has neither MX nor address records'
     case 'null-mx':
       return 'the domain publishes a null MX (RFC 7505)'
     case 'unknown':
       if (route.detail !== undefined) return route.detail
-      return route.fault === 'timeout' ? 'the DNS did not answer' : 'the DNS servers failed'
+      return route.fault === 'timeout' ? 'the DNS servers did not answer' : 'the DNS servers failed'
     case 'mx':
     case 'implicit':
       return null

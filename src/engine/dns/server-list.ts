@@ -1,37 +1,37 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
 
-/** The DNS servers to ask, those that lately kept silent last. */
+/** The DNS servers to query; recently unresponsive ones come last. */
 export class DnsFailover {
   readonly #clock: Clock
-  readonly #given: readonly string[]
+  readonly #configured: readonly string[]
   readonly #readSystem: () => readonly string[]
   readonly #silentUntil = new Map<string, number>()
   #system: readonly string[] = []
   #systemCachedUntil = Number.NEGATIVE_INFINITY
 
-  /** `given` as they are, or where there are none what `system` says from time to time. */
+  /** Uses the `configured` servers; without any, those of `system`, which is read periodically. */
   constructor(options: {
     clock: Clock
-    given: readonly string[]
+    configured: readonly string[]
     system: () => readonly string[]
   }) {
     this.#clock = options.clock
-    this.#given = options.given
+    this.#configured = options.configured
     this.#readSystem = options.system
   }
 
-  inOrder(): string[] {
+  ordered(): string[] {
     const isSilent = (server: string) =>
       this.#clock.monotonicNow() < (this.#silentUntil.get(server) ?? 0)
-    const servers = this.#given.length > 0 ? this.#given : this.#systemNow()
+    const servers = this.#configured.length > 0 ? this.#configured : this.#systemNow()
     return [...servers.filter(server => !isSilent(server)), ...servers.filter(isSilent)]
   }
 
-  unresponsive(server: string): void {
+  markUnresponsive(server: string): void {
     this.#silentUntil.set(server, this.#clock.monotonicNow() + SILENT_MS)
   }
 
-  answered(server: string): void {
+  markResponsive(server: string): void {
     this.#silentUntil.delete(server)
   }
 
@@ -44,7 +44,7 @@ export class DnsFailover {
   }
 }
 
-/** How long a silent server is asked last. After it the first question that meets silence pays for all. */
+/** How long an unresponsive server comes last; then one query tests it again. */
 const SILENT_MS = 30 * SECOND
-/** A changed resolv.conf is seen within this time, without a restart; reading it costs some 40 µs. */
+/** A changed resolv.conf takes effect within this time; reading it takes about 40 µs. */
 const SYSTEM_TTL_MS = 2 * SECOND

@@ -7,16 +7,16 @@ import type { DnsReply } from './query.ts'
 export type TcpQuery = { readonly reply: Promise<DnsReply>; cancel(): void }
 
 /**
- * Sends one DNS query over a TCP connection of its own, and closes it (RFC 7766). The first message
- * must be the reply to the query: it is checked as over UDP, and anything else is a fault of the
- * server. `server` is `HOST[:PORT]`, IPv6 in brackets where a port follows. There is no timeout here.
+ * Sends one DNS query over a new TCP connection, and closes it (RFC 7766). The first message must
+ * be the reply: it is checked as over UDP, and anything else is a server fault. `server` is
+ * `HOST[:PORT]`, IPv6 in brackets if a port follows. The caller sets the timeout.
  */
 export function queryOverTcp(server: string, question: DnsQuestion, random: Random): TcpQuery {
   const id = random.below(0x1_0000)
   const { promise, resolve } = Promise.withResolvers<DnsReply>()
   const socket = connect(parseServer(server))
-  const settle = (said: DnsReply) => {
-    resolve(said)
+  const settle = (reply: DnsReply) => {
+    resolve(reply)
     socket.destroy()
   }
   let received = Buffer.alloc(0)
@@ -33,13 +33,13 @@ export function queryOverTcp(server: string, question: DnsQuestion, random: Rand
   return { reply: promise, cancel: () => settle({ code: 'ECANCELLED' }) }
 }
 
-/** A server that closes the connection without a reply may answer on another try. */
+/** A server that closes the connection without a reply may answer a retry. */
 const CLOSED = 'ESERVFAIL'
 
-/** RFC 7766 §8: two octets with its length stand before each message. */
+/** Each message has a two-octet length prefix (RFC 7766 §8). */
 const LENGTH_BYTES = 2
 
-/** The first message, or null while it is not complete. */
+/** Returns the first message; null while it is incomplete. */
 function readMessage(received: Buffer): Buffer | null {
   if (received.length < LENGTH_BYTES) return null
   const end = LENGTH_BYTES + received.readUInt16BE(0)

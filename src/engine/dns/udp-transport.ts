@@ -15,10 +15,10 @@ import type { RecordType } from './resolver.ts'
 export type UdpQuery = { readonly reply: Promise<DnsMessageReply>; cancel(): void }
 
 /**
- * Sends DNS queries over UDP (RFC 1035 §4.2.1). A packet is a reply to a query only when it comes
- * from the address that was asked and has the QR bit, the ID and the question of the query; other
- * packets are ignored. node:dns cannot be used for this: it reports response codes that it does
- * not know as an empty answer, and does not check NODATA and referrals.
+ * Sends DNS queries over UDP (RFC 1035 §4.2.1). A packet is a reply only if it comes from the
+ * queried address and has the QR bit, the ID and the question of the query; other packets are
+ * ignored. node:dns is unsuitable: it reports unknown response codes as an empty answer, and does
+ * not check NODATA and referrals.
  */
 export class UdpTransport {
   readonly #random: Random
@@ -29,12 +29,12 @@ export class UdpTransport {
     this.#random = random
   }
 
-  /** `server` is `HOST[:PORT]`, IPv6 in brackets where a port follows. There is no timeout here. */
+  /** `server` is `HOST[:PORT]`, IPv6 in brackets if a port follows. The caller sets the timeout. */
   query(server: string, name: string, type: RecordType): UdpQuery {
     try {
       return this.#channelFor(server).send(name, type)
     } catch {
-      // No socket could be made.
+      // The socket could not be created.
       return { reply: Promise.resolve({ code: 'ECONNREFUSED' }), cancel() {} }
     }
   }
@@ -61,7 +61,10 @@ export class UdpTransport {
 /** One receive buffer (208 KiB on Linux) does not hold the replies to 200 queries in flight. */
 const SOCKETS_PER_SERVER = 4
 
-/** Then a socket is replaced: its port is half of what a forger must guess (RFC 5452 §9.2). */
+/**
+ * A socket is replaced after this many queries, so that its port stays hard to guess (RFC 5452
+ * §9.2).
+ */
 const QUERIES_PER_SOCKET = 200
 
 type PendingQuery = DnsQuestion & {
@@ -83,7 +86,7 @@ class Channel {
     const { host, port } = parseServer(server)
     this.#socket = createSocket({
       type: isIPv6(host) ? 'udp6' : 'udp4',
-      // The host is an IP address: the default would ask the thread pool about it.
+      // The host is an IP address; the default lookup would use the thread pool.
       lookup: (address, _, callback) => callback(null, address, isIPv6(address) ? 6 : 4),
     })
     this.#connected = new Promise(resolve =>
@@ -92,13 +95,13 @@ class Channel {
         resolve()
       }),
     )
-    // A caller that waits has a timer of its own; an idle socket must not keep the process.
+    // Callers have their own timers; an idle socket must not keep the process alive.
     this.#socket.unref()
     this.#socket.on('message', bytes => this.#receive(bytes))
     this.#socket.on('error', () => this.#onError())
   }
 
-  /** An ICMP error ends the open queries; a socket that could not be connected takes no others. */
+  /** An ICMP error fails the open queries; a socket that could not connect is closed. */
   #onError(): void {
     this.#failAll('ECONNREFUSED')
     if (this.#isConnected) return
@@ -119,7 +122,7 @@ class Channel {
     return { reply: promise, cancel: () => this.#settle(id, { code: 'ECANCELLED' }) }
   }
 
-  /** Sends nothing more, and closes when the last query has its reply. */
+  /** Accepts no further queries, and closes when the last open query has ended. */
   retire(): void {
     this.#state = 'retired'
     this.#closeIfUnused()

@@ -52,8 +52,8 @@ export class CatchAllProbe<Q extends ProbeTarget> {
 
   /**
    * Locks the catch-all test so that it can be pipelined with the batch. Returns null unless the
-   * batch is one recipient of a single verification, the session pipelines, the transaction has room
-   * for two, and the domain is neither known nor being tested.
+   * batch is one recipient of a single verification, the session pipelines, the transaction has
+   * room for two, and the domain is neither known nor being tested.
    */
   lockForBatch(batch: readonly Q[]): AcquiredLock | null {
     const { single, catchAll } = this.#group.options
@@ -75,10 +75,13 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Returns whether the domain is a catch-all: from the cache, from the pipelined reply, or by a test
-   * now. Resolves `quit-sent` if it could not be tested because QUIT was sent.
+   * Returns whether the domain is a catch-all: from the cache, from the pipelined reply, or by a
+   * test now. Resolves `quit-sent` if it could not be tested because QUIT was sent.
    */
-  async determineCatchAll(target: Q, test: CatchAllTest): Promise<KnownCatchAllResult | 'quit-sent'> {
+  async determineCatchAll(
+    target: Q,
+    test: CatchAllTest,
+  ): Promise<KnownCatchAllResult | 'quit-sent'> {
     const { pipelined, isAbandoned } = test
     if (target.catchAll !== null) return { known: target.catchAll, inStep: null }
     const { catchAll: cache, signal, single } = this.#group.options
@@ -118,13 +121,10 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Sends the random recipient to a server that defers new recipients, so that its greylist knows the
-   * name at the retry and both get a final reply then. A decisive reply counts now.
+   * Sends the random recipient to a server that defers new recipients, so that its greylist knows
+   * the name at the retry and both get a final reply then. A decisive reply counts now.
    */
-  async introduce(
-    target: Q,
-    test: Pick<CatchAllTest, 'recipientCount' | 'isLast'>,
-  ): Promise<void> {
+  async introduce(target: Q, test: Pick<CatchAllTest, 'recipientCount' | 'isLast'>): Promise<void> {
     if (target.catchAll !== null) return
     const { catchAll, deps } = this.#group.options
     const key = catchAllKey(target)

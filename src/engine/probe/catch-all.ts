@@ -8,8 +8,9 @@ import { type CatchAllStore, SharedCatchAllLoader } from './shared-catch-all.ts'
 export const CATCH_ALL_TTL_MS = { yes: 24 * HOUR, no: 7 * DAY } as const
 const DOMAINS_MAX = 50_000
 /**
- * How long an undecided domain is tested with the same random name. Greylists store recipients, so a
- * new name each time would be deferred forever. Four hours is the longest wait of a list for a retry.
+ * How long an undecided domain is tested with the same random name. Greylists store recipients, so
+ * a new name each time would be deferred forever. Four hours is the longest wait of a list for a
+ * retry.
  */
 const NAME_TTL_MS = 4 * HOUR
 /** How long to wait before a domain without a shared result is loaded again. */
@@ -34,7 +35,9 @@ export type KnownCatchAllResult = {
 
 /** The right to run the test. Only the first call of either method has an effect. */
 export type AcquiredLock = {
-  /** Sets the result: null for no evidence. It is cached once the replies are known to be in step. */
+  /**
+   * Sets the result: null for no evidence. It is cached once the replies are known to be in step.
+   */
   readonly resolve: (catchAll: boolean | null, inStep?: Promise<boolean>) => void
   /** Releases the lock without a result, so that a waiting session can run the test. */
   readonly drop: () => void
@@ -70,11 +73,13 @@ export class CatchAllCache {
   }
 
   /**
-   * Whether `acquire` returns a result at once, perhaps one from replies that are not yet known to be
-   * in step.
+   * Whether `acquire` returns a result at once, perhaps one from replies that are not yet known to
+   * be in step.
    */
   isResolved(domain: string, single: boolean): boolean {
-    return this.get(domain) !== null || (!single && this.#pendingTests.get(domain)?.isResolved === true)
+    return (
+      this.get(domain) !== null || (!single && this.#pendingTests.get(domain)?.isResolved === true)
+    )
   }
 
   set(domain: string, catchAll: boolean): void {
@@ -90,8 +95,8 @@ export class CatchAllCache {
   }
 
   /**
-   * Locks the domain to send the random name to a server that greylists. Returns null if this egress
-   * has sent it already, or if the domain is decided or being tested.
+   * Locks the domain to send the random name to a server that greylists. Returns null if this
+   * egress has sent it already, or if the domain is decided or being tested.
    */
   claimIntroduction(domain: string, egress: string, random: Random): AcquiredLock | null {
     const { introducedBy } = this.#randomName(domain, random)
@@ -121,8 +126,8 @@ export class CatchAllCache {
 
   /**
    * Waits for a test of this domain in another session, until `signal` aborts, or returns a lock if
-   * no test is running. A `single` request does not wait for another connection to end: it also gets
-   * a lock if the domain was tested but the replies are not yet known to be in step.
+   * no test is running. A `single` request does not wait for another connection to end: it also
+   * gets a lock if the domain was tested but the replies are not yet known to be in step.
    */
   async acquire(domain: string, signal?: AbortSignal, single = false): Promise<CatchAllLock> {
     for (;;) {
@@ -149,7 +154,8 @@ export class CatchAllCache {
     const { promise, resolve } = Promise.withResolvers<KnownCatchAllResult | 'dropped'>()
     const pending: PendingTest = { result: promise, isResolved: false }
     this.#pendingTests.set(domain, pending)
-    const remove = () => this.#pendingTests.get(domain) === pending && this.#pendingTests.delete(domain)
+    const remove = () =>
+      this.#pendingTests.get(domain) === pending && this.#pendingTests.delete(domain)
     const finish = (result: KnownCatchAllResult | 'dropped') => {
       pending.isResolved = true
       resolve(result)

@@ -19,9 +19,10 @@ export type ConnectionPermitsOptions = {
 }
 
 /**
- * Acquires the permits that a connection needs, always in the same order to prevent a deadlock: of the
- * operator for this egress, of the operator over all egresses, of the address, of the network, and
- * last a connection slot of the process. No connection holds a slot while it waits for a permit.
+ * Acquires the permits that a connection needs, always in the same order to prevent a deadlock: of
+ * the operator for this egress, of the operator over all egresses, of the address, of the network,
+ * and last a connection slot of the process. No connection holds a slot while it waits for a
+ * permit.
  */
 export class ConnectionPermits {
   readonly #options: ConnectionPermitsOptions
@@ -35,7 +36,9 @@ export class ConnectionPermits {
     const { rateController, deps, operator, single, timeoutMs, signal } = this.#options
     const limit = deps.destinationLimits?.operator(operator) ?? null
     const rateControllers = limit === null ? [rateController] : [rateController, limit]
-    return acquireInOrder(rateControllers.map(controller => () => controller.start(timeoutMs, signal, single)))
+    return acquireInOrder(
+      rateControllers.map(controller => () => controller.start(timeoutMs, signal, single)),
+    )
   }
 
   /** Waits for a permit to dial one of its addresses. */
@@ -56,7 +59,9 @@ export class ConnectionPermits {
     return { permit: { ...permit, release } }
   }
 
-  /** Returns the addresses of one host in their order, but those that may be dialed at once first. */
+  /**
+   * Returns the addresses of one host in their order, but those that may be dialed at once first.
+   */
   inOrder(ips: readonly string[]): readonly string[] {
     const { deps, operator } = this.#options
     const limits = deps.destinationLimits

@@ -64,10 +64,10 @@ export class EgressPool {
   }
 
   /**
-   * Returns the egresses that may probe an operator, the preferred one first. The order depends on the
-   * names only, so an operator sees the same identity in every run, which greylists need, and operators
-   * spread evenly. Adding or removing an egress changes the first one only for the operators that it
-   * gains or loses (rendezvous hashing).
+   * Returns the egresses that may probe an operator, the preferred one first. The order depends on
+   * the names only, so an operator sees the same identity in every run, which greylists need, and
+   * operators spread evenly. Adding or removing an egress changes the first one only for the
+   * operators that it gains or loses (rendezvous hashing).
    */
   ranked(operator: string): readonly string[] {
     const { names } = this.#current
@@ -85,7 +85,9 @@ export class EgressPool {
     return ranked.sort((a, b) => b.rank - a.rank).map(({ name }) => name)
   }
 
-  /** Returns those of `ranked` that may probe now: not blocked by the operator, nor by the network. */
+  /**
+   * Returns those of `ranked` that may probe now: not blocked by the operator, nor by the network.
+   */
   availableFor(operator: string): readonly string[] {
     return this.ranked(operator).filter(name => this.mayAsk(name, operator))
   }
@@ -100,8 +102,8 @@ export class EgressPool {
   }
 
   /**
-   * Whether an egress takes any address of a list, or only those assigned to it. All egresses share one
-   * limit at an operator that is not in the table, so only the first one probes it.
+   * Whether an egress takes any address of a list, or only those assigned to it. All egresses share
+   * one limit at an operator that is not in the table, so only the first one probes it.
    */
   takesAny(egress: string, operator: string): boolean {
     if (this.isDeprioritised(egress, operator)) return false
@@ -121,14 +123,16 @@ export class EgressPool {
     return this.availableFor(operator).length > 0
   }
 
-  /** How much longer an operator or a domain counts as blocking an egress, in ms; 0 if it does not. */
+  /**
+   * How much longer an operator or a domain counts as blocking an egress, in ms; 0 if it does not.
+   */
   refusedForMs(name: string, operator: string, domain: string): number {
     return this.prober(name).refusedForMs(operator, domain)
   }
 
   /**
-   * How long an egress should wait until it is known whether it can reach mail servers; null if it is
-   * known, or if another egress may probe.
+   * How long an egress should wait until it is known whether it can reach mail servers; null if it
+   * is known, or if another egress may probe.
    */
   uncertainForMs(name: string, operator: string): number | null {
     const { uncertainForMs } = this.prober(name)
@@ -168,7 +172,9 @@ export class EgressPool {
     return this.#names
   }
 
-  /** Resolves when every connection that is closing now is closed. Call it when no probe follows. */
+  /**
+   * Resolves when every connection that is closing now is closed. Call it when no probe follows.
+   */
   async close(): Promise<void> {
     await Promise.all([...this.#probers.values()].map(prober => prober.close()))
   }

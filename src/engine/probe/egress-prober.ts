@@ -92,7 +92,9 @@ export class EgressProber {
     return Math.max(rateController?.refusedForMs ?? 0, this.#domains.find(domain)?.leftMs ?? 0)
   }
 
-  /** Since when no mail server can be reached, epoch ms; null if the port does not count as blocked. */
+  /**
+   * Since when no mail server can be reached, epoch ms; null if the port does not count as blocked.
+   */
   get closedSince(): number | null {
     return this.#reachability.closedSince
   }

@@ -14,7 +14,9 @@ export type Egress = {
   /** The bare sender address; empty for the null sender `<>`. */
   readonly mailFrom: string
   readonly dial: Dial
-  /** False if IPv6 addresses cannot be dialed, so AAAA records are not looked up besides A records. */
+  /**
+   * False if IPv6 addresses cannot be dialed, so AAAA records are not looked up besides A records.
+   */
   readonly hasIpv6?: boolean
 }
 

@@ -9,7 +9,6 @@ import type { HostHealth } from './host-health.ts'
 import type { DomainBlocks } from './domain-blocks.ts'
 import type { OutboundReachability } from './outbound-reachability.ts'
 
-
 export type ProbeOptions<Q extends ProbeTarget> = {
   /** Aborts every session immediately. */
   readonly signal: AbortSignal
@@ -30,8 +29,8 @@ export type ProbeOptions<Q extends ProbeTarget> = {
   /** Called once per target, as soon as the replies of its connection are known to be in step. */
   readonly onProbed: (target: Q, probed: ProbeResult) => void
   /**
-   * Called in place of `onProbed` for a target whose MX address is at its connection limit: retry it
-   * in `delayMs`. If omitted, the probe waits for a permit, however long that takes.
+   * Called in place of `onProbed` for a target whose MX address is at its connection limit: retry
+   * it in `delayMs`. If omitted, the probe waits for a permit, however long that takes.
    */
   readonly onRetryLater?: (target: Q, delayMs: number) => void
 }
@@ -52,7 +51,6 @@ export type MxGroupProbeOptions<Q extends ProbeTarget> = ProbeOptions<Q> & {
   /** Receives a promise for the close of each connection, which may follow the last answer. */
   readonly onDrain: (closed: Promise<void>) => void
 }
-
 
 /** State of the probe of an MX group, shared by its successive connections. */
 export type MxGroupState<Q extends ProbeTarget> = {

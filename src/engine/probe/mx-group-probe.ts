@@ -1,6 +1,13 @@
 import { type MxGroupProbeOptions } from './mx-group-options.ts'
-import { type ConnectionInfo, DEADLINE_EXCEEDED, NO_RESULT, OUT_OF_STEP, WITHOUT_TLS, withheld } from './probe-outcome.ts'
-import type { ConnectionPermit, } from '../rate-control/controller.ts'
+import {
+  type ConnectionInfo,
+  DEADLINE_EXCEEDED,
+  NO_RESULT,
+  OUT_OF_STEP,
+  WITHOUT_TLS,
+  withheld,
+} from './probe-outcome.ts'
+import type { ConnectionPermit } from '../rate-control/controller.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ConnectionPermits } from './connection-permits.ts'
 import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
@@ -60,7 +67,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (down !== null) return this.#resolveUnprobed(down)
       const acquired = await permits.operator()
       if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
-      if ('waitMs' in acquired) return this.#resolveUnprobed(withheld(acquired.waitMs, stop.aborted))
+      if ('waitMs' in acquired)
+        return this.#resolveUnprobed(withheld(acquired.waitMs, stop.aborted))
       const before = this.#pending.size
       const result = await this.#runSession(acquired.permit, permits)
       const { failure, facts, drain, isRetried = false } = result
@@ -193,7 +201,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (optional && !this.#options.signal.aborted) return WITHOUT_TLS
       // A host without an address, or with a forbidden one, stays so on an immediate retry.
       const final = answer.why === 'no-address' || answer.why === 'not-public'
-      // The outbound port is blocked, so the MX group is not marked as failed; `run` resolves the rest.
+      // The outbound port is blocked, so the MX group is not marked as failed; `run` resolves the
+      // rest.
       if (!final && reachability.blockedOutcome !== null) return answer
       if (final || this.#options.single || this.#options.signal.aborted) {
         if (!cutShort) hosts.failed(this.#plan.key, answer)
@@ -232,11 +241,14 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     this.#transactionMax = Math.max(1, Math.min(this.#transactionMax, max))
   }
 
-  /** Records a block at RCPT. It counts for the domain first, and for the operator after several. */
+  /**
+   * Records a block at RCPT. It counts for the domain first, and for the operator after several.
+   */
   blockedAtRcpt({ address }: Q, answer: RecipientOutcome) {
     const domain = address.domain.ascii
     const isBlocking = this.#options.domains.blocked(domain, answer)
-    // A block that names our IP, HELO or sender counts at once; a policy may concern one mailbox only.
+    // A block that names our IP, HELO or sender counts at once; a policy may concern one mailbox
+    // only.
     const isAboutUs = WHY_ABOUT_US.has(answer.why) || (isBlocking && answer.why === 'policy')
     if (isAboutUs) this.#options.rateController.refusedByDomain(domain, answer)
   }
@@ -251,7 +263,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     return rateController.isRefused || domains.find(target?.address.domain.ascii ?? '') !== null
   }
 
-  /** Resolves the remaining targets of every domain that blocks this egress, without probing them. */
+  /**
+   * Resolves the remaining targets of every domain that blocks this egress, without probing them.
+   */
   resolveBlocked() {
     if (this.#options.domains.isEmpty) return
     const byDomain = Map.groupBy(this.#pending, ({ address }) => address.domain.ascii)
@@ -265,7 +279,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     this.#tlsDemand = { answer, facts }
   }
 
-  /** After a missing or surplus reply, later connections to this host send one command at a time. */
+  /**
+   * After a missing or surplus reply, later connections to this host send one command at a time.
+   */
   stopPipelining(host: string) {
     this.#isLockStep = true
     this.#options.hosts.markOutOfStep(host)

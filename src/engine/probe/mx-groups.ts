@@ -63,8 +63,8 @@ export const hostsOf = (route: RouteWithHost) =>
   route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
 
 /**
- * Returns the cache key of a domain's catch-all test. A backup MX that queues mail often accepts every
- * local part when the primary does not, so it has its own result.
+ * Returns the cache key of a domain's catch-all test. A backup MX that queues mail often accepts
+ * every local part when the primary does not, so it has its own result.
  */
 export function catchAllKey({ address, route, isBackup = false }: ProbeTarget): string {
   const domain = address.domain.ascii

@@ -44,7 +44,9 @@ export type OpenFailure = {
 
 /** RFC 5321 §5.1 asks for several addresses to be tried, "at least two"; Postfix tries five. */
 const ADDRESSES_MAX = 5
-/** Hosts whose addresses are looked up: the MX query plus A and AAAA for each make seven queries. */
+/**
+ * Hosts whose addresses are looked up: the MX query plus A and AAAA for each make seven queries.
+ */
 const HOSTS_MAX = 3
 /** The most sessions to open, as Postfix's smtp_mx_session_limit. */
 const SESSIONS_MAX = 2
@@ -107,7 +109,10 @@ export async function openSession(
   const isUncertain =
     hosts.length > HOSTS_MAX && answer.kind === 'no-response' && answer.why === 'no-address'
   // The hosts that were not looked up may have an address, so the result is not certain.
-  return { answer: isUncertain ? noResponse('connect', 'connect', answer.detail) : answer, ...where }
+  return {
+    answer: isUncertain ? noResponse('connect', 'connect', answer.detail) : answer,
+    ...where,
+  }
 }
 
 class Attempt {
@@ -131,7 +136,8 @@ class Attempt {
     if (this.#options.reachability.blockedOutcome !== null) return true
     const divisor = this.#options.sharesLimits ? 2 : 1
     return (
-      this.#addresses >= Math.floor(ADDRESSES_MAX / divisor) || this.#sessions >= SESSIONS_MAX / divisor
+      this.#addresses >= Math.floor(ADDRESSES_MAX / divisor) ||
+      this.#sessions >= SESSIONS_MAX / divisor
     )
   }
 
@@ -160,7 +166,11 @@ class Attempt {
     return opened
   }
 
-  async #openWithPermit(host: string, ip: string, permit: AddressPermit): Promise<OpenSession | null> {
+  async #openWithPermit(
+    host: string,
+    ip: string,
+    permit: AddressPermit,
+  ): Promise<OpenSession | null> {
     const { deps, options } = { deps: this.#deps, options: this.#options }
     this.#addresses++
     this.#startedAt = deps.clock.monotonicNow()
@@ -222,7 +232,7 @@ class Attempt {
     const answer = noResponse(
       'timeout',
       this.#sessions > 0 ? 'greeting' : 'connect',
-      'time ran out',
+      'deadline exceeded',
     )
     this.note(answer, host, null)
     return { ...this.toFailure(), cutShort: this.#ageMs < NO_RESPONSE_MS }
@@ -305,8 +315,8 @@ export async function startTls(
 }
 
 /**
- * Ranks outcomes: the less certain one weighs more. That one host accepts no mail (RFC 7504) decides
- * only if no other host is left that might.
+ * Ranks outcomes: the less certain one weighs more. That one host accepts no mail (RFC 7504)
+ * decides only if no other host is left that might.
  */
 export function weight(answer: RecipientOutcome): number {
   if (answer.kind === 'rejected') return 1

@@ -9,11 +9,14 @@ import type { ProbeDeps } from './egress.ts'
  */
 export const NO_RESPONSE_MS = 3 * SECOND
 /**
- * Failed dial groups, with none that opened, after which the reference MX hosts are probed. Two at one
- * MX group are enough, because a list may hold addresses of one provider only and a probe is cheap.
+ * Failed dial groups, with none that opened, after which the reference MX hosts are probed. Two at
+ * one MX group are enough, because a list may hold addresses of one provider only and a probe is
+ * cheap.
  */
 const SUSPICIOUS_AFTER = 2
-/** Failed MX groups after which the port counts as blocked if the reference hosts do not resolve. */
+/**
+ * Failed MX groups after which the port counts as blocked if the reference hosts do not resolve.
+ */
 const CONFIRMED_AFTER = 5
 /** How long the port counts as open after a successful dial; failures are not counted meanwhile. */
 const OPEN_MS = HOUR
@@ -29,8 +32,8 @@ export type DialGroup = { readonly set: string }
 export type DialResult = 'opened' | 'failed' | 'given-up'
 
 /**
- * Tracks whether one egress can reach mail servers at all. Many hosters drop outbound traffic to port
- * 25, and each address would then cost its full timeout.
+ * Tracks whether one egress can reach mail servers at all. Many hosters drop outbound traffic to
+ * port 25, and each address would then cost its full timeout.
  */
 export class OutboundReachability {
   readonly #deps: ProbeDeps
@@ -68,8 +71,8 @@ export class OutboundReachability {
   }
 
   /**
-   * How long to wait, in ms, while it is uncertain whether the port is blocked for more than a moment.
-   * Null if it is open, or if waiting tells no more.
+   * How long to wait, in ms, while it is uncertain whether the port is blocked for more than a
+   * moment. Null if it is open, or if waiting tells no more.
    */
   get uncertainForMs(): number | null {
     if (this.#isConfirmed) return null
@@ -79,12 +82,16 @@ export class OutboundReachability {
   }
 
   /**
-   * Registers a dial and returns the function that takes its result. Returns an outcome instead while
-   * the port is blocked. Calls `giveUp` if the port turns out to be blocked during the dial.
+   * Registers a dial and returns the function that takes its result. Returns an outcome instead
+   * while the port is blocked. Calls `giveUp` if the port turns out to be blocked during the dial.
    */
-  dial(dialGroup: DialGroup, giveUp: () => void): ((result: DialResult) => void) | RecipientOutcome {
+  dial(
+    dialGroup: DialGroup,
+    giveUp: () => void,
+  ): ((result: DialResult) => void) | RecipientOutcome {
     const { clock } = this.#deps
-    if (this.#openUntil > clock.monotonicNow()) return result => result === 'opened' && this.#opened()
+    if (this.#openUntil > clock.monotonicNow())
+      return result => result === 'opened' && this.#opened()
     const closed = this.blockedOutcome
     if (closed !== null) return closed
     if (this.#closedUntil !== null) this.#retryNow()

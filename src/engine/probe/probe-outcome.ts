@@ -1,4 +1,3 @@
-
 import { SECOND } from '../../platform/clock.ts'
 import {
   classifyReply,
@@ -27,9 +26,7 @@ export type ProbeResult = {
   readonly dialogue: readonly string[] | null
 }
 
-
 export type ConnectionInfo = Partial<Omit<ProbeResult, 'answer' | 'dialogue'>>
-
 
 /** Classifies the result of a command: a reply or a connection failure. */
 export function outcomeFor(
@@ -59,7 +56,7 @@ export const isTooMany = ({ kind, why }: RecipientOutcome) =>
 /** True if the server demands STARTTLS first. */
 export const isTlsDemand = ({ kind, why }: RecipientOutcome) => kind === 'blocked' && why === 'tls'
 
-export const DEADLINE_EXCEEDED = noResponse('timeout', 'connect', 'time ran out')
+export const DEADLINE_EXCEEDED = noResponse('timeout', 'connect', 'deadline exceeded')
 /** TLS failed but the host does not require it: the host is tried once more without TLS. */
 export const WITHOUT_TLS = noResponse('tls', 'starttls', 'retried without TLS')
 export const OUT_OF_STEP = noResponse(

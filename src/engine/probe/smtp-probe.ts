@@ -79,17 +79,22 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#failure
   }
 
-  /** Recipients that this connection may still probe, besides the random one of a catch-all test. */
+  /**
+   * Recipients that this connection may still probe, besides the random one of a catch-all test.
+   */
   get #recipientsLeft(): number {
     const [first] = this.#group.pending
     const reserve = first === undefined || this.#catchAllProbe.isKnown(first) ? 0 : 1
     return this.#group.options.rateController.row.recipientsPerSession - this.#asked - reserve
   }
 
-  /** The batch size: within the session's limit, and never past the streak limit of unknown users. */
+  /**
+   * The batch size: within the session's limit, and never past the streak limit of unknown users.
+   */
   #batchMax(): number {
     const { rateController, single } = this.#group.options
-    // With a limit of one recipient per connection, the random recipient is allowed as a second one.
+    // With a limit of one recipient per connection, the random recipient is allowed as a second
+    // one.
     const left = Math.max(1, this.#recipientsLeft)
     const limit = single ? left : Math.min(rateController.unknownsLeft, this.#refusals.batchMax)
     return Math.min(this.#group.transactionMax, left, limit)
@@ -190,8 +195,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Sends RSET if needed, then MAIL, without waiting, so that the recipients leave in the same write.
-   * Outlook.com answers 554 to RSET; the reply to MAIL then decides whether the session can go on.
+   * Sends RSET if needed, then MAIL, without waiting, so that the recipients leave in the same
+   * write. Outlook.com answers 554 to RSET; the reply to MAIL then decides whether the session can
+   * go on.
    */
   #sendMail(smtpUtf8: boolean): Promise<Reply | ConnectionFailure> {
     if (this.#transactions++ > 0) void this.#session.rset()
@@ -224,10 +230,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Handles a MAIL that was not accepted. The cause is the sender or the client, so it holds for all
-   * remaining recipients. The server has also refused the recipients pipelined `behind` it, or closed
-   * the connection. If it went silent, the reply to MAIL may be missing and this one may belong to a
-   * recipient.
+   * Handles a MAIL that was not accepted. The cause is the sender or the client, so it holds for
+   * all remaining recipients. The server has also refused the recipients pipelined `behind` it, or
+   * closed the connection. If it went silent, the reply to MAIL may be missing and this one may
+   * belong to a recipient.
    */
   async #mailFailed(answer: RecipientOutcome, cut: Cut | null = null, behind = 0): Promise<void> {
     if (answer.kind === 'no-response') {
@@ -303,7 +309,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * missing reply, all later ones are shifted by one command, so none is trusted: these recipients
    * are retried without PIPELINING.
    */
-  #handlePartialReplies(batch: Q[], replies: (Reply | ConnectionFailure)[], last: Reply | ConnectionFailure) {
+  #handlePartialReplies(
+    batch: Q[],
+    replies: (Reply | ConnectionFailure)[],
+    last: Reply | ConnectionFailure,
+  ) {
     for (const [index, target] of batch.entries()) {
       const outcome = replies[index] as Reply | ConnectionFailure
       const answer = outcomeFor('rcpt', outcome, target.address.text)
@@ -322,7 +332,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Handles a 421, which announces that the server closes, whichever command it answers. */
   #handleClosing(target: Q, answer: RecipientOutcome) {
     this.#countRefusal(answer)
-    if (this.#isBlockedForAll(target, answer)) this.#abandon(answer)
+    if (this.#countForOperator(target, answer)) this.#abandon(answer)
     else this.#resolve(target, answer)
   }
 
@@ -333,7 +343,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     random: PipelinedReply | null,
   ) {
     const accepted: [Q, RecipientOutcome][] = []
-    let block: RecipientOutcome | null = null
+    let throttling: RecipientOutcome | null = null
     let deferred: Q | null = null
     for (const [index, target] of batch.entries()) {
       const outcome = replies[index] as Reply | ConnectionFailure
@@ -346,20 +356,20 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#handleTooMany(index)) continue
-      if (this.#isBlockedForAll(target, answer)) block = answer
+      if (this.#countForOperator(target, answer)) throttling = answer
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = target
       if (answer.kind === 'accepted') accepted.push([target, answer])
       else this.#resolve(target, answer)
     }
-    const mayIntroduce = random === null && accepted.length === 0 && block === null
+    const mayIntroduce = random === null && accepted.length === 0 && throttling === null
     const test = {
       recipientCount: batch.length,
       isLast: this.#group.pending.size === accepted.length,
     }
     if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
-    const isAbandoned = block !== null || this.#group.isRefused(batch)
+    const isAbandoned = throttling !== null || this.#group.isRefused(batch)
     await this.#resolveAccepted(accepted, { ...test, pipelined: random, isAbandoned })
-    if (block !== null) this.#abandon(block)
+    if (throttling !== null) this.#abandon(throttling)
     this.#isDone ||= this.#group.options.rateController.isRefused
     this.#group.resolveBlocked()
   }
@@ -376,9 +386,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Handles a server that accepts no more recipients: in this transaction or, at the first recipient,
-   * in this connection. Returns true if this recipient should be retried, that is, if an earlier one
-   * had a reply.
+   * Handles a server that accepts no more recipients: in this transaction or, at the first
+   * recipient, in this connection. Returns true if this recipient should be retried, that is, if an
+   * earlier one had a reply.
    */
   #handleTooMany(index: number): boolean {
     if (index === 0) this.#isDone = this.#received > 1
@@ -399,8 +409,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Counts unknown users, so that a list does not look like a dictionary attack. Single verifications
-   * come from people and do not count.
+   * Counts unknown users, so that a list does not look like a dictionary attack. Single
+   * verifications come from people and do not count.
    */
   #countUnknown({ kind, why }: RecipientOutcome) {
     const { rateController, single } = this.#group.options
@@ -410,7 +420,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** Counts an outcome for the operator. Returns true if it holds for all remaining recipients. */
-  #isBlockedForAll(target: Q, answer: RecipientOutcome): boolean {
+  #countForOperator(target: Q, answer: RecipientOutcome): boolean {
     this.#countUnknown(answer)
     if (answer.kind === 'blocked') {
       this.#isBlocked = true
@@ -436,7 +446,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** Sends one RCPT in the current transaction; `isLast`: no command follows. */
-  async #rcptInTransaction(to: string, isLast: boolean): Promise<Reply | ConnectionFailure | 'quit-sent'> {
+  async #rcptInTransaction(
+    to: string,
+    isLast: boolean,
+  ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
     if (this.#hasQuit) return 'quit-sent'
     const rcpt = this.#rcpt(to)
     if (isLast && this.#session.pipelining) void this.quit()
@@ -444,7 +457,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** Sends one RCPT in a new transaction. */
-  async #rcptInNewTransaction(to: string, isLast: boolean): Promise<Reply | ConnectionFailure | 'quit-sent'> {
+  async #rcptInNewTransaction(
+    to: string,
+    isLast: boolean,
+  ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
     if (this.#hasQuit) return 'quit-sent'
     // Without PIPELINING the session waits for each reply before it sends the next command.
     void this.#session.rset()
@@ -521,11 +537,14 @@ export class Dialogue implements ProbeListener {
 }
 
 /**
- * Refused commands after which a list leaves the connection. Postfix delays each reply by one second
- * from the eleventh error on (smtpd_soft_error_limit); a refused MAIL and a random recipient add two.
+ * Refused commands after which a list leaves the connection. Postfix delays each reply by one
+ * second from the eleventh error on (smtpd_soft_error_limit); a refused MAIL and a random recipient
+ * add two.
  */
 const REFUSALS_MAX = 8
-/** Refused commands that one connection allows: Postfix disconnects at 20 (smtpd_hard_error_limit). */
+/**
+ * Refused commands that one connection allows: Postfix disconnects at 20 (smtpd_hard_error_limit).
+ */
 const REFUSALS_TOLERATED = 20
 
 /** Counts the refused commands of one connection, whatever the reason. */

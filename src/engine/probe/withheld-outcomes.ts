@@ -11,9 +11,9 @@ export type WithheldOutcome<Q> = {
 }
 
 /**
- * The answers of one connection, withheld until QUIT is answered. RSET, MAIL and RCPT all answer 250:
- * after a surplus reply each command gets the reply to the one before it, and nothing shows this
- * until QUIT gets a reply other than 221.
+ * The answers of one connection, withheld until QUIT is answered. RSET, MAIL and RCPT all answer
+ * 250: after a surplus reply each command gets the reply to the one before it, and nothing shows
+ * this until QUIT gets a reply other than 221.
  */
 export class WithheldOutcomes<Q> {
   readonly #answers: WithheldOutcome<Q>[] = []
@@ -23,10 +23,10 @@ export class WithheldOutcomes<Q> {
   }
 
   /**
-   * Waits until it is known whether the replies were in step. Emits the valid answers and returns the
-   * targets to retry. After a surplus reply no answer is valid, because the shift may have started at
-   * any command. After a missing reply all answers here are valid: a loss stalls its own group of
-   * commands, and answers are added only for groups that had all their replies.
+   * Waits until it is known whether the replies were in step. Emits the valid answers and returns
+   * the targets to retry. After a surplus reply no answer is valid, because the shift may have
+   * started at any command. After a missing reply all answers here are valid: a loss stalls its own
+   * group of commands, and answers are added only for groups that had all their replies.
    */
   async conclude(
     inStep: Promise<boolean>,

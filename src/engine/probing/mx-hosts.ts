@@ -17,16 +17,16 @@ export type OperatorHosts = {
 }
 
 /**
- * Operators probed for one address. RFC 5321 §5.1 asks for at least two addresses to be tried; Postfix
- * opens two sessions for a delivery (smtp_mx_session_limit).
+ * Operators probed for one address. RFC 5321 §5.1 asks for at least two addresses to be tried;
+ * Postfix opens two sessions for a delivery (smtp_mx_session_limit).
  */
 const OPERATORS_MAX = 2
 /** Hosts of the first and of the second operator: three in total, as with a single operator. */
 const HOSTS_MAX = [2, 1] as const
 
 /**
- * Groups the MX hosts of a route by operator, the operator of the first host first; never empty. The
- * result is cached per route, because a list has few routes. `isFree`: a freemail domain.
+ * Groups the MX hosts of a route by operator, the operator of the first host first; never empty.
+ * The result is cached per route, because a list has few routes. `isFree`: a freemail domain.
  */
 export function groupHostsByOperator(
   route: RouteWithHost,
@@ -54,8 +54,8 @@ const CACHE = new WeakMap<
 >()
 
 /**
- * Returns the catch-all status that needs no test: of operators that accept every recipient at RCPT,
- * and of freemail providers, which have one tenant and answer truthfully.
+ * Returns the catch-all status that needs no test: of operators that accept every recipient at
+ * RCPT, and of freemail providers, which have one tenant and answer truthfully.
  */
 function knownCatchAll(
   operators: MxOperatorReader,
@@ -86,7 +86,9 @@ function groupByOperator(
   }))
 }
 
-/** Selects the hosts to probe: a catch-all test runs at the operator that accepted the recipient. */
+/**
+ * Selects the hosts to probe: a catch-all test runs at the operator that accepted the recipient.
+ */
 export function selectHosts(exchangers: MxHosts, accepted: Acceptance | null): MxHosts {
   if (accepted === null) return exchangers
   const host = accepted.host ?? ''
@@ -95,8 +97,8 @@ export function selectHosts(exchangers: MxHosts, accepted: Acceptance | null): M
 }
 
 /**
- * Whether only a backup MX that accepts every local part accepted the recipient. The primary hosts are
- * more reliable once they are reachable again.
+ * Whether only a backup MX that accepts every local part accepted the recipient. The primary hosts
+ * are more reliable once they are reachable again.
  */
 export function isBackupOnly(exchangers: readonly OperatorHosts[], { evidence }: Result): boolean {
   const { answer, catchAll, host } = evidence
@@ -106,9 +108,10 @@ export function isBackupOnly(exchangers: readonly OperatorHosts[], { evidence }:
 }
 
 /**
- * Whether to try the next operator's hosts, because no session could be opened at these. Mail servers
- * do the same (RFC 5321 §5.1 for an unreachable host; Postfix also for a 4xx and, with its default
- * smtp_skip_5xx_greeting, for a 5xx greeting). Replies to MAIL and RCPT are final, blocks included.
+ * Whether to try the next operator's hosts, because no session could be opened at these. Mail
+ * servers do the same (RFC 5321 §5.1 for an unreachable host; Postfix also for a 4xx and, with its
+ * default smtp_skip_5xx_greeting, for a 5xx greeting). Replies to MAIL and RCPT are final, blocks
+ * included.
  */
 export const shouldTryNextHosts = ({ stage }: RecipientOutcome) => BEFORE_MAIL.has(stage)
 
@@ -130,8 +133,8 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Predicts the MX host of a domain, so that its address is looked up in parallel with the MX records,
- * which saves one round trip. Only the MX answer decides which host is dialed.
+ * Predicts the MX host of a domain, so that its address is looked up in parallel with the MX
+ * records, which saves one round trip. Only the MX answer decides which host is dialed.
  */
 export class LikelyHosts {
   readonly #known: TtlMap<{ readonly host: string }>

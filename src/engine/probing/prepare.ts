@@ -79,7 +79,9 @@ export async function prepare(
   const route = await routeOf(deps, address, options)
   const dnsMs = Math.round(deps.clock.monotonicNow() - startedAt)
   const known = { text, address, flags, dnsMs, startedAt, ...suggest(address, route) }
-  const operator = hasHost(route) ? groupHostsByOperator(route, operators, flags.free)[0].operator : null
+  const operator = hasHost(route)
+    ? groupHostsByOperator(route, operators, flags.free)[0].operator
+    : null
   options.observer?.routed(address.domain, route, operator)
   const decidedBy = (facts: Partial<Evidence>) => {
     const { suggestion, typo } = known
@@ -97,8 +99,9 @@ export async function prepare(
 }
 
 /**
- * Restores the task of an item that was routed earlier, perhaps by another process. Returns null if the
- * lists, which may have been reloaded since, now decide without a mail server: call `prepare` then.
+ * Restores the task of an item that was routed earlier, perhaps by another process. Returns null if
+ * the lists, which may have been reloaded since, now decide without a mail server: call `prepare`
+ * then.
  */
 export function restoreTask(
   deps: PrepareDeps,
@@ -144,8 +147,8 @@ async function routeOf(
 }
 
 /**
- * Drops an uncertain suggestion if the domain has a mail server, because it is then probably spelled
- * as intended, unless the suggestion is a large provider.
+ * Drops an uncertain suggestion if the domain has a mail server, because it is then probably
+ * spelled as intended, unless the suggestion is a large provider.
  */
 function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 'typo'> {
   const suggested = suggestDomain(address.domain)
@@ -180,8 +183,11 @@ type PreviousEvidence = Pick<
   'text' | 'address' | 'flags' | 'dnsMs' | 'startedAt' | 'suggestion' | 'typo'
 >
 
-const isDisposableHost = (classifier: AddressClassifier, { domain }: Address, route: RouteWithHost) =>
-  hostsOf(route).some(host => classifier.disposableHost(host, domain.ascii))
+const isDisposableHost = (
+  classifier: AddressClassifier,
+  { domain }: Address,
+  route: RouteWithHost,
+) => hostsOf(route).some(host => classifier.disposableHost(host, domain.ascii))
 
 export const hasHost = (route: Route): route is RouteWithHost =>
   route.kind === 'mx' || route.kind === 'implicit'

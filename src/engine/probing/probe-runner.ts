@@ -43,13 +43,15 @@ export type ProbeListOptions = {
   /** Called once per task; `asked` is false if no server was probed this time. */
   readonly onResult: (task: ProbeTask, result: Result, asked: boolean) => void
   /**
-   * Called in place of `onResult` if many connections wait for the same mail server: retry the task in
-   * `delayMs`. If omitted, the task waits for its permit.
+   * Called in place of `onResult` if many connections wait for the same mail server: retry the task
+   * in `delayMs`. If omitted, the task waits for its permit.
    */
   readonly onRetryLater?: (task: ProbeTask, delayMs: number) => void
 }
 
-/** A list waits out a pause up to this length; targets with a longer one are returned as deferred. */
+/**
+ * A list waits out a pause up to this length; targets with a longer one are returned as deferred.
+ */
 const LIST_TIMEOUT_MS = 2_000
 /** Time reserved before the deadline, so that sessions can report what they know. */
 const DEADLINE_MARGIN_MS = 20
@@ -65,9 +67,9 @@ export class ProbeRunner {
   }
 
   /**
-   * Probes one address for a waiting caller. If the operator blocks one egress, another one tries in
-   * the remaining time. Resolves at the reply to QUIT, while the connection is still closing. Never
-   * rejects.
+   * Probes one address for a waiting caller. If the operator blocks one egress, another one tries
+   * in the remaining time. Resolves at the reply to QUIT, while the connection is still closing.
+   * Never rejects.
    */
   probeOne(
     task: ProbeTask,
@@ -87,7 +89,9 @@ export class ProbeRunner {
       // A failure after the result is neither returned nor logged.
       const failed = (error: unknown) => notify(() => this.#failed(task, error))
       // Do not wait for code that ignores the signal.
-      onAbort(signal, () => clock.after(DEADLINE_MARGIN_MS, () => notifyProbed(this.#timedOut(task))))
+      onAbort(signal, () =>
+        clock.after(DEADLINE_MARGIN_MS, () => notifyProbed(this.#timedOut(task))),
+      )
       const run = this.#tryEgresses(task, {
         signal,
         drain: signal,
@@ -194,7 +198,8 @@ export class ProbeRunner {
     const onProbed = (task: ProbeTask, probed: ProbeResult) => {
       const entry = toCacheEntry(probed, task.accepted?.at ?? clock.now())
       if (entry !== null) definite.set(addressKey(task.address), entry)
-      // The caller of a single one may repeat it before QUIT is done; a list is cached in one batch.
+      // The caller of a single one may repeat it before QUIT is done; a list is cached in one
+      // batch.
       if (options.single) void cache.set(definite)
       options.onProbed(task, probed)
     }
@@ -221,7 +226,11 @@ export class ProbeRunner {
         const merged = attempt.previous === null ? probed : mergeResults(attempt.previous, probed)
         const [backup, ...others] = attempt.remaining
         const isDone = signal.aborted || drain.aborted || backup === undefined
-        if (isDone || !shouldTryNextHosts(probed.answer) || this.#hasOtherEgress(prober, hosts, probed)) {
+        if (
+          isDone ||
+          !shouldTryNextHosts(probed.answer) ||
+          this.#hasOtherEgress(prober, hosts, probed)
+        ) {
           options.onProbed(attempt.task, merged)
         } else next.push({ task: attempt.task, hosts: backup, remaining: others, previous: merged })
       }
@@ -271,7 +280,7 @@ export class ProbeRunner {
 const NO_ANSWER = new EvError('internal', 'A probe ended without an answer.')
 
 const TIMED_OUT = {
-  answer: noResponse('timeout', 'connect', 'time ran out'),
+  answer: noResponse('timeout', 'connect', 'deadline exceeded'),
   host: null,
   ip: null,
   tls: false,

@@ -70,7 +70,11 @@ export function isDecided({ result, isBackupOnly = false }: Outcome): boolean {
  * Returns how to retry an item of a list: with another egress at once, or with the same one later.
  * Returns null if its result is final.
  */
-export function nextRetry(outcome: Outcome, history: AttemptHistory, rules: RetryRules): Retry | null {
+export function nextRetry(
+  outcome: Outcome,
+  history: AttemptHistory,
+  rules: RetryRules,
+): Retry | null {
   if (isDecided(outcome)) return null
   const other = retryWithOtherEgress(outcome, history, rules)
   if (other !== null || !rules.wait) return other
@@ -82,8 +86,8 @@ export function nextRetry(outcome: Outcome, history: AttemptHistory, rules: Retr
 }
 
 /**
- * Returns an egress that can replace those in `refusedBy`, the last of which got this answer. Returns
- * null if the answer does not depend on the egress, or if no egress is left.
+ * Returns an egress that can replace those in `refusedBy`, the last of which got this answer.
+ * Returns null if the answer does not depend on the egress, or if no egress is left.
  */
 export function alternativeEgress(
   refusedBy: readonly string[],
@@ -94,7 +98,10 @@ export function alternativeEgress(
   return available().find(name => !refusedBy.includes(name)) ?? null
 }
 
-/** A TLS demand that cannot be met is the same for all egresses; a host that two cannot reach is down. */
+/**
+ * A TLS demand that cannot be met is the same for all egresses; a host that two cannot reach is
+ * down.
+ */
 function isEgressSpecific(answer: RecipientOutcome, tried: number): boolean {
   if (answer.kind === 'blocked') return answer.why !== 'tls'
   const isUnreached = answer.kind === 'no-response' && answer.stage === 'connect'
@@ -140,7 +147,9 @@ function retryWhenBlockEnds(
   return { delayMs, tries: history.tries, egress, refusedBy: [], accepted }
 }
 
-/** Retries an item that met a possible network or DNS outage, so that a list does not fail with it. */
+/**
+ * Retries an item that met a possible network or DNS outage, so that a list does not fail with it.
+ */
 function retryWhenKnown(
   { result }: Outcome,
   history: AttemptHistory,
@@ -173,10 +182,10 @@ export type AttemptCount = {
 
 /**
  * Returns how long an item of a list should wait for its next attempt, in ms; null if its result is
- * final. Greylisting, temporary server errors and pauses are retried, and so is an undecided catch-all
- * test, because an acceptance means little without it. A recipient that only a catch-all backup MX
- * accepted is retried too, because the primary hosts may be reachable by then. `greylistDelayMs`
- * overrides the delay that the server requests.
+ * final. Greylisting, temporary server errors and pauses are retried, and so is an undecided
+ * catch-all test, because an acceptance means little without it. A recipient that only a catch-all
+ * backup MX accepted is retried too, because the primary hosts may be reachable by then.
+ * `greylistDelayMs` overrides the delay that the server requests.
  */
 export function retryAfter(
   { result, asked, isBackupOnly = false }: Omit<Outcome, 'egress'>,

@@ -5,7 +5,7 @@ import type { RateStateHandle } from './shared-state.ts'
 
 /** A request for one connection, and how it may wait. */
 export type LimitRequest = {
-  /** Requests with the same key share one reservation. */
+  /** Requests with the same key share one due time. */
   readonly key: string
   /** True if a caller waits for the answer. */
   readonly single: boolean
@@ -31,31 +31,32 @@ export type LimitOptions = {
 }
 
 /**
- * The longest wait here of a request that can be retried later. A longer one would keep the connection
- * slot from other work; a shorter one would defer each row of a busy address several times.
+ * The longest wait here of a request that can be retried later. A longer one would keep the
+ * connection slot from other work; a shorter one would defer each row of a busy address several
+ * times.
  */
 const WAIT_HERE_MAX_MS = 2 * SECOND
 /** How many such requests wait here per connection: each release wakes all of them. */
 const WAITERS_PER_SESSION = 2
-/** The most reservations in memory: as many as a stream holds requests. */
-const RESERVATIONS_MAX = 10_000
+/** The most due times in memory: as many as a stream holds requests. */
+const DUE_TIMES_MAX = 10_000
 /** The weight of the last connection in the moving average of the hold time. */
 const HOLD_TIME_WEIGHT = 1 / 8
 
 /**
  * Limits concurrent connections and new ones per second, over all operators and egresses. It always
- * counts in this process; processes share its state as soon as it has `sharedFromUsers` users, so that
- * a limit with a single user causes no database load.
+ * counts in this process; processes share its state as soon as it has `sharedFromUsers` users, so
+ * that a limit with a single user causes no database load.
  */
 export class ConnectionLimit {
   readonly #options: LimitOptions
   readonly #rateControllers: RateController[]
   /** The distinct users, counted until the state is shared. */
   readonly #users = new Set<string>()
-  /** The time of the next free reservation, monotonic ms. */
-  #nextSlotAt = Number.NEGATIVE_INFINITY
-  /** The reserved times of requests without a permit, by key, monotonic ms. */
-  readonly #reservations = new Map<string, number>()
+  /** The due time of the next new request, monotonic ms. */
+  #nextDueAt = Number.NEGATIVE_INFINITY
+  /** The due times of requests without a permit, by key, monotonic ms. */
+  readonly #dueTimes = new Map<string, number>()
   #waiterCount = 0
   #meanHoldMs = 0
   #isThrottled = false
@@ -79,8 +80,10 @@ export class ConnectionLimit {
       },
     )
     const mustRetryLater = 'waitMs' in acquired && !acquired.paused && !request.signal.aborted
-    if (waitsHere || !mustRetryLater) this.#reservations.delete(key)
-    return mustRetryLater ? { retryInMs: Math.max(acquired.waitMs, this.#retryInMs(key)) } : acquired
+    if (waitsHere || !mustRetryLater) this.#dueTimes.delete(key)
+    return mustRetryLater
+      ? { retryInMs: Math.max(acquired.waitMs, this.#retryInMs(key)) }
+      : acquired
   }
 
   /** Time until a connection may be opened, in ms, as far as this process knows. */
@@ -109,22 +112,24 @@ export class ConnectionLimit {
     this.#rateControllers.push(new RateController(row, clock, openShared()))
   }
 
-  /** Returns the time until the reservation of a key, from the rate and the mean hold time. */
+  /** Returns the time until a key is due, from the rate and the mean hold time. */
   #retryInMs(key: string): number {
     const { clock, row } = this.#options
     const now = clock.monotonicNow()
-    const known = this.#reservations.get(key)
+    const known = this.#dueTimes.get(key)
     if (known !== undefined) return Math.max(0, known - now)
-    const at = Math.max(now, this.#nextSlotAt)
-    this.#nextSlotAt =
+    const at = Math.max(now, this.#nextDueAt)
+    this.#nextDueAt =
       at + Math.max(SECOND / row.sessionsPerSecond, this.#meanHoldMs / row.sessionsMax)
-    if (this.#reservations.size >= RESERVATIONS_MAX) this.#reservations.clear()
-    this.#reservations.set(key, at)
+    if (this.#dueTimes.size >= DUE_TIMES_MAX) this.#dueTimes.clear()
+    this.#dueTimes.set(key, at)
     return at - now
   }
 
-  /** Yields the local limit, then the shared one, which may be opened during the wait for the first. */
-  *#starts({ timeoutMs, signal, single }: LimitRequest, waitMaxMs?: number) {
+  /**
+   * Yields the local limit, then the shared one, which may be opened during the wait for the first.
+   */
+  *#acquireCalls({ timeoutMs, signal, single }: LimitRequest, waitMaxMs?: number) {
     for (const rateController of this.#rateControllers)
       yield () => rateController.start(timeoutMs, signal, single, waitMaxMs)
   }
@@ -149,8 +154,8 @@ export class ConnectionLimit {
 }
 
 /**
- * Acquires permits one after another, in a fixed order to prevent a deadlock. If one is not available,
- * releases the earlier ones and returns the reason.
+ * Acquires permits one after another, in a fixed order to prevent a deadlock. If one is not
+ * available, releases the earlier ones and returns the reason.
  */
 export async function acquireInOrder<Failure extends object>(
   starts: Iterable<() => Promise<{ readonly permit: ConnectionPermit } | Failure>>,
@@ -158,11 +163,11 @@ export async function acquireInOrder<Failure extends object>(
   const permits: ConnectionPermit[] = []
   const permit = {
     release: () => {
-      for (const permit of permits.toReversed()) permit.release()
+      for (const one of permits.toReversed()) one.release()
     },
   }
   try {
-    for (const acquired of starts) {
+    for (const start of starts) {
       const acquired = await start()
       if (!('permit' in acquired)) {
         permit.release()

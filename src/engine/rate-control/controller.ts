@@ -24,58 +24,58 @@ import {
 } from './rules.ts'
 import type { PermitEnd, RateStateHandle } from './shared-state.ts'
 
-/** The right to hold one connection; `release` gives it back, and may be called twice. */
+/** The right to hold one connection. `release` may be called twice. */
 export type ConnectionPermit = { readonly release: () => void }
 
 type NotNow =
-  /** Ask again after this time, or when a permit comes back. */
+  /** Retry after this time, or when a permit is released. */
   | { readonly waitMs: number; readonly paused: boolean }
-  /** The operator refuses us: nothing is asked for some time, this is what it said. */
+  /** The operator blocks us for some time; this is its reply. */
   | { readonly refusal: RecipientOutcome }
 
 export type AcquireResult = { readonly permit: ConnectionPermit } | NotNow
 
-/** Whoever waits for a connection is called when one is given back; this is for what nobody calls for. */
+/** Waiters are woken when a permit is released; this poll covers changes without a wakeup. */
 const FULL_POLL_MS = SECOND
-/** After it could not be told whether a connection may be opened. */
+/** The retry delay while the shared state cannot be reached. */
 const RETRY_MS = SECOND
 
 /**
- * The pace of one operator and egress. It halves on 421, 4.7.x or a refusal of us and grows slowly on
- * success, as Postfix's scheduler does. Its rules are in `pace/rules.ts`; what it keeps is kept in this process, or
- * shared with others.
+ * Controls the rate of one operator and egress. The rate halves on 421, 4.7.x or a block and grows
+ * slowly on success, as in Postfix's scheduler. The rules are in `rules.ts`; the state is local to
+ * this process or shared with others.
  */
 export class RateController {
   readonly row: RateLimits
   readonly #clock: Clock
-  readonly #kept: RateStateHandle
-  #wakers = new Set<() => void>()
-  readonly #turns = new FairWaitQueue()
+  readonly #handle: RateStateHandle
+  #waiters = new Set<() => void>()
+  readonly #queue = new FairWaitQueue()
   readonly #recent = new RecentOutcomes()
 
   constructor(
     row: RateLimits,
     clock: Clock,
-    kept: RateStateHandle = new LocalRateState(row, clock),
+    handle: RateStateHandle = new LocalRateState(row, clock),
   ) {
     this.row = row
     this.#clock = clock
-    this.#kept = kept
+    this.#handle = handle
   }
 
-  /** Asks for the right to open a connection now, of a pace that is kept here; `single`: for somebody who waits. */
+  /** Acquires a permit at once, from a local state only; `single`: for a single verification. */
   tryStart(single = false): AcquireResult {
     const notNow = this.#notNow(single)
     if (notNow !== null) return notNow
-    const started = this.#kept.begin(NEVER, single)
-    if (typeof started === 'function') return { permit: this.#permit(started, single) }
-    throw new EvError('internal', 'A pace that is shared was asked as if it were not.')
+    const acquired = this.#handle.acquire(NEVER, single)
+    if (typeof acquired === 'function') return { permit: this.#permit(acquired, single) }
+    throw new EvError('internal', 'tryStart() needs a local rate state, but this one is shared.')
   }
 
   /**
-   * Waits for the right to open a connection. Gives `waitMs` when a pause would last longer than `patienceMs`, when
-   * the wait would be longer than `waitMaxMs`, or when `signal` aborts. While the shared state cannot be reached, it
-   * rejects for a `single` request, and a list waits.
+   * Waits for a permit to open a connection. Returns `waitMs` if a pause would last longer than
+   * `timeoutMs`, if the wait would be longer than `waitMaxMs`, or if `signal` aborts. While the
+   * shared state cannot be reached, it rejects for a `single` request, and a list waits.
    */
   async start(
     timeoutMs: number,
@@ -83,169 +83,174 @@ export class RateController {
     single = false,
     waitMaxMs = Number.POSITIVE_INFINITY,
   ): Promise<AcquireResult> {
-    const leave = this.#turns.wait(single)
+    const dequeue = this.#queue.wait(single)
     const giveUpAt = this.#clock.monotonicNow() + waitMaxMs
     try {
       for (;;) {
-        const start = this.#notNow(single) ?? (await this.#begin(signal, single))
+        const start = this.#notNow(single) ?? (await this.#acquire(signal, single))
         if (!('waitMs' in start)) return start
         if (signal.aborted || (start.paused && start.waitMs > timeoutMs)) return start
         if (this.#clock.monotonicNow() + start.waitMs > giveUpAt) return start
-        if (start.waitMs > 0) await this.#change(start.waitMs, signal, single)
+        if (start.waitMs > 0) await this.#waitForChange(start.waitMs, signal, single)
       }
     } finally {
-      leave()
-      // Whoever let it go first.
+      dequeue()
+      // A waiter that yielded to this request may be able to proceed.
       this.#wakeAll()
     }
   }
 
   #notNow(single: boolean): NotNow | null {
-    const { state, sessions } = this.#kept
-    const now = this.#kept.now()
+    const { state, sessions } = this.#handle
+    const now = this.#handle.now()
     if (state.refusal !== null && isBlocked(state, now)) return { refusal: state.refusal.answer }
     if (state.pausedUntil > now) return { waitMs: state.pausedUntil - now, paused: true }
-    if (isFull(state, sessions + this.#kept.kept(single)) || this.#turns.isOthers(single)) {
+    if (
+      isFull(state, sessions + this.#handle.reservedForOthers(single)) ||
+      this.#queue.mustYield(single)
+    ) {
       return { waitMs: Math.max(1 / state.ratePerMs, FULL_POLL_MS), paused: false }
     }
     const due = dueAt(state, this.row, now)
     return due > now ? { waitMs: due - now, paused: false } : null
   }
 
-  async #begin(signal: AbortSignal, single: boolean): Promise<AcquireResult> {
-    const started = this.#kept.begin(signal, single)
+  async #acquire(signal: AbortSignal, single: boolean): Promise<AcquireResult> {
+    const acquired = this.#handle.acquire(signal, single)
     try {
-      const end = typeof started === 'function' ? started : await started
+      const end = typeof acquired === 'function' ? acquired : await acquired
       if (end !== null) return { permit: this.#permit(end, single) }
     } catch (error) {
       if (single) throw error
       return { waitMs: RETRY_MS, paused: false }
     }
-    // By now it is known better.
+    // The handle has a newer state now.
     return { waitMs: 0, paused: false }
   }
 
-  /** Somebody waits for a connection and lists have them all: one of them should be left soon. */
+  /** A single verification waits while all connections are in use: a list should release one. */
   get isRequested(): boolean {
-    const { state, sessions, isSingleWaiting } = this.#kept
-    return isFull(state, sessions) && (isSingleWaiting || this.#turns.isSingleWaiting)
+    const { state, sessions, isSingleWaiting } = this.#handle
+    return isFull(state, sessions) && (isSingleWaiting || this.#queue.isSingleWaiting)
   }
 
-  /** How long until a connection may be opened, as far as the rate and a pause say; asks for nothing. */
+  /** Time until the rate and the pause allow a connection, in ms. Acquires nothing. */
   get readyInMs(): number {
-    const { state } = this.#kept
-    const now = this.#kept.now()
+    const { state } = this.#handle
+    const now = this.#handle.now()
     if (isBlocked(state, now)) return 0
     return Math.max(0, state.pausedUntil - now, dueAt(state, this.row, now) - now)
   }
 
-  /** Nobody is asked for a while: the operator wants to be asked more slowly, or knew too few. */
+  /** True during a pause, after throttling or a streak of unknown users. */
   get isPaused(): boolean {
-    return this.#kept.state.pausedUntil > this.#kept.now()
+    return this.#handle.state.pausedUntil > this.#handle.now()
   }
 
-  /** How long until a connection may be opened, as far as is known here; asks for nothing. */
+  /** Time until a connection may be opened, in ms, as far as known here. Acquires nothing. */
   get waitMs(): number {
     const notNow = this.#notNow(false)
     return notNow !== null && 'waitMs' in notNow ? notNow.waitMs : 0
   }
 
-  /** The operator refuses us at present: who asks is told so without being asked for. */
+  /** True while the operator blocks us: targets get its reply without being probed. */
   get isRefused(): boolean {
     return this.refusedForMs > 0
   }
 
-  /** How much longer the operator is taken to refuse us; 0: it does not. */
+  /** How much longer the operator counts as blocking, in ms; 0 if it does not. */
   get refusedForMs(): number {
-    const { refusal } = this.#kept.state
-    return refusal === null ? 0 : Math.max(0, refusal.until - this.#kept.now())
+    const { refusal } = this.#handle.state
+    return refusal === null ? 0 : Math.max(0, refusal.until - this.#handle.now())
   }
 
-  /** A conversation ended well. */
+  /** Records a successful session. */
   succeeded(): void {
-    this.#kept.change(state => onSucceeded(state, this.row))
+    this.#handle.change(state => onSucceeded(state, this.row))
   }
 
-  /** The operator asked us to slow down; `retryAfterMs` is the time it named, if it did. */
+  /** Records throttling by the operator; `retryAfterMs` is the delay that it requested, or null. */
   throttled(retryAfterMs: number | null): void {
-    this.#kept.change((state, now) => onThrottled(state, now, retryAfterMs))
+    this.#handle.change((state, now) => onThrottled(state, now, retryAfterMs))
   }
 
-  /** The operator refuses our address, name or sender. */
+  /** Records a block of our IP address, HELO name or sender. */
   refused(answer: RecipientOutcome): void {
-    this.#kept.change((state, now) => onBlocked(state, now, answer))
+    this.#handle.change((state, now) => onBlocked(state, now, answer))
     this.#wakeAll()
   }
 
-  /** The servers of one of its domains refuse us at RCPT, for what we are. */
+  /** Records a block at RCPT by the servers of one domain. */
   refusedByDomain(domain: string, answer: RecipientOutcome): void {
-    this.#kept.change((state, now) => onDomainBlocked(state, now, { domain, answer }))
+    this.#handle.change((state, now) => onDomainBlocked(state, now, { domain, answer }))
     this.#wakeAll()
   }
 
-  /** Addresses that were to be asked about while it refused us. */
+  /** Counts addresses that were skipped during a block. */
   skipped(count: number): void {
-    this.#kept.change(state => onSkipped(state, count))
+    this.#handle.change(state => onSkipped(state, count))
   }
 
   /**
-   * One more unknown user, whichever connection met it. True when it is one too many in a row: the operator
-   * is paused, and who is there should leave.
+   * Counts one unknown user, from any connection. Returns true at the streak limit: the operator is
+   * paused, and the session should end.
    */
   unknown(): boolean {
-    this.#kept.note(onUnknownRecipient)
+    this.#handle.note(onUnknownRecipient)
     if (this.unknownsLeft > 0) return false
     this.streakExceeded()
     return true
   }
 
-  /** How many more unknown users in a row the operator may be asked about. */
+  /** How many more consecutive unknown users are allowed. */
   get unknownsLeft(): number {
-    return this.row.unknownStreakMax - this.#kept.state.streak
+    return this.row.unknownStreakMax - this.#handle.state.streak
   }
 
-  /** One more recipient was answered for. */
+  /** Counts one recipient with a reply. */
   recent(isRefused: boolean): void {
     this.#recent.add(isRefused)
   }
 
-  /** Nobody was asked about anybody yet. */
+  /** True before the first reply for a recipient. */
   get isNew(): boolean {
     return this.#recent.count === 0
   }
 
-  /** Of the recipients asked lately, the share that was refused, for whatever reason; all, before anybody was asked. */
+  /**
+   * The share of refused recipients among recent ones, for any reason; 1 before the first reply.
+   */
   get refusedShare(): number {
     return this.#recent.refusedShare
   }
 
-  /** The server told of a mailbox that is there, or would not tell: no row of unknown ones. */
+  /** Records an existing mailbox or an inconclusive reply, which ends a streak of unknown users. */
   notUnknown(): void {
-    this.#kept.note(onOtherReply)
+    this.#handle.note(onOtherReply)
   }
 
-  /** Too many unknown users in a row. */
+  /** Pauses the operator after a streak of unknown users. */
   streakExceeded(): void {
-    this.#kept.change(onUnknownStreak)
+    this.#handle.change(onUnknownStreak)
   }
 
-  /** A real recipient was found: the unknown ones before it were no dictionary attack. */
+  /** Records an accepted recipient, so the unknown users before it were no dictionary attack. */
   found(): void {
-    this.#kept.note(onKnownRecipient)
+    this.#handle.note(onKnownRecipient)
   }
 
-  /** What people should see first: a refusal, the more it turned away; then a pause; then who has most to do. */
+  /** Sort key for the dashboard: blocks by skipped addresses, then pauses, then by activity. */
   get urgency(): number {
-    const { state, sessions } = this.#kept
+    const { state, sessions } = this.#handle
     if (state.refusal !== null) return 1e12 + state.refusal.onSkipped
-    if (state.pausedUntil > this.#kept.now()) return 1e9
+    if (state.pausedUntil > this.#handle.now()) return 1e9
     return sessions * RECENT_OUTCOMES_MAX + this.#recent.count
   }
 
-  /** For people. */
+  /** Returns the status for the API and the dashboard. */
   status(operator: string): RateStatus {
     const { sessionsMax, sessionsPerSecond: sessionsPerSecondMax, unknownStreakMax } = this.row
-    const { state, sessions } = this.#kept
+    const { state, sessions } = this.#handle
     return {
       ...{ operator, sessions, sessionsMax, sessionsPerSecondMax, unknownStreakMax },
       sessionsAllowed: Math.floor(state.sessionsAllowed),
@@ -255,94 +260,94 @@ export class RateController {
   }
 
   get #pauseStatus(): Pause | null {
-    const { pausedAt, pausedUntil, throttledUntil } = this.#kept.state
-    const now = this.#kept.now()
+    const { pausedAt, pausedUntil, throttledUntil } = this.#handle.state
+    const now = this.#handle.now()
     if (pausedUntil <= now) return null
     const why = throttledUntil > now ? 'throttled' : 'unknown-users'
-    return { since: this.#atWall(pausedAt), until: this.#atWall(pausedUntil), why }
+    return { since: this.#toEpochMs(pausedAt), until: this.#toEpochMs(pausedUntil), why }
   }
 
   get #refusalStatus(): Block | null {
-    const { refusal } = this.#kept.state
+    const { refusal } = this.#handle.state
     if (refusal === null) return null
     const { answer, at, until, onSkipped: skipped } = refusal
-    return { answer, since: this.#atWall(at), until: this.#atWall(until), skipped }
+    return { answer, since: this.#toEpochMs(at), until: this.#toEpochMs(until), skipped }
   }
 
-  #atWall(time: number): number {
-    return Math.round(this.#clock.now() + time - this.#kept.now())
+  #toEpochMs(time: number): number {
+    return Math.round(this.#clock.now() + time - this.#handle.now())
   }
 
   #permit(end: PermitEnd, single: boolean): ConnectionPermit {
-    this.#turns.began(single)
-    let held = true
+    this.#queue.onAcquired(single)
+    let isHeld = true
     return {
       release: () => {
-        if (!held) return
-        held = false
+        if (!isHeld) return
+        isHeld = false
         end()
         this.#wakeAll()
       },
     }
   }
 
-  #change(waitMs: number, signal: AbortSignal, single: boolean): Promise<void> {
+  #waitForChange(waitMs: number, signal: AbortSignal, single: boolean): Promise<void> {
     return new Promise(resolve => {
       const wake = () => {
         cancel()
-        unwatch()
-        this.#wakers.delete(wake)
+        stopWatching()
+        this.#waiters.delete(wake)
         signal.removeEventListener('abort', wake)
         resolve()
       }
       const cancel = this.#clock.after(Math.max(1, waitMs), wake)
-      const unwatch = this.#kept.watch(wake, single)
-      this.#wakers.add(wake)
+      const stopWatching = this.#handle.watch(wake, single)
+      this.#waiters.add(wake)
       signal.addEventListener('abort', wake, { once: true })
     })
   }
 
   #wakeAll() {
-    for (const wake of [...this.#wakers]) wake()
+    for (const wake of [...this.#waiters]) wake()
   }
 }
 
 const NEVER = new AbortController().signal
 
-/** How one operator is asked by one egress at present. Times are of the wall clock, epoch ms. */
+/** The current rate status of one operator and egress. Times are epoch ms. */
 export type RateStatus = {
   readonly operator: string
-  /** Connections open now, and how many may be: as many at most as the table or the settings say. */
+  /** Open connections, the adaptive limit, and the maximum from the table or the settings. */
   readonly sessions: number
   readonly sessionsAllowed: number
   readonly sessionsMax: number
-  /** Connections that may be opened each second now, and at most. */
+  /** New connections per second: the adaptive limit and the maximum. */
   readonly sessionsPerSecond: number
   readonly sessionsPerSecondMax: number
-  /** Recipients asked lately; older ones count half. */
+  /** Recently probed recipients; older ones count half. */
   readonly recent: number
-  /** Unknown users in a row after which we leave. */
+  /** Consecutive unknown users after which the operator is paused. */
   readonly unknownStreakMax: number
   readonly pause: Pause | null
-  /** Kept when its time is over, until somebody is let in. */
+  /** The last block; it outlasts `until`, until a session succeeds. */
   readonly refusal: Block | null
 }
 
-/** Nobody is asked for some time. */
+/** A period without probes. */
 export type Pause = {
   readonly since: number
   readonly until: number
-  /** `throttled`: it asked us to slow down. `unknown-users`: it knew none of too many in a row. */
+  /** `throttled`: by the operator. `unknown-users`: after a streak of unknown users. */
   readonly why: 'throttled' | 'unknown-users'
 }
 
-/** The operator wants none of us. */
+/** A block by the operator. */
 export type Block = {
   readonly since: number
-  /** Who asks until then is told so unasked. */
+  /** Until then, targets get the reply without being probed. */
   readonly until: number
-  /** What it said, foreign and unclean. */
+  /** The reply, untrusted and not sanitized. */
   readonly answer: RecipientOutcome
-  /** Addresses that were to be asked about meanwhile. */
+  /** Addresses that were skipped during the block. */
   readonly skipped: number
 }

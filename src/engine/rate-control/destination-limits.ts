@@ -38,9 +38,9 @@ const LIMITS_MAX = 10_000
 /** Longer than any pause. */
 const LIMIT_TTL_MS = 2 * HOUR
 /**
- * A network may hold 254 independent servers, or belong to one hoster with an address per customer. It
- * gets the limits of 100 operators: 100 new connections per second by default. One Postfix with its 100
- * processes (default_process_limit) serves as many sessions of one second each.
+ * A network may hold 254 independent servers, or belong to one hoster with an address per customer.
+ * It gets the limits of 100 operators: 100 new connections per second by default. One Postfix with
+ * its 100 processes (default_process_limit) serves as many sessions of one second each.
  */
 const NETWORK_FACTOR = 100
 /** A single operator at an address is limited by its own state, which is already shared. */
@@ -52,9 +52,9 @@ const ALL_EGRESSES = '*'
 
 /**
  * Additional limits for operators that are not in the table, besides the limit per egress. Such an
- * operator is often one small server. Its limit covers all egresses, so that more egresses do not add
- * load. The same limit applies to each IP address, because many names may lead to one server. A known
- * operator has its own row, which suits its servers.
+ * operator is often one small server. Its limit covers all egresses, so that more egresses do not
+ * add load. The same limit applies to each IP address, because many names may lead to one server. A
+ * known operator has its own row, which suits its servers.
  */
 export class DestinationLimits {
   readonly #options: DestinationLimitsOptions
@@ -75,7 +75,9 @@ export class DestinationLimits {
     return !this.#options.isKnown(operator)
   }
 
-  /** Returns the limit of an operator over all egresses; null if only the limit per egress applies. */
+  /**
+   * Returns the limit of an operator over all egresses; null if only the limit per egress applies.
+   */
   operator(operator: string): RateController | null {
     const { clock, row, share, hasSeveralEgresses } = this.#options
     if (!this.includes(operator) || !hasSeveralEgresses()) return null
@@ -93,7 +95,7 @@ export class DestinationLimits {
       () => address.start(operator, request),
       () => this.#network(ip).start(ip, request),
     ])
-    return 'permit' in acquired ? { permit: addressPermit(address, acquired.permit) } : start
+    return 'permit' in acquired ? { permit: addressPermit(address, acquired.permit) } : acquired
   }
 
   /** Returns the time until this address may be dialed, in ms, as far as this process knows. */

@@ -1,5 +1,3 @@
-
-
 /** The initial rate limits for one operator and one egress. */
 export type RateLimits = {
   /** Concurrent connections. */
@@ -13,7 +11,6 @@ export type RateLimits = {
   /** Consecutive unknown users after which we pause, so as not to look like a dictionary attack. */
   readonly unknownStreakMax: number
 }
-
 
 /** Overrides for the table; null keeps its value. */
 export type RateLimitOverrides = {
@@ -34,7 +31,9 @@ const DEFAULT: RateLimits = {
   unknownStreakMax: 20,
 }
 
-/** For hosts that penalize unknown recipients: few per session, and a pause after three in a row. */
+/**
+ * For hosts that penalize unknown recipients: few per session, and a pause after three in a row.
+ */
 const STRICT: Partial<RateLimits> = { sessionsMax: 1, recipientsPerSession: 5, unknownStreakMax: 3 }
 
 const ROWS: Readonly<Record<string, Partial<RateLimits>>> = {
@@ -58,16 +57,17 @@ const ROWS: Readonly<Record<string, Partial<RateLimits>>> = {
 }
 
 /**
- * Returns the initial limits of an operator: its own overrides first, then the global ones, then the
- * table.
+ * Returns the initial limits of an operator: its own overrides first, then the global ones, then
+ * the table.
  */
 export function limitsFor(
   operator: string,
-  global: RateLimitOverrides,
-  perOperator?: RateLimitOverrides,
+  globalOverrides: RateLimitOverrides,
+  operatorOverrides?: RateLimitOverrides,
 ): RateLimits {
   const row = { ...DEFAULT, ...ROWS[operator] }
-  const override = <K extends keyof RateLimitOverrides>(key: K) => perOperator?.[key] ?? global[key]
+  const override = <K extends keyof RateLimitOverrides>(key: K) =>
+    operatorOverrides?.[key] ?? globalOverrides[key]
   const recipientsPerSession = override('recipientsPerSession') ?? row.recipientsPerSession
   return {
     ...row,

@@ -99,7 +99,9 @@ export class FairWaitQueue {
     return () => this.#count(single, -1)
   }
 
-  /** Whether this kind of request must let the other go first. Singles have priority, with a limit. */
+  /**
+   * Whether this kind of request must let the other go first. Singles have priority, with a limit.
+   */
   mustYield(single: boolean): boolean {
     const isBatchTurn = this.#lists > 0 && this.#singlesInARow >= SINGLES_IN_A_ROW_MAX
     return single ? isBatchTurn : this.#singles > 0 && !isBatchTurn

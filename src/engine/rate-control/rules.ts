@@ -3,30 +3,30 @@ import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { RateLimits } from './limit-table.ts'
 
 /**
- * What one egress knows of how an operator is asked. Plain, so that it can be stored: wherever it is kept, what happens
- * changes it by the functions below. All times are ms of one clock, whichever it is.
+ * The adaptive rate state of one operator and egress. It is plain data that can be stored anywhere,
+ * and only the functions below change it. All times are in ms of a single clock.
  */
 export type RateState = {
-  /** Connections at the same time; one that is not whole does not count yet. */
+  /** Allowed concurrent connections; a fraction does not count yet. */
   readonly sessionsAllowed: number
   readonly ratePerMs: number
-  /** When the next connection is due by the rate; behind now by at most a burst of `sessionsMax`. */
+  /** When the rate allows the next connection; in the past by at most a burst of `sessionsMax`. */
   readonly nextStartAt: number
   readonly pausedAt: number
   readonly pausedUntil: number
   readonly throttledUntil: number
   readonly pauseMs: number
   readonly streakPauseMs: number
-  /** Unknown users in a row, over all connections. */
+  /** Consecutive unknown users, over all connections. */
   readonly streak: number
   readonly refusal: BlockedState | null
-  /** Domains that refused us at RCPT since the operator last answered for a recipient. */
+  /** Domains that blocked us at RCPT since the operator last answered for a recipient. */
   readonly refusingDomains: readonly BlockingDomain[]
 }
 
 export type BlockingDomain = { readonly domain: string; readonly at: number }
 
-/** The operator wants none of us; kept when its time is over, until somebody is let in. */
+/** A block by the operator. It outlasts `until` as a record, until a session succeeds. */
 export type BlockedState = {
   readonly answer: RecipientOutcome
   readonly at: number
@@ -34,31 +34,31 @@ export type BlockedState = {
   readonly onSkipped: number
 }
 
-/** One thing that happened. Gives the very same state where it changes nothing. */
+/** Applies an event to the state; returns the same object if nothing changes. */
 export type RateChange = (state: RateState, now: number) => RateState
 
-/** The same, whenever it happened. */
+/** Applies an event whose time does not matter. */
 export type RateNote = (state: RateState) => RateState
 
 /** Postfix's minimal_backoff_time and maximal_backoff_time: 300 s and 4,000 s. */
 const PAUSE_MIN_MS = 5 * MINUTE
 const PAUSE_MAX_MS = 4_000 * SECOND
-/** How long a refusal of our address is believed before we ask again. */
+/** How long a block counts before the next probe. */
 export const BLOCK_MS = 30 * MINUTE
 /**
- * Domains that must refuse us for their operator to count as refusing. One or two may have a policy of
- * their own, which says nothing of the operator's other tenants.
+ * Blocking domains after which their operator counts as blocking. One or two may have their own
+ * policy, which is no evidence for the operator's other tenants.
  */
 const REFUSING_DOMAINS_MAX = 3
-/** A first pause after too many unknown users in a row; it doubles while they go on. */
+/** The first pause after a streak of unknown users; it doubles with each further streak. */
 const STREAK_PAUSE_MIN_MS = 10 * SECOND
 const STREAK_PAUSE_MAX_MS = 2 * MINUTE
-/** The slowest that halving may make us: one connection in five minutes. */
+/** The lowest rate that halving leads to: one connection in five minutes. */
 const RATE_MIN_PER_MS = 1 / (5 * MINUTE)
-/** Before any time of any clock; JSON has no infinity. */
+/** Earlier than any time of any clock; JSON has no infinity. */
 const NEVER = Number.MIN_SAFE_INTEGER
 
-/** How an operator is asked that was not asked yet. */
+/** Returns the initial state of an operator. */
 export const newState = ({ sessionsMax, sessionsPerSecond }: RateLimits): RateState => ({
   sessionsAllowed: sessionsMax,
   ratePerMs: sessionsPerSecond / SECOND,
@@ -79,24 +79,27 @@ export const isBlocked = ({ refusal }: RateState, now: number) =>
 export const isFull = ({ sessionsAllowed }: RateState, sessions: number) =>
   sessions >= Math.floor(sessionsAllowed)
 
-/** When the rate allows the next connection; a burst of `sessionsMax` is allowed after a rest. */
+/** Returns when the rate allows the next connection; idle time allows a burst of `sessionsMax`. */
 export const dueAt = ({ nextStartAt, ratePerMs }: RateState, row: RateLimits, now: number) =>
   Math.max(nextStartAt, now - (row.sessionsMax - 1) / ratePerMs)
 
-/** Whether one more connection may be opened beside so many. */
+/** Whether one more connection may be opened besides `sessions` open ones. */
 export const mayStart = (state: RateState, row: RateLimits, now: number, sessions: number) =>
   !isBlocked(state, now) &&
   state.pausedUntil <= now &&
   !isFull(state, sessions) &&
   dueAt(state, row, now) <= now
 
-/** A connection is opened. */
+/** Records that a connection was opened. */
 export const onStarted = (state: RateState, row: RateLimits, now: number): RateState => ({
   ...state,
   nextStartAt: dueAt(state, row, now) + 1 / state.ratePerMs,
 })
 
-/** A conversation ended well: one more connection for each clean cohort, as many as there are now. */
+/**
+ * Records a successful session. The limit grows by one connection after as many successes as there
+ * are allowed connections.
+ */
 export function onSucceeded(state: RateState, row: RateLimits): RateState {
   const sessionsAllowed = Math.min(
     row.sessionsMax,
@@ -106,9 +109,9 @@ export function onSucceeded(state: RateState, row: RateLimits): RateState {
   return { ...state, sessionsAllowed, ratePerMs, pauseMs: PAUSE_MIN_MS, refusal: null }
 }
 
-/** The operator asked us to slow down; `retryAfterMs` is the time it named, if it did. */
+/** Records throttling by the operator; `retryAfterMs` is the delay that it requested, or null. */
 export function onThrottled(state: RateState, now: number, retryAfterMs: number | null): RateState {
-  // Conversations begun before the pause may say the same: that is one trouble, not several.
+  // Sessions opened before the pause may be throttled too; they count as one event.
   const isNew = state.throttledUntil <= now
   const ownMs = isNew ? state.pauseMs : 0
   const until = now + Math.min(Math.max(ownMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
@@ -118,49 +121,51 @@ export function onThrottled(state: RateState, now: number, retryAfterMs: number 
   return { ...halved(paused), pauseMs: Math.min(state.pauseMs * 2, PAUSE_MAX_MS) }
 }
 
-/** The operator refuses our address, name or sender. It goes on until somebody was let in, however often we are told. */
+/** Records a block of our IP, HELO or sender. Repeated ones extend it until a session succeeds. */
 export function onBlocked(state: RateState, now: number, answer: RecipientOutcome): RateState {
   const { at, onSkipped } = state.refusal ?? { at: now, onSkipped: 0 }
   const slower = isBlocked(state, now) ? state : halved(state)
   return { ...slower, refusal: { answer, at, until: now + BLOCK_MS, onSkipped } }
 }
 
-/** One more domain refused us at RCPT. Several of them, with no answer for a recipient in between, are the operator. */
+/**
+ * Records a blocking domain. Several in a row, with no answer for a recipient, block the operator.
+ */
 export function onDomainBlocked(
   state: RateState,
   now: number,
   { domain, answer }: { readonly domain: string; readonly answer: RecipientOutcome },
 ): RateState {
-  const others = state.refusingDomains.filter(one => one.domain !== domain && isRecent(one, now))
+  const others = state.refusingDomains.filter(one => one.domain !== domain && isCurrent(one, now))
   const refusingDomains = [...others, { domain, at: now }]
   if (refusingDomains.length < REFUSING_DOMAINS_MAX) return { ...state, refusingDomains }
   return { ...onBlocked(state, now, answer), refusingDomains: [] }
 }
 
-const isRecent = ({ at }: BlockingDomain, now: number) => at <= now && at > now - BLOCK_MS
+const isCurrent = ({ at }: BlockingDomain, now: number) => at <= now && at > now - BLOCK_MS
 
-/** Addresses that were to be asked about while it refused us. */
+/** Counts addresses that were skipped during a block. */
 export function onSkipped(state: RateState, count: number): RateState {
   const { refusal } = state
   if (refusal === null) return state
   return { ...state, refusal: { ...refusal, onSkipped: refusal.onSkipped + count } }
 }
 
-/** One more unknown user, whichever connection met it. */
+/** Counts one unknown user, from any connection. */
 export const onUnknownRecipient: RateNote = state =>
   withStreak(state, state.streak + 1, state.streakPauseMs, NO_DOMAINS)
 
-/** The server told of a mailbox that is there, or would not tell: no row of unknown ones. */
+/** Records an existing mailbox or an inconclusive reply, which ends a streak of unknown users. */
 export const onOtherReply: RateNote = state =>
   withStreak(state, 0, state.streakPauseMs, state.refusingDomains)
 
-/** A real recipient was found: the unknown ones before it were no dictionary attack. */
+/** Records an accepted recipient, which also resets the length of the streak pause. */
 export const onKnownRecipient: RateNote = state =>
   withStreak(state, 0, STREAK_PAUSE_MIN_MS, NO_DOMAINS)
 
 const NO_DOMAINS: readonly BlockingDomain[] = []
 
-/** Written out, as it is made for most recipients: by a spread it takes five times as long. */
+/** Copies each field, because it runs for most recipients and a spread takes five times as long. */
 function withStreak(
   state: RateState,
   streak: number,
@@ -184,16 +189,16 @@ function withStreak(
   }
 }
 
-/** Too many unknown users in a row. */
+/** Pauses the operator after a streak of unknown users. */
 export const onUnknownStreak: RateChange = (state, now) => ({
   ...pausedUntil(state, now, now + state.streakPauseMs),
   streak: 0,
   streakPauseMs: Math.min(state.streakPauseMs * 2, STREAK_PAUSE_MAX_MS),
 })
 
-/** A state that was kept by others or by a clock that was set since, as far as these settings and this time allow it. */
-export function rescale(given: RateState, row: RateLimits, now: number): RateState {
-  const state = { ...newState(row), ...given }
+/** Clamps a stored state to the current limits and time, after a change of settings or clock. */
+export function rescale(stored: RateState, row: RateLimits, now: number): RateState {
+  const state = { ...newState(row), ...stored }
   const slowestMs = Math.max(1 / RATE_MIN_PER_MS, SECOND / row.sessionsPerSecond)
   const { refusal } = state
   return {

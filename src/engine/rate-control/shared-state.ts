@@ -21,8 +21,8 @@ export interface RateStateHandle {
   /** Returns the current time of the clock that the state uses, in ms. */
   now(): number
   /**
-   * Acquires a permit for one more connection, which the last known state allows. Returns null if other
-   * processes were faster or `signal` aborted. Rejects if the shared state cannot be reached.
+   * Acquires a permit for one more connection, which the last known state allows. Returns null if
+   * other processes were faster or `signal` aborted. Rejects if the shared state cannot be reached.
    */
   acquire(signal: AbortSignal, single: boolean): PermitEnd | Promise<PermitEnd | null>
   /** Applies a change and shares it at once. Never throws: a failed write is retried. */
@@ -34,10 +34,10 @@ export interface RateStateHandle {
 }
 
 /**
- * Rate states shared by several processes. Shared are concurrent connections, connections per second,
- * the adaptive limits, pauses and blocks. Each process counts streaks of unknown users from what it
- * knows, and they are merged when a connection ends. In the worst case, each process with a connection
- * reaches `unknownStreakMax` on its own before all are paused.
+ * Rate states shared by several processes. Shared are concurrent connections, connections per
+ * second, the adaptive limits, pauses and blocks. Each process counts streaks of unknown users from
+ * what it knows, and they are merged when a connection ends. In the worst case, each process with a
+ * connection reaches `unknownStreakMax` on its own before all are paused.
  */
 export interface SharedRateState {
   open(key: RateKey, row: RateLimits): RateStateHandle

@@ -1,4 +1,12 @@
-import { type RejectedReason, type BlockedReason, type DeferredReason, BLOCK_PHRASES, type Meaning, type ReplyRule, WEAK_PHRASES } from './reply-rules/generic.ts'
+import {
+  type RejectedReason,
+  type BlockedReason,
+  type DeferredReason,
+  BLOCK_PHRASES,
+  type Meaning,
+  type ReplyRule,
+  WEAK_PHRASES,
+} from './reply-rules/generic.ts'
 import { LRUCache } from 'lru-cache'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Reply } from './reply.ts'
@@ -9,12 +17,18 @@ import { MAILBOX_PHRASES } from './reply-rules/mailbox.ts'
 import { PROVIDER_PHRASES } from './reply-rules/providers.ts'
 import { enhancedOf, plainText, retryAfterMs } from './reply-rules/reply-text.ts'
 
-/** Where in the conversation something happened. */
+/** The stage of a session. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'rset'
 
-/** What a mail server's reply means for one recipient. Every kind but `accepted` and `rejected` says nothing of the mailbox. */
+/**
+ * What a mail server's reply means for one recipient. Only `accepted` and `rejected` are evidence
+ * about the mailbox.
+ */
 export type RecipientOutcome =
-  /** 2xx to RCPT. `cannot-verify`: 251/252, the server took it without knowing. `restricted`: exists, but takes mail from few. */
+  /**
+   * 2xx to RCPT. `cannot-verify`: 251 or 252, accepted without verification. `restricted`: the
+   * mailbox exists but accepts mail from approved senders only.
+   */
   | {
       readonly kind: 'accepted'
       readonly why: 'recipient' | 'cannot-verify' | 'restricted'
@@ -33,7 +47,7 @@ export type RecipientOutcome =
       readonly stage: Stage
       readonly reply: Reply
     }
-  /** `retryAfterMs` is what the server named, else null. */
+  /** `retryAfterMs` is the delay that the server requested, else null. */
   | {
       readonly kind: 'deferred'
       readonly why: DeferredReason
@@ -47,7 +61,11 @@ export type RecipientOutcome =
       readonly stage: Stage
       readonly detail: string
     }
-/** `no-address`: no exchanger has an address, and the DNS is sure of it. `dns`: the DNS could not tell their addresses. `garbage`: what came was not SMTP. `not-public`: the exchanger's address may not be dialled. `smtputf8`: the server cannot take this address. */
+/**
+ * `no-address`: the DNS confirms that no MX host has an address. `dns`: the lookup of their
+ * addresses failed. `garbage`: the data was not valid SMTP. `not-public`: the IP policy forbids the
+ * address. `smtputf8`: the server does not support SMTPUTF8.
+ */
 export type NoResponseReason =
   | 'no-address'
   | 'dns'
@@ -60,8 +78,9 @@ export type NoResponseReason =
   | 'smtputf8'
 
 /**
- * What a reply means. `about.recipient` is the address asked for: its own name is taken out of the text first.
- * Trouble of ours (blocked, too fast, greylisted, TLS, policy) never comes out as `rejected`.
+ * Classifies a reply. `about.recipient` is the probed address, which is removed from the text
+ * first. A cause on our side (block, rate, greylisting, TLS, policy) is never classified as
+ * `rejected`.
  */
 export function classifyReply(
   stage: Stage,
@@ -77,15 +96,14 @@ export function classifyReply(
     }
   }
   const text = plainText(reply, about.recipient)
-  const phrase = matchRule(stage, reply, text)
-  if (phrase === null)
-    return { kind: 'no-response', why: 'garbage', stage, detail: detailOf(reply) }
-  return toOutcome(phrase, stage, reply, text)
+  const rule = matchRule(stage, reply, text)
+  if (rule === null) return { kind: 'no-response', why: 'garbage', stage, detail: detailOf(reply) }
+  return toOutcome(rule, stage, reply, text)
 }
 
 export type ReplyContext = { readonly recipient?: string }
 
-/** Every row, in the order of judgement: the first that holds decides. */
+/** All rules in order of precedence; the first match decides. */
 export const REPLY_RULES: readonly ReplyRule[] = [
   ...DEFINITIVE_CODES,
   ...PROVIDER_PHRASES,
@@ -100,9 +118,9 @@ export const REPLY_RULES: readonly ReplyRule[] = [
 ]
 
 /**
- * Has V8 compile the patterns, which takes 35 ms once per process and would otherwise delay the first
- * two verdicts: to bytecode at the first use, to machine code at the second. Call it while something
- * else is waited for.
+ * Makes V8 compile the patterns: to bytecode at the first use, to machine code at the second. This
+ * takes 35 ms once per process and would otherwise delay the first two verdicts. Call it while
+ * waiting for I/O.
  */
 export function compileReplyRules(): void {
   if (isCompiled) return
@@ -113,90 +131,92 @@ export function compileReplyRules(): void {
 let isCompiled = false
 const SAMPLE: Reply = { code: 550, enhanced: '5.1.1', text: 'no such user here' }
 
-/** The row that decides what a refusal means; null for a code that refuses nothing (1xx, 2xx, 3xx) or is none (6xx). */
+/** Returns the rule that decides the meaning of a 4xx or 5xx reply; null for any other code. */
 export function matchRule(stage: Stage, reply: Reply, text = plainText(reply)): ReplyRule | null {
   if (reply.code < 400 || reply.code > 599) return null
-  // Servers say the same words to everybody, and there are some 370 rows.
+  // Servers repeat the same texts, and there are some 370 rules.
   const key = `${stage} ${reply.code} ${enhancedOf(reply)} ${text}`
-  const known = JUDGED.get(key)
-  if (known !== undefined) return known.phrase
-  const phrase = firstMatch(stage, reply, text)
-  JUDGED.set(key, { phrase })
-  return phrase
+  const cached = RULE_CACHE.get(key)
+  if (cached !== undefined) return cached.rule
+  const rule = firstMatch(stage, reply, text)
+  RULE_CACHE.set(key, { rule })
+  return rule
 }
 
-/** Judgements of late; a text is at most 2,048 characters long. */
-const JUDGED = new LRUCache<string, { phrase: ReplyRule | null }>({ max: 500 })
+/** Recent matches; a text has at most 2,048 characters. */
+const RULE_CACHE = new LRUCache<string, { rule: ReplyRule | null }>({ max: 500 })
 
 function firstMatch(stage: Stage, reply: Reply, text: string): ReplyRule | null {
   const code = String(reply.code)
   const enhanced = enhancedOf(reply)
-  const holds = (phrase: ReplyRule) =>
-    couldMatch(phrase, stage, reply.code) &&
-    (phrase.code?.test(code) ?? true) &&
-    (phrase.enhanced?.test(enhanced) ?? true) &&
-    (phrase.pattern?.test(text) ?? true)
-  for (const { any, phrases } of chunks()) {
-    const found = any?.test(text) === false ? undefined : phrases.find(holds)
+  const matches = (rule: ReplyRule) =>
+    couldMatch(rule, stage, reply.code) &&
+    (rule.code?.test(code) ?? true) &&
+    (rule.enhanced?.test(enhanced) ?? true) &&
+    (rule.pattern?.test(text) ?? true)
+  for (const { any, rules } of getChunks()) {
+    const found = any?.test(text) === false ? undefined : rules.find(matches)
     if (found !== undefined) return found
   }
   return null
 }
 
-/** Rows that follow one another, and an expression that matches wherever the pattern of one of them does; null where they have none. */
-type Chunk = { readonly any: RegExp | null; readonly phrases: readonly ReplyRule[] }
+/**
+ * Consecutive rules, and an expression that matches if any of their patterns does; null if none.
+ */
+type Chunk = { readonly any: RegExp | null; readonly rules: readonly ReplyRule[] }
 
-let cut: readonly Chunk[] | undefined
+let ruleChunks: readonly Chunk[] | undefined
 
-/** Hardly any of some 370 patterns matches a text: asked by the chunk, they say so in a quarter of the time. */
-function chunks(): readonly Chunk[] {
-  cut ??= runs(REPLY_RULES).map(phrases => ({ any: alternation(phrases), phrases }))
-  return cut
+/** Few of some 370 patterns match a text, so testing chunks first takes a quarter of the time. */
+function getChunks(): readonly Chunk[] {
+  ruleChunks ??= groupRules(REPLY_RULES).map(rules => ({ any: alternation(rules), rules }))
+  return ruleChunks
 }
 
-/** Characters of pattern in one chunk. V8 compiles longer expressions in more than linear time. */
+/** The most pattern characters per chunk. V8 compiles longer expressions in superlinear time. */
 const CHUNK_LENGTH_MAX = 1_000
 
-/** Rows in their order, in runs of those with a pattern and of those without. */
-function runs(phrases: readonly ReplyRule[]): ReplyRule[][] {
+/** Splits the rules, in order, into chunks with patterns and chunks without. */
+function groupRules(rules: readonly ReplyRule[]): ReplyRule[][] {
   const all: ReplyRule[][] = []
   let length = 0
-  for (const phrase of phrases) {
-    const added = phrase.pattern?.source.length ?? 0
+  for (const rule of rules) {
+    const added = rule.pattern?.source.length ?? 0
     const last = all.at(-1)
-    const goesOn = last !== undefined && length + added <= CHUNK_LENGTH_MAX
-    if (goesOn && (last[0]?.pattern === undefined) === (phrase.pattern === undefined)) {
-      last.push(phrase)
+    const fits = last !== undefined && length + added <= CHUNK_LENGTH_MAX
+    if (fits && (last[0]?.pattern === undefined) === (rule.pattern === undefined)) {
+      last.push(rule)
       length += added
     } else {
-      all.push([phrase])
+      all.push([rule])
       length = added
     }
   }
   return all
 }
 
-function alternation(phrases: readonly ReplyRule[]): RegExp | null {
-  const sources = phrases.flatMap(({ pattern }) => pattern?.source ?? [])
+function alternation(rules: readonly ReplyRule[]): RegExp | null {
+  const sources = rules.flatMap(({ pattern }) => pattern?.source ?? [])
   return sources.length === 0 ? null : new RegExp(sources.map(one => `(?:${one})`).join('|'))
 }
 
-/** Before RCPT nobody has heard of the mailbox; only RFC 7504's codes speak of the host at whatever stage they come. */
-function couldMatch({ meaning, stage: only }: ReplyRule, stage: Stage, code: number) {
+/** Before RCPT the server does not know the mailbox; RFC 7504's codes apply at every stage. */
+function couldMatch({ meaning, stage: ruleStage }: ReplyRule, stage: Stage, code: number) {
   const isRcpt = stage === 'rcpt'
-  if (only !== undefined && (only === 'rcpt') !== isRcpt) return false
+  if (ruleStage !== undefined && (ruleStage === 'rcpt') !== isRcpt) return false
   if (isRcpt || !ABOUT_MAILBOX.test(meaning)) return true
   return meaning === 'rejected/no-mail' && TAKES_NO_MAIL.has(code)
 }
 
-/** A 4xx leaves open whether the mailbox exists, unless it is full or a provider's own words say more. */
+/** A 4xx does not decide whether the mailbox exists, unless it is full or a rule names the code. */
 function meaningFor({ meaning, code }: ReplyRule, reply: Reply): Meaning {
-  const isOpen = reply.code < 500 && code === undefined && meaning !== 'rejected/full'
-  return isOpen && ABOUT_MAILBOX.test(meaning) ? 'deferred/busy' : meaning
+  const isTemporary = reply.code < 500 && code === undefined && meaning !== 'rejected/full'
+  return isTemporary && ABOUT_MAILBOX.test(meaning) ? 'deferred/busy' : meaning
 }
 
-function toOutcome(phrase: ReplyRule, stage: Stage, reply: Reply, text: string): RecipientOutcome {
-  const [kind, why] = meaningFor(phrase, reply).split('/')
+function toOutcome(rule: ReplyRule, stage: Stage, reply: Reply, text: string): RecipientOutcome {
+  const [kind, why] = meaningFor(rule, reply).split('/')
   if (kind === 'no-response') {
     return { kind, why: why as NoResponseReason, stage, detail: detailOf(reply) }
   }

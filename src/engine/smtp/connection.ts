@@ -4,31 +4,31 @@ import { EvError, errorMessage } from '../../platform/error.ts'
 import type { NoResponseReason, Stage } from './classify-reply.ts'
 import { REPLY_BYTES_MAX, type Reply, ReplyReader } from './reply.ts'
 
-/** A command that waits for its reply, or the greeting that is waited for. */
+/** A command without a reply yet, or the expected greeting. */
 type PendingReply = {
   readonly stage: Stage
-  /** Its bytes have left, so that a reply to it may come. */
+  /** True once its bytes were written, so that a reply is valid. */
   sent: boolean
   /**
-   * How long to wait for the reply to QUIT before the replies count as in step; null: another
+   * How long to wait for the reply to QUIT before the replies count as in step; null for any other
    * command.
    */
   readonly quitTimeoutMs: number | null
   readonly resolve: (outcome: Reply | ConnectionFailure) => void
 }
 
-/** Codes of success of the commands that may be pipelined (RFC 5321 §4.3.2). */
+/** Success codes of the commands that may be pipelined (RFC 5321 §4.3.2). */
 const SUCCESS_CODES: Readonly<Partial<Record<Stage, ReadonlySet<number>>>> = {
   mail: new Set([250]),
   rcpt: new Set([250, 251, 252]),
   rset: new Set([250]),
 }
 
-/** False for a code that the command cannot have: this may be the reply to another one. */
+/** False for a code that the command cannot have, as it may be the reply to another command. */
 const isPossible = ({ stage }: PendingReply, code: number): boolean =>
   code >= 400 || SUCCESS_CODES[stage]?.has(code) !== false
 
-/** Why a command has no reply: the conversation broke, and stays broken. */
+/** Why a command has no reply. A failed connection stays failed. */
 export type ConnectionFailure = {
   readonly broken: Extract<NoResponseReason, 'timeout' | 'closed' | 'tls' | 'garbage'>
   readonly stage: Stage
@@ -40,46 +40,46 @@ export const isFailure = (outcome: Reply | ConnectionFailure): outcome is Connec
 
 export type ConnectionOptions = {
   readonly clock: Clock
-  /** How long the server may take to greet us; a pause before the greeting is a common test of patience. */
+  /** The time limit of the greeting; many servers delay it to detect impatient clients. */
   readonly greetingTimeoutMs: number
-  /** For one whole reply, not for its next byte. */
+  /** The time limit of one complete reply, not of its next byte. */
   readonly replyTimeoutMs: number
-  /** For the whole conversation. */
+  /** The time limit of the session. */
   readonly sessionTimeoutMs: number
-  /** Receives every line said, `S: …` or `C: …`, for `--explain`. */
+  /** Receives every line of the dialogue, `S: …` or `C: …`, for `--explain`. */
   readonly listener?: ((line: string) => void) | null
 }
 
-/** RFC 5321 §4.5.3.1.4 grants a command 512 octets; SMTPUTF8 and long addresses need a little more. */
+/** RFC 5321 §4.5.3.1.4 allows 512 octets; SMTPUTF8 and long addresses need a little more. */
 const COMMAND_BYTES_MAX = 1_000
-/** What a session may make us read: a floor, and more for each command, as each has one reply. */
+/** The read limit of a session: a minimum, and more for each command, which has one reply. */
 const READ_BYTES_MIN = REPLY_BYTES_MAX
 const READ_BYTES_PER_COMMAND = 4 * 1_024
-/** How long we wait for a QUIT to be answered and the connection to close. */
+/** How long to wait for the reply to QUIT and for the close of the connection. */
 export const QUIT_TIMEOUT_MS = 2_000
-/** A server that has answered EHLO hears QUIT before we leave (RFC 5321 §4.1.1.10). */
+/** After EHLO, QUIT is sent before the connection is closed (RFC 5321 §4.1.1.10). */
 const QUIT_STAGES: ReadonlySet<Stage> = new Set(['mail', 'rcpt'])
 
 /**
- * What carries a session: lines go out in order, each gets its reply within its time. After trouble every
- * outcome is `Broken`: nobody guesses where the stream stands.
+ * The connection of a session: it sends commands in order and matches each with its reply, with a
+ * time limit. After a failure every command fails too, because the stream position is unknown.
  */
 export class Connection {
   readonly #options: ConnectionOptions
   #socket: Duplex
   #reader = new ReplyReader()
-  #waiting: PendingReply[] = []
-  #unsent: { line: string; waiting: PendingReply }[] = []
-  #batch = ''
+  #pending: PendingReply[] = []
+  #sendQueue: { line: string; pending: PendingReply }[] = []
+  #writeBuffer = ''
   #bytesLeft = READ_BYTES_MIN
   #broken: ConnectionFailure | null = null
   #cancelReplyTimer: (() => void) | null = null
-  /** Whose reply the timer is for. */
-  #timed: PendingReply | null = null
+  /** The command that the reply timer belongs to. */
+  #timedReply: PendingReply | null = null
   readonly #cancelSessionTimer: () => void
   readonly #closed = Promise.withResolvers<void>()
   readonly #inStep = Promise.withResolvers<boolean>()
-  /** A command left before the replies to those before it were there. */
+  /** True once a command was sent before the reply to an earlier one had arrived. */
   #hasPipelined = false
   #hasQuit = false
 
@@ -88,22 +88,22 @@ export class Connection {
     this.#socket = socket
     this.#listen(socket)
     this.#cancelSessionTimer = options.clock.after(options.sessionTimeoutMs, () =>
-      this.#break('timeout', 'the conversation took too long'),
+      this.#break('timeout', 'the session exceeded its time limit'),
     )
-    // A connection that died before we listened will not say so again.
+    // A connection that closed before the listeners were attached emits no further event.
     if (socket.destroyed) this.#onClose()
   }
 
-  /** False for ever after an I/O fault, a 421, or a reply that cannot be read. */
+  /** False permanently after an I/O error, a 421, or an invalid reply. */
   get usable(): boolean {
     return this.#broken === null
   }
 
   /**
-   * Resolves when QUIT is answered or the connection is lost; false where a reply was left over,
-   * unreadable, impossible for its command or earlier than its command. RSET, MAIL and RCPT all
-   * answer 250, so only the 221 to QUIT (RFC 5321 §4.3.2) tells that each reply before it stood in
-   * its place.
+   * Resolves when QUIT is answered or the connection is lost: false if a reply was surplus,
+   * invalid, impossible for its command or earlier than its command. RSET, MAIL and RCPT all answer
+   * 250, so only the 221 to QUIT (RFC 5321 §4.3.2) proves that each earlier reply matched its
+   * command.
    */
   get inStep(): Promise<boolean> {
     return this.#inStep.promise
@@ -114,36 +114,37 @@ export class Connection {
     return this.#closed.promise
   }
 
-  /** What the server says first, of itself. */
+  /** Waits for the greeting. */
   greeting(): Promise<Reply | ConnectionFailure> {
     return new Promise(resolve => {
       if (this.#broken !== null) return resolve({ ...this.#broken, stage: 'greeting' })
-      this.#wait({ stage: 'greeting', sent: true, quitTimeoutMs: null, resolve })
+      this.#awaitReply({ stage: 'greeting', sent: true, quitTimeoutMs: null, resolve })
     })
   }
 
   /**
-   * The one door to the wire: every byte that leaves is looked at here. `pipelined`: it need not wait for the
-   * replies to what was given before it.
+   * Sends a command. All commands pass here, so that every byte is checked. A `pipelined` command
+   * does not wait for the replies to earlier ones.
    */
   command(stage: Stage, line: string, pipelined: boolean): Promise<Reply | ConnectionFailure> {
     const bytes = Buffer.from(line, 'utf8')
-    // The bytes are checked, not the characters: a narrower encoding could fold U+010A into a line feed.
+    // The bytes are checked, not the characters: a narrower encoding could fold U+010A into a line
+    // feed.
     if (bytes.length > COMMAND_BYTES_MAX || bytes.some(byte => byte < 0x20 || byte === 0x7f)) {
-      throw new EvError('internal', 'A command with a control character or too long was stopped.')
+      throw new EvError('internal', 'The SMTP command is too long or contains a control character.')
     }
     return new Promise(resolve => {
       if (this.#broken !== null) return resolve({ ...this.#broken, stage })
-      if (this.#hasQuit) return resolve({ broken: 'closed', stage, detail: 'we said QUIT' })
-      this.#give(line, { stage, sent: false, quitTimeoutMs: null, resolve }, pipelined)
+      if (this.#hasQuit) return resolve({ broken: 'closed', stage, detail: 'QUIT was sent' })
+      this.#enqueue(line, { stage, sent: false, quitTimeoutMs: null, resolve }, pipelined)
     })
   }
 
-  /** Goes on in TLS, when the server has said 220 to STARTTLS. Null when all went well. */
-  async secure(putOn: (socket: Duplex) => Promise<Duplex>): Promise<ConnectionFailure | null> {
+  /** Starts TLS after the server has answered 220 to STARTTLS. Returns null on success. */
+  async secure(upgrade: (socket: Duplex) => Promise<Duplex>): Promise<ConnectionFailure | null> {
     this.#startReplyTimer('starttls', 'tls')
     try {
-      const secured = await putOn(this.#socket)
+      const secured = await upgrade(this.#socket)
       if (this.#broken !== null) {
         secured.destroy()
         this.#closed.resolve()
@@ -161,56 +162,60 @@ export class Connection {
   }
 
   /**
-   * Says QUIT and hangs up; it may be pipelined as the last command of a group (RFC 2920 §3.1).
-   * The replies count as in step when it is not answered within `patienceMs`; the connection ends
-   * after `QUIT_TIMEOUT_MS`.
+   * Sends QUIT and closes the connection. QUIT may be pipelined as the last command of a group (RFC
+   * 2920 §3.1). Without a reply within `timeoutMs` the replies count as in step; the connection is
+   * closed after `QUIT_TIMEOUT_MS`.
    */
   quit(pipelined: boolean, timeoutMs: number): void {
     if (this.#broken !== null || this.#hasQuit) return
     this.#hasQuit = true
     const resolve = () => {}
-    this.#give('QUIT', { stage: 'rset', sent: false, quitTimeoutMs: timeoutMs, resolve }, pipelined)
+    this.#enqueue(
+      'QUIT',
+      { stage: 'rset', sent: false, quitTimeoutMs: timeoutMs, resolve },
+      pipelined,
+    )
   }
 
-  /** Ends at once, without a word, as our time is up. Resolves `Broken` whatever was waiting. */
+  /** Closes the connection without QUIT, at our deadline; pending commands resolve as failed. */
   close(): void {
-    this.#break('timeout', 'time ran out')
+    this.#break('timeout', 'deadline exceeded')
   }
 
-  #give(line: string, waiting: PendingReply, pipelined: boolean) {
-    const mustWait = this.#unsent.length > 0 || (!pipelined && this.#waiting.length > 0)
-    if (mustWait) this.#unsent.push({ line, waiting })
-    else this.#send(line, waiting)
+  #enqueue(line: string, pending: PendingReply, pipelined: boolean) {
+    const isQueued = this.#sendQueue.length > 0 || (!pipelined && this.#pending.length > 0)
+    if (isQueued) this.#sendQueue.push({ line, pending })
+    else this.#send(line, pending)
   }
 
-  #send(line: string, waiting: PendingReply) {
-    this.#hasPipelined ||= this.#waiting.length > 0
+  #send(line: string, pending: PendingReply) {
+    this.#hasPipelined ||= this.#pending.length > 0
     this.#options.listener?.(`C: ${line}`)
     this.#bytesLeft += READ_BYTES_PER_COMMAND
-    if (this.#batch === '') queueMicrotask(() => this.#flush())
-    this.#batch += `${line}\r\n`
-    this.#wait(waiting)
+    if (this.#writeBuffer === '') queueMicrotask(() => this.#flush())
+    this.#writeBuffer += `${line}\r\n`
+    this.#awaitReply(pending)
   }
 
   #flush() {
-    const batch = this.#batch
-    this.#batch = ''
-    const isIdle = this.#waiting[0]?.sent === false
-    if (isIdle && this.#reader.midway) this.#breakOutOfStep('a reply began before its command')
-    for (const waiting of this.#waiting) waiting.sent = true
+    const batch = this.#writeBuffer
+    this.#writeBuffer = ''
+    const isIdle = this.#pending[0]?.sent === false
+    if (isIdle && this.#reader.midway) this.#breakOutOfStep('a reply started before its command')
+    for (const pending of this.#pending) pending.sent = true
     if (this.#broken === null) this.#socket.write(batch)
   }
 
-  #wait(waiting: PendingReply) {
-    this.#waiting.push(waiting)
+  #awaitReply(pending: PendingReply) {
+    this.#pending.push(pending)
     this.#timeReply()
   }
 
-  /** One timer for the reply that is due next, set once for all that one read brings. */
+  /** Sets one timer for the next expected reply, once for all replies of one read. */
   #timeReply() {
-    const next = this.#waiting[0] ?? null
-    if (this.#timed === next) return
-    this.#timed = next
+    const next = this.#pending[0] ?? null
+    if (this.#timedReply === next) return
+    this.#timedReply = next
     this.#cancelReplyTimer?.()
     this.#cancelReplyTimer = null
     if (next === null) return
@@ -222,7 +227,7 @@ export class Connection {
     const { clock } = this.#options
     if (timeoutMs === 0) this.#inStep.resolve(true)
     const cancels = [
-      clock.after(timeoutMs, () => this.#hasLeftOver || this.#inStep.resolve(true)),
+      clock.after(timeoutMs, () => this.#hasPartialReply || this.#inStep.resolve(true)),
       clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy()),
     ]
     void this.#closed.promise.then(() => cancels.map(cancel => cancel()))
@@ -233,11 +238,11 @@ export class Connection {
     const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
     const close = QUIT_STAGES.has(stage) ? () => this.#quitWithoutReply() : undefined
     this.#cancelReplyTimer = clock.after(timeoutMs, () =>
-      this.#break(broken, `no whole reply within ${timeoutMs} ms`, stage, close),
+      this.#break(broken, `no complete reply within ${timeoutMs} ms`, stage, close),
     )
   }
 
-  /** Says QUIT to a server that is too slow; whatever it says from now on is read as no reply. */
+  /** Sends QUIT to a server that timed out; later data from it is ignored. */
   #quitWithoutReply() {
     const socket = this.#socket
     if (this.#hasQuit || !socket.writable) return void socket.destroy()
@@ -251,70 +256,71 @@ export class Connection {
   #read(chunk: Uint8Array) {
     this.#bytesLeft -= chunk.length
     if (this.#broken !== null) return void (this.#bytesLeft < 0 && this.#socket.destroy())
-    if (this.#bytesLeft < 0) return void this.#break('garbage', 'the server said too much')
+    if (this.#bytesLeft < 0) return void this.#break('garbage', 'the server sent too much data')
     const reader = this.#reader
     for (const reply of reader.push(chunk)) {
       if (this.#broken !== null) break
       if (this.#reader !== reader) return this.#breakBeforeTls()
       this.#deliver(reply)
     }
-    const isLeftOver = reader.midway || reader.fault !== null
-    if (this.#reader !== reader && isLeftOver) return this.#breakBeforeTls()
+    const hasRemainder = reader.midway || reader.fault !== null
+    if (this.#reader !== reader && hasRemainder) return this.#breakBeforeTls()
     this.#timeReply()
     if (reader === this.#reader && reader.fault !== null) this.#break('garbage', reader.fault)
   }
 
-  /** Clear text after the 220 to STARTTLS may be injected, so the session ends (RFC 3207 §6). */
+  /** Ends the session: clear text after the 220 to STARTTLS may be injected (RFC 3207 §6). */
   #breakBeforeTls() {
-    this.#break('garbage', 'clear text between the reply to STARTTLS and TLS')
+    this.#break('garbage', 'clear text between the reply to STARTTLS and the TLS handshake')
   }
 
   #deliver(reply: Reply) {
-    const [waiting] = this.#waiting
-    this.#emit(reply)
-    if (waiting === undefined || !waiting.sent) {
-      // Servers that tire of us say 421 unasked and close (RFC 5321 §3.8); anything else is out of step.
-      const detail = 'a reply that nobody asked for'
+    const [pending] = this.#pending
+    this.#logReply(reply)
+    if (pending === undefined || !pending.sent) {
+      // A server may send an unsolicited 421 and close (RFC 5321 §3.8); anything else is out of
+      // step.
+      const detail = 'an unsolicited reply'
       return void (reply.code === 421
         ? this.#break('closed', detail)
         : this.#breakOutOfStep(detail))
     }
-    if (waiting.quitTimeoutMs !== null) return this.#readQuitReply(reply)
-    if (this.#hasPipelined && !isPossible(waiting, reply.code)) {
-      return void this.#break('garbage', `${reply.code} is no reply to ${waiting.stage}`)
+    if (pending.quitTimeoutMs !== null) return this.#readQuitReply(reply)
+    if (this.#hasPipelined && !isPossible(pending, reply.code)) {
+      return void this.#break('garbage', `${reply.code} is not a valid reply to ${pending.stage}`)
     }
-    this.#waiting.shift()
-    waiting.resolve(reply)
-    if (waiting.stage === 'starttls' && reply.code === 220) return this.#detachListeners()
-    if (reply.code === 421) return void this.#break('closed', 'the server said 421')
-    const unsent = this.#waiting.length > 0 ? undefined : this.#unsent.shift()
-    if (unsent !== undefined) this.#send(unsent.line, unsent.waiting)
+    this.#pending.shift()
+    pending.resolve(reply)
+    if (pending.stage === 'starttls' && reply.code === 220) return this.#detachListeners()
+    if (reply.code === 421) return void this.#break('closed', 'the server sent 421')
+    const next = this.#pending.length > 0 ? undefined : this.#sendQueue.shift()
+    if (next !== undefined) this.#send(next.line, next.pending)
   }
 
   #readQuitReply({ code }: Reply) {
     if (code === 221 || code === 421) {
       this.#inStep.resolve(true)
-      // The server closes first, so that it never counts this session and the next one together.
-      this.#break('closed', 'we said QUIT', 'rset', () => this.#socket.end())
+      // The server closes first, so that it never counts this session and the next one at once.
+      this.#break('closed', 'QUIT was sent', 'rset', () => this.#socket.end())
     } else if (this.#hasPipelined) {
-      this.#break('garbage', `${code} is no reply to QUIT`)
+      this.#break('garbage', `${code} is not a valid reply to QUIT`)
     } else {
-      // The server's own way to say 221, unless this is a surplus: then the 221 follows, and is out
-      // of step.
-      this.#waiting.shift()
+      // A nonstandard code in place of 221. If it is a surplus reply instead, the 221 follows and
+      // is out of step.
+      this.#pending.shift()
     }
   }
 
-  #emit(reply: Reply) {
+  #logReply(reply: Reply) {
     const { listener } = this.#options
     if (!listener) return
     const enhanced = reply.enhanced === null ? '' : `${reply.enhanced} `
     for (const line of reply.text.split('\n')) listener(`S: ${reply.code} ${enhanced}${line}`)
   }
 
-  /** Part of a reply is there while no reply is due, or only that to QUIT. */
-  get #hasLeftOver(): boolean {
-    const [next] = this.#waiting
+  /** True if part of a reply has arrived while none is expected, or only the one to QUIT. */
+  get #hasPartialReply(): boolean {
+    const [next] = this.#pending
     return this.#reader.midway && next?.quitTimeoutMs !== null
   }
 
@@ -330,17 +336,17 @@ export class Connection {
     close: () => unknown = () => this.#socket.destroy(),
   ): ConnectionFailure {
     if (this.#broken !== null) return this.#broken
-    const at = stage ?? this.#waiting[0]?.stage ?? 'rset'
+    const at = stage ?? this.#pending[0]?.stage ?? 'rset'
     this.#broken = { broken, detail, stage: at }
-    // Without pipelining an impossible reply to one command says nothing of the replies before it.
-    const isOdd = broken === 'garbage' || this.#hasLeftOver
-    this.#inStep.resolve(!isOdd || !this.#hasPipelined)
+    // Without pipelining, an impossible reply to one command does not affect earlier replies.
+    const isSuspicious = broken === 'garbage' || this.#hasPartialReply
+    this.#inStep.resolve(!isSuspicious || !this.#hasPipelined)
     this.#cancelReplyTimer?.()
     this.#cancelSessionTimer()
-    const left = [...this.#waiting, ...this.#unsent.map(({ waiting }) => waiting)]
-    this.#waiting = []
-    this.#unsent = []
-    for (const { stage, resolve } of left) resolve({ ...this.#broken, stage })
+    const unanswered = [...this.#pending, ...this.#sendQueue.map(({ pending }) => pending)]
+    this.#pending = []
+    this.#sendQueue = []
+    for (const { stage, resolve } of unanswered) resolve({ ...this.#broken, stage })
     close()
     return this.#broken
   }
@@ -349,11 +355,11 @@ export class Connection {
     for (const [event, listener] of this.#listeners) socket.on(event, listener)
   }
 
-  /** What comes in clear text after the 220 is not protected, so nothing reads it (RFC 3207 §6). */
+  /** Stops reading, because clear text after the 220 is not protected (RFC 3207 §6). */
   #detachListeners() {
     this.#reader = new ReplyReader()
     for (const [event, listener] of this.#listeners) this.#socket.off(event, listener)
-    // The clear-text socket lives on below TLS, which reports what happens to it.
+    // The clear-text socket remains below TLS, which reports its errors.
     this.#socket.on('error', () => {})
     this.#socket.once('close', () => this.#closed.resolve())
   }

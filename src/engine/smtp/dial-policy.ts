@@ -2,16 +2,18 @@ import { BlockList, isIP } from 'node:net'
 import { EvError } from '../../platform/error.ts'
 
 /**
- * The one judge of which IP may be dialled, by SMTP, webhooks and anything else: global unicast, or inside one of
- * `allowRanges` (addresses and CIDRs, IPv4 and IPv6). Takes an IP as text, never a name; what is no IP is refused.
- * A mapped address (`::ffff:127.0.0.1`) is let in by the range of its IPv4 address, else refused. Throws `bad_config` for a bad range.
+ * Returns the policy that decides which IP may be dialed, by SMTP, webhooks and anything else:
+ * global unicast addresses, and those in `allowRanges` (IPv4 and IPv6 addresses and CIDRs). It
+ * takes an IP as text and denies everything else, such as a name. An IPv4-mapped address
+ * (`::ffff:127.0.0.1`) is allowed only if a range contains its IPv4 address. Throws `bad_config`
+ * for an invalid range.
  */
 export function createIpPolicy(allowRanges: readonly string[]): (ip: string) => boolean {
   const allowed = new BlockList()
   for (const range of allowRanges) addRange(allowed, range)
   return ip => {
     const family = isIP(ip)
-    // A zone (`fe80::1%lo`) names an interface of this machine, and BlockList does not see through it.
+    // A zone (`fe80::1%lo`) names an interface of this machine, which BlockList does not handle.
     if (family === 0 || ip.includes('%')) return false
     if (allowed.check(ip, family === 4 ? 'ipv4' : 'ipv6')) return true
     if (family === 4) return !SPECIAL_IPV4().check(ip, 'ipv4')
@@ -27,28 +29,28 @@ function addRange(list: BlockList, range: string): void {
   if (family === 0 || length > bits) {
     throw new EvError(
       'bad_config',
-      `"${range}" is not an address range: write an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8`,
+      `"${range}" is not an IP address or CIDR range. Use a value such as 10.0.0.0/8 or fd00::/8.`,
     )
   }
   list.addSubnet(ip, length, family === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** Made when first asked: a run that dials nobody need not wait for it (3 ms). */
+/** Builds the list at first use, because it takes 3 ms and a run may dial nothing. */
 function ranges(...texts: string[]): () => BlockList {
   let list: BlockList | undefined
   return () => {
-    list ??= listOf(texts)
+    list ??= toBlockList(texts)
     return list
   }
 }
 
-function listOf(texts: readonly string[]): BlockList {
+function toBlockList(texts: readonly string[]): BlockList {
   const list = new BlockList()
   for (const text of texts) addRange(list, text)
   return list
 }
 
-/** IANA IPv4 special-purpose registry (RFC 6890), multicast, and what clouds keep for themselves. */
+/** The IANA IPv4 special-purpose registry (RFC 6890), multicast, and internal ranges of clouds. */
 const SPECIAL_IPV4 = ranges(
   '0.0.0.0/8', // this network, RFC 791; 0.0.0.0 reaches this machine
   '10.0.0.0/8', // private, RFC 1918
@@ -72,17 +74,18 @@ const SPECIAL_IPV4 = ranges(
 )
 
 /**
- * All that IANA gives out as global unicast. Everything else falls with it: ::, ::1, IPv4-compatible ::/96, mapped
- * ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, discard 100::/64, SRv6 5f00::/16, fc00::/7, fe80::/10, fec0::/10, ff00::/8.
+ * All that IANA assigns as global unicast. This excludes ::, ::1, IPv4-compatible ::/96, mapped
+ * ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, discard 100::/64, SRv6 5f00::/16, fc00::/7,
+ * fe80::/10, fec0::/10 and ff00::/8.
  */
 const GLOBAL_IPV6 = ranges('2000::/3')
 
-/** What is special inside 2000::/3 (IANA IPv6 special-purpose registry). */
+/** The special-purpose ranges inside 2000::/3 (IANA IPv6 special-purpose registry). */
 const SPECIAL_IPV6 = ranges(
   '2001::/23', // IETF protocols, RFC 2928: Teredo, benchmarks, ORCHID
   '2001:db8::/32', // documentation, RFC 3849
-  '2002::/16', // 6to4, RFC 7526: an IPv4 address in disguise
+  '2002::/16', // 6to4, RFC 7526: embeds an IPv4 address
   '2620:4f:8000::/48', // AS112, RFC 7534
-  '3ffe::/16', // the 6bone, given back, RFC 3701
+  '3ffe::/16', // 6bone, returned to IANA, RFC 3701
   '3fff::/20', // documentation, RFC 9637
 )

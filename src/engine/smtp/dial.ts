@@ -3,18 +3,18 @@ import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { EvError } from '../../platform/error.ts'
 
-/** Connections to mail servers, as a door to the world. */
+/** Opens connections to mail servers. */
 export interface Dial {
-  /** Opens a connection to an address that was judged before: the address is dialled, never the name. Rejects on failure. */
+  /** Dials an IP address that the caller has checked, never the host name. Rejects on failure. */
   connect(to: Target, signal: AbortSignal): Promise<Duplex>
-  /** Puts TLS on an open connection (RFC 3207). Rejects when the handshake fails. */
+  /** Starts TLS on an open connection (RFC 3207). Rejects if the handshake fails. */
   secure(socket: Duplex, host: string, signal: AbortSignal): Promise<Duplex>
 }
 
 export type Target = { readonly ip: string; readonly port: number; readonly host: string }
 
 export type DialOptions = {
-  /** The address to dial from; the system's choice when null. Targets of the other family fail. */
+  /** The local address; null lets the system choose. Targets of the other family fail. */
   sourceAddress: string | null
   /** `socks5://[user:password@]host:port`, or null. */
   proxy: string | null
@@ -24,7 +24,9 @@ export function tcpDial(options: DialOptions): Dial {
   const proxy = options.proxy === null ? null : parseProxy(options.proxy)
   return {
     connect: (to, signal) =>
-      proxy === null ? dialDirectly(to, options.sourceAddress, signal) : dialBy(proxy, to, signal),
+      proxy === null
+        ? dialDirectly(to, options.sourceAddress, signal)
+        : dialThroughProxy(proxy, to, signal),
     secure: startTls,
   }
 }
@@ -33,14 +35,17 @@ type Interfaces = Readonly<
   Record<string, readonly { address: string; internal: boolean }[] | undefined>
 >
 
-/** Whether an IPv6 address can be dialled: from a source address of that family, by way of a proxy, or with a global address of this machine. */
+/**
+ * Whether IPv6 addresses can be dialed: with an IPv6 source address, through a proxy, or with a
+ * global IPv6 address of this machine.
+ */
 export function mayDialIpv6(
   { sourceAddress, proxy }: DialOptions,
   interfaces: Interfaces,
 ): boolean {
   if (proxy !== null) return true
   if (sourceAddress !== null) return isIPv6(sourceAddress)
-  // RFC 4291 §2.5.4 and the registry of IANA: global unicast addresses are those of 2000::/3.
+  // RFC 4291 §2.5.4 and the IANA registry: global unicast addresses are in 2000::/3.
   const isGlobal = (address: string) => /^[23][0-9a-f]{3}:/i.test(address)
   return Object.values(interfaces)
     .flatMap(addresses => addresses ?? [])
@@ -69,8 +74,8 @@ function dialDirectly(to: Target, sourceAddress: string | null, signal: AbortSig
 
 type Proxy = { host: string; port: number; type: 5; userId?: string; password?: string }
 
-async function dialBy(proxy: Proxy, to: Target, signal: AbortSignal): Promise<Duplex> {
-  // Loaded where a proxy is used: it would cost every start 30 ms.
+async function dialThroughProxy(proxy: Proxy, to: Target, signal: AbortSignal): Promise<Duplex> {
+  // Loaded only if a proxy is used, because the import takes 30 ms.
   const { SocksClient } = await import('socks')
   if (signal.aborted) throw new Error('given up')
   const connecting = SocksClient.createConnection({
@@ -78,15 +83,15 @@ async function dialBy(proxy: Proxy, to: Target, signal: AbortSignal): Promise<Du
     command: 'connect',
     destination: { host: to.ip, port: to.port },
   })
-  const gaveUp = new Promise<never>((_, reject) =>
+  const aborted = new Promise<never>((_, reject) =>
     signal.addEventListener('abort', () => reject(new Error('given up')), { once: true }),
   )
-  // A connection that arrives after we gave up is closed, not leaked.
+  // A connection that opens after the abort is closed, not leaked.
   connecting.then(
     ({ socket }) => signal.aborted && socket.destroy(),
     () => undefined,
   )
-  const { socket } = await Promise.race([connecting, gaveUp])
+  const { socket } = await Promise.race([connecting, aborted])
   return socket
 }
 
@@ -95,7 +100,7 @@ function parseProxy(text: string): Proxy {
   if (url === null || !/^socks5h?:$/.test(url.protocol) || url.hostname === '') {
     throw new EvError(
       'bad_config',
-      'The proxy is not of the form socks5://host:port or socks5://user:password@host:port.',
+      'Invalid proxy URL. Use socks5://host:port or socks5://user:password@host:port.',
     )
   }
   const proxy: Proxy = {
@@ -111,12 +116,12 @@ function parseProxy(text: string): Proxy {
 }
 
 /**
- * Opportunistic TLS (RFC 7435): the certificate is not checked, as a server that we send no mail to
- * needs no proof of itself; the handshake only has to succeed.
+ * Opportunistic TLS (RFC 7435). The certificate is not checked, because no mail is sent; only the
+ * handshake must succeed.
  */
 function startTls(socket: Duplex, host: string, signal: AbortSignal): Promise<Duplex> {
   return new Promise((resolve, reject) => {
-    // node:tls would wait for ever over a connection that is gone.
+    // node:tls would wait forever on a closed connection.
     if (socket.destroyed || signal.aborted) return reject(new Error('closed before TLS'))
     const name = host.replace(/\.$/, '')
     const sni = /^[a-z0-9.-]+$/i.test(name) && !/^[\d.]+$/.test(name) && !isIPv6(name)

@@ -10,28 +10,29 @@ import {
 import type { Reply } from './reply.ts'
 
 /**
- * A conversation with one mail exchanger (RFC 5321 §3): one method for each command. Commands may be
- * given without waiting: with PIPELINING (RFC 2920) they leave in one write, else each leaves when the
- * one before it was answered. After trouble every outcome is `Broken`.
+ * An SMTP session with one MX host (RFC 5321 §3), with one method for each command. Commands can be
+ * issued without waiting: with PIPELINING (RFC 2920) they leave in one write, otherwise each leaves
+ * after the reply to the previous one. After a failure, every command returns a
+ * `ConnectionFailure`.
  */
 export class Session {
   readonly #connection: Connection
-  /** What the server said to EHLO, keywords in upper case. */
+  /** The EHLO keywords of the server, in upper case. */
   #capabilities = new Set<string>()
   #mayPipeline = true
-  /** True once TLS is on. */
+  /** True after a successful TLS handshake. */
   secured = false
 
   constructor(socket: Duplex, options: ConnectionOptions) {
     this.#connection = new Connection(socket, options)
   }
 
-  /** False for ever after an I/O fault, a 421, or a reply that cannot be read. */
+  /** False permanently after an I/O error, a 421, or an invalid reply. */
   get usable(): boolean {
     return this.#connection.usable
   }
 
-  /** The server offers PIPELINING, and it is used. */
+  /** True if the server offers PIPELINING and it is used. */
   get pipelining(): boolean {
     return this.#mayPipeline && this.offersPipelining
   }
@@ -40,7 +41,7 @@ export class Session {
     return this.#capabilities.has('PIPELINING')
   }
 
-  /** From now on each command waits for the reply to the one before it. */
+  /** Makes each later command wait for the reply to the previous one. */
   stopPipelining(): void {
     this.#mayPipeline = false
   }
@@ -53,12 +54,12 @@ export class Session {
     return this.#capabilities.has('SMTPUTF8')
   }
 
-  /** The first thing a server says (§3.1); nothing is sent before it. */
+  /** Waits for the greeting (§3.1); nothing is sent before it. */
   greeting(): Promise<Reply | ConnectionFailure> {
     return this.#connection.greeting()
   }
 
-  /** §4.1.1.1. A server too old for EHLO is greeted with HELO. */
+  /** §4.1.1.1. Falls back to HELO if the server does not know EHLO. */
   async ehlo(name: string): Promise<Reply | ConnectionFailure> {
     this.#capabilities = new Set()
     const reply = await this.#command('ehlo', `EHLO ${name}`)
@@ -73,13 +74,13 @@ export class Session {
     return unknownCommand ? this.#command('ehlo', `HELO ${name}`) : reply
   }
 
-  /** RFC 3207. After it the server knows nothing of what was said before: greet it again. */
+  /** RFC 3207. The server forgets the session state, so send EHLO again after it. */
   async starttls(secure: (socket: Duplex) => Promise<Duplex>): Promise<Reply | ConnectionFailure> {
     const reply = await this.#command('starttls', 'STARTTLS')
     if (isFailure(reply) || reply.code !== 220) return reply
     this.#capabilities = new Set()
-    const trouble = await this.#connection.secure(secure)
-    if (trouble !== null) return trouble
+    const failure = await this.#connection.secure(secure)
+    if (failure !== null) return failure
     this.secured = true
     return reply
   }
@@ -100,24 +101,20 @@ export class Session {
   }
 
   /**
-   * §4.1.1.10. Resolves when the connection is closed; it may be called again. With PIPELINING it
-   * leaves at once. `patienceMs`: where it is not answered for so long, the replies count as in
-   * step.
+   * §4.1.1.10. Resolves when the connection is closed; it may be called again. With PIPELINING,
+   * QUIT leaves at once. Without a reply to it within `timeoutMs`, the replies count as in step.
    */
   quit(timeoutMs = QUIT_TIMEOUT_MS): Promise<void> {
     this.#connection.quit(this.pipelining, timeoutMs)
     return this.#connection.closed
   }
 
-  /**
-   * Resolves when QUIT is answered or the connection is lost: whether each reply belonged to its
-   * command.
-   */
+  /** Resolves when QUIT is answered or the connection is lost: true if replies matched commands. */
   get inStep(): Promise<boolean> {
     return this.#connection.inStep
   }
 
-  /** Ends the conversation at once, without a word, as our time is up. Resolves `Broken` whatever was waiting. */
+  /** Closes the connection without QUIT, at our deadline; pending commands resolve as failed. */
   close(): void {
     this.#connection.close()
   }
@@ -127,5 +124,5 @@ export class Session {
   }
 }
 
-/** RFC 2920 §3.1: these may be followed by more in one write; EHLO, STARTTLS and the greeting may not. */
+/** RFC 2920 §3.1: more commands may follow these in one write, but not EHLO and STARTTLS. */
 const PIPELINED: ReadonlySet<Stage> = new Set(['mail', 'rcpt', 'rset'])

@@ -8,7 +8,7 @@ import type { CachedAnswer } from '../result-cache.ts'
 import { toEvidence, toResult } from './result.ts'
 import type { Evidence, Result } from './verdict.ts'
 
-/** The result of an inquiry that a server was asked about. */
+/** Builds the result of a probe. */
 export function fromProbe(
   clock: Clock,
   task: ProbeTask,
@@ -19,7 +19,7 @@ export function fromProbe(
   return toResult(clock, task.text, task.startedAt, { ...evidence, timings })
 }
 
-/** The result of an inquiry that was accepted at an earlier try, as long as its domain is not tested. */
+/** Builds the result of an earlier acceptance while the catch-all status is unknown. */
 export function fromAcceptance(clock: Clock, task: ProbeTask, accepted: Acceptance): Result {
   const { at, egress, ...facts } = accepted
   const probed = { ...facts, ...(egress === null ? {} : { egress }) }
@@ -27,13 +27,13 @@ export function fromAcceptance(clock: Clock, task: ProbeTask, accepted: Acceptan
   return { ...fromProbe(clock, task, untested), checkedAt: at }
 }
 
-/** The result of an inquiry whose answer is remembered. */
+/** Builds the result of a cached answer. */
 export function fromCache(clock: Clock, task: ProbeTask, cached: CachedAnswer): Result {
   const result = fromProbe(clock, task, { ...cached.probed, dialogue: null })
   return { ...result, cached: true, checkedAt: cached.at }
 }
 
-/** A remembered answer in place of DNS that failed: trouble of the moment takes nothing back. */
+/** Replaces a result without DNS answer by a cached one: a temporary failure revokes nothing. */
 export function staleIfError(
   clock: Clock,
   inconclusive: Result,
@@ -48,21 +48,26 @@ export function staleIfError(
   }
 }
 
-/** The result where something went wrong inside ev: nothing is concluded, what was seen is told. */
+/** Builds the result of an internal error: no conclusion, only the evidence so far. */
 export function fromFailure(
   clock: Clock,
-  asked: ProbeTask | { readonly text: string; readonly startedAt: number },
+  subject: ProbeTask | { readonly text: string; readonly startedAt: number },
   error: unknown,
 ): Result {
   const known =
-    'route' in asked ? previousEvidence(asked) : toEvidence({ address: readable(asked.text) })
-  return toResult(clock, asked.text, asked.startedAt, { ...known, failure: errorMessage(error) })
+    'route' in subject
+      ? previousEvidence(subject)
+      : toEvidence({ address: safeParse(subject.text) })
+  return toResult(clock, subject.text, subject.startedAt, {
+    ...known,
+    failure: errorMessage(error),
+  })
 }
 
-/** The result of an address that nothing was found out about in the time that the caller had. */
+/** Builds the result of an address whose deadline passed before any evidence was found. */
 export function fromDeadline(clock: Clock, text: string, startedAt: number): Result {
-  const answer = noResponse('timeout', 'connect', 'time ran out')
-  return toResult(clock, text, startedAt, toEvidence({ address: readable(text), answer }))
+  const answer = noResponse('timeout', 'connect', 'deadline exceeded')
+  return toResult(clock, text, startedAt, toEvidence({ address: safeParse(text), answer }))
 }
 
 function previousEvidence(task: ProbeTask): Evidence {
@@ -74,15 +79,15 @@ function previousEvidence(task: ProbeTask): Evidence {
 const factsOf = ({ answer, catchAll, egress, host, ip, tls }: CachedAnswer['probed']) => ({
   answer,
   catchAll,
-  // Whoever remembered it may not have known.
+  // Cache entries of earlier versions have no egress.
   egress: egress ?? null,
   host,
   ip,
   tls,
 })
 
-/** What went wrong may be the reading itself. */
-function readable(text: string) {
+/** The internal error may come from the parser itself. */
+function safeParse(text: string) {
   try {
     return parseAddress(text)
   } catch {

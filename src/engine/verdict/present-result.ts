@@ -5,12 +5,12 @@ import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { describeOutcome } from '../smtp/outcome-text.ts'
 import { type Evidence, type Result, toClass } from './verdict.ts'
 
-/** What a caller may ask for beside the plain result. */
+/** Optional parts of a presented result. */
 export type Include = 'flags' | 'evidence'
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 
-/** The single verification result of `--json`, and of the HTTP API where more than the plain one is asked for. */
+/** Returns a single result for `--json`, and for the HTTP API with optional parts. */
 export function presentResult(result: Result, include: readonly Include[] = []) {
   const retryAfter = retryAfterSeconds(result)
   return {
@@ -21,7 +21,9 @@ export function presentResult(result: Result, include: readonly Include[] = []) 
   } satisfies Json
 }
 
-/** The single verification result of the HTTP API: these fields and no others. This file alone knows their names. */
+/**
+ * Returns a single result of the HTTP API with exactly these fields, which are defined only here.
+ */
 export function plainResult(result: Result) {
   const { verdict } = result
   return {
@@ -44,7 +46,7 @@ export function plainResult(result: Result) {
   } satisfies Json
 }
 
-/** What is known of an address beside its verdict; `is_catch_all` is null where the domain was not tested. */
+/** Returns the flags of an address; `is_catch_all` is null if the domain was not tested. */
 export const presentAddressFlags = (evidence: Evidence) => ({
   is_disposable: isDisposable(evidence),
   is_role: evidence.flags?.role ?? false,
@@ -70,7 +72,7 @@ function presentEvidence(evidence: Evidence) {
     canonical: flags?.canonical ?? null,
     operator: evidence.operator?.name ?? null,
     route: presentRoute(evidence),
-    // A result that an earlier ev stored does not tell it.
+    // Results stored by earlier versions have no egress.
     egress: evidence.egress ?? null,
     host: evidence.host,
     ip: evidence.ip,
@@ -94,7 +96,7 @@ function presentRoute({ route }: Evidence) {
   return {
     kind: route.kind,
     hosts: route.kind === 'implicit' ? [{ preference: 0, host: route.host }] : hosts,
-    // Why an answer of the DNS server was not believed.
+    // The reason why an answer of the DNS server was not trusted.
     ...(route.kind === 'unknown' && route.detail !== undefined ? { detail: route.detail } : {}),
   }
 }
@@ -111,7 +113,7 @@ function presentOutcome(answer: RecipientOutcome) {
   }
 }
 
-/** The columns that a list gets, after its own. */
+/** The columns appended to a list. */
 export const LIST_COLUMNS = [
   'ev_email',
   'ev_class',
@@ -133,7 +135,7 @@ export const LIST_COLUMNS = [
   'ev_checked_at',
 ] as const
 
-/** The values of these columns, in their order. */
+/** Returns the values of `LIST_COLUMNS`, in their order. */
 export function listValues(result: Result): (string | number | boolean | null)[] {
   const { verdict, evidence } = result
   return [
@@ -158,7 +160,7 @@ export function listValues(result: Result): (string | number | boolean | null)[]
   ]
 }
 
-/** The same as a row of a table that is looked at. */
+/** Returns a result as a table row for display. */
 export function presentRow(result: Result) {
   const { verdict, evidence } = result
   return {
@@ -181,7 +183,7 @@ export function presentRow(result: Result) {
 const isDisposable = (evidence: Evidence) =>
   (evidence.flags?.disposable ?? false) || evidence.disposableHost
 
-/** The host that was spoken with, else the first one that would be. */
+/** Returns the probed host, else the first host of the route. */
 function mxHost({ host, route }: Evidence): string | null {
   if (host !== null) return host
   if (route?.kind === 'mx') return route.hosts[0]?.host ?? null
@@ -191,7 +193,7 @@ function mxHost({ host, route }: Evidence): string | null {
 const smtpCode = (answer: RecipientOutcome) =>
   answer.kind === 'no-response' ? null : answer.reply.code
 
-/** Foreign text, cleaned and cut; of a silent server what was observed. */
+/** Returns the sanitized reply text; without a reply, the observed failure. */
 const smtpText = (answer: RecipientOutcome) =>
   sanitizeText(answer.kind === 'no-response' ? answer.detail : answer.reply.text)
 

@@ -1,4 +1,4 @@
-/** The 25 reasons of a verdict, with the opinion that goes with each. */
+/** The 25 reasons of a verdict, each with its verdict template. */
 
 export type Risk = 'low' | 'medium' | 'high' | 'unknown'
 
@@ -6,7 +6,7 @@ export type VerdictTemplate = {
   readonly valid: boolean
   readonly deliverable: boolean
   readonly risk: Risk
-  /** How sure the verdict is, 0 to 100; not how good the address is. */
+  /** Certainty of the verdict, 0 to 100; not the quality of the address. */
   readonly confidence: number
   readonly details: Details
 }
@@ -15,7 +15,7 @@ export type Details = {
   readonly syntaxValid: boolean
   readonly domainExists: boolean
   readonly mxRecord: boolean
-  /** null: whatever was found. */
+  /** Null: determined by the evidence. */
   readonly smtpValid: boolean | null
 }
 
@@ -64,14 +64,14 @@ export const VERDICT_BY_REASON = {
   unexpected_error: template(false, false, 'unknown', 0, 'TFF*'),
 } as const satisfies Record<string, VerdictTemplate>
 
-/** Of `possible_typo` where the domain takes every name, or gives its mail to a parking or trap service. */
+/** For `possible_typo` if the domain is a catch-all, or uses a parking or trap service. */
 export const LOOKALIKE_DOMAIN: VerdictTemplate = template(true, false, 'high', 85, 'TTT*')
 
 export type Reason = keyof typeof VERDICT_BY_REASON
 
 export const REASONS = Object.keys(VERDICT_BY_REASON) as Reason[]
 
-/** What each reason says to a person, and what to do about it. */
+/** The meaning of each reason and the recommended action, for people. */
 export const REASON_TEXTS: Readonly<Record<Reason, { means: string; todo: string }>> = {
   accepted_email: {
     means: 'The mail server accepts mail for this address.',
@@ -80,44 +80,43 @@ export const REASON_TEXTS: Readonly<Record<Reason, { means: string; todo: string
   role_account: {
     means:
       'The address works, but belongs to a function (such as info@ or sales@), not to a person.',
-    todo: 'Fine for business mail; leave it out of newsletters that nobody asked for.',
+    todo: 'Fine for business mail; do not add it to newsletters without consent.',
   },
   possible_typo: {
-    means: 'The domain takes mail, but looks like a misspelling of a well-known one.',
-    todo: 'Ask the person whether the suggested address was meant.',
+    means: 'The domain accepts mail, but looks like a misspelling of a well-known one.',
+    todo: 'Ask the person to confirm the suggested address.',
   },
   catch_all: {
-    means:
-      'The domain accepts mail for every name, so nobody can tell whether this mailbox exists.',
-    todo: 'Send a little and watch for bounces.',
+    means: 'The domain accepts mail for every name, so this mailbox cannot be confirmed.',
+    todo: 'Send small batches and watch for bounces.',
   },
   low_deliverability: {
     means:
-      'The mail server accepts mail for this address, but the mailbox takes mail from few senders or could not be confirmed.',
-    todo: 'Send a little and watch for bounces.',
+      'The mail server accepts mail for this address, but the mailbox accepts mail from few senders or could not be confirmed.',
+    todo: 'Send small batches and watch for bounces.',
   },
   low_quality: {
     means: 'The address works, but looks made up.',
-    todo: 'Ask for a confirmation before you rely on it.',
+    todo: 'Ask for confirmation before you rely on it.',
   },
   disposable_email: {
-    means: 'The address belongs to a service for throw-away mail.',
-    todo: 'Ask for a lasting address.',
+    means: 'The address belongs to a disposable email service.',
+    todo: 'Ask for a permanent address.',
   },
   mailbox_full: {
-    means: 'The mailbox exists and is full: mail bounces for now.',
-    todo: 'Try again in some days; drop it if it stays full.',
+    means: 'The mailbox exists but is full: mail bounces for now.',
+    todo: 'Try again in a few days; remove it if it stays full.',
   },
   spam_trap: {
     means: 'The address is on a list of spam traps.',
-    todo: 'Remove it, and look at how it came into your list.',
+    todo: 'Remove it, and find out how it got into your list.',
   },
   blocklisted: {
-    means: 'The address or its domain is on your own list of blocked ones.',
-    todo: 'Nothing: you asked for this.',
+    means: 'The address or its domain is on your list of blocked entries.',
+    todo: 'Nothing: this is your own rule.',
   },
   mailbox_disabled: {
-    means: 'The mailbox was switched off.',
+    means: 'The mailbox is disabled.',
     todo: 'Remove it.',
   },
   rejected_email: {
@@ -126,7 +125,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, { means: string; todo: string
   },
   invalid_email: {
     means: 'This is not an email address.',
-    todo: 'Correct it at the place named.',
+    todo: 'Correct it at the position shown.',
   },
   invalid_domain: {
     means: 'The domain does not exist.',
@@ -137,43 +136,43 @@ export const REASON_TEXTS: Readonly<Record<Reason, { means: string; todo: string
     todo: 'Remove it.',
   },
   does_not_accept_mail: {
-    means: 'The domain says that it takes no mail at all.',
+    means: 'The domain declares that it accepts no mail.',
     todo: 'Remove it.',
   },
   dns_error: {
-    means: 'The DNS gave no answer, so nothing is known about the domain.',
-    todo: 'Try again later; check your resolver if it happens often.',
+    means: 'The DNS lookup failed, so nothing is known about the domain.',
+    todo: 'Try again later; check your resolver if this happens often.',
   },
   no_connect: {
     means: 'No mail server of the domain could be reached.',
-    todo: 'Try again later; if it happens for every domain, run “ev doctor”: port 25 is probably closed here.',
+    todo: 'Try again later. If this happens for every domain, run `ev doctor`: outbound port 25 is probably blocked.',
   },
   timeout: {
     means: 'The mail server did not answer in time.',
     todo: 'Try again later.',
   },
   unavailable_smtp: {
-    means: 'The mail server has trouble of its own, or asks for patience.',
+    means: 'The mail server is temporarily unavailable, or asks to retry later.',
     todo: 'Try again later.',
   },
   invalid_smtp: {
-    means: 'What the mail server said was not understandable.',
+    means: 'The mail server sent an invalid reply.',
     todo: 'Try again later; nothing is known about the mailbox.',
   },
   greylisted: {
-    means: 'The mail server asks strangers to come back later (greylisting).',
-    todo: 'Ask again after the time named; lists do so by themselves.',
+    means: 'The mail server asks unknown senders to retry later (greylisting).',
+    todo: 'Try again after the time given; lists do so automatically.',
   },
   probe_blocked: {
-    means: 'The mail server refused us, not the address.',
-    todo: 'Nothing is known about the mailbox; look at the reply for what it holds against us.',
+    means: 'The mail server blocked ev, not the address.',
+    todo: 'Nothing is known about the mailbox; see the reply for why ev was blocked.',
   },
   smtp_skipped: {
-    means: 'The mail server was not asked.',
+    means: 'The mail server was not contacted.',
     todo: 'Nothing is known about the mailbox beyond its domain.',
   },
   unexpected_error: {
-    means: 'Something went wrong inside ev.',
-    todo: 'Try again; please report it if it happens again.',
+    means: 'An internal error occurred in ev.',
+    todo: 'Try again, and report it if it happens again.',
   },
 }

@@ -4,7 +4,7 @@ import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { LOOKALIKE_DOMAIN, type Reason, VERDICT_BY_REASON, type VerdictTemplate } from './reason.ts'
 import type { Evidence, Result, Verdict } from './verdict.ts'
 
-/** Evidence with everything unsaid left at "not asked". */
+/** Returns evidence with defaults for everything that was not determined. */
 export function toEvidence(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
   return {
     flags: null,
@@ -27,7 +27,7 @@ export function toEvidence(facts: Partial<Evidence> & Pick<Evidence, 'address'>)
   }
 }
 
-/** Evidence judged, with the facts of its run. */
+/** Builds a result: the verdict on the evidence, and the facts of the run. */
 export function toResult(
   clock: Clock,
   text: string,
@@ -45,14 +45,14 @@ export function toResult(
   }
 }
 
-/** The opinion is that of the reason, unless the rule has one of its own. */
+/** The template is that of the reason, unless the rule has its own. */
 type Rule = readonly [
   holds: (evidence: Evidence) => boolean,
   reason: Reason,
-  opinion?: VerdictTemplate,
+  template?: VerdictTemplate,
 ]
 
-/** Read from the top: the first rule that holds decides. */
+/** The verdict rules; the first match wins. */
 const RULES: readonly Rule[] = [
   [e => e.failure !== null, 'unexpected_error'],
   [e => isFault(e.address), 'invalid_email'],
@@ -87,20 +87,20 @@ const RULES: readonly Rule[] = [
   [e => e.catchAll === true && e.typo !== null, 'possible_typo', LOOKALIKE_DOMAIN],
   [e => e.catchAll === true, 'catch_all'],
   [e => e.flags?.role === true, 'role_account'],
-  // A likely typo is only suggested: the server's answer stands.
+  // A likely typo only adds a suggestion; the answer of the server decides.
   [e => e.suggestion !== null && e.typo !== 'likely', 'possible_typo'],
   [e => e.flags?.quality === 'low', 'low_quality'],
-  // Where the catch-all test came to nothing, the server may accept every name.
+  // Without a catch-all result, the server may accept every name.
   [e => e.answer?.kind === 'accepted' && e.catchAll === null, 'low_deliverability'],
   [e => e.answer?.kind === 'accepted', 'accepted_email'],
 ]
 
-const LAST_RULE: Rule = [() => true, 'unexpected_error']
+const DEFAULT_RULE: Rule = [() => true, 'unexpected_error']
 
-/** What the evidence means: a pure function, one table. */
+/** Derives the verdict from the evidence. A pure function. */
 export function judge(evidence: Evidence): Verdict {
-  const [, reason, own] = RULES.find(([holds]) => holds(evidence)) ?? LAST_RULE
-  const { details, ...template }: VerdictTemplate = own ?? VERDICT_BY_REASON[reason]
+  const [, reason, ruleTemplate] = RULES.find(([holds]) => holds(evidence)) ?? DEFAULT_RULE
+  const { details, ...template }: VerdictTemplate = ruleTemplate ?? VERDICT_BY_REASON[reason]
   const found = evidence.answer?.kind === 'accepted'
   return {
     ...template,
@@ -112,7 +112,7 @@ export function judge(evidence: Evidence): Verdict {
   }
 }
 
-/** After a fault of ours nothing is concluded, only what was seen is told. */
+/** After an internal error, returns the details that the evidence proves, without conclusions. */
 function detailsFound({ address, route, answer }: Evidence): Verdict['details'] {
   const hasHost = route?.kind === 'mx' || route?.kind === 'implicit'
   return {

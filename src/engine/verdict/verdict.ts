@@ -5,39 +5,42 @@ import type { Route } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { Reason, Risk } from './reason.ts'
 
-/** All that is known of an address; what was not asked is null. Plain data, fit for JSON. */
+/** All facts about an address; null if not determined. Plain data, serializable as JSON. */
 export type Evidence = {
   readonly address: Address | SyntaxFault
   readonly flags: AddressFlags | null
-  /** A whole address that was perhaps meant. */
+  /** The address that was possibly intended. */
   readonly suggestion: string | null
-  /** How surely the domain misspells a large provider's; null: it does not. */
+  /** Whether the domain misspells a large provider, and how certainly; null if it does not. */
   readonly typo: 'certain' | 'likely' | null
-  /** True when the exchanger is one that disposable services use. */
+  /** True if the exchanger belongs to a disposable email service. */
   readonly disposableHost: boolean
   readonly route: Route | null
   readonly operator: MxOperator | null
   readonly answer: RecipientOutcome | null
   readonly catchAll: boolean | null
-  /** The source identity of ours that asked. */
+  /** The egress of the probe. */
   readonly egress: string | null
-  /** The exchanger that was spoken with, and where. */
+  /** The exchanger of the session; `ip` is its address. */
   readonly host: string | null
   readonly ip: string | null
   readonly tls: boolean
   readonly timings: Timings
-  /** Why no mail server was asked, where one could have been. */
+  /** Why the SMTP check was skipped, if it was possible. */
   readonly skipped: Skipped | null
-  /** What went wrong inside ev. */
+  /** The message of an internal error. */
   readonly failure: string | null
-  /** The lines said, when asked for. */
+  /** The lines of the SMTP session, if requested. */
   readonly dialogue: readonly string[] | null
 }
 
-/** In ms; null: did not happen. */
+/** Durations in ms; null if the step did not happen. */
 export type Timings = { readonly dnsMs: number | null; readonly connectMs: number | null }
 
-/** `literal`: an address literal names no domain. `unwanted`: the caller asked for no SMTP. `sandbox`: simulated. */
+/**
+ * `literal`: an address literal has no domain. `unwanted`: disabled by the caller. `sandbox`:
+ * simulated.
+ */
 export type Skipped = 'literal' | 'unwanted' | 'sandbox'
 
 export type Verdict = {
@@ -54,21 +57,21 @@ export type Verdict = {
   }
 }
 
-/** A verdict with the facts of its run; CSV row, JSON and terminal view present it and nothing more. */
+/** A verdict with the facts of its run: the source of CSV rows, JSON and terminal output. */
 export type Result = {
-  /** The address as it was asked. */
+  /** The address as in the request. */
   readonly email: string
-  /** The domain of the address; null when it has none. */
+  /** The domain of the address; null if it has none. */
   readonly provider: string | null
   readonly verdict: Verdict
   readonly evidence: Evidence
   readonly tookMs: number
   readonly cached: boolean
-  /** When it was found out, epoch ms. */
+  /** When the answer was determined, epoch ms. */
   readonly checkedAt: number
 }
 
-/** The four classes by which results are counted and filtered. */
+/** The four classes for counting and filtering results. */
 export type Class = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
 
 export function toClass<V extends Pick<Verdict, 'valid' | 'risk'>>({ valid, risk }: V): Class {
@@ -77,7 +80,7 @@ export function toClass<V extends Pick<Verdict, 'valid' | 'risk'>>({ valid, risk
   return risk === 'low' ? 'deliverable' : 'risky'
 }
 
-/** What is told where only the class is left, as of an erased address: the plainest case of it. */
+/** The reason shown if only the class is stored, as for an erased address: its most common case. */
 export const DEFAULT_REASON_BY_CLASS = {
   deliverable: 'accepted_email',
   risky: 'low_deliverability',
@@ -85,5 +88,5 @@ export const DEFAULT_REASON_BY_CLASS = {
   unknown: 'unavailable_smtp',
 } as const satisfies Record<Class, Reason>
 
-/** Something inside ev ended it: nothing is said of the address. */
+/** Whether an internal error ended the verification; it says nothing about the address. */
 export const isFailure = ({ reason }: Verdict) => reason === 'unexpected_error'

@@ -21,7 +21,10 @@ export function parseRow(cell: string): ParsedRow {
   // A surrogate pair cut in half cannot be encoded as UTF-8.
   const truncated = text.slice(0, TEXT_LENGTH_MAX).toWellFormed()
   const parsed = parseAddress(truncated)
-  return { text: truncated, dedupeKey: isFault(parsed) ? `${MALFORMED_PREFIX}${truncated}` : addressKey(parsed) }
+  return {
+    text: truncated,
+    dedupeKey: isFault(parsed) ? `${MALFORMED_PREFIX}${truncated}` : addressKey(parsed),
+  }
 }
 
 /** Returns true if the row is an address. */

@@ -16,32 +16,33 @@ import { isFailure, type Result } from '../../engine/verdict/verdict.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { WorkerTimings } from '../worker/worker-timings.ts'
 
-
 export type ProbeWork = {
   readonly database: Database
   readonly recorder: ResultWriter
   readonly lists: ActiveJobs
   readonly claims: Claims
   readonly slots: ProbeScheduler
-  /** No new conversation is begun; what is under way comes to its end. */
+  /** Starts no new session; sessions in flight finish. */
   readonly stopping: AbortSignal
-  /** Ends every conversation at once. */
+  /** Aborts every session at once. */
   readonly abort: AbortSignal
-  /** Ends this conversation at once: others may have its items, so nothing of it is recorded. */
+  /** Aborts this session without recording anything, because other members may hold its items. */
   readonly lost: AbortSignal
-  /** The member of the cluster that claims items; null: there is no cluster. */
+  /** The cluster member that claims items; null without a cluster. */
   readonly holder: string | null
-  /** Null: there is no cluster. */
+  /** Null without a cluster. */
   readonly orphans: OrphanedClaims | null
   readonly greylistDelayMs: number | null
   readonly timings: WorkerTimings
 }
 
-
-/** So often something inside ev may fail over an item before that is its result; after the first time it is asked by itself. */
+/**
+ * Number of internal failures after which an item gets a failure as its result. After the first one
+ * it is probed separately.
+ */
 const FAULTS_MAX = 3
 
-/** Asks one operator about claimed items, and has recorded what becomes of them. */
+/** Probes claimed items at one operator and records their results and retries. */
 export async function probeClaimed(
   work: ProbeWork,
   slot: Slot,
@@ -50,28 +51,28 @@ export async function probeClaimed(
   const { recorder, stopping, slots } = work
   const { operator, egress } = slot
   const items = await probeTasksFor(work, slot, claimed)
-  const others = new Set<string>()
+  const otherEgresses = new Set<string>()
   const { drain, signal, done } = createDrainSignal(work, new Set(claimed.map(({ list }) => list)))
   const onResult: ProbeListOptions['onResult'] = (task, result, asked) => {
     const item = items.get(task) as ClaimedRow
-    // What was cut off is no result, and the item may be another's by now.
-    if (item.list.over.aborted || work.lost.aborted) return
-    // What was not asked because we stop is no result: the item is asked when the job goes on.
+    // An aborted probe has no result, and another member may hold the item by now.
+    if (item.list.ended.aborted || work.lost.aborted) return
+    // An item that the stop left unprobed has no result: it is probed when the job continues.
     if (stopping.aborted && result.evidence.answer?.kind === 'no-response') return
     const outcome = {
       ...{ result, asked, egress },
       isBackupOnly: isBackupOnly(task.exchangers, result),
     }
     const change = changeFor(work, slot, item, outcome)
-    for (const postponed of change.postponed ?? []) others.add(postponed.egress ?? egress)
-    // Durable soon, with its group; the next conversation does not wait for it.
+    for (const postponed of change.postponed ?? []) otherEgresses.add(postponed.egress ?? egress)
+    // Committed soon with its batch; the next session does not wait for it.
     void recorder.add(item.list.id, { ...change, holder: item.holder })
   }
   const onRetryLater: ProbeListOptions['onRetryLater'] = (task, delayMs) => {
     const item = items.get(task) as ClaimedRow
-    if (item.list.over.aborted || work.lost.aborted) return
+    if (item.list.ended.aborted || work.lost.aborted) return
     void recorder.add(item.list.id, {
-      postponed: [untilTurn(work, item, delayMs)],
+      postponed: [toPostponed(work, item, delayMs)],
       holder: item.holder,
     })
   }
@@ -79,16 +80,16 @@ export async function probeClaimed(
     for (const { engine, tasks } of batches(items)) {
       const [first] = tasks
       if (first === undefined) continue
-      const how = { egress, signal, drain, onResult, onRetryLater }
-      await engine.probe(first.operator, tasks, how)
+      const probeOptions = { egress, signal, drain, onResult, onRetryLater }
+      await engine.probe(first.operator, tasks, probeOptions)
     }
   } finally {
     done()
   }
   await recorder.settled()
-  others.delete(egress)
-  if (others.size > 0) await recorder.flushed()
-  for (const other of others) await slots.put({ operator, egress: other })
+  otherEgresses.delete(egress)
+  if (otherEgresses.size > 0) await recorder.flushed()
+  for (const other of otherEgresses) await slots.put({ operator, egress: other })
 }
 
 async function probeTasksFor(
@@ -113,38 +114,42 @@ async function probeTasksFor(
   return items
 }
 
-/** An item as it was filed; one that cannot be taken up, as other rules or lists filed it, is looked at anew. */
+/**
+ * Restores the task of a routed item. An item that cannot be restored, because other rules or lists
+ * routed it, is routed again.
+ */
 async function probeTaskFor(work: ProbeWork, item: ClaimedRow): Promise<ProbeTask | null> {
   const { recorder, stopping } = work
   const { engine, id, options } = item.list
-  const filed = resumed(engine, item)
-  if (filed !== null) return filed
+  const restored = restoreTask(engine, item)
+  if (restored !== null) return restored
   const retried = await engine.routeOne(item.text, { ...options, signal: stopping })
-  // The DNS was not heard out because we stop: the item is looked at when the job goes on.
+  // The stop aborted the DNS lookup: the item is routed when the job continues.
   if (stopping.aborted) return null
-  if ('task' in retried) return { ...retried.task, accepted: acceptanceOf(item) }
+  if ('task' in retried) return { ...retried.task, accepted: parseAcceptance(item) }
   const { position, copies, holder } = item
   void recorder.add(id, { results: [{ position, copies, result: retried.result }], holder })
   return null
 }
 
-function resumed(engine: Engine, item: ClaimedRow): ProbeTask | null {
+function restoreTask(engine: Engine, item: ClaimedRow): ProbeTask | null {
   const { text, route } = item
   try {
-    return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost, acceptanceOf(item))
+    return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost, parseAcceptance(item))
   } catch {
-    return null // An ev of another version filed it.
+    return null // Routed by another version of ev.
   }
 }
 
-const acceptanceOf = ({ accepted }: ClaimedRow): Acceptance | null =>
+const parseAcceptance = ({ accepted }: ClaimedRow): Acceptance | null =>
   accepted === null ? null : (JSON.parse(accepted) as Acceptance)
 
 type ProbeBatch = { readonly engine: Engine; readonly tasks: readonly ProbeTask[] }
 
 /**
- * Who is asked together. Filed under one operator; but the lists, read again since, may tell several, each with a
- * pace of its own. An item over which something inside ev failed may be what made it fail: it is asked by itself.
+ * Groups the tasks that are probed together. They were routed to one operator, but the lists
+ * reloaded since may name several, each with its own rate limits. An item with an internal failure
+ * may be its cause, so it is probed separately.
  */
 function batches(items: ReadonlyMap<ProbeTask, ClaimedRow>): ProbeBatch[] {
   const groups = Map.groupBy(items.keys(), task => {
@@ -158,18 +163,18 @@ function batches(items: ReadonlyMap<ProbeTask, ClaimedRow>): ProbeBatch[] {
   })
 }
 
-/** What becomes of an item: its result, or that it is asked again. */
+/** Returns the change of a probed item: its result or a retry. */
 function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outcome): Change {
   const { position, copies, list } = item
   const { engine, wait } = list
   const now = work.database.clock.now()
   const { faultDelayMs, roundMs } = work.timings
-  const refusedBy = refusedByOf(item)
+  const refusedBy = parseRefusedBy(item)
   const { tries, egress } = item
-  if (isFailure(outcome.result.verdict) && failsAgain(item)) {
-    return { postponed: [untilTurn(work, item, faultDelayMs)] }
+  if (isFailure(outcome.result.verdict) && countFailure(item)) {
+    return { postponed: [toPostponed(work, item, faultDelayMs)] }
   }
-  const past = { tries, waitedMs: Math.max(0, now - (item.ready_at ?? now)), egress, refusedBy }
+  const history = { tries, waitedMs: Math.max(0, now - (item.ready_at ?? now)), egress, refusedBy }
   const available = () => engine.egressPool.availableFor(slot.operator)
   const uncertainForMs = () => engine.egressPool.uncertainForMs(slot.egress, slot.operator)
   const refusedForMs = () => {
@@ -177,7 +182,7 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outco
   }
   const { greylistDelayMs } = work
   const dnsUncertainForMs = () => dnsWaitMs(engine.resolverCheck)
-  const terms = {
+  const rules = {
     wait,
     greylistDelayMs,
     available: available,
@@ -185,46 +190,48 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outco
     dnsUncertainForMs: dnsUncertainForMs,
     refusedForMs,
   }
-  const again = nextRetry(outcome, past, terms)
-  if (again === null) return { results: [{ position, copies, result: outcome.result }] }
-  const { delayMs, ...been } = again
-  const dueAt = dueTogether(now, delayMs, roundMs)
-  return { postponed: [{ position, dueAt, ...been, accepted: jsonOrNull(been.accepted) }] }
+  const nextAttempt = nextRetry(outcome, history, rules)
+  if (nextAttempt === null) return { results: [{ position, copies, result: outcome.result }] }
+  const { delayMs, ...attempt } = nextAttempt
+  const dueAt = roundUpDue(now, delayMs, roundMs)
+  return { postponed: [{ position, dueAt, ...attempt, accepted: jsonOrNull(attempt.accepted) }] }
 }
 
 const jsonOrNull = (value: unknown) => (value === null ? null : JSON.stringify(value))
 const domainOf = ({ evidence: { address } }: Result): string =>
   isFault(address) ? '' : address.domain.ascii
 
-/** Puts an item off as it is: nobody was asked. */
-function untilTurn(work: ProbeWork, item: ClaimedRow, delayMs: number) {
+/** Postpones an item unchanged, because it was not probed. */
+function toPostponed(work: ProbeWork, item: ClaimedRow, delayMs: number) {
   const { position, tries, egress, accepted } = item
-  const dueAt = dueTogether(work.database.clock.now(), delayMs, work.timings.roundMs)
-  return { position, dueAt, tries, egress, accepted, refusedBy: refusedByOf(item) }
+  const dueAt = roundUpDue(work.database.clock.now(), delayMs, work.timings.roundMs)
+  return { position, dueAt, tries, egress, accepted, refusedBy: parseRefusedBy(item) }
 }
 
-const refusedByOf = (item: ClaimedRow): readonly string[] => item.refused_by?.split(' ') ?? []
+const parseRefusedBy = (item: ClaimedRow): readonly string[] => item.refused_by?.split(' ') ?? []
 
-/** Counts a failure inside ev; false when it is one too many. */
-function failsAgain({ list, position }: ClaimedRow): boolean {
+/** Counts an internal failure; returns false once the maximum is reached. */
+function countFailure({ list, position }: ClaimedRow): boolean {
   const faults = (list.faults.get(position) ?? 0) + 1
   list.faults.set(position, faults)
   return faults < FAULTS_MAX
 }
 
-/** To the full second: what was put off by one conversation comes due together, and shares a connection again. */
-const dueTogether = (now: number, delayMs: number, roundMs: number) =>
+/**
+ * Rounds up, so that items postponed by one session are due together and share a connection again.
+ */
+const roundUpDue = (now: number, delayMs: number, roundMs: number) =>
   delayMs === 0 ? now : Math.ceil((now + delayMs) / roundMs) * roundMs
 
-/** How a conversation is ended before its time: asked to come to its end, and cut off. */
+/** Ends a session early: `drain` asks it to finish, `signal` aborts it. */
 type DrainSignal = {
   readonly drain: AbortSignal
   readonly signal: AbortSignal
-  /** It has ended. */
+  /** Removes the listeners once the session has ended. */
   readonly done: () => void
 }
 
-type Ends = {
+type DrainDeps = {
   readonly database: { readonly clock: Clock }
   readonly timings: Pick<WorkerTimings, 'drainMs'>
   readonly stopping: AbortSignal
@@ -232,9 +239,12 @@ type Ends = {
   readonly lost: AbortSignal
 }
 
-/** A conversation ends with the worker, at once when others have what it asks about, or when nobody wants to know any more: all whose items it has are over. */
+/**
+ * A session drains when the worker stops, and aborts when the worker aborts or its claims are lost.
+ * It also drains when all lists of its items have ended, and aborts `drainMs` later.
+ */
 function createDrainSignal(
-  { database, stopping, abort, lost, timings }: Ends,
+  { database, stopping, abort, lost, timings }: DrainDeps,
   lists: ReadonlySet<ActiveJob>,
 ): DrainSignal {
   const drain = new AbortController()
@@ -243,23 +253,23 @@ function createDrainSignal(
   const onStop = () => drain.abort()
   const onAbort = () => end.abort()
   const onDone = () => {
-    if (drain.signal.aborted || [...lists].some(({ over }) => !over.aborted)) return
+    if (drain.signal.aborted || [...lists].some(({ ended }) => !ended.aborted)) return
     drain.abort()
     cancelTimer = database.clock.after(timings.drainMs, onAbort)
   }
-  const heard: [AbortSignal, () => void][] = [
+  const listeners: [AbortSignal, () => void][] = [
     [stopping, onStop],
     [abort, onAbort],
     [lost, onAbort],
-    ...[...lists].map(({ over }): [AbortSignal, () => void] => [over, onDone]),
+    ...[...lists].map(({ ended }): [AbortSignal, () => void] => [ended, onDone]),
   ]
-  for (const [signal, call] of heard) {
-    if (signal.aborted) call()
-    else signal.addEventListener('abort', call, { once: true })
+  for (const [signal, listener] of listeners) {
+    if (signal.aborted) listener()
+    else signal.addEventListener('abort', listener, { once: true })
   }
   const done = () => {
     cancelTimer()
-    for (const [signal, call] of heard) signal.removeEventListener('abort', call)
+    for (const [signal, listener] of listeners) signal.removeEventListener('abort', listener)
   }
   return { drain: drain.signal, signal: end.signal, done }
 }

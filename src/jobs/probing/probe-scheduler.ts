@@ -8,59 +8,73 @@ import type { ProbeTasks, Slot } from './probe-tasks.ts'
 
 export type { Slot } from './probe-tasks.ts'
 
-/** Operators that may gather at the same time; beyond it they are asked as they are. */
+/**
+ * Maximum number of operators with gathering items; beyond it operators are probed with the items
+ * they have.
+ */
 const COUNTED_MAX = 20_000
-/** Egresses that one calls when it has too much to do. */
+/** Number of egresses that one egress wakes when it has too much to do. */
 const FAN_OUT = 4
 
-/** When all entries of an operator were put, and how long that is taken to hold. */
+/** When all tasks of an operator were enqueued, and for how long they are assumed to be there. */
 type Wakeup = { readonly at: number; waitMs: number; readonly among: readonly string[] }
 
 type Gathering = { count: number; readonly since: number; putAt: number }
 
 /**
- * How long items gather, how often an entry is put again where others take entries away, and up to
- * which interval that doubles while there is more to do: others may have given up theirs meanwhile.
+ * How long items gather, how often a task is enqueued again where other members may complete it,
+ * and up to which interval that backs off while there is more to do.
  */
-type SlotTimings = Pick<WorkerTimings, 'gatherMs' | 'againMs' | 'againMaxMs'>
+type SlotTimings = Pick<WorkerTimings, 'gatherMs' | 'requeueMs' | 'requeueMaxMs'>
 
-/** Which entries of the queue there must be for operators: one for each connection that they allow to an egress. */
+/**
+ * Decides which tasks the queue must have for operators: one for each connection that they allow to
+ * an egress.
+ */
 export class ProbeScheduler {
-  readonly #entries: ProbeTasks
+  readonly #tasks: ProbeTasks
   readonly #clock: Clock
   readonly #isShared: boolean
   readonly #timings: SlotTimings
-  /** Operators with fewer items filed since they were last asked than fill a connection, and since when. */
+  /**
+   * Operators with fewer items routed since their last probe than fill a connection, and since
+   * when.
+   */
   readonly #gathering = new Map<string, Gathering>()
-  /** By operator. */
-  readonly #calls: TtlMap<Wakeup>
-  #turn = 0
+  /** Last wakeup by operator. */
+  readonly #wakeups: TtlMap<Wakeup>
+  #roundRobin = 0
 
-  /** `isShared`: others work on the entries too, and putting one takes time. */
+  /**
+   * `isShared` is true if other members work on the tasks too; enqueueing one then takes a round
+   * trip.
+   */
   constructor(
-    entries: ProbeTasks,
+    tasks: ProbeTasks,
     clock: Clock,
     isShared: boolean,
     timings: SlotTimings = DEFAULT_WORKER_TIMINGS,
   ) {
     this.#timings = timings
-    this.#entries = entries
+    this.#tasks = tasks
     this.#clock = clock
     this.#isShared = isShared
-    this.#calls = new TtlMap({ sizeMax: COUNTED_MAX, clock })
+    this.#wakeups = new TtlMap({ sizeMax: COUNTED_MAX, clock })
   }
 
-  /** One more item was filed: its operator is asked when a connection can be filled, or after a while. */
+  /**
+   * Counts a routed item: its operator is probed when a connection can be filled, or after a while.
+   */
   async onItemRouted({ engine, operators }: ActiveJob, operator: string): Promise<void> {
     const egress = engine.egressPool.primaryFor(operator)
     if (operators.size < COUNTED_MAX) operators.add(operator)
     if (this.#gathering.size >= COUNTED_MAX) this.#gathering.clear()
     const now = this.#clock.now()
-    const gathered = this.#gatheringOf(operator, now)
+    const gathered = this.#getGathering(operator, now)
     gathered.count++
     const isFull = gathered.count >= engine.egressPool.row(operator).recipientsPerSession
     if (isFull) this.#gathering.delete(operator)
-    else if (this.#isShared && now - gathered.putAt < this.#timings.againMs) return
+    else if (this.#isShared && now - gathered.putAt < this.#timings.requeueMs) return
     gathered.putAt = now
     await this.put(
       { operator, egress },
@@ -68,9 +82,10 @@ export class ProbeScheduler {
     )
   }
 
-  #gatheringOf(operator: string, now: number): Gathering {
+  #getGathering(operator: string, now: number): Gathering {
     const known = this.#gathering.get(operator)
-    // Where others may have asked for it, nobody here does, and notices that it has gathered for long enough.
+    // In a cluster, another member may probe the operator, so this process must end gathering by
+    // time.
     if (known !== undefined && !(this.#isShared && known.since + this.#timings.gatherMs <= now))
       return known
     const started = { count: 0, since: now, putAt: Number.NEGATIVE_INFINITY }
@@ -78,16 +93,22 @@ export class ProbeScheduler {
     return started
   }
 
-  /** When the items of an operator have gathered long enough, epoch ms; what gathers next counts anew. */
+  /**
+   * Returns when the items of an operator have gathered long enough, epoch ms; after that,
+   * gathering starts over.
+   */
   readyAt(operator: string): number {
-    // An entry that others may have put is due when it says so.
+    // A task that another member may have enqueued is ready when it is due.
     if (this.#isShared) return Number.NEGATIVE_INFINITY
     const readyAt = (this.#gathering.get(operator)?.since ?? 0) + this.#timings.gatherMs
     if (readyAt <= this.#clock.now()) this.#gathering.delete(operator)
     return readyAt
   }
 
-  /** Nothing more of a list will gather: its operators are asked now. What was too much to be counted comes due by itself. */
+  /**
+   * Enqueues the operators of a list now, because no more of its items are routed. Operators beyond
+   * the maximum are not counted and become due on their own.
+   */
   async flushJob({ engine, operators }: ActiveJob): Promise<void> {
     const put = (operator: string) => {
       this.#gathering.delete(operator)
@@ -97,65 +118,74 @@ export class ProbeScheduler {
     operators.clear()
   }
 
-  /** All of them, for every egress that `egress` is to call; an entry that is there stays as it is. */
+  /**
+   * Enqueues all slots of every egress that `egress` is to wake; tasks that exist stay as they are.
+   */
   async putAll({ egressPool }: Engine, { operator, egress }: Slot): Promise<void> {
-    if (this.#isShared && !this.#shouldCall(operator, egressPool.all)) return
+    if (this.#isShared && !this.#shouldWake(operator, egressPool.all)) return
     const { sessionsMax } = egressPool.row(operator)
-    const asking = this.#called(egressPool, operator, egress)
-    const put = asking.map(name => this.#entries.putAll({ operator, egress: name }, sessionsMax))
-    // Whoever found that there is so much to do need not wait for others to hear of it.
+    const egresses = this.#egressesToWake(egressPool, operator, egress)
+    const put = egresses.map(name => this.#tasks.putAll({ operator, egress: name }, sessionsMax))
+    // In a cluster the caller does not wait until other members are woken.
     if (!this.#isShared) await Promise.all(put)
-    else for (const entered of put) entered.catch(() => this.#calls.delete(operator))
+    else for (const entered of put) entered.catch(() => this.#wakeups.delete(operator))
   }
 
-  /** An operator had less to do than a connection takes: whoever found nothing gave its entry up. */
+  /**
+   * Resets the backoff of an operator that had less to do than a connection takes: slots that found
+   * nothing have completed their tasks.
+   */
   onEmptyClaim(operator: string): void {
-    const call = this.#calls.get(operator)
-    if (call !== undefined) call.waitMs = this.#timings.againMs
+    const wakeup = this.#wakeups.get(operator)
+    if (wakeup !== undefined) wakeup.waitMs = this.#timings.requeueMs
   }
 
-  #shouldCall(operator: string, among: readonly string[]): boolean {
+  #shouldWake(operator: string, among: readonly string[]): boolean {
     const now = this.#clock.monotonicNow()
-    const last = this.#calls.get(operator)
+    const last = this.#wakeups.get(operator)
     const isSame = last?.among === among
     if (isSame && now - last.at < last.waitMs) return false
     const waitMs = isSame
-      ? Math.min(last.waitMs * 2, this.#timings.againMaxMs)
-      : this.#timings.againMs
-    this.#calls.set(operator, { at: now, waitMs, among }, 2 * this.#timings.againMaxMs)
+      ? Math.min(last.waitMs * 2, this.#timings.requeueMaxMs)
+      : this.#timings.requeueMs
+    this.#wakeups.set(operator, { at: now, waitMs, among }, 2 * this.#timings.requeueMaxMs)
     return true
   }
 
   /**
-   * Whom an egress calls when there is more than it takes at once: all, where they are few. Where they are many each
-   * calls the next few of a tree, who call theirs: all are there after some steps, and nobody calls a thousand each
-   * second. One that stands still calls nobody, so each time one more is called, by turns.
+   * Returns the egresses to wake when there is more than one egress takes at once: all if they are
+   * few. If they are many, each wakes its children in a tree, so that all are awake after some
+   * steps and no egress wakes a thousand others each second. An egress that stalls wakes no others,
+   * so each call also wakes one more, round-robin.
    */
-  #called(egressPool: EgressPool, operator: string, egress: string): readonly string[] {
+  #egressesToWake(egressPool: EgressPool, operator: string, egress: string): readonly string[] {
     if (!egressPool.sharesLists(operator)) return [egressPool.primaryFor(operator)]
     const order = egressPool.ranked(operator)
     if (order.length <= FAN_OUT * 2) {
       const available = egressPool.availableFor(operator)
       return available.length > 0 ? available : order
     }
-    const called = new Set([egress])
-    const callBelow = (slot: number) => {
+    const woken = new Set([egress])
+    const wakeChildren = (slot: number) => {
       const first = slot * FAN_OUT + 1
       for (const [n, name] of order.slice(first, first + FAN_OUT).entries()) {
-        // Whoever calls one that may not ask calls those below it.
-        if (egressPool.mayAsk(name, operator)) called.add(name)
-        else callBelow(first + n)
+        // The children of an egress that may not probe are woken in its place.
+        if (egressPool.mayAsk(name, operator)) woken.add(name)
+        else wakeChildren(first + n)
       }
     }
-    callBelow(Math.max(0, order.indexOf(egress)))
-    // The root may be one of those that may not.
-    if (egress === egressPool.primaryFor(operator)) callBelow(0)
-    called.add(order[this.#turn++ % order.length] as string)
-    return [...called]
+    wakeChildren(Math.max(0, order.indexOf(egress)))
+    // The root itself may be unable to probe.
+    if (egress === egressPool.primaryFor(operator)) wakeChildren(0)
+    woken.add(order[this.#roundRobin++ % order.length] as string)
+    return [...woken]
   }
 
-  /** The first slot of an egress; whoever finds as many items as one connection takes adds all others. */
+  /**
+   * Enqueues the first slot of an egress; a probe that finds as many items as one connection takes
+   * adds the others.
+   */
   put(slot: Slot, dueAt?: number): Promise<void> {
-    return this.#entries.put(slot, dueAt)
+    return this.#tasks.put(slot, dueAt)
   }
 }

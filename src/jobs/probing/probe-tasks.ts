@@ -6,24 +6,27 @@ import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-tim
 /** One connection that an operator allows to one egress. */
 export type Slot = { readonly operator: string; readonly egress: string }
 
-/** Where the entries of an egress are: a process works on those of its own. */
+/** Returns the task kind of an egress: a process works on the tasks of its own egresses. */
 export const probeKind = (egress: string) => `probe/${egress}`
 
-/** The entry of one connection to an operator, counted from 0. */
+/** Returns the task key of one connection to an operator, counted from 0. */
 export const slotKey = (operator: string, number: number) => `${operator}#${number}`
 
-/** Which operator an entry is for. */
+/** Returns the operator of a task key. */
 export const operatorOf = (key: string) => key.slice(0, key.lastIndexOf('#'))
 
-/** Takes what is to be put into the queue. */
+/** Enqueues the probe tasks of slots. */
 export interface ProbeTasks {
-  /** The first slot of an operator and egress; due now when `dueAt`, epoch ms, is left out. Resolves when it is there. */
+  /**
+   * Enqueues the first slot of an operator and egress; due now if `dueAt`, epoch ms, is left out.
+   * Resolves when it is enqueued.
+   */
   put(slot: Slot, dueAt?: number): Promise<void>
-  /** The first `count` of them, due now. */
+  /** Enqueues the first `count` slots, due now. */
   putAll(slot: Slot, count: number): Promise<void>
 }
 
-/** Puts each by itself, where that costs nothing. */
+/** Enqueues each task separately, for a queue in memory. */
 export function directTasks(queue: Queue): ProbeTasks {
   return {
     put: ({ operator, egress }, dueAt) => queue.put(probeKind(egress), slotKey(operator, 0), dueAt),
@@ -32,24 +35,24 @@ export function directTasks(queue: Queue): ProbeTasks {
   }
 }
 
-/** Keys of one flush; a statement takes them as one JSON text of about 300 KB. */
+/** Maximum number of keys per flush; a statement takes them as one JSON text of about 300 KB. */
 const KEYS_MAX = 10_000
 
-type EntryTimings = Pick<WorkerTimings, 'entriesMs' | 'roundMs'>
+type BatchTimings = Pick<WorkerTimings, 'enqueueBatchMs' | 'roundMs'>
 
 /**
- * Puts them in groups, those of the same second together: each statement costs a round trip to the
- * database.
+ * Enqueues tasks in batches, grouped by the second in which they are due, because each statement
+ * costs a round trip to the database.
  */
-export function gatheredTasks(
+export function batchedTasks(
   queue: Queue,
   clock: Clock,
-  { entriesMs, roundMs }: EntryTimings = DEFAULT_WORKER_TIMINGS,
+  { enqueueBatchMs, roundMs }: BatchTimings = DEFAULT_WORKER_TIMINGS,
 ): ProbeTasks {
-  const batcher = new Batcher<Wanted>({
-    ...{ clock, waitMs: entriesMs, sizeMax: KEYS_MAX, sizeOf: ({ keys }) => keys.length },
-    async run(wanted) {
-      const groups = Map.groupBy(wanted, ({ kind, dueAt }) => `${dueAt} ${kind}`)
+  const batcher = new Batcher<TaskRequest>({
+    ...{ clock, waitMs: enqueueBatchMs, sizeMax: KEYS_MAX, sizeOf: ({ keys }) => keys.length },
+    async run(requests) {
+      const groups = Map.groupBy(requests, ({ kind, dueAt }) => `${dueAt} ${kind}`)
       await Promise.all([...groups.values()].map(group => putGroup(queue, group)))
     },
   })
@@ -63,14 +66,14 @@ export function gatheredTasks(
   }
 }
 
-type Wanted = {
+type TaskRequest = {
   readonly kind: string
   readonly keys: readonly string[]
   readonly dueAt: number | undefined
 }
 
-/** Puts keys of one kind that are due at the same time. */
-async function putGroup(queue: Queue, group: readonly Wanted[]): Promise<void> {
+/** Enqueues keys of one kind that are due at the same time. */
+async function putGroup(queue: Queue, group: readonly TaskRequest[]): Promise<void> {
   const [first] = group
   if (first === undefined) return
   const keys = new Set(group.flatMap(({ keys }) => keys))

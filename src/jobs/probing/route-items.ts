@@ -10,43 +10,49 @@ import { type QueuedItem, queuedItems } from '../item-store.ts'
 import type { ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
 
-/** Items read together, and how many may be under way at once, over all lists: many, as one silent name server holds its own for seconds. */
+/**
+ * Items read per page, and maximum number in flight over all lists: many, because a silent name
+ * server delays its items for seconds.
+ */
 const PAGE_MAX = 250
-const UNDER_WAY_MAX = 1_000
-/** However many lists share them. */
+const IN_FLIGHT_MAX = 1_000
+/** Minimum per list, however many lists share the maximum. */
 const SHARE_MIN = 20
-/** Items whose routes are looked up between two turns of the event loop: 3 ms. */
+/** Items routed per turn of the event loop: 3 ms. */
 const ROUTED_MAX = 25
 
 export type RouteWork = {
   readonly database: Database
   readonly recorder: ResultWriter
-  /** No new item is looked at; what is under way is left. */
+  /** Starts no new item and abandons items in flight. */
   readonly stopping: AbortSignal
-  /** Lists that are being routed just now. */
+  /** IDs of the lists that are being routed. */
   readonly routing: ReadonlySet<string>
-  /** Requests that go first; null: there are none. */
+  /** Lets requests go before routing; null if the process serves none. */
   readonly priority: Pick<Priority, 'yieldToRequests'> | null
-  /** Called when an item of an operator is filed and durable. */
+  /** Called when an item is routed to an operator and this is committed. */
   readonly onFiled: (list: ActiveJob, operator: string) => Promise<void>
 }
 
-/** First step of a job: decides what needs no mail server, and files the rest under its operators. */
+/**
+ * First step of a job: finishes items that need no mail server and routes the others to their
+ * operators.
+ */
 export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void> {
   const { database, recorder, routing } = work
-  const stopping = AbortSignal.any([work.stopping, list.over])
+  const stopping = AbortSignal.any([work.stopping, list.ended])
   const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
   const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
-  const giveWay = () => work.priority?.yieldToRequests('route') ?? yieldToEventLoop()
-  const underWay = new Set<Promise<void>>()
+  const yieldToRequests = () => work.priority?.yieldToRequests('route') ?? yieldToEventLoop()
+  const inFlight = new Set<Promise<void>>()
   let onDone = () => {}
   let after = 0
   let failure: { error: unknown } | null = null
   while (!stopping.aborted && failure === null) {
-    const share = Math.max(SHARE_MIN, Math.floor(UNDER_WAY_MAX / routing.size))
+    const share = Math.max(SHARE_MIN, Math.floor(IN_FLIGHT_MAX / routing.size))
     const pageMax = Math.min(PAGE_MAX, share)
-    // Not by Promise.race, which would leave a reaction at each of them for each that is done.
-    while (underWay.size > share - pageMax) {
+    // Promise.race would leave a reaction at each pending item for each finished one.
+    while (inFlight.size > share - pageMax) {
       await new Promise<void>(resolve => {
         onDone = resolve
       })
@@ -57,25 +63,25 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
     if (last === undefined) break
     after = last.position
     for (const [index, item] of page.entries()) {
-      if (index % ROUTED_MAX === 0) await giveWay()
+      if (index % ROUTED_MAX === 0) await yieldToRequests()
       const run = routeItem(work, list, item, options)
         .catch(error => {
           failure ??= { error }
         })
         .finally(() => {
-          underWay.delete(run)
+          inFlight.delete(run)
           onDone()
         })
-      underWay.add(run)
+      inFlight.add(run)
     }
   }
-  await Promise.all(underWay)
+  await Promise.all(inFlight)
   if (failure !== null) throw (failure as { error: unknown }).error
 }
 
 type RowOptions = RouteOptions & { readonly signal: AbortSignal }
 
-/** Each item goes on as soon as its own route is there. */
+/** Routes one item, which can be probed as soon as its own route is committed. */
 async function routeItem(
   { database, recorder, onFiled }: RouteWork,
   list: ActiveJob,
@@ -83,24 +89,24 @@ async function routeItem(
   options: RowOptions,
 ): Promise<void> {
   const prepared = await prepare(list.engine, database.clock, text, options)
-  // The DNS was not heard out because we stop: the item is looked at when the job goes on.
+  // The stop aborted the DNS lookup: the item is routed when the job continues.
   if (options.signal.aborted) return
   if ('result' in prepared) {
     return recorder.add(list.id, { results: [{ position, copies, result: prepared.result }] })
   }
   const { operator, address, route, exchangers } = prepared.task
-  const filed = {
+  const routed = {
     position,
     operator: operator.name,
     backupOperator: exchangers[1]?.operator.name ?? null,
     domain: address.domain.ascii,
     route: JSON.stringify(route),
   }
-  await recorder.add(list.id, { filed: [filed] })
+  await recorder.add(list.id, { filed: [routed] })
   await onFiled(list, operator.name)
 }
 
-/** What fails over one item is the result of that item, and ends nobody else's. */
+/** An internal failure becomes the result of its item and does not affect other items. */
 async function prepare(
   engine: Engine,
   clock: Clock,

@@ -6,33 +6,35 @@ import type { Reason } from '../../engine/verdict/reason.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { lastPosition, reasonIn } from './result-store.ts'
 
-/** The results of a job, counted: all rows of the list that have one, duplicates too. */
+/**
+ * Counts of the results of a job, over all rows of the list that have one, including duplicates.
+ */
 export type Breakdown = {
   readonly done: number
   readonly classes: ClassCounts
-  /** The most frequent first. */
+  /** Sorted by count, the most frequent first. */
   readonly reasons: readonly { readonly reason: Reason; readonly count: number }[]
-  /** By who runs the mail of the domain, the most frequent first. */
+  /** Counts by MX operator, the most frequent first. */
   readonly operators: readonly OperatorCount[]
-  /** Rows of the operators that are not among these. */
+  /** Number of rows of operators that are not listed. */
   readonly operatorsLeft: number
 }
 
 export type ClassCounts = Readonly<Record<Class, number>>
 
 export type OperatorCount = {
-  /** Null: nobody is known, as no mail server was looked for. */
+  /** Null if no mail server was looked up. */
   readonly operator: string | null
   readonly count: number
   readonly classes: ClassCounts
 }
 
-/** Operators that are told of; a chart of more is read by nobody. */
+/** Maximum number of operators reported; longer charts are not readable. */
 const OPERATORS_SHOWN = 20
-/** Operators that are counted at the same time: a list may have as many as rows. */
+/** Maximum number of operators counted at a time: a list may have as many operators as rows. */
 const OPERATORS_MAX = 10_000
 
-/** Counts the results that a job has, stretch by stretch. */
+/** Counts the results of a job, chunk by chunk. */
 export async function countBreakdown(
   database: Database,
   jobId: string,
@@ -41,12 +43,12 @@ export async function countBreakdown(
   const last = await lastPosition(database, jobId)
   const reasons = new Map<Reason, number>()
   const operators = new Map<string | null, Record<Class, number>>()
-  const classes = noneOf()
+  const classes = zeroCounts()
   const chunk = nextChunk(database)
   for (let after = 0; after < last; after += chunk) {
     const part = { jobId, after, to: after + chunk }
     for (const group of await runChunk(database, () => groupsOf(database, part))) {
-      const ofOperator = operators.get(group.operator) ?? noneOf()
+      const ofOperator = operators.get(group.operator) ?? zeroCounts()
       operators.set(group.operator, ofOperator)
       ofOperator[group.class] += group.count
       classes[group.class] += group.count
@@ -54,7 +56,7 @@ export async function countBreakdown(
     }
     if (operators.size > operatorsMax) dropRarerHalf(operators)
   }
-  return { classes, ...presentable(classes, reasons, operators) }
+  return { classes, ...summarize(classes, reasons, operators) }
 }
 
 type Group = {
@@ -64,7 +66,7 @@ type Group = {
   readonly count: number
 }
 
-/** Duplicates are counted with the row that they repeat, which knows how many they are. */
+/** Duplicates are counted with their first row, which stores the number of copies. */
 async function groupsOf(
   { reader }: Database,
   { jobId, after, to }: { jobId: string; after: number; to: number },
@@ -79,7 +81,10 @@ async function groupsOf(
   return rows
 }
 
-/** One that is frequent comes again; those that are not are counted with the others at the end. */
+/**
+ * Drops the counts of rare operators to free memory: a frequent operator recurs in later chunks,
+ * and the rows of the others count as not listed.
+ */
 function dropRarerHalf(operators: Map<string | null, ClassCounts>): void {
   const counts = Float64Array.from(operators.values(), sumOf).sort()
   const median = counts[counts.length >> 1] ?? 0
@@ -88,7 +93,7 @@ function dropRarerHalf(operators: Map<string | null, ClassCounts>): void {
   }
 }
 
-function presentable(
+function summarize(
   classes: ClassCounts,
   reasons: ReadonlyMap<Reason, number>,
   operators: ReadonlyMap<string | null, ClassCounts>,
@@ -96,22 +101,22 @@ function presentable(
   const done = sumOf(classes)
   const shown = [...operators]
     .map(([operator, counts]) => ({ operator, count: sumOf(counts), classes: counts }))
-    .sort((a, b) => b.count - a.count || inOrder(a.operator ?? '', b.operator ?? ''))
+    .sort((a, b) => b.count - a.count || compareText(a.operator ?? '', b.operator ?? ''))
     .slice(0, OPERATORS_SHOWN)
   return {
     done,
     reasons: [...reasons]
       .map(([reason, count]) => ({ reason, count }))
-      .sort((a, b) => b.count - a.count || inOrder(a.reason, b.reason)),
+      .sort((a, b) => b.count - a.count || compareText(a.reason, b.reason)),
     operators: shown,
     operatorsLeft: shown.reduce((left, { count }) => left - count, done),
   }
 }
 
-const noneOf = () => ({ deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 })
+const zeroCounts = () => ({ deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 })
 
 const sumOf = ({ deliverable, risky, undeliverable, unknown }: ClassCounts) =>
   deliverable + risky + undeliverable + unknown
 
-/** What is as frequent stands in the same order each time. */
-const inOrder = (a: string, b: string) => (a < b ? -1 : 1)
+/** Keeps the order of equally frequent entries stable. */
+const compareText = (a: string, b: string) => (a < b ? -1 : 1)

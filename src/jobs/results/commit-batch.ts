@@ -20,53 +20,61 @@ import { emitJobEvent } from '../job-events.ts'
 import { type Counts, countResults, failJob } from '../job-state.ts'
 import { type Job, openJobIn } from '../job-store.ts'
 
-/** What happened to items of a list. */
+/** Changes of items of one list. */
 export type ItemUpdate = {
   readonly results?: readonly Outcome[]
   readonly filed?: readonly Filed[]
   readonly postponed?: readonly Omit<Postponed, 'fence'>[]
-  /** The member of the cluster that claimed them; null: there is no cluster; left out: they were only being routed. */
+  /**
+   * The cluster member that claimed the items; null without a cluster; left out if they were only
+   * being routed.
+   */
   readonly holder?: string | null
 }
 
 export type Outcome = {
   readonly position: number
-  /** Rows of the list that share the result, its own included. */
+  /** Number of rows of the list that share the result, its own included. */
   readonly copies: number
   readonly result: Result
 }
 
-/** What is committed together. */
+/** The content of one transaction. */
 export type Content = {
-  /** By job. */
+  /** Item changes by job ID. */
   readonly changes: ReadonlyMap<string, readonly ItemUpdate[]>
   readonly answers: ReadonlyMap<string, CachedAnswer>
 }
 
 export type WriteDeps = {
   readonly database: Database
-  /** Null: no accounts, so nothing of them is entered. */
+  /** Null without accounts; then no usage is entered. */
   readonly ledger: UsageLedger | null
   readonly random: Random
   readonly baseUrl: string
 }
 
 export type Written = {
-  /** The jobs as they stand now. */
+  /** The jobs after the commit. */
   readonly jobs: readonly Job[]
-  /** Jobs that take no more: they were cancelled or deleted meanwhile, or are finished. */
+  /**
+   * IDs of jobs that accept no more changes: they were cancelled or deleted meanwhile, or are
+   * finished.
+   */
   readonly lost: readonly string[]
 }
 
 /**
- * Writes changes of any number of jobs in one transaction; a job that takes no more loses its own alone. Run again,
- * after it was not heard whether it was committed, it counts nothing twice: items that took their results take no more.
+ * Writes changes of any number of jobs in one transaction; a job that accepts no more changes loses
+ * only its own. Repeated after a commit with unknown outcome, it counts nothing twice, because each
+ * item accepts only one result.
  */
 export function commitBatch(deps: WriteDeps, content: Content): Promise<Written> {
   return writeConcurrent(deps.database, async trx => {
     const jobs: Job[] = []
     const lost: string[] = []
-    // All jobs, then all accounts, each in the order of their IDs: so does everybody who writes at the same time.
+    // Locks all jobs, then all accounts, each in the order of their IDs. All concurrent writers use
+    // this order, which prevents deadlocks.
     for (const jobId of [...content.changes.keys()].sort()) {
       const job = await openJobIn(trx, jobId)
       if (job === null) lost.push(jobId)
@@ -80,12 +88,12 @@ export function commitBatch(deps: WriteDeps, content: Content): Promise<Written>
     for (const job of jobs) {
       after.push(await writeChanges(trx, deps, job, content.changes.get(job.id) ?? []))
     }
-    if (content.answers.size > 0) await putCachedAnswers(trx, inOrder(content.answers))
+    if (content.answers.size > 0) await putCachedAnswers(trx, sortByKey(content.answers))
     return { jobs: after, lost }
   })
 }
 
-const inOrder = <T>(answers: ReadonlyMap<string, T>) =>
+const sortByKey = <T>(answers: ReadonlyMap<string, T>) =>
   new Map([...answers].sort(([a], [b]) => (a < b ? -1 : 1)))
 
 async function writeChanges(
@@ -99,32 +107,36 @@ async function writeChanges(
   await fileItems(trx, { jobId: job.id, filed, now })
   await postponeItems(trx, job.id, changes.flatMap(toPostponed))
   const results = changes.flatMap(change => change.results ?? [])
-  const taken = await recordResults(trx, job.id, changes.flatMap(toRows))
-  // Of two results of one item the first was taken and counts; and of what others have now none.
-  const counted = results.filter((_, index) => taken[index])
+  const written = await recordResults(trx, job.id, changes.flatMap(toRows))
+  // Of two results of one item, only the first is accepted and counts; results of items that other
+  // members hold do not count.
+  const counted = results.filter((_, index) => written[index])
   const counts = countsOf(counted, job.held)
   const after = await countResults(trx, job.id, counts, now)
-  await enter(trx, deps, after, counted, counts.released)
+  await enterUsage(trx, deps, after, counted, counts.released)
   return after
 }
 
 const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
-  postponed.map(row => ({ ...row, ...fenceOf(change) }))
+  postponed.map(row => ({ ...row, ...toFence(change) }))
 
 const toRows = ({ results = [], ...change }: ItemUpdate): Recorded[] =>
   results.map(({ position, result }) => ({
     ...{ position, result: JSON.stringify(result), class: toClass(result.verdict) },
-    ...fenceOf(change),
+    ...toFence(change),
   }))
 
-/** What comes too late, because others have the item by now, is written nowhere and counts nothing. */
-function fenceOf({ holder }: Pick<ItemUpdate, 'holder'>): { fence?: Fence } {
+/** Returns the fence that discards late changes of items that other members hold by now. */
+function toFence({ holder }: Pick<ItemUpdate, 'holder'>): { fence?: Fence } {
   if (holder === undefined) return { fence: { state: 'queued' } }
   return holder === null ? {} : { fence: { state: 'probing', holder } }
 }
 
-/** What a list of an account has to do with it: history, credits, and who is told that it is finished. */
-async function enter(
+/**
+ * Enters results of an account's job in the usage ledger and, if the job has finished, releases its
+ * reservation and emits its event.
+ */
+async function enterUsage(
   trx: Trx,
   { ledger, random, baseUrl, database }: WriteDeps,
   job: Job,
@@ -146,7 +158,10 @@ async function enter(
   await emitJobEvent(trx, job, { now: database.clock.now(), random, baseUrl, ...emitted })
 }
 
-/** Ends a job that cannot be finished through a fault of ours, and tells its account; null: it had ended. */
+/**
+ * Marks a job as failed after an internal failure and emits its event. Returns null if it had
+ * already ended.
+ */
 export function writeFailure(deps: WriteDeps, jobId: string): Promise<Job | null> {
   const { database, random, baseUrl } = deps
   const now = database.clock.now()
@@ -158,7 +173,10 @@ export function writeFailure(deps: WriteDeps, jobId: string): Promise<Job | null
   })
 }
 
-/** Rows of the list, so that a result shared by duplicates counts for each; credits were set aside for each address once. */
+/**
+ * Counts rows, so that a result shared by duplicates counts for each. `released` counts each
+ * address once, as its credit was reserved once.
+ */
 function countsOf(outcomes: readonly Outcome[], held: number): Required<Counts> {
   const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0, released: 0 }
   for (const { copies, result } of outcomes) {

@@ -10,26 +10,29 @@ import { yieldToEventLoop } from '../../platform/clock.ts'
 export type ResultRow = {
   readonly position: number
   readonly text: string
-  /** JSON of what came with the address; null: nothing. */
+  /** JSON of the data that came with the address; null if there is none. */
   readonly cells: string | null
   readonly class: Class | null
-  /** JSON; null: there is none yet. */
+  /** JSON of the result; null if there is none yet. */
   readonly result: string | null
 }
 
 export type PageOptions = {
   readonly jobId: string
-  /** The position of the last row of the page before. */
+  /** Position of the last row of the previous page. */
   readonly after: number
   readonly max: number
-  /** Only rows whose result is of these; left out: all rows. */
+  /** Only rows with a result of these classes; all rows if left out. */
   readonly classes?: readonly Class[]
 }
 
-/** Rows that are looked through in one go for those of a class. */
+/** Rows scanned per chunk when filtering by class. */
 const CHUNK = 2_000
 
-/** Results in the order of the list; a duplicate has the result of its first. Fewer than `max`: there are no more. */
+/**
+ * Returns results in list order; a duplicate has the result of its first row. Fewer than `max` rows
+ * mean that there are no more.
+ */
 export async function resultPage(database: Database, o: PageOptions): Promise<ResultRow[]> {
   const end = Number.MAX_SAFE_INTEGER
   if (o.classes === undefined) return rowsOf(database, { ...o, to: end })
@@ -39,7 +42,7 @@ export async function resultPage(database: Database, o: PageOptions): Promise<Re
   for (let after = o.after; after < last && found.length < o.max; after += chunk) {
     const rest = { ...o, after, to: after + chunk, max: o.max - found.length }
     found.push(...(await rowsOf(database, rest)))
-    // A class that is rare in a long list would else hold everybody up.
+    // Otherwise a scan for a rare class in a long list would block the event loop.
     await yieldToEventLoop()
   }
   return found
@@ -47,34 +50,34 @@ export async function resultPage(database: Database, o: PageOptions): Promise<Re
 
 export type FindOptions = PageOptions & {
   readonly reasons?: readonly Reason[]
-  /** A part of the address, in any case. */
+  /** Substring of the address, case-insensitive. */
   readonly search?: string
-  /** Rows that are looked at, at most. */
+  /** Maximum number of rows scanned. */
   readonly scannedMax?: number
 }
 
 export type Found = {
-  /** Without what came with them. */
+  /** Matching rows, without their cells. */
   readonly rows: readonly ResultRow[]
-  /** The position behind which to look on; null: these are the last. */
+  /** Position after which the next search starts; null if there are no more rows. */
   readonly next: number | null
 }
 
 /**
- * Rows in the order of the list, also those that have no result yet, if all rows are asked for. Looking for some among
- * many ends after a while, with what was found until then, be it nothing.
+ * Finds rows in list order, including those without a result if there is no filter for them. A
+ * search ends after `scannedMax` rows and returns what was found, possibly nothing.
  */
 export async function findResults(database: Database, o: FindOptions): Promise<Found> {
   const last = await lastPosition(database, o.jobId)
   const to = Math.min(last, o.after + (o.scannedMax ?? SCANNED_MAX))
   const rows: ResultRow[] = []
   let after = o.after
-  // One more than is asked for tells whether there are more.
+  // One more row than requested shows whether there are more.
   while (after < to && rows.length <= o.max) {
     const end = Math.min(to, after + nextChunk(database))
     const part = { ...o, after, to: end, max: o.max + 1 - rows.length, withoutCells: true }
     const page = await runChunk(database, () => rowsOf(database, part))
-    rows.push(...page.filter(row => holds(row, o.search)))
+    rows.push(...page.filter(row => matches(row, o.search)))
     after = page.length < part.max ? end : (page.at(-1)?.position ?? end)
   }
   const shown = rows.slice(0, o.max)
@@ -83,7 +86,7 @@ export async function findResults(database: Database, o: FindOptions): Promise<F
 }
 
 type Part = Pick<FindOptions, 'jobId' | 'after' | 'max' | 'classes' | 'reasons' | 'search'> & {
-  /** The last position that is looked at. */
+  /** Last position to scan. */
   readonly to: number
   readonly withoutCells?: boolean
 }
@@ -96,7 +99,7 @@ async function rowsOf({ reader }: Database, o: Part): Promise<ResultRow[]> {
     from item left join item as first
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}
-      ${ofSearch(reader, o)} ${ofClass(o)} ${ofReason(reader, o)}
+      ${searchCondition(reader, o)} ${classCondition(o)} ${reasonCondition(reader, o)}
     order by item.position limit ${o.max}`.execute(reader)
   return rows
 }
@@ -104,45 +107,51 @@ async function rowsOf({ reader }: Database, o: Part): Promise<ResultRow[]> {
 const CLASS = sql`coalesce(item.class, first.class)`
 const RESULT = sql`coalesce(item.result, first.result)`
 
-const ofClass = ({ classes }: Part) =>
+const classCondition = ({ classes }: Part) =>
   classes === undefined ? sql`` : sql`and ${CLASS} in (${sql.join(classes)})`
 
-/** The class goes with the reason, and is told without reading JSON. */
-function ofReason(db: Kysely<Schema>, { reasons }: Part): RawBuilder<unknown> {
+/** Filters by the classes of the reasons first, because a class is read without parsing JSON. */
+function reasonCondition(db: Kysely<Schema>, { reasons }: Part): RawBuilder<unknown> {
   if (reasons === undefined) return sql``
   const classes = new Set(reasons.map(reason => toClass(VERDICT_BY_REASON[reason])))
   return sql`and ${CLASS} in (${sql.join([...classes])})
     and ${reasonIn(db, RESULT, CLASS)} in (${sql.join(reasons)})`
 }
 
-/** The reason in the JSON of a result; that of an erased one goes by its class. */
+/**
+ * Returns the reason in the JSON of a result; for an erased result, the default reason of its
+ * class.
+ */
 export const reasonIn = (
   db: Kysely<Schema>,
   result: RawBuilder<unknown>,
   klass: RawBuilder<unknown>,
 ) => {
-  const plainest = Object.entries(DEFAULT_REASON_BY_CLASS).map(
+  const defaults = Object.entries(DEFAULT_REASON_BY_CLASS).map(
     ([name, reason]) => sql`when ${sql.lit(name)} then ${sql.lit(reason)}`,
   )
   return sql<Reason>`coalesce(${textAt(db, result, ['verdict', 'reason'])},
-    case ${klass} ${sql.join(plainest, sql` `)} end)`
+    case ${klass} ${sql.join(defaults, sql` `)} end)`
 }
 
-/** Databases know only the case of ASCII: where others are sought, they give every text that has such, for `holds`. */
-function ofSearch(db: Kysely<Schema>, { search }: Part): RawBuilder<unknown> {
+/**
+ * Databases ignore case only in ASCII: if the search has other characters, this selects every text
+ * that has some, and `matches` filters them.
+ */
+function searchCondition(db: Kysely<Schema>, { search }: Part): RawBuilder<unknown> {
   if (search === undefined) return sql``
-  const sought = search.toLowerCase()
-  return isAscii(sought)
-    ? sql`and ${contains(db, sql`lower(item.text)`, sql`${sought}`)}`
+  const needle = search.toLowerCase()
+  return isAscii(needle)
+    ? sql`and ${contains(db, sql`lower(item.text)`, sql`${needle}`)}`
     : sql`and ${hasNonAscii(db, sql`item.text`)}`
 }
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text)
 
-const holds = ({ text }: ResultRow, search = '') =>
+const matches = ({ text }: ResultRow, search = '') =>
   text.toLowerCase().includes(search.toLowerCase())
 
-/** The last row of a list; 0: it has none. */
+/** Returns the position of the last row of a list; 0 if it has no rows. */
 export async function lastPosition({ reader }: Database, jobId: string): Promise<number> {
   const row = await reader
     .selectFrom('item')

@@ -19,135 +19,154 @@ import {
 
 export type { ItemUpdate as Change } from './commit-batch.ts'
 
-/** Committed together: when so many changes are there, or after `groupMs`. A crash asks these again. */
-const GROUP_MIN = 50
-/** More are never committed together: nothing else runs while they are written, some 20 ms. */
-const GROUP_MAX = 200
-/** While requests come, short stops count for more than few commits: some 3 ms and a commit. */
-const GROUP_MAX_BESIDE_REQUESTS = 25
+/**
+ * A batch is committed when it has this many changes, or after `batchMs`. After a crash its items
+ * are probed again.
+ */
+const BATCH_MIN = 50
+/** Maximum size of a batch: writing it blocks the event loop for some 20 ms. */
+const BATCH_MAX = 200
+/**
+ * Maximum size while requests are served, when short blocking matters more than few commits: some 3
+ * ms and a commit.
+ */
+const BATCH_MAX_WITH_REQUESTS = 25
 
 export type ResultWriterDeps = WriteDeps & {
   readonly log: Log
-  /** False: a commit that fails is not tried again; whoever works on its jobs ends. */
-  readonly keepsTrying: boolean
-  readonly timings?: Pick<WorkerTimings, 'groupMs' | 'retryMs'>
-  /** Requests that go first; null, or left out: there are none. */
+  /** False to not retry a failed commit; work on its jobs ends then. */
+  readonly retryStorageErrors: boolean
+  readonly timings?: Pick<WorkerTimings, 'batchMs' | 'retryMs'>
+  /** Reduces batches while requests are served; null or left out if the process serves none. */
   readonly priority?: Pick<Priority, 'hasRequests'> | null
-  /** A job as it stands after a commit. */
+  /** Called with each job after a commit. */
   readonly onProgress: (job: Job) => void
-  /** A job takes no more changes: it was cancelled or deleted, or is finished. */
+  /** Called if a job accepts no more changes: it was cancelled or deleted, or is finished. */
   readonly onLost: (jobId: string) => void
-  /** A commit failed for good: what it held may or may not be durable, so the job has to be taken up anew. */
+  /**
+   * Called if a commit failed permanently: its content may or may not be durable, so the job has to
+   * be started again.
+   */
   readonly onFailure: (jobId: string, error: unknown) => void
 }
 
-/** Writes what happens to items of all jobs, in groups: a durable commit costs as much for fifty rows as for one. */
+/**
+ * Writes changes of items of all jobs in batches, because a durable commit costs as much for fifty
+ * rows as for one.
+ */
 export class ResultWriter {
   readonly #deps: ResultWriterDeps
   readonly #retryMs: number
-  readonly #batcher: Batcher<Recordable>
+  readonly #batcher: Batcher<BatchEntry>
   readonly #stopping = new AbortController()
   #last: Promise<void> = Promise.resolve()
   #isFailing = false
 
   constructor(deps: ResultWriterDeps) {
     this.#deps = deps
-    const { retryMs, groupMs } = deps.timings ?? DEFAULT_WORKER_TIMINGS
+    const { retryMs, batchMs } = deps.timings ?? DEFAULT_WORKER_TIMINGS
     this.#retryMs = retryMs
     this.#batcher = new Batcher({
-      ...{ clock: deps.database.clock, waitMs: groupMs },
-      sizeMin: () => Math.min(GROUP_MIN, this.#groupMax),
-      sizeMax: () => this.#groupMax,
+      ...{ clock: deps.database.clock, waitMs: batchMs },
+      sizeMin: () => Math.min(BATCH_MIN, this.#batchMax),
+      sizeMax: () => this.#batchMax,
       sizeOf: itemsOf,
-      run: group => this.#writeGroup(group),
+      run: batch => this.#writeBatch(batch),
     })
   }
 
-  /** Takes a change of a job's items; the promise resolves when it is durable. */
+  /** Adds a change of a job's items; the promise resolves when it is committed. */
   add(jobId: string, change: ItemUpdate): Promise<void> {
     return this.#add({ jobId, change })
   }
 
-  /** Takes answers to be remembered beyond their job. */
+  /** Adds answers for the cache, which outlives their job. */
   cacheResult(answers: ReadonlyMap<string, CachedAnswer>): Promise<void> {
     return this.#add({ answers })
   }
 
-  /** Resolves when all that was taken so far is durable. */
+  /** Resolves when all changes added so far are committed. */
   async flushed(): Promise<void> {
     if (this.#batcher.pending > 0) await this.#last
   }
 
-  /** Waits while more is not durable yet than a crash may make us ask again, and while nothing can be written. */
+  /**
+   * Waits while more changes are pending than a crash may undo, and while nothing can be written.
+   */
   async settled(): Promise<void> {
-    if (this.#batcher.sizePending > GROUP_MIN || this.#isFailing) await this.flushed()
+    if (this.#batcher.sizePending > BATCH_MIN || this.#isFailing) await this.flushed()
   }
 
-  /** Gives a job up. A service ends it as failed, unless it is trouble of the disk, which passes; a list can be taken up anew. */
+  /**
+   * Stops work on a job. A service marks it as failed, unless the error is a temporary storage
+   * error; a list of the command line can be started again.
+   */
   async fail(jobId: string, error: unknown): Promise<void> {
-    const { log, keepsTrying, onProgress, onFailure } = this.#deps
-    if (keepsTrying && !isStorageError(error)) {
-      log.error('a job failed inside ev', { job: jobId, error: errorMessage(error) })
+    const { log, retryStorageErrors, onProgress, onFailure } = this.#deps
+    if (retryStorageErrors && !isStorageError(error)) {
+      log.error('job failed with an internal error', { job: jobId, error: errorMessage(error) })
       try {
-        const job = await this.#tryOn(() => writeFailure(this.#deps, jobId))
+        const job = await this.#retryWhileUnwritable(() => writeFailure(this.#deps, jobId))
         if (job !== null) onProgress(job)
       } catch (error) {
-        log.error('a failed job cannot be ended', { job: jobId, error: errorMessage(error) })
+        log.error('job could not be marked as failed', { job: jobId, error: errorMessage(error) })
       }
     }
     onFailure(jobId, error)
   }
 
-  /** What cannot be written now is not tried again; resolves when nothing is being written. */
+  /** Stops retries and resolves when no write is in progress. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#batcher.close()
   }
 
-  get #groupMax(): number {
-    return this.#deps.priority?.hasRequests ? GROUP_MAX_BESIDE_REQUESTS : GROUP_MAX
+  get #batchMax(): number {
+    return this.#deps.priority?.hasRequests ? BATCH_MAX_WITH_REQUESTS : BATCH_MAX
   }
 
-  #add(recordable: Recordable): Promise<void> {
-    this.#last = this.#batcher.add(recordable)
+  #add(entry: BatchEntry): Promise<void> {
+    this.#last = this.#batcher.add(entry)
     return this.#last
   }
 
-  async #writeGroup(group: readonly Recordable[]): Promise<void> {
-    const content = contentOf(group)
+  async #writeBatch(batch: readonly BatchEntry[]): Promise<void> {
+    const content = contentOf(batch)
     try {
       await this.#write(content)
     } catch (error) {
-      const mayBeOfOne = content.changes.size > 1 && !isStorageError(error)
-      if (mayBeOfOne) return this.#writeSplit(content)
-      await this.#give(content, error)
+      const isSplittable = content.changes.size > 1 && !isStorageError(error)
+      if (isSplittable) return this.#writeSplit(content)
+      await this.#failJobs(content, error)
       throw error
     }
   }
 
-  /** What one job brought is refused: that is nothing to the others. */
-  async #writeSplit(group: Content): Promise<void> {
-    for (const content of splitByJob(group)) {
-      await this.#write(content).catch(error => this.#give(content, error))
+  /**
+   * Writes each job separately, so that the rejected changes of one job do not affect the others.
+   */
+  async #writeSplit(batch: Content): Promise<void> {
+    for (const content of splitByJob(batch)) {
+      await this.#write(content).catch(error => this.#failJobs(content, error))
     }
   }
 
   async #write(content: Content): Promise<void> {
-    const written = await this.#tryOn(() => commitBatch(this.#deps, content))
-    // SQLite answers without waiting, so a list that asks nobody would run in one breath.
+    const written = await this.#retryWhileUnwritable(() => commitBatch(this.#deps, content))
+    // SQLite works synchronously, so a list that needs no probes would block the event loop.
     await yieldToEventLoop()
     this.#notify(written)
   }
 
-  /** While nothing can be written, it is tried again and again, however long. */
-  async #tryOn<T>(run: () => Promise<T>): Promise<T> {
-    const { database, log, keepsTrying } = this.#deps
+  /** Runs a write and retries it without limit while nothing can be written. */
+  async #retryWhileUnwritable<T>(run: () => Promise<T>): Promise<T> {
+    const { database, log, retryStorageErrors } = this.#deps
     const done = await retry(run, {
       ...{ clock: database.clock, delayMs: this.#retryMs, signal: this.#stopping.signal },
-      isRetryable: error => keepsTrying && isStorageError(error),
+      isRetryable: error => retryStorageErrors && isStorageError(error),
       onRetry: error => {
         this.#isFailing = true
-        log.error('results cannot be written now; that is tried again', {
+        log.error('results cannot be written; retrying', {
           error: errorMessage(error),
         })
       },
@@ -156,7 +175,7 @@ export class ResultWriter {
     return done
   }
 
-  async #give({ changes }: Content, error: unknown): Promise<void> {
+  async #failJobs({ changes }: Content, error: unknown): Promise<void> {
     for (const jobId of changes.keys()) await this.fail(jobId, error)
   }
 
@@ -166,27 +185,27 @@ export class ResultWriter {
   }
 }
 
-/** What is committed in groups: a change of a job's items, or answers to be remembered. */
-type Recordable =
+/** An entry of a batch: a change of a job's items, or answers for the cache. */
+type BatchEntry =
   | { readonly jobId: string; readonly change: ItemUpdate }
   | { readonly answers: ReadonlyMap<string, CachedAnswer> }
 
-/** How many items it changes. */
-function itemsOf(recordable: Recordable): number {
-  if ('answers' in recordable) return 0
-  const { results = [], filed = [], postponed = [] } = recordable.change
+/** Returns the number of items that an entry changes. */
+function itemsOf(entry: BatchEntry): number {
+  if ('answers' in entry) return 0
+  const { results = [], filed = [], postponed = [] } = entry.change
   return results.length + filed.length + postponed.length
 }
 
-function contentOf(group: readonly Recordable[]): Content {
+function contentOf(batch: readonly BatchEntry[]): Content {
   const changes = new Map<string, ItemUpdate[]>()
   const answers = new Map<string, CachedAnswer>()
-  for (const recordable of group) {
-    if ('answers' in recordable) {
-      for (const [key, cached] of recordable.answers) answers.set(key, cached)
+  for (const entry of batch) {
+    if ('answers' in entry) {
+      for (const [key, cached] of entry.answers) answers.set(key, cached)
       continue
     }
-    const { jobId, change } = recordable
+    const { jobId, change } = entry
     const own = changes.get(jobId)
     if (own === undefined) changes.set(jobId, [change])
     else own.push(change)
@@ -194,7 +213,7 @@ function contentOf(group: readonly Recordable[]): Content {
   return { changes, answers }
 }
 
-/** What a group holds of each job by itself; the answers go with the first. */
+/** Splits the content of a batch by job; the answers go with the first. */
 const splitByJob = ({ changes, answers }: Content): Content[] =>
   [...changes].map(([jobId, own], index) => ({
     changes: new Map([[jobId, own]]),

@@ -4,39 +4,50 @@ import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import { sanitizeText } from '../../platform/text.ts'
-import { brokenOff, cutOff, type Incoming, limitedTo, storeBytes } from './store-upload.ts'
+import {
+  malformedUpload,
+  incompleteUpload,
+  type Incoming,
+  limitBytes,
+  storeBytes,
+} from './store-upload.ts'
 import { malformed, tooLarge, UploadFault } from './upload-error.ts'
 
-/** A form with a file, as it was received. */
+/** A received form with a file. */
 export type ReceivedForm = {
   readonly fields: ReadonlyMap<string, string>
-  /** SHA-256 of file and fields, hexadecimal: by it the same form is known again. */
+  /** SHA-256 of file and fields in hexadecimal, which identifies a repeated form. */
   readonly digest: string
-  /** What the sender calls the file; empty where it was sent as text. */
+  /** File name given by the sender; empty if the file was sent as text. */
   readonly fileName: string
-  /** Bytes. */
+  /** Size of the file in bytes. */
   readonly size: number
 }
 
 export type FormRules = {
-  /** Parts of these names are the file, even if they were sent as text; of several only one may have anything in it. */
+  /**
+   * Names of the parts that hold the file, even if sent as text; only one of them may be non-empty.
+   */
   readonly fileFields: readonly [string, ...string[]]
   readonly fileBytesMax: number
-  /** Called before anything of the file is taken, with the fields that stand before it. What it throws refuses the form. */
+  /**
+   * Called before the file is read, with the fields that precede it. An error that it throws
+   * rejects the form.
+   */
   readonly admit?: (fields: ReadonlyMap<string, string>) => void
 }
 
-/** What stands around the file: boundaries, headers of parts and the other fields. */
+/** Maximum size of the form without the file: boundaries, part headers and the other fields. */
 export const AROUND_BYTES_MAX = 64 * 1024
-/** The fields that there are, with room for those that are none of ours. */
+/** Maximum number of fields, including some that are unknown. */
 const FIELDS_MAX = 20
 const FIELD_BYTES_MAX = 2_000
-/** Of one part: a browser sends two. */
+/** Maximum number of headers per part; a browser sends two. */
 const PART_HEADERS_MAX = 20
 
 /**
- * Takes a form (multipart/form-data) and stores its file under `path` while it comes. Throws UploadFault, or what `admit`
- * threw; then whoever asked removes what there is of the file.
+ * Receives a form (multipart/form-data) and streams its file to `path`. Throws UploadFault or an
+ * error of `admit`; the caller must then delete the partial file.
  */
 export async function receiveForm(
   request: Incoming,
@@ -54,7 +65,7 @@ export async function receiveForm(
 
 type Stored = { readonly fileName: string; readonly size: number }
 
-/** Reads a form to its end, as fields may come behind the file, which goes to the disk while it comes. */
+/** Reads a form to its end, because fields may follow the file, which is streamed to the disk. */
 class Form {
   readonly #path: string
   readonly #request: Incoming
@@ -64,9 +75,9 @@ class Form {
   readonly #hash = createHash('sha256')
   #part: BusboyFileStream | null = null
   #stored: Promise<Stored> | null = null
-  /** The first thing that is wrong with it. */
+  /** The first error found in the form. */
   #fault: UploadFault | null = null
-  /** What `admit` threw. */
+  /** The error thrown by `admit`, if any. */
   #refusal: { readonly error: unknown } | null = null
 
   constructor(path: string, request: Incoming, rules: FormRules) {
@@ -76,8 +87,8 @@ class Form {
     this.#parser = openParser(request.headers.get('Content-Type') ?? '', rules)
     this.#parser.on('field', (name, value, _, isCut) => this.#field(name, value, isCut))
     this.#parser.on('file', (name, part, fileName) => this.#file(name, part, fileName ?? ''))
-    this.#parser.on('filesLimit', () => this.#blame('it holds more than one file'))
-    this.#parser.on('fieldsLimit', () => this.#blame(`it has more than ${FIELDS_MAX} fields`))
+    this.#parser.on('filesLimit', () => this.#fail('it contains more than one file'))
+    this.#parser.on('fieldsLimit', () => this.#fail(`it has more than ${FIELDS_MAX} fields`))
   }
 
   async receive(): Promise<ReceivedForm> {
@@ -90,49 +101,49 @@ class Form {
     return { fields: this.#fields, digest: this.#hash.digest('hex'), ...stored }
   }
 
-  /** Lets go of the file, however far it came. */
+  /** Stops storing the file, however much of it was received. */
   async close(): Promise<void> {
-    this.#part?.destroy(new Error('the form was given up'))
+    this.#part?.destroy(new Error('the form was aborted'))
     await this.#stored?.catch(() => {})
   }
 
-  #blame(why: string) {
-    this.#fault ??= malformed(why)
+  #fail(reason: string) {
+    this.#fault ??= malformed(reason)
   }
 
   #field(name: string, value: string, isCut: boolean) {
-    if (isCut) this.#blame(`the field "${sanitizeText(name, 40)}" is too long`)
+    if (isCut) this.#fail(`the field "${sanitizeText(name, 40)}" is too long`)
     this.#fields.set(name, value)
   }
 
   #file(name: string, part: BusboyFileStream, fileName: string) {
     const { fileFields, fileBytesMax } = this.#rules
     if (!fileFields.includes(name)) {
-      this.#blame(
+      this.#fail(
         `the file is in the field "${sanitizeText(name, 40)}"; it belongs in "${fileFields[0]}"`,
       )
       return void part.resume()
     }
-    if (!this.#admits()) return void part.resume()
+    if (!this.#isAdmitted()) return void part.resume()
     this.#part = part
     part.on('limit', () => this.#parser.destroy(tooLarge(fileBytesMax)))
     this.#stored = this.#store(part, fileName, this.#stored)
-    // A part that nobody takes would hold the form up for ever.
+    // An unread part would block the form forever.
     this.#stored.catch(error => this.#parser.destroy(error))
   }
 
-  #admits(): boolean {
+  #isAdmitted(): boolean {
     try {
       this.#rules.admit?.(this.#fields)
       return true
     } catch (error) {
       this.#refusal = { error }
-      this.#parser.destroy(new Error('the form was refused'))
+      this.#parser.destroy(new Error('the form was rejected'))
       return false
     }
   }
 
-  /** A part takes the place of one that was empty. */
+  /** Stores a part, which replaces an earlier one that was empty. */
   async #store(
     part: BusboyFileStream,
     fileName: string,
@@ -148,7 +159,7 @@ class Form {
       return { fileName, size }
     }
     for await (const bytes of part) {
-      if (bytes.length > 0) this.#blame('it holds more than one file')
+      if (bytes.length > 0) this.#fail('it contains more than one file')
     }
     return earlier
   }
@@ -159,22 +170,22 @@ class Form {
     const { fileBytesMax } = this.#rules
     try {
       const bytes = Readable.fromWeb(body as ReadableStream)
-      const limited = limitedTo(fileBytesMax + AROUND_BYTES_MAX, tooLarge(fileBytesMax))
+      const limited = limitBytes(fileBytesMax + AROUND_BYTES_MAX, tooLarge(fileBytesMax))
       await pipeline(bytes, limited, this.#parser)
     } catch (error) {
       if (this.#refusal !== null) throw this.#refusal.error
       if (error instanceof UploadFault) throw error
-      if (signal.aborted) throw cutOff()
-      // Where the file could not be stored, that is why.
+      if (signal.aborted) throw incompleteUpload()
+      // If the file could not be stored, this throws that error.
       if (this.#part?.destroyed) await this.#stored
-      throw brokenOff(error)
+      throw malformedUpload(error)
     }
   }
 }
 
 function openParser(contentType: string, { fileFields, fileBytesMax }: FormRules) {
   if (!/^multipart\/form-data\b/i.test(contentType)) {
-    throw new UploadFault('no-form', 'it is no form of the kind multipart/form-data')
+    throw new UploadFault('no-form', 'it is not multipart/form-data')
   }
   try {
     return new Busboy({
@@ -187,6 +198,6 @@ function openParser(contentType: string, { fileFields, fileBytesMax }: FormRules
         (name !== undefined && fileFields.includes(name)) || fileName !== undefined,
     })
   } catch (error) {
-    throw malformed('its Content-Type names no boundary', error)
+    throw malformed('its Content-Type has no boundary', error)
   }
 }

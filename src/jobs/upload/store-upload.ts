@@ -5,34 +5,37 @@ import type { Log } from '../../platform/log.ts'
 import { malformed, notStored, UploadFault } from './upload-error.ts'
 
 const MIB = 1024 * 1024
-/** A million rows of the usual kind have 30 to 60 MiB. */
+/** A million typical rows take 30 to 60 MiB. */
 export const FILE_BYTES_MAX = 100 * MIB
 
-/** A request whose body is taken as it comes. */
+/** A request whose body is streamed. */
 export type Incoming = Pick<Request, 'body' | 'headers' | 'signal'>
 
-/** Stores bytes under a path as a file that only we may read, and hands them to `see` as they come. Throws UploadFault. */
+/**
+ * Stores bytes in a file that only its owner may read, and passes each chunk to `onChunk`. Throws
+ * UploadFault.
+ */
 export async function storeBytes(
   bytes: Readable,
   path: string,
-  see: (bytes: Uint8Array) => void,
+  onChunk: (bytes: Uint8Array) => void,
 ): Promise<void> {
-  const seen = new Transform({
-    transform(some: Uint8Array, _, done) {
-      see(some)
-      done(null, some)
+  const tap = new Transform({
+    transform(chunk: Uint8Array, _, done) {
+      onChunk(chunk)
+      done(null, chunk)
     },
   })
   try {
-    await pipeline(bytes, seen, createWriteStream(path, { mode: 0o600 }))
+    await pipeline(bytes, tap, createWriteStream(path, { mode: 0o600 }))
   } catch (error) {
     if (error instanceof UploadFault) throw error
-    throw isOfDisk(error) ? notStored(error) : brokenOff(error)
+    throw isDiskError(error) ? notStored(error) : malformedUpload(error)
   }
 }
 
-/** Passes on at most so many bytes. */
-export function limitedTo(bytesMax: number, fault: UploadFault): Transform {
+/** Passes through at most `bytesMax` bytes, then fails with `fault`. */
+export function limitBytes(bytesMax: number, fault: UploadFault): Transform {
   let length = 0
   return new Transform({
     transform(bytes: Uint8Array, _, done) {
@@ -51,20 +54,23 @@ export function makeFolder(folder: string): void {
   }
 }
 
-export const cutOff = () => new UploadFault('cut-off', 'it did not come whole')
+export const incompleteUpload = () => new UploadFault('cut-off', 'it was not received completely')
 
-export const brokenOff = (cause: unknown) =>
-  malformed('it ends too early, or its parts are broken', cause)
+export const malformedUpload = (cause: unknown) =>
+  malformed('it ends too early or is malformed', cause)
 
-/** ENOSPC, EDQUOT, EIO …; what is wrong with the bytes themselves has other codes, or none. */
-const isOfDisk = (error: unknown) =>
+/**
+ * Disk errors have codes such as ENOSPC, EDQUOT or EIO; errors of the data have other codes, or no
+ * code.
+ */
+const isDiskError = (error: unknown) =>
   error instanceof Error && 'code' in error && /^E[A-Z]+$/.test(String(error.code))
 
-/** How much room there is where lists are stored. */
+/** Free space on the disk where lists are stored. */
 type DiskStatus = {
-  /** Null: it cannot be seen. */
+  /** Null if it cannot be determined. */
   readonly freeBytes: number | null
-  /** Whether no new list should be taken. What cannot be seen refuses none. */
+  /** True if new lists must be refused; false if the free space is unknown. */
   readonly isLow: boolean
 }
 
@@ -74,19 +80,22 @@ type DiskDeps = {
   readonly dataDir: string
   /** Free bytes below which the disk is low. */
   readonly minBytes: number
-  /** Bytes that we may still write on the disk of a folder. */
+  /** Returns the bytes that this process may still write on the disk of a folder. */
   readonly freeBytes: (folder: string) => Promise<number>
   readonly log: Log
 }
 
-/** Reads the disk of the data directory each time that it is called; the log says when it becomes low, and when that is over. */
+/**
+ * Returns a function that reads the free space of the data directory, and logs when it becomes low
+ * and when it recovers.
+ */
 export function diskReader({ dataDir, minBytes, freeBytes, log }: DiskDeps): ReadDisk {
   let wasLow = false
   return async () => {
     const free = await freeBytes(dataDir).catch(() => null)
     const isLow = free !== null && free < minBytes
-    if (isLow && !wasLow) log.error('the disk is low: no new list is taken', { free, minBytes })
-    if (!isLow && wasLow) log.info('the disk has room again: lists are taken', { free })
+    if (isLow && !wasLow) log.error('disk space is low; new lists are refused', { free, minBytes })
+    if (!isLow && wasLow) log.info('disk space has recovered; new lists are accepted', { free })
     wasLow = isLow
     return { freeBytes: free, isLow }
   }

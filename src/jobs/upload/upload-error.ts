@@ -1,7 +1,7 @@
 import { formatMebibytes } from '../../platform/format.ts'
 export type UploadFaultKind = 'no-form' | 'malformed' | 'too-large' | 'not-stored' | 'cut-off'
 
-/** A file did not come, or could not be kept; `message` is a part of a sentence that says so. */
+/** A file could not be received or stored; `message` is a part of a sentence about it. */
 export class UploadFault extends Error {
   override readonly name = 'UploadFault'
   readonly kind: UploadFaultKind
@@ -12,13 +12,11 @@ export class UploadFault extends Error {
   }
 }
 
-export const malformed = (why: string, cause?: unknown) => new UploadFault('malformed', why, cause)
+export const malformed = (reason: string, cause?: unknown) =>
+  new UploadFault('malformed', reason, cause)
 
 export const notStored = (cause: unknown) =>
   new UploadFault('not-stored', 'it cannot be stored now', cause)
 
 export const tooLarge = (bytesMax: number) =>
-  new UploadFault(
-    'too-large',
-    `more than ${formatMebibytes(bytesMax)}, which is the most a file may have`,
-  )
+  new UploadFault('too-large', `more than ${formatMebibytes(bytesMax)}, the limit for a file`)

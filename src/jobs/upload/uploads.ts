@@ -5,17 +5,17 @@ import type { Random } from '../../platform/random.ts'
 import { type FormRules, type ReceivedForm, receiveForm } from './multipart-form.ts'
 import { type Incoming, makeFolder } from './store-upload.ts'
 
-/** A form with a file, which lies on the disk while its request is answered. */
+/** A form with a file that is stored on disk while its request is processed. */
 export type Upload = ReceivedForm & {
-  /** Where the file lies until `discard`. */
+  /** Path of the file, which exists until `discard`. */
   readonly path: string
   discard(): Promise<void>
 }
 
-/** Takes forms with a file into a folder of the data directory; gives what a form is received with. */
+/** Returns a function that receives forms with a file into a folder of the data directory. */
 export function uploads(dataDir: string, random: Random) {
   const folder = folderOf(dataDir)
-  /** Throws UploadFault, or what `admit` threw; then nothing of the file is left. */
+  /** Throws UploadFault or an error of `admit`; nothing is left of the file then. */
   return async (request: Incoming, rules: FormRules): Promise<Upload> => {
     makeFolder(folder)
     const path = join(folder, random.token(FILE_NAME_LENGTH))
@@ -29,7 +29,7 @@ export function uploads(dataDir: string, random: Random) {
   }
 }
 
-/** Removes what a process that was killed left of uploads; call it before there are any. */
+/** Deletes uploads that a killed process left; call it before the first upload. */
 export function clearUploads(dataDir: string): void {
   rmSync(folderOf(dataDir), { recursive: true, force: true })
 }

@@ -8,20 +8,20 @@ import { TtlMap } from '../../platform/ttl-map.ts'
 import { type Job, type JobOptions, parseJobOptions } from '../job-store.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 
-/** A list that the worker has. */
+/** A job that the worker processes. */
 export type ActiveJob = {
   readonly id: string
   readonly engine: Engine
   readonly options: JobOptions
-  /** False: what should be asked again later ends as it is. */
+  /** False to finish items without waiting for retries. */
   readonly wait: boolean
-  /** Aborts when nothing more is done for it: it is finished, cancelled or deleted. */
-  readonly over: AbortSignal
-  /** Operators that items were filed under since it was taken up. */
+  /** Aborts when work on the job ends: it is finished, cancelled or deleted. */
+  readonly ended: AbortSignal
+  /** Operators to which items were routed since the job was started here. */
   readonly operators: Set<string>
-  /** How often something inside ev failed over an item, by its position. */
+  /** Number of internal failures by item position. */
   readonly faults: Map<number, number>
-  /** How often it could not be routed to its end, other than for the disk. */
+  /** Number of routing failures, except storage errors. */
   routeFaults: number
 }
 
@@ -29,14 +29,14 @@ export type ActiveJobsDeps = {
   readonly clock: Clock
   readonly engineFor: (job: Job) => Engine
   readonly wait: (job: Job) => boolean
-  /** Looks up those of these jobs that are worked on; null: only what is added here is. */
+  /** Finds those of these jobs that are open; null if only jobs added here are active. */
   readonly find: ((ids: readonly string[]) => Promise<readonly Job[]>) | null
   readonly timings?: Pick<WorkerTimings, 'absentMs'>
 }
 
 const ABSENT_MAX = 20_000
 
-/** The lists of a worker. */
+/** The jobs that a worker processes. */
 export class ActiveJobs {
   readonly #deps: ActiveJobsDeps
   readonly #lists = new Map<string, { list: ActiveJob; end: AbortController }>()
@@ -59,7 +59,10 @@ export class ActiveJobs {
     return this.#lists.get(jobId)?.list
   }
 
-  /** Those of these that are worked on, in their order: where others work too, one that is met first is looked up. */
+  /**
+   * Returns those of these jobs that are active, in this order. In a cluster, a job that is not
+   * known yet is looked up.
+   */
   async load(ids: readonly string[]): Promise<ActiveJob[]> {
     const { find, timings = DEFAULT_WORKER_TIMINGS } = this.#deps
     const unknown = ids.filter(id => !this.#lists.has(id) && this.#absent.get(id) === undefined)
@@ -70,21 +73,21 @@ export class ActiveJobs {
     return ids.flatMap(id => this.get(id) ?? [])
   }
 
-  /** One that is there already stays as it is. */
+  /** Adds a job; one that is already active stays as it is. */
   add(job: Job): ActiveJob {
     const known = this.get(job.id)
     if (known !== undefined) return known
     this.#absent.delete(job.id)
     const { engineFor, wait } = this.#deps
     const end = new AbortController()
-    const kept = { operators: new Set<string>(), faults: new Map<number, number>() }
-    const its = {
+    const state = { operators: new Set<string>(), faults: new Map<number, number>() }
+    const details = {
       engine: engineFor(job),
       options: parseJobOptions(job),
       wait: wait(job),
-      over: end.signal,
+      ended: end.signal,
     }
-    const list = { id: job.id, ...its, routeFaults: 0, ...kept }
+    const list = { id: job.id, ...details, routeFaults: 0, ...state }
     this.#lists.set(job.id, { list, end })
     return list
   }
@@ -95,38 +98,41 @@ export class ActiveJobs {
   }
 }
 
-/** Who waits for the next change of something, by its key. */
+/** Waiters for the next change of a value, by key. */
 export class JobWaiters<T> {
   readonly #waiting = new Map<string, Set<(value: T | null) => void>>()
 
-  /** Resolves with what `tell` is told next, or with null when `signal` aborts or nothing more is told. */
+  /**
+   * Resolves with the next value passed to `notify`, or with null when `signal` aborts or the
+   * waiters are ended.
+   */
   next(key: string, signal: AbortSignal): Promise<T | null> {
     if (signal.aborted) return Promise.resolve(null)
     return new Promise(resolve => {
       const waiting = this.#waiting.get(key) ?? new Set()
       this.#waiting.set(key, waiting)
-      const over = (value: T | null) => {
+      const settle = (value: T | null) => {
         signal.removeEventListener('abort', onAbort)
-        waiting.delete(over)
+        waiting.delete(settle)
         if (waiting.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key)
         resolve(value)
       }
-      const onAbort = () => over(null)
-      waiting.add(over)
+      const onAbort = () => settle(null)
+      waiting.add(settle)
       signal.addEventListener('abort', onAbort, { once: true })
     })
   }
 
-  /** What somebody waits for. */
+  /** Keys that have waiters. */
   get keys(): readonly string[] {
     return [...this.#waiting.keys()]
   }
 
   notify(key: string, value: T | null): void {
-    for (const over of [...(this.#waiting.get(key) ?? [])]) over(value)
+    for (const settle of [...(this.#waiting.get(key) ?? [])]) settle(value)
   }
 
-  /** Nothing more is told. */
+  /** Resolves all waiters with null. */
   end(): void {
     for (const key of [...this.#waiting.keys()]) this.notify(key, null)
   }
@@ -135,17 +141,17 @@ export class JobWaiters<T> {
 type JobStarterDeps = {
   readonly database: Database
   readonly log: Log
-  /** False: what cannot be stored now is not tried again. */
-  readonly keepsTrying: boolean
-  /** Takes a job up; `isOver` tells when that is not wanted any more. */
-  readonly begin: (jobId: string, isDone: () => boolean) => Promise<void>
+  /** False to not retry storage errors. */
+  readonly retryStorageErrors: boolean
+  /** Starts a job; `isDone` returns true once that is no longer wanted. */
+  readonly start: (jobId: string, isDone: () => boolean) => Promise<void>
   readonly onFailure: (jobId: string, error: unknown) => void
   readonly stopping: AbortSignal
-  /** Wait after a job could not be taken up because of the disk. */
+  /** Delay before a retry after a storage error. */
   readonly retryMs: number
 }
 
-/** Jobs that are being taken up, each once at a time. */
+/** Starts jobs, each at most once at a time. */
 export class JobStarter {
   readonly #deps: JobStarterDeps
   readonly #runs = new Map<string, { run: Promise<void>; dropped: boolean }>()
@@ -159,35 +165,35 @@ export class JobStarter {
   }
 
   take(jobId: string): void {
-    const { stopping, begin, onFailure } = this.#deps
+    const { stopping, start, onFailure } = this.#deps
     if (stopping.aborted || this.#runs.has(jobId)) return
-    const taking = { run: Promise.resolve(), dropped: false }
-    this.#runs.set(jobId, taking)
-    const isDone = () => taking.dropped || stopping.aborted
-    taking.run = begin(jobId, isDone)
+    const starting = { run: Promise.resolve(), dropped: false }
+    this.#runs.set(jobId, starting)
+    const isDone = () => starting.dropped || stopping.aborted
+    starting.run = start(jobId, isDone)
       .catch(error => onFailure(jobId, error))
       .finally(() => this.#runs.delete(jobId))
   }
 
   drop(jobId: string): void {
-    const taking = this.#runs.get(jobId)
-    if (taking !== undefined) taking.dropped = true
+    const starting = this.#runs.get(jobId)
+    if (starting !== undefined) starting.dropped = true
   }
 
-  /** Runs one step of it, again and again while that cannot be stored. */
+  /** Runs one step of a start and retries it on storage errors. */
   retryWhileBusy<T>(run: () => Promise<T>, isDone: () => boolean): Promise<T> {
-    const { keepsTrying, database, log, stopping, retryMs } = this.#deps
+    const { retryStorageErrors, database, log, stopping, retryMs } = this.#deps
     return retry(run, {
       ...{ clock: database.clock, signal: stopping, delayMs: retryMs },
-      isRetryable: error => keepsTrying && !isDone() && isStorageError(error),
+      isRetryable: error => retryStorageErrors && !isDone() && isStorageError(error),
       onRetry: error =>
-        log.error('a job cannot be taken up now; that is tried again', {
+        log.error('job cannot be started; retrying', {
           error: errorMessage(error),
         }),
     })
   }
 
-  /** Resolves when none is being taken up. */
+  /** Resolves when no job is being started. */
   async idle(): Promise<void> {
     await Promise.all([...this.#runs.values()].map(({ run }) => run))
   }

@@ -3,14 +3,14 @@ import type { CachedAnswer } from '../../engine/result-cache.ts'
 import { sleep, yieldToEventLoop } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, type LoopOptions, startLoop } from '../../platform/loop.ts'
-import { memoryQueue } from '../../queue/memory-queue.ts'
+import { createMemoryQueue } from '../../queue/memory-queue.ts'
 import type { Lease, Queue, Reschedule, Worker } from '../../queue/queue.ts'
 import { pinnedItems, unpinItems, type Waiting, waitingPage } from '../item-claims.ts'
 import { refuseCancelled, startJob } from '../job-state.ts'
-import { startSharedJob, findJob, type Job, jobsAmong, openJobsAmong } from '../job-store.ts'
+import { findJob, type Job, jobsAmong, openJobsAmong, startSharedJob } from '../job-store.ts'
 import { Claims } from '../probing/claims.ts'
 import { ProbeScheduler } from '../probing/probe-scheduler.ts'
-import { directTasks, gatheredTasks, operatorOf, probeKind } from '../probing/probe-tasks.ts'
+import { batchedTasks, directTasks, operatorOf, probeKind } from '../probing/probe-tasks.ts'
 import { routeItems } from '../probing/route-items.ts'
 import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from './active-jobs.ts'
@@ -19,12 +19,12 @@ import { ProbeExecutor } from './probe-executor.ts'
 import type { WorkerDeps, WorkerMembership } from './worker-deps.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 
-/** Lists that are routed at the same time; each has its share of what may be under way. */
+/** Maximum number of lists routed concurrently; they share the limit on items in flight. */
 const ROUTES_MAX = 50
-/** A list that cannot be read so often will not be read. */
+/** Number of routing failures after which a job is marked as failed. */
 const ROUTE_FAULTS_MAX = 3
 
-/** Those who work together on all lists: one routes, others ask, one records. */
+/** Processes jobs: routes their items, probes them and writes their results. */
 export class JobWorker {
   readonly #deps: WorkerDeps
   readonly #cluster: WorkerMembership | null
@@ -36,41 +36,41 @@ export class JobWorker {
   readonly #recorder: ResultWriter
   readonly #resumption: Resumption
   readonly #executor: ProbeExecutor
-  readonly #taking: JobStarter
-  /** What others wrote is looked for; null: there are no others. */
-  readonly #looks: ChangePoller | null
+  readonly #starter: JobStarter
+  /** Polls for changes by other members; null without a cluster. */
+  readonly #changePoller: ChangePoller | null
   readonly #workers: Worker[]
-  /** Lists that are being routed. */
+  /** IDs of the lists that are being routed. */
   readonly #routing = new Set<string>()
   readonly #stopping = new AbortController()
   readonly #abort = new AbortController()
   #stopped: Promise<void> | null = null
 
   constructor(deps: WorkerDeps) {
-    const { database, log, keepsTrying = true, cluster = null, priority = null } = deps
+    const { database, log, retryStorageErrors = true, cluster = null, priority = null } = deps
     const { timings = DEFAULT_WORKER_TIMINGS } = deps
     const { clock } = database
     const [stopping, abort] = [this.#stopping.signal, this.#abort.signal]
     this.#deps = deps
     this.#cluster = cluster
     this.#timings = timings
-    this.#queue = deps.queue ?? memoryQueue(clock, log)
+    this.#queue = deps.queue ?? createMemoryQueue(clock, log)
     const find = (ids: readonly string[]) => openJobsAmong(database, ids)
     this.#lists = new ActiveJobs({ ...deps, timings, clock, find: cluster === null ? null : find })
     const entries =
-      cluster === null ? directTasks(this.#queue) : gatheredTasks(this.#queue, clock, timings)
+      cluster === null ? directTasks(this.#queue) : batchedTasks(this.#queue, clock, timings)
     this.#slots = new ProbeScheduler(entries, clock, cluster !== null, timings)
     this.#recorder = new ResultWriter({
-      ...{ ...deps, keepsTrying, timings, priority },
+      ...{ ...deps, retryStorageErrors, timings, priority },
       onProgress: job => this.#onProgress(job),
       onLost: jobId => void this.#onLost(jobId),
-      onFailure: (jobId, error) => this.#giveUp(jobId, error),
+      onFailure: (jobId, error) => this.#failJob(jobId, error),
     })
     this.#resumption = new Resumption(database, this.#slots)
-    this.#taking = new JobStarter({
-      ...{ database, log, keepsTrying, stopping, retryMs: timings.retryMs },
-      begin: (jobId, isDone) => this.#begin(jobId, isDone),
-      onFailure: (jobId, error) => this.#giveUp(jobId, error),
+    this.#starter = new JobStarter({
+      ...{ database, log, retryStorageErrors, stopping, retryMs: timings.retryMs },
+      start: (jobId, isDone) => this.#startJob(jobId, isDone),
+      onFailure: (jobId, error) => this.#failJob(jobId, error),
     })
     this.#executor = new ProbeExecutor({
       ...{ ...deps, cluster, stopping, abort, timings, priority },
@@ -79,20 +79,27 @@ export class JobWorker {
       orphans:
         cluster === null ? null : new OrphanedClaims({ database, log, cluster, stopping, timings }),
     })
-    const look = { database, log, lists: this.#lists, waiters: this.#waiters, stopping, timings }
+    const pollerDeps = {
+      database,
+      log,
+      lists: this.#lists,
+      waiters: this.#waiters,
+      stopping,
+      timings,
+    }
     const onEnded = (jobId: string) => this.drop(jobId)
-    this.#looks = cluster === null ? null : new ChangePoller({ ...look, onEnded })
+    this.#changePoller = cluster === null ? null : new ChangePoller({ ...pollerDeps, onEnded })
     this.#workers = this.#work()
   }
 
   take(jobId: string): void {
-    // Where others work too, having met a list does not mean that its entry is there.
+    // In a cluster, the task of an active job may be missing in the queue.
     if (this.#cluster === null && this.#lists.get(jobId) !== undefined) return
-    this.#taking.take(jobId)
+    this.#starter.take(jobId)
   }
 
   drop(jobId: string): void {
-    this.#taking.drop(jobId)
+    this.#starter.drop(jobId)
     this.#lists.drop(jobId)
     void findJob(this.#deps.database, jobId).then(
       job => this.#waiters.notify(jobId, job),
@@ -100,19 +107,19 @@ export class JobWorker {
     )
   }
 
-  /** A job that is finished, or not there any more, does not change. */
+  /** Resolves with the next change of a job; at once if it is finished or deleted. */
   async changed(jobId: string, signal: AbortSignal): Promise<Job | null> {
     if (this.#stopping.signal.aborted) return null
     const next = this.#waiters.next(jobId, signal)
     const job = await findJob(this.#deps.database, jobId)
     if (job === null || job.finished_at !== null) return job
-    this.#looks?.follow(job)
+    this.#changePoller?.follow(job)
     return next
   }
 
   status() {
     const { waiting, running } = this.#queue.status()
-    return { jobs: this.#lists.size + this.#taking.size, waiting, running }
+    return { jobs: this.#lists.size + this.#starter.size, waiting, running }
   }
 
   cacheResult(entries: ReadonlyMap<string, CachedAnswer>): void {
@@ -126,7 +133,8 @@ export class JobWorker {
 
   #work(): Worker[] {
     const { concurrency, egresses } = this.#deps
-    // Where others ask, they know who may; whoever asks nobody only begins jobs, and hears of them.
+    // A worker without egresses only starts jobs and polls for their changes; the members that have
+    // egresses do the rest.
     if (egresses.length === 0) return []
     const route = (jobId: string, lease: Lease) => this.#route(jobId, lease)
     const probes = egresses.map(egress => {
@@ -137,26 +145,25 @@ export class JobWorker {
         { concurrency, recheck: key => this.#executor.recheck(slotOf(key)) },
       )
     })
-    // Who asks nobody leaves all of it to others.
     if (probes.length === 0) return []
     return [this.#queue.work('route', route, { concurrency: ROUTES_MAX }), ...probes]
   }
 
   /**
-   * What was under way when the job was last worked on is asked again; what others ask about stays
-   * theirs.
+   * Starts a job. Items in flight when it was last stopped are probed again; items claimed by other
+   * members stay theirs.
    */
-  async #begin(jobId: string, isDone: () => boolean): Promise<void> {
+  async #startJob(jobId: string, isDone: () => boolean): Promise<void> {
     const { database } = this.#deps
     const start = this.#cluster === null ? startJob : startSharedJob
-    const before = await this.#taking.retryWhileBusy(() => findJob(database, jobId), isDone)
+    const before = await this.#starter.retryWhileBusy(() => findJob(database, jobId), isDone)
     if (before === null) return
-    const job = await this.#taking.retryWhileBusy(() => start(database, jobId), isDone)
+    const job = await this.#starter.retryWhileBusy(() => start(database, jobId), isDone)
     if (isDone() || job === null || job.finished_at !== null) return
     const list = this.#lists.add(job)
     const isResumed = before.state !== 'queued' && this.#deps.egresses.length > 0
     if (isResumed) await this.#resumption.take(list)
-    await this.#taking.retryWhileBusy(() => this.#queue.put('route', jobId), isDone)
+    await this.#starter.retryWhileBusy(() => this.#queue.put('route', jobId), isDone)
   }
 
   async #route(jobId: string, { lost }: Lease): Promise<Reschedule> {
@@ -181,11 +188,11 @@ export class JobWorker {
       this.#routing.delete(jobId)
     }
     await this.#slots.flushJob(list)
-    // What is left of it another goes on with.
+    // Another member continues with the rest.
     return stopping.aborted ? { dueAt: this.#deps.database.clock.now() } : 'done'
   }
 
-  /** Where others work too, whoever has the entry begins the job. */
+  /** In a cluster, the member that has the task starts the job. */
   async #listToRoute(jobId: string): Promise<ActiveJob | null> {
     if (this.#cluster === null) return this.#lists.get(jobId) ?? null
     const job = await startSharedJob(this.#deps.database, jobId)
@@ -198,7 +205,7 @@ export class JobWorker {
     this.#deps.onProgress?.(job)
   }
 
-  /** Cancelled or deleted behind our back. */
+  /** Handles a job that another process cancelled or deleted. */
   async #onLost(jobId: string): Promise<void> {
     if (this.#lists.get(jobId) === undefined) return
     this.drop(jobId)
@@ -206,11 +213,11 @@ export class JobWorker {
       const job = await findJob(this.#deps.database, jobId)
       if (job !== null) refuseCancelled(job)
     } catch (error) {
-      this.#giveUp(jobId, error)
+      this.#failJob(jobId, error)
     }
   }
 
-  #giveUp(jobId: string, error: unknown) {
+  #failJob(jobId: string, error: unknown) {
     this.#lists.drop(jobId)
     this.#deps.onFailure?.(jobId, error)
   }
@@ -219,19 +226,19 @@ export class JobWorker {
     const { database, queue } = this.#deps
     this.#stopping.abort()
     this.#waiters.end()
-    // The alarm is put away when all is quiet, or its timer would keep the process for nothing.
-    const quiet = new AbortController()
-    // A queue that was handed in is closed by whoever made it.
+    // Cancels the drain timer when all work has ended, or it would keep the process alive.
+    const idle = new AbortController()
+    // A queue that was passed in is closed by its owner.
     const close = () =>
       queue === undefined
         ? this.#queue.close()
         : Promise.all(this.#workers.map(worker => worker.stop()))
-    const closing = close().finally(() => quiet.abort())
-    await sleep(database.clock, this.#timings.drainMs, quiet.signal)
+    const closing = close().finally(() => idle.abort())
+    await sleep(database.clock, this.#timings.drainMs, idle.signal)
     this.#abort.abort()
     await closing
     this.#executor.end()
-    await this.#taking.idle()
+    await this.#starter.idle()
     await this.#recorder.stop()
   }
 }
@@ -241,30 +248,30 @@ type ChangePollerDeps = {
   readonly log: Log
   readonly lists: ActiveJobs
   readonly waiters: JobWaiters<Job>
-  /** Called for a job that is not worked on any more. */
+  /** Called for a job that is no longer open. */
   readonly onEnded: (jobId: string) => void
   readonly stopping: AbortSignal
-  readonly timings: Pick<WorkerTimings, 'awaitedMs' | 'endedMs'>
+  readonly timings: Pick<WorkerTimings, 'awaitedPollMs' | 'endedPollMs'>
 }
 
-/** Looks for what other members wrote: jobs that ended, and changes that somebody waits for. */
+/** Polls for changes by other members: jobs that ended, and changes that clients wait for. */
 class ChangePoller {
   readonly #deps: ChangePollerDeps
-  /** How awaited jobs stood when they were last looked at. */
-  readonly #stands = new Map<string, string>()
-  /** Runs while somebody waits. */
+  /** State of the awaited jobs at the last poll. */
+  readonly #states = new Map<string, string>()
+  /** Runs while clients wait for changes. */
   #following: Loop | null = null
 
   constructor(deps: ChangePollerDeps) {
     this.#deps = deps
-    const { endedMs: everyMs } = deps.timings
+    const { endedPollMs: everyMs } = deps.timings
     this.#start({ name: 'the poll for ended jobs', everyMs, run: () => this.#pollEndedJobs() })
   }
 
-  /** Somebody waits for the next change of a job that stands so. */
+  /** Polls for the next change of a job from this state on. */
   follow(job: Job): void {
-    if (!this.#stands.has(job.id)) this.#stands.set(job.id, stateOf(job))
-    const { awaitedMs: everyMs } = this.#deps.timings
+    if (!this.#states.has(job.id)) this.#states.set(job.id, stateOf(job))
+    const { awaitedPollMs: everyMs } = this.#deps.timings
     this.#following ??= this.#start({
       ...{ name: 'the poll for awaited jobs', everyMs, startAfterMs: everyMs },
       run: () => this.#pollAwaitedJobs(),
@@ -277,7 +284,7 @@ class ChangePoller {
   }
 
   #endFollowing() {
-    this.#stands.clear()
+    this.#states.clear()
     void this.#following?.stop()
     this.#following = null
   }
@@ -289,13 +296,13 @@ class ChangePoller {
     const jobs = new Map((await jobsAmong(database, ids)).map(job => [job.id, job]))
     for (const id of ids) {
       const job = jobs.get(id) ?? null
-      const stand = job === null ? '' : stateOf(job)
-      if (stand === this.#stands.get(id)) continue
-      this.#stands.set(id, stand)
+      const state = job === null ? '' : stateOf(job)
+      if (state === this.#states.get(id)) continue
+      this.#states.set(id, state)
       waiters.notify(id, job)
     }
     const awaited = new Set(waiters.keys)
-    for (const id of this.#stands.keys()) if (!awaited.has(id)) this.#stands.delete(id)
+    for (const id of this.#states.keys()) if (!awaited.has(id)) this.#states.delete(id)
   }
 
   async #pollEndedJobs(): Promise<void> {
@@ -307,15 +314,15 @@ class ChangePoller {
   }
 }
 
-/** What changes with each commit that touches a job. */
+/** Returns a text that changes with each commit that affects a job. */
 const stateOf = ({ state, done, started_at, finished_at }: Job) =>
   [state, done, started_at, finished_at].join(' ')
 
-/** Pairs of operator and list that are read together. */
+/** Pairs of operator and list read per page. */
 const PAGE_MAX = 1_000
 
 /**
- * Puts the operators of lists to work that were worked on before: the queue is rebuilt from the
+ * Enqueues the operators of lists that were started before: the queue in memory is rebuilt from the
  * store.
  */
 class Resumption {
@@ -330,7 +337,7 @@ class Resumption {
   }
 
   /**
-   * Lists that are taken together, as at a start, are looked through together: all are in one
+   * Adds a list. Lists added together, as at startup, are scanned together, because all are in one
    * index.
    */
   take(list: ActiveJob): Promise<void> {
@@ -344,7 +351,7 @@ class Resumption {
     const lists = new Map(this.#waiting)
     this.#waiting.clear()
     if (lists.size === 0) return
-    for (const list of lists.values()) await this.#putBound(list)
+    for (const list of lists.values()) await this.#putPinned(list)
     let after: Waiting = { operator: '', jobId: '' }
     for (;;) {
       const page = await waitingPage(this.#database, { after, max: PAGE_MAX })
@@ -361,10 +368,10 @@ class Resumption {
   }
 
   /**
-   * Items whose egress the settings no longer have, or no longer for their operator, may be asked
-   * by any.
+   * Enqueues pinned items. Items whose egress is no longer configured, or no longer for their
+   * operator, are unpinned so that any egress may probe them.
    */
-  async #putBound({ id, engine }: ActiveJob): Promise<void> {
+  async #putPinned({ id, engine }: ActiveJob): Promise<void> {
     for (const slot of await pinnedItems(this.#database, id)) {
       const { operator, egress } = slot
       if (engine.egressPool.ranked(operator).includes(egress)) await this.#slots.put(slot)

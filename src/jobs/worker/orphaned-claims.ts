@@ -14,12 +14,12 @@ export type OrphanedClaimsDeps = {
 }
 
 /**
- * Items that this member has claimed, as the store says, and that nobody asks about: the answer to the claim was lost
- * with its connection. Nobody else would take them while the member lives.
+ * Releases items that this member has claimed in the store but does not probe, because the reply to
+ * the claim was lost with its connection. No other member can claim them while this one is alive.
  */
 export class OrphanedClaims {
   readonly #deps: OrphanedClaimsDeps
-  readonly #inHand = new Set<string>()
+  readonly #tracked = new Set<string>()
   #seen: ReadonlySet<string> = new Set()
   #isSuspected = false
 
@@ -29,42 +29,42 @@ export class OrphanedClaims {
     startLoop({
       ...{ name: 'the check for lost claims', clock: database.clock, log, signal },
       ...{ everyMs: timings.orphanPollMs, startAfterMs: timings.orphanPollMs },
-      run: () => this.#look(),
+      run: () => this.#check(),
     })
   }
 
-  /** A claim failed, or items could not be given back. */
+  /** Requests a check, because a claim failed or items could not be released. */
   suspect(): void {
     this.#isSuspected = true
   }
 
-  take(items: readonly HeldItem[]): void {
-    for (const item of items) this.#inHand.add(keyOf(item))
+  track(items: readonly HeldItem[]): void {
+    for (const item of items) this.#tracked.add(keyOf(item))
   }
 
-  release(items: readonly HeldItem[]): void {
-    for (const item of items) this.#inHand.delete(keyOf(item))
+  untrack(items: readonly HeldItem[]): void {
+    for (const item of items) this.#tracked.delete(keyOf(item))
   }
 
-  /** Where that fails now, it is done later. */
-  async giveBack(items: readonly HeldItem[], holder: string | null): Promise<void> {
+  /** Releases items, at a later check if that fails now. */
+  async releaseItems(items: readonly HeldItem[], holder: string | null): Promise<void> {
     if (holder === null) return
     await releaseItems(this.#deps.database, holder, items).catch(() => this.suspect())
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     if (!this.#isSuspected) return
     const { database, cluster, log } = this.#deps
     const holder = cluster.id
     const held = await itemsOf(database, holder)
-    const orphans = held.filter(item => !this.#inHand.has(keyOf(item)))
-    const twice = orphans.filter(item => this.#seen.has(keyOf(item)))
-    if (twice.length > 0) {
-      await releaseItems(database, holder, twice)
-      log.info('items that nobody asked about are given back', { items: twice.length })
+    const orphans = held.filter(item => !this.#tracked.has(keyOf(item)))
+    const confirmed = orphans.filter(item => this.#seen.has(keyOf(item)))
+    if (confirmed.length > 0) {
+      await releaseItems(database, holder, confirmed)
+      log.info('orphaned claims released', { items: confirmed.length })
     }
     this.#seen = new Set(orphans.map(keyOf))
-    this.#isSuspected = orphans.length > twice.length
+    this.#isSuspected = orphans.length > confirmed.length
   }
 }
 

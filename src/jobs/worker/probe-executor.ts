@@ -9,63 +9,63 @@ import type { WorkerMembership } from './worker-deps.ts'
 export type ProbeExecutorDeps = Omit<ProbeWork, 'lost' | 'holder'> & {
   readonly concurrency: number
   readonly cluster: WorkerMembership | null
-  /** Requests that go first; null: there are none. */
+  /** Lets requests go before probes; null if the process serves none. */
   readonly priority: Pick<Priority, 'startProbe'> | null
 }
 
-/** Conversations with operators, so many at the same time over all egresses. */
+/** Runs sessions with operators, at most `concurrency` at a time over all egresses. */
 export class ProbeExecutor {
   readonly #deps: ProbeExecutorDeps
-  readonly #places: ConnectionSemaphore
-  /** Aborts when the others took us for dead, or are about to; then there is another. */
+  readonly #semaphore: ConnectionSemaphore
+  /** Aborts when this member has expired or is about to; then it is replaced. */
   #lost = new AbortController()
-  /** The member under which items were claimed last, and the one that is lost. */
+  /** The member ID of the last claims, and the one that has expired. */
   #holder: string | null = null
   #lostOwner: string | null = null
-  readonly #forget: () => void
+  readonly #unsubscribe: () => void
 
   constructor(deps: ProbeExecutorDeps) {
     this.#deps = deps
-    this.#places = new ConnectionSemaphore(deps.concurrency)
-    const forget = [
-      deps.cluster?.onLost(() => this.#lose()),
+    this.#semaphore = new ConnectionSemaphore(deps.concurrency)
+    const subscriptions = [
+      deps.cluster?.onLost(() => this.#onLost()),
       deps.cluster?.onSilent(() => this.#abort()),
     ]
-    this.#forget = () => {
-      for (const end of forget) end?.()
+    this.#unsubscribe = () => {
+      for (const unsubscribe of subscriptions) unsubscribe?.()
     }
   }
 
   /**
-   * One conversation for a slot; gives when it is due again. On a shared queue its entry goes from hand to hand for each,
-   * which was measured to cost nothing beside what a conversation takes.
+   * Runs one session for a slot and returns when the slot is due again. On a shared queue the task
+   * is passed on after each session, which costs nothing measurable compared to the session.
    */
   async serve(slot: Slot, lease: Lease): Promise<Reschedule> {
     const { stopping, database, timings } = this.#deps
-    const handBack = await this.#places.take()
+    const releaseSlot = await this.#semaphore.take()
     const endProbe = await this.#deps.priority?.startProbe()
     try {
-      // It may have waited for its place until now.
+      // The worker may have stopped while this waited for the semaphore.
       if (stopping.aborted || lease.lost.aborted) return { dueAt: database.clock.now() }
       if (this.#isLost) return { dueAt: database.clock.now() + timings.rejoinMs }
-      return await this.#converse(slot, lease)
+      return await this.#probe(slot, lease)
     } finally {
       endProbe?.()
-      handBack()
+      releaseSlot()
     }
   }
 
-  /** When a slot is due again that was given up. */
+  /** Returns when a slot that is done is due again. */
   recheck(slot: Slot): Promise<Reschedule> {
     return recheckSlot(this.#deps, slot)
   }
 
-  /** Nobody tells us of a loss any more. */
+  /** Removes the listeners of the membership. */
   end(): void {
-    this.#forget()
+    this.#unsubscribe()
   }
 
-  #converse(slot: Slot, lease: Lease): Promise<Reschedule> {
+  #probe(slot: Slot, lease: Lease): Promise<Reschedule> {
     this.#holder = this.#deps.cluster?.id ?? null
     const lost = AbortSignal.any([lease.lost, this.#lost.signal])
     return probeItems({ ...this.#deps, lost, holder: this.#holder }, slot)
@@ -75,7 +75,7 @@ export class ProbeExecutor {
     return this.#lostOwner !== null && this.#deps.cluster?.id === this.#lostOwner
   }
 
-  #lose() {
+  #onLost() {
     this.#lostOwner = this.#holder
     this.#abort()
   }

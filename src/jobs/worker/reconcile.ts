@@ -21,42 +21,39 @@ export type ReconcileDeps = {
   readonly database: Database
   readonly queue: Queue
   readonly egressPool: EgressPool
-  /** Names of the egresses that some living member asks by. */
+  /** Returns the names of the egresses of live members. */
   readonly egresses: () => readonly string[]
   readonly random: Random
   readonly log: Log
   readonly timings?: ClusterTimings
 }
 
-/**
- * Pairs of operator and job that are read together, and in one round; the next one goes on behind
- * them.
- */
+/** Pairs of operator and job per page, and pages per run; the next run continues after them. */
 const PAGE_MAX = 1_000
 const PAGES_MAX = 10
 
 /**
- * Puts into the queue what is missing there: the store tells what there is to do, and an entry may
- * be lost with the process that was about to put it.
+ * Enqueues tasks that are missing: the store shows what there is to do, and a task is lost if the
+ * process that was about to enqueue it crashes.
  */
 export function startReconcile(deps: ReconcileDeps): Loop {
   const { database, random, log, timings = DEFAULT_CLUSTER_TIMINGS } = deps
   const { reconcileMinMs, reconcileSpreadMs } = timings
-  const round = new Round(deps)
+  const reconciler = new Reconciliation(deps)
   return startLoop({
     ...{ name: 'reconciliation', clock: database.clock, log },
     everyMs: () => reconcileMinMs + random.below(reconcileSpreadMs),
-    run: signal => round.run(signal),
+    run: signal => reconciler.run(signal),
   })
 }
 
-class Round {
+class Reconciliation {
   readonly #deps: ReconcileDeps
   readonly #clock: Clock
   readonly #timings: ClusterTimings
   readonly #absence: EgressAbsence
-  /** Where the last round ended. */
-  #after: Waiting = BEGINNING
+  /** Where the last run ended. */
+  #after: Waiting = FIRST_PAGE
 
   constructor(deps: ReconcileDeps) {
     this.#deps = deps
@@ -71,7 +68,7 @@ class Round {
     if (!(await claimReconciliation(database, this.#timings.reconcileMinMs))) return
     await queue.putAll('route', await jobsWithoutTask(database))
     await this.#putOperators(signal)
-    await this.#putBound()
+    await this.#putPinned()
   }
 
   async #putOperators(signal: AbortSignal): Promise<void> {
@@ -83,31 +80,31 @@ class Round {
       await this.#put(
         operators.map(operator => ({ operator, egress: egressPool.primaryFor(operator) })),
       )
-      this.#after = next ?? BEGINNING
+      this.#after = next ?? FIRST_PAGE
       if (next === null) return
       await yieldToEventLoop()
     }
   }
 
-  async #putBound(): Promise<void> {
+  async #putPinned(): Promise<void> {
     const { database, egressPool } = this.#deps
-    const bound = await overduePinnedItems(database, this.#dueBefore)
-    for (const one of bound.filter(each => this.#isFree(each))) {
-      await unpinItems(database, one)
-      await this.#put([{ operator: one.operator, egress: egressPool.primaryFor(one.operator) }])
+    const pinned = await overduePinnedItems(database, this.#dueBefore)
+    for (const item of pinned.filter(item => this.#canUnpin(item))) {
+      await unpinItems(database, item)
+      await this.#put([{ operator: item.operator, egress: egressPool.primaryFor(item.operator) }])
     }
-    await this.#put(bound.filter(each => this.#isAsked(each)))
+    await this.#put(pinned.filter(item => this.#isServed(item)))
   }
 
-  /** Nobody asks by its egress any more, or not that operator. */
-  #isFree({ operator, egress }: PinnedItems): boolean {
+  /** Returns true if its egress is gone or no longer serves the operator. */
+  #canUnpin({ operator, egress }: PinnedItems): boolean {
     if (this.#absence.isPresent(egress))
       return !this.#deps.egressPool.ranked(operator).includes(egress)
-    return this.#absence.ofMs(egress) >= this.#timings.absentMs
+    return this.#absence.absentForMs(egress) >= this.#timings.absentMs
   }
 
-  #isAsked(bound: PinnedItems): boolean {
-    return this.#absence.isPresent(bound.egress) && !this.#isFree(bound)
+  #isServed(pinned: PinnedItems): boolean {
+    return this.#absence.isPresent(pinned.egress) && !this.#canUnpin(pinned)
   }
 
   get #dueBefore(): number {
@@ -115,11 +112,11 @@ class Round {
   }
 
   async #put(slots: readonly Slot[]): Promise<void> {
-    for (const [egress, its] of Map.groupBy(slots, slot => slot.egress)) {
-      const keys = new Set(its.map(({ operator }) => slotKey(operator, 0)))
+    for (const [egress, group] of Map.groupBy(slots, slot => slot.egress)) {
+      const keys = new Set(group.map(({ operator }) => slotKey(operator, 0)))
       await this.#deps.queue.putAll(probeKind(egress), [...keys])
     }
   }
 }
 
-const BEGINNING: Waiting = { operator: '', jobId: '' }
+const FIRST_PAGE: Waiting = { operator: '', jobId: '' }

@@ -4,10 +4,10 @@ import { getCachedAnswers } from '../cached-answers.ts'
 import type { Job } from '../job-store.ts'
 import { JobWorker as RunningWorker } from './job-worker.ts'
 
-/** Works on jobs; and remembers answers, written together with the results that they belong to. */
+/** A worker that also caches answers, which it writes together with their results. */
 export type JobWorkerWithCache = JobWorker & { readonly cache: ResultCache }
 
-/** Begins to work on whatever jobs it is given: those of one list, or all of a service. */
+/** Starts a worker for the jobs passed to it: those of one list, or all of a service. */
 export function startWorker(deps: WorkerDeps): JobWorkerWithCache {
   const jobWorker = new RunningWorker(deps)
   return {
@@ -18,22 +18,25 @@ export function startWorker(deps: WorkerDeps): JobWorkerWithCache {
     stop: () => jobWorker.stop(),
     cache: {
       get: keys => getCachedAnswers(deps.database, keys),
-      // Durable soon, with its group: nobody waits for it.
+      // Committed soon with its batch; the caller does not wait for it.
       set: async entries => jobWorker.cacheResult(entries),
     },
   }
 }
 
-/** Works on jobs, however many, until it is stopped. */
+/** Processes any number of jobs until it is stopped. */
 export interface JobWorker {
-  /** Takes a queued job up; one that it has already stays as it is. */
+  /** Starts a queued job; an active job stays as it is. */
   take(jobId: string): void
-  /** A job was cancelled or deleted: nothing more is asked for it. */
+  /** Ends work on a job that was cancelled or deleted. */
   drop(jobId: string): void
-  /** Resolves with the job as it stands after its next commit, or with null when `signal` aborts. */
+  /** Resolves with the job after its next commit, or with null when `signal` aborts. */
   changed(jobId: string, signal: AbortSignal): Promise<Job | null>
-  /** Jobs that it has, and entries that wait or run. */
+  /** Returns the number of active jobs, and of waiting and running tasks. */
   status(): { readonly jobs: number; readonly waiting: number; readonly running: number }
-  /** Lets conversations come to their end, writes what they brought, and resolves when nothing runs. May be called twice. */
+  /**
+   * Lets sessions in flight finish, writes their results, and resolves when nothing runs. May be
+   * called twice.
+   */
   stop(): Promise<void>
 }

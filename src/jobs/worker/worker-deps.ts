@@ -9,40 +9,46 @@ import type { WorkerTimings } from './worker-timings.ts'
 import type { Priority } from '../../platform/priority.ts'
 import type { Membership } from '../../cluster/membership.ts'
 
-
 export type WorkerDeps = {
   readonly database: Database
   readonly log: Log
   readonly random: Random
-  /** One for all jobs that ask mail servers, as they share its paces; another for simulated ones, which ask none. */
+  /**
+   * Returns the engine of a job: one for all jobs that probe mail servers, because they share its
+   * rate limits; another for simulated jobs, which probe no mail servers.
+   */
   readonly engineFor: (job: Job) => Engine
-  /** Names of those that addresses of lists are asked by; none: that is left to the others. */
+  /** Names of the egresses that probe lists; empty if that is left to other members. */
   readonly egresses: readonly string[]
-  /** Shared by all members of a cluster; of this process alone when left out. */
+  /** Shared by all members of a cluster; a queue in memory if left out. */
   readonly queue?: Queue
-  /** Those that work on the same jobs; null, or left out: this process alone does. */
+  /**
+   * Membership in the cluster that works on the same jobs; null or left out for a single process.
+   */
   readonly cluster?: WorkerMembership | null
-  /** Conversations at the same time, over all operators. */
+  /** Maximum number of concurrent sessions over all operators. */
   readonly concurrency: number
-  /** How long a greylisted item waits, in ms; null: what the server says. */
+  /** Delay of a greylisted item in ms; null for the delay that the server states. */
   readonly greylistDelayMs: number | null
-  /** False: what should be asked again later ends as it is. */
+  /** Returns false to finish items without waiting for retries. */
   readonly wait: (job: Job) => boolean
-  /** Where verifications of accounts are entered; null: there are no accounts here. */
+  /** Ledger for the verifications of accounts; null without accounts. */
   readonly ledger: UsageLedger | null
-  /** For the addresses in events; without a slash at its end. */
+  /** Base of the URLs in events, without a trailing slash. */
   readonly baseUrl: string
-  /** False: where results cannot be written, work on their jobs ends. Left out: that is tried until it succeeds. */
-  readonly keepsTrying?: boolean
+  /**
+   * False to end work on jobs whose results cannot be written; if left out, writes are retried
+   * until they succeed.
+   */
+  readonly retryStorageErrors?: boolean
   readonly timings?: WorkerTimings
-  /** Requests that go first; null, or left out: there are none. */
+  /** Lets requests go before jobs; null or left out if the process serves none. */
   readonly priority?: Priority | null
-  /** The job as it stands after a commit. */
+  /** Called with the job after each commit. */
   readonly onProgress?: (job: Job) => void
-  /** Work on a job ended before its time: it was cancelled or deleted, or cannot be worked on. */
+  /** Called if work on a job ended early: it was cancelled or deleted, or cannot be processed. */
   readonly onFailure?: (jobId: string, error: unknown) => void
 }
 
-/** What a crew needs to know of how this process stands among those that share its database. */
+/** The part of the cluster membership that a worker needs. */
 export type WorkerMembership = Pick<Membership, 'id' | 'onLost' | 'onSilent'>
-

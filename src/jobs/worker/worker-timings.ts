@@ -2,54 +2,57 @@ import { SECOND } from '../../platform/clock.ts'
 
 /** Intervals and timeouts of the work on jobs, in ms. */
 export type WorkerTimings = {
-  /** How often jobs are looked at that a client waits for. */
-  readonly awaitedMs: number
-  /** How soon it is noticed that a job ended in another process. */
-  readonly endedMs: number
-  /** How long a job that is not worked on, as one that was cancelled, is remembered as such. */
+  /** Interval of the poll for jobs that a client waits for. */
+  readonly awaitedPollMs: number
+  /** Interval of the poll for jobs that ended in another process. */
+  readonly endedPollMs: number
+  /** How long a job that is not open, such as a cancelled one, is cached as absent. */
   readonly absentMs: number
-  /** Wait until this process is a member again. */
+  /** Delay of a slot until this process is a member again. */
   readonly rejoinMs: number
   /**
-   * How often claimed items are looked for that no conversation has. Longer than any statement
-   * takes: what is missing in two looks is lost.
+   * Interval of the check for orphaned claims. Longer than any statement takes: a claim found by
+   * two consecutive checks is orphaned.
    */
   readonly orphanPollMs: number
-  /** Wait after a job or a group of results could not be stored. */
+  /** Delay before a retry if a job or a batch of results could not be stored. */
   readonly retryMs: number
-  /** Results of so much time are committed together. */
-  readonly groupMs: number
-  /** After a stop, how long conversations may take to end by themselves. */
+  /** Maximum delay of a result before its batch is committed. */
+  readonly batchMs: number
+  /** How long sessions may take to finish after a stop. */
   readonly drainMs: number
   /** How long items of an operator gather before a connection is opened for a few of them. */
   readonly gatherMs: number
-  /** Entries of so much time are put by one statement. */
-  readonly entriesMs: number
-  /** An entry that is there already is put again at most so often; doubles up to the maximum. */
-  readonly againMs: number
-  readonly againMaxMs: number
-  /** Wait before an item is asked again after a failure inside ev. */
+  /** How long tasks are collected before one statement enqueues them. */
+  readonly enqueueBatchMs: number
+  /** Minimum interval for enqueueing an existing task again; it doubles up to the maximum. */
+  readonly requeueMs: number
+  readonly requeueMaxMs: number
+  /** Delay before an item is retried after an internal failure. */
   readonly faultDelayMs: number
-  /** Times of items and entries are rounded up to this, so that they share a connection. */
+  /**
+   * Due times of items and tasks are rounded up to a multiple of this, so that they share a
+   * connection.
+   */
   readonly roundMs: number
-  /** How often a single process looks for jobs that another program cancelled. */
-  readonly withdrawalLookMs: number
+  /** Interval of the poll of a single process for jobs that another program cancelled. */
+  readonly cancellationPollMs: number
 }
 
 export const DEFAULT_WORKER_TIMINGS: WorkerTimings = {
-  awaitedMs: SECOND / 2,
-  endedMs: 2 * SECOND,
+  awaitedPollMs: SECOND / 2,
+  endedPollMs: 2 * SECOND,
   absentMs: 2 * SECOND,
   rejoinMs: SECOND / 2,
   orphanPollMs: 15 * SECOND,
   retryMs: SECOND,
-  groupMs: 50,
+  batchMs: 50,
   drainMs: 5 * SECOND,
   gatherMs: 5 * SECOND,
-  entriesMs: 20,
-  againMs: SECOND,
-  againMaxMs: 8 * SECOND,
+  enqueueBatchMs: 20,
+  requeueMs: SECOND,
+  requeueMaxMs: 8 * SECOND,
   faultDelayMs: SECOND,
   roundMs: SECOND,
-  withdrawalLookMs: 2 * SECOND,
+  cancellationPollMs: 2 * SECOND,
 }

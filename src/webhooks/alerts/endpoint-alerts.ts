@@ -14,7 +14,7 @@ import {
   listDueAlerts,
   markAlertSent,
 } from './alert-store.ts'
-import { logNotify, type Mail, type Notify } from './mail-transport.ts'
+import { createLogTransport, type Mail, type Notify } from './mail-transport.ts'
 
 export type EndpointAlertsDeps = {
   readonly database: Database
@@ -106,7 +106,7 @@ function send(
   notice: DueAlert,
 ): Promise<void> {
   const to = notice.email ?? notifyTo
-  const transport = to === null ? logNotify(log) : notify
+  const transport = to === null ? createLogTransport(log) : notify
   return transport.send(alertEmail(notice, to ?? '', { baseUrl, now: clock.now() }))
 }
 

@@ -17,7 +17,7 @@ export type Mail = {
 }
 
 /** Writes alerts to the log, if no mail server or no recipient is configured. */
-export const logNotify = (log: Log): Notify => ({
+export const createLogTransport = (log: Log): Notify => ({
   async send({ subject, brief }) {
     log.warn(subject, brief)
   },

@@ -29,7 +29,7 @@ const TIMEOUTS = {
  * Sends mail through an SMTP server, with one connection per mail because there are few. The
  * certificate is verified for both implicit TLS and STARTTLS.
  */
-export function smtpNotify({ url, from, ca, timeouts }: SmtpDeps): Notify {
+export function createSmtpTransport({ url, from, ca, timeouts }: SmtpDeps): Notify {
   const server = parseMailServer(url)
   const limits = { ...TIMEOUTS, ...timeouts }
   const closing = new AbortController()

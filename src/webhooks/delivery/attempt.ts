@@ -1,6 +1,6 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
-import type { TriedDelivery } from '../attempt-store.ts'
+import type { AttemptDetails } from '../attempt-store.ts'
 import { type DeliveryTransition, isDelivered, nextState, retryAfterMs } from '../delivery-state.ts'
 import type { DueDelivery } from '../delivery-store.ts'
 import type { Webhook } from '../endpoint-store.ts'
@@ -17,7 +17,7 @@ export type AttemptDeps = {
 }
 
 /** An attempt with the state of its delivery after it. */
-export type Attempt = TriedDelivery & {
+export type Attempt = AttemptDetails & {
   /** The Retry-After of the receiver in ms; null if there is none. */
   readonly retryAfterMs: number | null
   readonly next: DeliveryTransition
@@ -53,7 +53,7 @@ function toError({
   answer,
   fault,
   faultCode,
-}: TransportResult): Pick<TriedDelivery, 'error' | 'errorCode'> {
+}: TransportResult): Pick<AttemptDetails, 'error' | 'errorCode'> {
   if (answer === null) return { error: fault, errorCode: faultCode }
   const { status } = answer
   if (isDelivered(status)) return { error: null, errorCode: null }

@@ -3,7 +3,7 @@ import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Reschedule } from '../../queue/queue.ts'
 import { disabledCode, RETRY_LATER_STATUSES } from '../delivery-state.ts'
-import { type DueDelivery, nextDeliveries, nextDueAt } from '../delivery-store.ts'
+import { type DueDelivery, listNextDeliveries, nextDueAt } from '../delivery-store.ts'
 import type { DisabledCode } from '../endpoint.ts'
 import { type Attempt, type AttemptDeps, makeAttempt } from './attempt.ts'
 import type { AttemptLog, AttemptWriter } from './attempt-writer.ts'
@@ -88,7 +88,7 @@ export class DeliveryRun {
       const max = CONNECTIONS_MAX - this.#inFlight.size
       if (max > 0) {
         const o = { now: clock.now(), except: [...this.#inFlight], max }
-        const due = await nextDeliveries(database, this.#webhookId, o)
+        const due = await listNextDeliveries(database, this.#webhookId, o)
         if (due.length === 0 && this.#inFlight.size === 0) return
         if (!this.#canStart(endAt)) return
         for (const delivery of due) this.#start(delivery)

@@ -6,7 +6,7 @@ import { startLoop } from '../../platform/loop.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
 import type { Lease, Queue } from '../../queue/queue.ts'
 import { shiftAfterClockSkew } from '../clock-skew.ts'
-import { dueWebhooks } from '../delivery-store.ts'
+import { listDueWebhooks } from '../delivery-store.ts'
 import type { WebhookTransport } from '../transport/transport.ts'
 import { createAttemptLog, createAttemptWriter } from './attempt-writer.ts'
 import { DeliveryRun } from './delivery-run.ts'
@@ -57,7 +57,7 @@ export function startDeliveries(deps: DeliveryDeps): Deliveries {
   const correctDueTimes = createClockSkewCorrection(deps)
   const pollDue = async () => {
     await correctDueTimes()
-    const due = await dueWebhooks(database, clock.now())
+    const due = await listDueWebhooks(database, clock.now())
     for (const { id, url } of due) endpoints.resetIfMoved(id, url)
     const ids = due.map(({ id }) => id).filter(id => endpoints.backoffMs(id) === 0)
     for (const id of ids) runs.get(id)?.wake()

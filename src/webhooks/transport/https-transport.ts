@@ -96,7 +96,7 @@ type Connection = Readable & { readonly bytesRead: number }
 
 const TOO_MUCH_DATA = 'The receiver sent too much data.'
 
-export type HttpsPostOptions = {
+export type HttpsTransportOptions = {
   readonly clock: Clock
   readonly resolver: Resolver
   /** Whether an IP address may be dialed. */
@@ -114,7 +114,7 @@ export const DEADLINE_MS = 30 * SECOND
  * Sends webhook requests over HTTPS: only to addresses that the policy allows, with a valid
  * certificate, without following redirects. Plain HTTP goes to loopback only.
  */
-export function httpsPost(options: HttpsPostOptions): WebhookTransport {
+export function createHttpsTransport(options: HttpsTransportOptions): WebhookTransport {
   const { clock } = options
   const { within, abortAll } = createDeadlines(clock)
   const dial = policyCheckedDial(options)

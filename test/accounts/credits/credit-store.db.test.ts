@@ -31,14 +31,14 @@ const settle = (database: Database, released: number, used: number, of = OF) =>
 const read = (database: Database, of = OF) => readCredit(database, of.accountId, of.period)
 
 describe('credits', () => {
-  test('are zero where nothing was used', async () => {
+  test('are zero before the first use', async () => {
     const database = await tempDatabase()
     expect(await read(database)).toEqual({
       ...{ account_id: 'acc_a', period_start: OF.period, used: 0, held: 0, warned: 0 },
     })
   })
 
-  test('are held up to the limit, used ones with them, and not one more', async () => {
+  test('can be reserved up to the limit, including used ones, and not one more', async () => {
     const database = await tempDatabase()
     expect(await hold(database, 4, 10)).toBe(true)
     await settle(database, 4, 3)
@@ -48,27 +48,27 @@ describe('credits', () => {
     expect(await read(database)).toMatchObject({ used: 3, held: 7 })
   })
 
-  test('are not held at all when the first that wants some wants too many', async () => {
+  test('are not reserved at all if the first request is too large', async () => {
     const database = await tempDatabase()
     expect(await hold(database, 11, 10)).toBe(false)
     expect(await read(database)).toMatchObject({ used: 0, held: 0 })
   })
 
-  test('without a limit are held all the same', async () => {
+  test('are reserved without a limit too', async () => {
     const database = await tempDatabase()
     expect(await hold(database, 1_000_000, null)).toBe(true)
     expect(await hold(database, 1_000_000, null)).toBe(true)
     expect(await read(database)).toMatchObject({ held: 2_000_000 })
   })
 
-  test('of one account or day are no concern of another', async () => {
+  test('of one account or day do not affect another', async () => {
     const database = await tempDatabase()
     for (const of of [OF, { ...OF, accountId: 'acc_b' }, { ...OF, period: 2 * OF.period }]) {
       expect(await hold(database, 10, 10, of)).toBe(true)
     }
   })
 
-  test('of which one is left go to one of a hundred who want it at once', async () => {
+  test('of which one is left go to one of a hundred concurrent requests', async () => {
     const database = await tempDatabase()
     await settle(database, 0, 99)
     const wanted = Array.from({ length: 100 }, () => hold(database, 1, 100))
@@ -76,7 +76,7 @@ describe('credits', () => {
     expect(await read(database)).toMatchObject({ used: 99, held: 1 })
   })
 
-  test('that were counted as lost are not given back twice', async () => {
+  test('that were released after a crash are not released twice', async () => {
     const database = await tempDatabase()
     await hold(database, 1, 10)
     await write(database, releaseOrphanedReservations)
@@ -92,8 +92,8 @@ async function holdingJob(database: Database, id: string, amount: number) {
   await database.db.updateTable('job').set(held).where('id', '=', id).execute()
 }
 
-describe('what a job holds', () => {
-  test('goes back once', async () => {
+describe('the reservation of a job', () => {
+  test('is released once', async () => {
     const database = await tempDatabase()
     await holdingJob(database, 'job_a', 5)
     await hold(database, 1, null)
@@ -102,7 +102,7 @@ describe('what a job holds', () => {
     expect(await read(database)).toMatchObject({ used: 0, held: 1 })
   })
 
-  test('stays held at a start while it is open, and all else goes back', async () => {
+  test('survives a restart while the job is open, and all others are released', async () => {
     const database = await tempDatabase()
     await holdingJob(database, 'job_a', 5)
     await holdingJob(database, 'job_b', 3)
@@ -119,7 +119,7 @@ describe('what a job holds', () => {
   })
 })
 
-test('whatever happens in whatever order, no more is used and held than there is, and what is used is what was charged', async () => {
+test('used and reserved credits never exceed the limit in any sequence, and used ones match the charges', async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('hold' as const), amount: fc.integer({ min: 1, max: 6 }) }),
     fc.record({
@@ -184,7 +184,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
   const take = (database: Database, member: string | null, amount: number) =>
     write(database, trx => consumeReservation(trx, { ...OF, member, amount }))
 
-  test('of which forty are left go to forty of sixty-four who want one at once, on two servers', async () => {
+  test('of which forty are left go to forty of sixty-four concurrent requests on two servers', async () => {
     const { a, b } = await twoServers()
     await settle(a, 0, 60)
     const wanted = Array.from({ length: 64 }, (_, n) =>
@@ -195,20 +195,20 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     expect((await holdsOf(a)).reduce((total, [, amount]) => total + Number(amount), 0)).toBe(40)
   })
 
-  test('that nobody used yet are held up to the limit, whoever comes first', async () => {
+  test('can be reserved up to the limit for an unused account under concurrency', async () => {
     const { a, b } = await twoServers()
     const wanted = Array.from({ length: 64 }, (_, n) => holdFor(n % 2 === 0 ? a : b, null, 3, 100))
     expect((await Promise.all(wanted)).filter(held => held)).toHaveLength(33)
     expect(await read(a)).toMatchObject({ used: 0, held: 99 })
   })
 
-  test('refused are noted under nobody', async () => {
+  test('that could not be reserved leave no row', async () => {
     const { a } = await twoServers()
     expect(await holdFor(a, 'mem_a', 11, 10)).toBe(false)
     expect(await holdsOf(a)).toEqual([])
   })
 
-  test('go back once: what was given back with its member is not given back again', async () => {
+  test('are released once: those released with their member are not released again', async () => {
     const { a } = await twoServers()
     await holdFor(a, 'mem_a', 3, 10)
     await holdFor(a, 'mem_b', 4, 10)
@@ -226,7 +226,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     expect(await holdsOf(a)).toEqual([])
   })
 
-  test('stay held at the start of another server by members and open jobs, and all else goes back', async () => {
+  test('of members and open jobs stay reserved when another server starts, and all others are released', async () => {
     const { a, b } = await twoServers()
     await holdingJob(a, 'job_a', 5)
     await join(a, 'mem_a')
@@ -239,7 +239,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     expect(await holdsOf(a)).toEqual([['mem_a', 2]])
   })
 
-  test('held while another server starts are not forgotten', async () => {
+  test('reserved while another server starts are kept', async () => {
     const { a, b } = await twoServers()
     await join(a, 'mem_a')
     await hold(a, 5, null)
@@ -250,7 +250,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
     expect(await read(a)).toMatchObject({ held: 60 })
   })
 
-  test('settled on two servers at once in whatever order are all counted', async () => {
+  test('settled on two servers concurrently in any order all count', async () => {
     const { a, b } = await twoServers()
     for (const id of ['acc_a', 'acc_b', 'acc_c']) await addAccount(a, id)
     const ids = ['acc_a', 'acc_b', 'acc_c']

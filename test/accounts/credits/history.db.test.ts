@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest'
 import {
   addHistory,
   deleteHistoryBefore,
-  deleteHistoryOf,
+  deleteJobHistory,
   deleteSandboxHistoryBefore,
   hasVerification,
   type Verification,
 } from '../../../src/accounts/credits/history.ts'
-import { type HistoryQuery, historyPage } from '../../../src/accounts/credits/history-page.ts'
-import { countUsage, usageOf } from '../../../src/accounts/credits/usage.ts'
+import { getHistoryPage, type HistoryQuery } from '../../../src/accounts/credits/history-page.ts'
+import { addUsage, listUsage } from '../../../src/accounts/credits/usage.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { newRow } from '../../../src/jobs/job-store.ts'
 import { plansOf } from '../../db/plan/query-plans.ts'
@@ -30,24 +30,24 @@ async function withRows(...rows: Partial<Verification>[]): Promise<Database> {
 }
 
 const idsOf = async (database: Database, query: Partial<HistoryQuery> = {}) =>
-  (await historyPage(database, { ...QUERY, ...query })).rows.map(({ id }) => id)
+  (await getHistoryPage(database, { ...QUERY, ...query })).rows.map(({ id }) => id)
 
 describe('the history', () => {
-  test('gives back what was written, whatever stands in it', async () => {
+  test('returns what was written, with any characters', async () => {
     const rows = [
       { ...ROW, job_id: 'job_a', email: '"a\\"\u0000\n’ü"@good.test' },
       { ...ROW, id: 'ver_b', created_at: 4, email: '12345', cached: 1 },
     ]
-    expect((await historyPage(await withRows(...rows), QUERY)).rows).toEqual(rows)
+    expect((await getHistoryPage(await withRows(...rows), QUERY)).rows).toEqual(rows)
   })
 
-  test('goes from the newest to the oldest, page by page, and misses none of the same moment', async () => {
+  test('pages from newest to oldest without missing rows of the same time', async () => {
     const times = [3, 1, 2, 2, 2, 4]
     const database = await withRows(...times.map(created_at => ({ created_at })))
     const seen: string[] = []
     let before: HistoryQuery['before'] = null
     do {
-      const page = await historyPage(database, { ...QUERY, before, max: 2 })
+      const page = await getHistoryPage(database, { ...QUERY, before, max: 2 })
       seen.push(...page.rows.map(({ id }) => id))
       before = page.next
     } while (before !== null)
@@ -63,7 +63,7 @@ describe('the history', () => {
     ['of another class', {}, { classes: ['risky'] }],
     ['of another address than is sought', {}, { search: 'BEN@good' }],
     ['from elsewhere', {}, { source: 'batch' }],
-  ])('leaves out what is %s', async (_, row, query) => {
+  ])('excludes %s', async (_, row, query) => {
     const wanted = {
       ...{ sandbox: Number(query.sandbox ?? false), reason: query.reason ?? ROW.reason },
       ...{ email: query.email ?? (query.search === undefined ? ROW.email : 'ben@good.test') },
@@ -72,15 +72,17 @@ describe('the history', () => {
     expect(await idsOf(await withRows(row, wanted), query)).toEqual(['ver_1'])
   })
 
-  test('finds an address in any case of its letters', async () => {
+  test('finds an address case-insensitively', async () => {
     expect(await idsOf(await withRows({}), { email: 'aNN@GOOD.test' })).toEqual(['ver_0'])
   })
 
-  test('finds a part of an address in any case, and letters beyond ASCII too', async () => {
+  test('finds part of an address case-insensitively, and letters beyond ASCII', async () => {
     const emails = ['Ann@good.test', 'JÜRGEN@good.test', 'jürgen@other.test', 'a%b_c@good.test']
     const database = await withRows(...emails.map(email => ({ email })))
     const found = async (search: string) =>
-      (await historyPage(database, { ...QUERY, search })).rows.map(({ email }) => email).toSorted()
+      (await getHistoryPage(database, { ...QUERY, search })).rows
+        .map(({ email }) => email)
+        .toSorted()
     expect(await found('NN@g')).toEqual(['Ann@good.test'])
     expect(await found('jÜr')).toEqual(['JÜRGEN@good.test', 'jürgen@other.test'])
     expect(await found('RGEN@good')).toEqual(['JÜRGEN@good.test'])
@@ -91,7 +93,7 @@ describe('the history', () => {
     expect(await idsOf(database, { email: 'Jürgen@GOOD.test' })).toEqual(['ver_1'])
   })
 
-  describe('is searched through in pieces', () => {
+  describe('is searched in chunks', () => {
     /** Every seventh is sought; three of each moment. */
     const many = (count: number) =>
       withRows(
@@ -106,7 +108,7 @@ describe('the history', () => {
       const pages: string[][] = []
       let before: HistoryQuery['before'] = null
       do {
-        const page = await historyPage(database, { ...QUERY, ...query, before })
+        const page = await getHistoryPage(database, { ...QUERY, ...query, before })
         pages.push(page.rows.map(({ id }) => id))
         before = page.next
       } while (before !== null && pages.length < 1_000)
@@ -121,7 +123,7 @@ describe('the history', () => {
       [2_000, 50, 1],
       [1_001, 143, 1_000],
     ])(
-      '%i rows, %i a page, %s looked at: each that is sought once',
+      'with %i rows, %i per page, %s scanned finds each match once',
       async (count, max, scannedMax) => {
         const database = await many(count)
         const bounds = scannedMax === undefined ? {} : { scannedMax: Math.max(scannedMax, 5) }
@@ -132,17 +134,17 @@ describe('the history', () => {
       },
     )
 
-    test('and ends after as many as are looked at, also where none was found', async () => {
+    test('and stops after the scan limit even without a match', async () => {
       const database = await many(100)
       const o = { ...QUERY, search: 'nobody', scannedMax: 30 }
-      const first = await historyPage(database, o)
+      const first = await getHistoryPage(database, o)
       expect(first).toEqual({ rows: [], next: { createdAt: 23, id: 'ver_000070' } })
       expect(await pagesOf(database, { search: 'nobody', scannedMax: 30 })).toEqual([
         ...[[], [], [], []],
       ])
     })
 
-    test('within times, which no page leaves', async () => {
+    test('within a time range that no page leaves', async () => {
       const database = await many(3_000)
       const query = { search: 'sought', max: 10, since: 100, until: 900, scannedMax: 700 }
       const found = (await pagesOf(database, query)).flat()
@@ -152,14 +154,14 @@ describe('the history', () => {
       expect(found).toEqual(expected.map(n => `ver_${String(n).padStart(6, '0')}`))
     })
 
-    test('of a whole page, the next begins behind its last row', async () => {
+    test('continues after the last row of a full page', async () => {
       const database = await many(50)
-      const { rows, next } = await historyPage(database, { ...QUERY, search: 'sought', max: 3 })
+      const { rows, next } = await getHistoryPage(database, { ...QUERY, search: 'sought', max: 3 })
       expect(rows.map(({ id }) => id)).toEqual(['ver_000049', 'ver_000042', 'ver_000035'])
       expect(next).toEqual({ createdAt: 11, id: 'ver_000035' })
     })
 
-    test('which has letters beyond ASCII that are not sought, and misses none that are', async () => {
+    test('with non-ASCII rows that do not match, and misses none that do', async () => {
       const database = await withRows(
         ...Array.from({ length: 30 }, (_, n) => ({
           ...{ id: `ver_${n + 10}`, email: n % 9 === 0 ? 'É@good.test' : 'ü@good.test' },
@@ -174,12 +176,12 @@ describe('the history', () => {
     })
 
     test.skipIf(onPostgres)(
-      'by its key alone: nothing is sorted, and nothing read outside of a piece',
+      'by its primary key: no sort, and no reads outside of a chunk',
       async () => {
         const database = await many(10)
         const before = { createdAt: 3, id: 'ver_000009' }
         const plan = await plansOf(database, db =>
-          historyPage(db, { ...QUERY, before, search: 'sought', classes: ['risky'], since: 1 }),
+          getHistoryPage(db, { ...QUERY, before, search: 'sought', classes: ['risky'], since: 1 }),
         )
         expect(plan).toHaveLength(2)
         for (const line of plan) {
@@ -192,10 +194,10 @@ describe('the history', () => {
     )
   })
 
-  test('written again stays as it was', async () => {
+  test('is unchanged when it is written again', async () => {
     const database = await withRows({})
     await write(database, trx => addHistory(trx, [{ ...ROW, id: 'ver_0', reason: 'timeout' }]))
-    expect((await historyPage(database, QUERY)).rows).toEqual([{ ...ROW, id: 'ver_0' }])
+    expect((await getHistoryPage(database, QUERY)).rows).toEqual([{ ...ROW, id: 'ver_0' }])
     await write(database, async trx => {
       const of = { accountId: 'acc_a', sandbox: false, createdAt: 5 }
       expect(await hasVerification(trx, { ...of, id: 'ver_0' })).toBe(true)
@@ -203,7 +205,7 @@ describe('the history', () => {
     })
   })
 
-  test('loses what is older than a time, so much at once as is said', async () => {
+  test('deletes at most the given number of rows older than a time', async () => {
     const database = await withRows({ created_at: 1 }, { created_at: 2 }, { created_at: 3 })
     await write(database, async trx => {
       expect(await deleteHistoryBefore(trx, 3, 1)).toBe(1)
@@ -213,7 +215,7 @@ describe('the history', () => {
     expect(await idsOf(database)).toEqual(['ver_2'])
   })
 
-  test('loses what was simulated before a time, of each account, and nothing live', async () => {
+  test('deletes sandbox rows older than a time of each account, and no live ones', async () => {
     const database = await withRows(
       ...[{ created_at: 1 }, { created_at: 1, sandbox: 1 }, { created_at: 2, sandbox: 1 }],
       ...[
@@ -232,12 +234,12 @@ describe('the history', () => {
   })
 })
 
-test('what was used adds up by account, key, day and class, and is told by day', async () => {
+test('sums usage by account, key, day and class, and lists it by day', async () => {
   const database = await tempDatabase()
   const row = { account_id: 'acc_a', key_id: 'key_a', day: 10, class: 'risky' }
   const counts = { verifications: 2, cached: 1, credits: 1 }
   await write(database, trx =>
-    countUsage(trx, [
+    addUsage(trx, [
       { ...row, ...counts },
       { ...row, ...counts },
       { ...row, ...counts, day: 20 },
@@ -246,19 +248,19 @@ test('what was used adds up by account, key, day and class, and is told by day',
       { ...row, ...counts, account_id: 'acc_b' },
     ]),
   )
-  expect(await usageOf(database, { accountId: 'acc_a', from: 10, to: 20 })).toEqual([
+  expect(await listUsage(database, { accountId: 'acc_a', from: 10, to: 20 })).toEqual([
     { ...row, verifications: 4, cached: 2, credits: 2 },
     { ...row, ...counts, key_id: 'key_b' },
   ])
 })
 
-describe('what there is of a job', () => {
+describe('the history of a job', () => {
   const JOB = {
     ...newRow({ id: 'job_a', sourceKey: 'job_a', source: '{}' }, 100_000),
     ...{ account_id: 'acc_a', finished_at: 200_000 },
   }
 
-  test('goes, however many others there are between, of this account and this side of the sandbox', async () => {
+  test('is deleted among any number of others, for this account and sandbox flag only', async () => {
     const rows = Array.from({ length: 5_000 }, (_, n) => ({
       id: `ver_${n}`,
       job_id: n % 2 === 0 ? 'job_a' : 'job_b',
@@ -269,7 +271,7 @@ describe('what there is of a job', () => {
       { id: 'ver_y', job_id: 'job_a', sandbox: 1, created_at: 100_000 },
     ]
     const database = await withRows(...rows, ...others)
-    await deleteHistoryOf(database, JOB)
+    await deleteJobHistory(database, JOB)
     const left = await database.db.selectFrom('verification').select(['id', 'job_id']).execute()
     expect(
       left
@@ -280,12 +282,12 @@ describe('what there is of a job', () => {
     expect(left).toHaveLength(2_502)
   })
 
-  test('of a single verification that nobody waited for is the row that has its ID', async () => {
+  test('of a single verification without a waiting client is the row with its ID', async () => {
     const database = await withRows(
       { id: 'ver_a', created_at: 150_000 },
       { id: 'ver_b', created_at: 150_000 },
     )
-    await deleteHistoryOf(database, { ...JOB, id: 'ver_a' })
+    await deleteJobHistory(database, { ...JOB, id: 'ver_a' })
     expect(await idsOf(database)).toEqual(['ver_b'])
   })
 })

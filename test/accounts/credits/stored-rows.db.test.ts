@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { accountLoad } from '../../../src/accounts/credits/stored-rows.ts'
+import { getAccountLoad } from '../../../src/accounts/credits/stored-rows.ts'
 import { write } from '../../../src/db/database.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { addItems, insertFinishedJob } from '../../../src/jobs/import/item-import.ts'
@@ -16,11 +16,11 @@ async function services() {
   const database = await tempDatabase()
   await addAccount(database, 'acc_a')
   await addAccount(database, 'acc_b')
-  const load = (id = 'acc_a') => accountLoad(database.db, id)
+  const load = (id = 'acc_a') => getAccountLoad(database.db, id)
   return { database, load }
 }
 
-test('rows count from when their list is queued until it is deleted, simulated ones too', async () => {
+test('rows count from when their list is queued until it is deleted, including the sandbox', async () => {
   const { database, load } = await services()
   await seedJob(database, { ...OWNER, id: 'job_a', texts: ['a@a.test', 'b@a.test'], done: 0 })
   await seedJob(database, { ...OWNER, id: 'job_b', texts: ['c@a.test'], sandbox: true })
@@ -33,7 +33,7 @@ test('rows count from when their list is queued until it is deleted, simulated o
   expect(await load('acc_b')).toEqual({ storedRows: 1, openLists: 0 })
 })
 
-test('a list that never came to be queued was never counted', async () => {
+test('a list that was never queued was never counted', async () => {
   const { database, load } = await services()
   await createJob(database, {
     id: 'job_a',
@@ -50,7 +50,7 @@ test('a list that never came to be queued was never counted', async () => {
   expect(await load()).toEqual({ storedRows: 0, openLists: 0 })
 })
 
-test('single verifications are rows and no lists; a list that is answered at once is stored too', async () => {
+test('single verifications count as rows but not as lists; a list that is answered at once counts too', async () => {
   const { database, load } = await services()
   await seedJob(database, { ...OWNER, id: 'ver_a', type: 'single', texts: ['a@a.test'], done: 0 })
   const job = { id: 'job_b', sourceKey: 'b', source: '{}', owner: { ...OWNER, sandbox: true } }
@@ -60,7 +60,7 @@ test('single verifications are rows and no lists; a list that is answered at onc
   expect(await load()).toEqual({ storedRows: 2, openLists: 0 })
 })
 
-test('lists of the command line count for nobody', async () => {
+test('lists of the command line count for no account', async () => {
   const { database, load } = await services()
   await addJob(database, ['a@a.test'], 'job_a')
   await deleteJob(database, 'job_a')

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
-import { historyPage } from '../../../src/accounts/credits/history-page.ts'
-import { usageOf } from '../../../src/accounts/credits/usage.ts'
+import { getHistoryPage } from '../../../src/accounts/credits/history-page.ts'
+import { listUsage } from '../../../src/accounts/credits/usage.ts'
 import {
   createUsageLedger,
   type Reservation,
@@ -74,7 +74,7 @@ async function use(ledger: UsageLedger, count: number): Promise<void> {
 
 const creditOf = (database: Database, period = TODAY) => readCredit(database, 'acc_a', period)
 const historyOf = (database: Database, sandbox = false) =>
-  historyPage(database, { accountId: 'acc_a', sandbox, before: null, max: 100 }).then(
+  getHistoryPage(database, { accountId: 'acc_a', sandbox, before: null, max: 100 }).then(
     ({ rows }) => rows,
   )
 
@@ -87,7 +87,7 @@ async function toldOf(database: Database) {
 }
 
 describe('a single verification', () => {
-  test('holds a credit while it is under way, and uses it when it is settled', async () => {
+  test('reserves a credit while it is in flight, and uses it when it is settled', async () => {
     const { clock, database, ledger } = await services()
     const reservation = await held(ledger)
     expect(reservation).toEqual({ period: TODAY, amount: 1 })
@@ -98,7 +98,7 @@ describe('a single verification', () => {
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
   })
 
-  test('stands in the history under the ID that it was given, and in the usage', async () => {
+  test('is in the history under its given ID, and in the usage', async () => {
     const { clock, database, ledger } = await services()
     const entry = { id: 'ver_told', result: resultOf('catch_all') }
     ledger.settle(settled(await held(ledger), { entry }))
@@ -111,7 +111,7 @@ describe('a single verification', () => {
       ...{ cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: clock.now() },
     })
     expect(other).toMatchObject({ id: expect.stringMatching(/^ver_[0-9a-z]{20}$/) })
-    const usage = await usageOf(database, { accountId: 'acc_a', from: TODAY, to: TODAY + DAY })
+    const usage = await listUsage(database, { accountId: 'acc_a', from: TODAY, to: TODAY + DAY })
     expect(usage.map(row => [row.class, row.verifications, row.credits])).toEqual([
       ['risky', 1, 1],
       ['unknown', 1, 0],
@@ -122,7 +122,7 @@ describe('a single verification', () => {
     ['unknown', resultOf('timeout')],
     ['cached', resultOf('accepted_email', { cached: true })],
     ['no address', resultOf('invalid_email')],
-  ])('that is %s gives its credit back', async (_, result) => {
+  ])('that is %s releases its credit', async (_, result) => {
     const { database, ledger } = await services()
     ledger.settle(settled(await held(ledger), { entry: { result } }))
     await ledger.flushed()
@@ -130,7 +130,7 @@ describe('a single verification', () => {
     expect(await historyOf(database)).toHaveLength(1)
   })
 
-  test('that ended without a result gives its credit back', async () => {
+  test('that ended without a result releases its credit', async () => {
     const { database, ledger } = await services()
     ledger.giveBack('acc_a', await held(ledger))
     await ledger.flushed()
@@ -138,18 +138,18 @@ describe('a single verification', () => {
     expect(await historyOf(database)).toEqual([])
   })
 
-  test('that is simulated costs nothing, and stands in its own history alone', async () => {
+  test('of the sandbox costs nothing and is only in its own history', async () => {
     const { database, ledger } = await services()
     ledger.settle(settled(null, { sandbox: true }))
     await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
     expect(await historyOf(database)).toEqual([])
     expect(await historyOf(database, true)).toHaveLength(1)
-    const usage = await usageOf(database, { accountId: 'acc_a', from: 0, to: TODAY + DAY })
+    const usage = await listUsage(database, { accountId: 'acc_a', from: 0, to: TODAY + DAY })
     expect(usage).toEqual([])
   })
 
-  test('that goes on beyond midnight is settled on the day on which it began', async () => {
+  test('that runs past midnight is settled on the day on which it started', async () => {
     const { clock, database, ledger } = await services()
     clock.jump(DAY / 2 - 1_000)
     const reservation = await held(ledger)
@@ -161,7 +161,7 @@ describe('a single verification', () => {
     expect(await creditOf(database, TODAY + DAY)).toMatchObject({ used: 1, held: 0 })
   })
 
-  test('of a plan without a limit writes nothing before its answer, and is counted after it', async () => {
+  test('of a plan without a limit writes nothing before its answer, and counts after it', async () => {
     const { database, ledger } = await services('enterprise')
     const reservation = await held(ledger, ENTERPRISE)
     expect(await database.db.selectFrom('credit').selectAll().execute()).toEqual([])
@@ -173,7 +173,7 @@ describe('a single verification', () => {
 })
 
 describe('the last credit', () => {
-  test('goes to one of a hundred who ask at once', async () => {
+  test('goes to one of a hundred concurrent requests', async () => {
     const { database, ledger } = await services()
     await use(ledger, 19)
     const holds = await Promise.all(
@@ -183,7 +183,7 @@ describe('the last credit', () => {
     expect(await creditOf(database)).toMatchObject({ used: 19, held: 1 })
   })
 
-  test('comes back when its verification comes to nothing', async () => {
+  test('is available again when its verification fails', async () => {
     const { ledger } = await services()
     await use(ledger, 19)
     const reservation = await held(ledger)
@@ -194,8 +194,8 @@ describe('the last credit', () => {
   })
 })
 
-describe('an account is told', () => {
-  test('at 80, 95 and 100 per cent, once each', async () => {
+describe('an account is notified', () => {
+  test('at 80, 95 and 100 percent, once each', async () => {
     const { database, ledger } = await services()
     await use(ledger, 15)
     expect(await toldOf(database)).toEqual([])
@@ -210,7 +210,7 @@ describe('an account is told', () => {
     ])
   })
 
-  test('when it is refused while all that is left is set aside, and not again in that period', async () => {
+  test('when it is rejected while all remaining credits are reserved, and not again in that period', async () => {
     const { clock, database, ledger } = await services()
     await held(ledger, FREE, 20)
     for (let n = 0; n < 3; n++) expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
@@ -224,7 +224,7 @@ describe('an account is told', () => {
     expect(await toldOf(database)).toHaveLength(2 * told.length)
   })
 
-  test('nothing when it wanted more at once than is left', async () => {
+  test('not at all when it requested more at once than is left', async () => {
     const { database, ledger } = await services()
     await use(ledger, 10)
     expect(await ledger.reserve('acc_a', FREE, 11)).toBeNull()
@@ -232,7 +232,7 @@ describe('an account is told', () => {
   })
 })
 
-test('results of a list are written in the transaction that they come in', async () => {
+test('list results are written in their own transaction', async () => {
   const { database, ledger } = await services()
   await held(ledger, FREE, 5)
   const entries = [resultOf('accepted_email'), resultOf('timeout')].map(result => ({ result }))
@@ -252,19 +252,21 @@ test('results of a list are written in the transaction that they come in', async
 describe('while nothing can be written', () => {
   const full = () => Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
 
-  test('verifications wait, and are written when that is over', async () => {
+  test('verifications wait, and are written afterwards', async () => {
     const { clock, database, ledger: before, said, deps } = await services()
     const faults = [full(), full()]
     const ledger = createUsageLedger({ ...deps, database: failing(database, () => faults.shift()) })
     const written = ledger.settle(settled(await held(before)))
     await clock.advance(2_000)
     await written
-    expect(said.map(([text]) => text)).toEqual(Array(2).fill('usage ledger write failed; will retry'))
+    expect(said.map(([text]) => text)).toEqual(
+      Array(2).fill('usage ledger write failed; will retry'),
+    )
     expect(await historyOf(database)).toHaveLength(1)
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
   })
 
-  test('who waits is told after two seconds and nothing is begun, until that is over', async () => {
+  test('waiting callers get the error after two seconds, and no verification starts until it is over', async () => {
     const { clock, database, ledger: before, deps } = await services()
     let isFull = true
     const ledger = createUsageLedger({
@@ -284,7 +286,7 @@ describe('while nothing can be written', () => {
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
   })
 
-  test('one entry that can never be written is given up, and no other with it', async () => {
+  test('an entry that can never be written is dropped alone', async () => {
     const { clock, database, ledger, said } = await services()
     await sql`create trigger refuse before insert on verification when new.id = 'ver_bad'
       begin select raise(abort, 'bad entry'); end`.execute(database.db)
@@ -300,7 +302,7 @@ describe('while nothing can be written', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a group that was durable in spite of its failure is not counted again', async () => {
+  test('a batch that was committed although its commit failed is not counted again', async () => {
     const { clock, database, ledger, deps } = await services()
     ledger.settle(
       settled(await held(ledger), { entry: { id: 'ver_a', result: resultOf('timeout') } }),

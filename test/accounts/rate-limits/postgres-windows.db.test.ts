@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { serverLimits } from '../../../src/accounts/rate-limits/postgres-windows.ts'
+import { createPostgresLimits } from '../../../src/accounts/rate-limits/postgres-windows.ts'
 import type { Bucket } from '../../../src/accounts/rate-limits/types.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { DAY, MINUTE, SECOND, systemClock } from '../../../src/platform/clock.ts'
@@ -14,7 +14,7 @@ async function servers(amount: number) {
   const url = await tempPostgres()
   const open = async () => {
     const database = await openDatabase(url, systemClock)
-    const limits = serverLimits(database, { clock: systemClock, log: silentLog })
+    const limits = createPostgresLimits(database, { clock: systemClock, log: silentLog })
     onTestFinished(async () => {
       await limits.close()
       await database.close()
@@ -38,8 +38,8 @@ async function servers(amount: number) {
   return { all, one, other, take, rows, shift, url }
 }
 
-describe.runIf(onPostgres)('limits of several servers', () => {
-  test('let as many pass together as one bucket holds, and each tells how it stands', async () => {
+describe.runIf(onPostgres)('limits on a shared server', () => {
+  test('admit as many requests together as one bucket allows, and return its state', async () => {
     const { one, other } = await servers(2)
     const states = []
     for (const limits of [one, other, one, other]) states.push(await limits.charge([MINUTELY]))
@@ -49,7 +49,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     expect(Math.max(...resets) - Math.min(...resets)).toBeLessThan(2 * SECOND)
   })
 
-  test('are exact when 64 clients ask at once at two servers: never more, never fewer', async () => {
+  test('are exact when 64 clients send requests to two servers at once', async () => {
     const { take } = await servers(2)
     const buckets = [
       { key: 'ip', limit: 100, perMs: MINUTE },
@@ -64,7 +64,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     expect(answers.flat().filter(refused => refused === null)).toHaveLength(100)
   })
 
-  test('hold for buckets in whatever order they are named: nobody waits for each other in a circle', async () => {
+  test('do not deadlock, whatever the order of the buckets', async () => {
     const { take, rows } = await servers(2)
     const [a, b] = [
       { key: 'a', limit: 1_000, perMs: MINUTE },
@@ -77,7 +77,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     expect((await rows()).map(({ used }) => used)).toEqual([160, 160])
   })
 
-  test('charge all buckets of a request or none, and say which was used up', async () => {
+  test('charge all buckets of a request or none, and return which was full', async () => {
     const { take, rows } = await servers(2)
     const [wide, narrow] = [
       { key: 'wide', limit: 10, perMs: MINUTE },
@@ -91,7 +91,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     ])
   })
 
-  test('begin anew when the window is over, and not before', async () => {
+  test('start a new window only after the old one has ended', async () => {
     const { take, shift, rows } = await servers(2)
     for (let n = 0; n < 3; n++) await take(n, MINUTELY)
     await shift(-MINUTE / 2)
@@ -104,7 +104,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     expect(row?.left).toBeLessThanOrEqual(MINUTE)
   })
 
-  test('take over another span with the next window', async () => {
+  test('use a changed window length from the next window on', async () => {
     const { take, shift, rows } = await servers(1)
     await take(0, { ...MINUTELY, perMs: SECOND })
     await shift(-SECOND)
@@ -112,7 +112,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     expect((await rows())[0]?.left).toBeGreaterThan(SECOND)
   })
 
-  test('make no window longer than it was meant to be where the clock of the database was set back', async () => {
+  test('never make a window longer because the clock of the database was set back', async () => {
     const { take, shift, rows } = await servers(1)
     for (let n = 0; n < 2; n++) await take(0, MINUTELY)
     await shift(DAY)
@@ -121,7 +121,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     expect((await rows())[0]?.left).toBeLessThanOrEqual(MINUTE)
   })
 
-  test('take back what came to nothing, in the window that it was charged in alone', async () => {
+  test('refund a charge only in the window in which it was made', async () => {
     const { one, take, shift, rows, all } = await servers(2)
     const taken = await one.charge([MINUTELY])
     await take(1, MINUTELY)
@@ -136,7 +136,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     expect(await rows()).toMatchObject([{ used: 1 }])
   })
 
-  test('are looked at without a charge: what this server knows at once, and what is so', async () => {
+  test('can be read without a charge: the cached state and the current one', async () => {
     const { one, other } = await servers(2)
     expect(one.peek([MINUTELY])[0]?.remaining).toBe(3)
     await one.charge([MINUTELY])
@@ -146,7 +146,7 @@ describe.runIf(onPostgres)('limits of several servers', () => {
     expect((await one.read([MINUTELY, unused])).map(({ remaining }) => remaining)).toEqual([1, 7])
   })
 
-  test('clear away what is over, and what holds stays', async () => {
+  test('delete expired windows and keep current ones', async () => {
     const { one, url, rows } = await servers(1)
     const { clock, limits } = await slowServer(url)
     await one.charge([MINUTELY])
@@ -170,5 +170,5 @@ async function slowServer(url: string) {
   }
   const database = await openDatabase(url, clock)
   onTestFinished(() => database.close())
-  return { clock, limits: serverLimits(database, { clock, log: silentLog }) }
+  return { clock, limits: createPostgresLimits(database, { clock, log: silentLog }) }
 }

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { openLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
+import { openSqliteLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
 import { DAY, MINUTE } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -10,14 +10,14 @@ import { tempFolder } from '../../support/database.ts'
 const MINUTELY = { key: 'a', limit: 3, perMs: MINUTE }
 
 function bench(clock = fakeClock(), file = join(tempFolder(), 'limits.sqlite'), log = silentLog) {
-  const limits = openLimits(file, { clock, log })
+  const limits = openSqliteLimits(file, { clock, log })
   onTestFinished(() => limits.close())
   const take = async (...buckets: (typeof MINUTELY)[]) => (await limits.charge(buckets)).refusedBy
   return { limits, clock, file, take }
 }
 
 describe('a bucket', () => {
-  test('lets as many pass as it holds, and tells how it stands', async () => {
+  test('admits as many requests as it allows, and returns its state', async () => {
     const { limits, clock } = bench()
     const states = []
     for (let n = 0; n < 4; n++) states.push(await limits.charge([MINUTELY]))
@@ -30,7 +30,7 @@ describe('a bucket', () => {
     })
   })
 
-  test('is whole again when its window is over, and not before', async () => {
+  test('is reset when its window has ended, and not before', async () => {
     const { take, clock } = bench()
     for (let n = 0; n < 3; n++) await take(MINUTELY)
     await clock.advance(MINUTE - 1)
@@ -39,14 +39,14 @@ describe('a bucket', () => {
     expect(await take(MINUTELY)).toBeNull()
   })
 
-  test('is exact when 64 ask at once', async () => {
+  test('is exact for 64 concurrent requests', async () => {
     const { take } = bench()
     const bucket = { key: 'a', limit: 100, perMs: MINUTE }
     const asked = Array.from({ length: 64 * 10 }, () => take(bucket))
     expect((await Promise.all(asked)).filter(refused => refused === null)).toHaveLength(100)
   })
 
-  test('that refuses leaves the others uncharged, and says which it was', async () => {
+  test('that is full leaves the others uncharged, and is reported', async () => {
     const { limits, take } = bench()
     const [wide, narrow] = [
       { key: 'wide', limit: 10, perMs: MINUTE },
@@ -57,7 +57,7 @@ describe('a bucket', () => {
     expect(limits.peek([wide])[0]?.remaining).toBe(9)
   })
 
-  test('takes back what came to nothing, in the window that it was charged in alone', async () => {
+  test('refunds a charge only in the window in which it was made', async () => {
     const { limits, clock, take } = bench()
     const taken = await limits.charge([MINUTELY])
     await take(MINUTELY)
@@ -68,12 +68,12 @@ describe('a bucket', () => {
     expect(late.giveBack(0)).toMatchObject({ remaining: 2 })
   })
 
-  test('that is looked at is not charged', async () => {
+  test('is not charged when it is read', async () => {
     const { limits } = bench()
     for (let n = 0; n < 5; n++) expect(limits.peek([MINUTELY])[0]?.remaining).toBe(3)
   })
 
-  test('of a plan that was made smaller has nothing left, rather than less', async () => {
+  test('with a reduced limit has 0 remaining, not less', async () => {
     const { limits, take } = bench()
     for (let n = 0; n < 3; n++) await take(MINUTELY)
     expect(limits.peek([{ ...MINUTELY, limit: 2 }])[0]?.remaining).toBe(0)
@@ -81,7 +81,7 @@ describe('a bucket', () => {
 })
 
 describe('after the end of the process', () => {
-  test('counts go on where they stood, even when nobody closed the file', async () => {
+  test('counts continue, even if the file was not closed', async () => {
     const { file, clock, take } = bench()
     for (let n = 0; n < 3; n++) await take(MINUTELY)
     const next = bench(clock, file)
@@ -90,7 +90,7 @@ describe('after the end of the process', () => {
     expect(await next.charge(MINUTELY)).toBeNull()
   })
 
-  test('a window goes on from where it began', async () => {
+  test('a window continues from its start', async () => {
     const { file, clock, limits, take } = bench()
     await take(MINUTELY)
     await clock.advance(40_000)
@@ -103,7 +103,7 @@ describe('after the end of the process', () => {
     })
   })
 
-  test('windows that are over are forgotten', async () => {
+  test('expired windows are deleted', async () => {
     const { file, clock, limits, take } = bench()
     for (let n = 0; n < 3; n++) await take(MINUTELY)
     limits.close()
@@ -111,7 +111,7 @@ describe('after the end of the process', () => {
     expect(await bench(clock, file).charge(MINUTELY)).toBeNull()
   })
 
-  test('a wall clock that was set back a day locks nobody out for longer than one window', async () => {
+  test('a wall clock that was set back by a day locks no client out for longer than one window', async () => {
     const { file, clock, limits, take } = bench()
     for (let n = 0; n < 3; n++) await take(MINUTELY)
     limits.close()
@@ -124,7 +124,7 @@ describe('after the end of the process', () => {
 })
 
 test.each([-DAY, DAY])(
-  'a wall clock that jumps by %i ms while counting changes nothing but the dates',
+  'a wall clock that jumps by %i ms while counting changes only the dates',
   async jump => {
     const { clock, limits, take } = bench()
     for (let n = 0; n < 3; n++) await take(MINUTELY)
@@ -136,7 +136,7 @@ test.each([-DAY, DAY])(
   },
 )
 
-test('a file that is damaged is made anew, and somebody is told', async () => {
+test('a damaged file is replaced, with a warning in the log', async () => {
   const file = join(tempFolder(), 'limits.sqlite')
   writeFileSync(file, 'not a database at all, and longer than a header '.repeat(100))
   const told: string[] = []

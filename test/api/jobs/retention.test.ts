@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startJanitor } from '../../../src/maintenance/retention-job.ts'
+import { startRetentionJob } from '../../../src/maintenance/retention-job.ts'
 import { DAY, HOUR } from '../../../src/platform/clock.ts'
 import { giveResults } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
@@ -18,7 +18,7 @@ test('what is simulated goes after a day with its history, and what is live stay
     await json('/v1/verify/single', { body: { email: 'ann@a.test' }, headers })
   }
   await ledger.flushed()
-  const janitor = startJanitor({
+  const janitor = startRetentionJob({
     ...{ database, clock, log, dataDir: '/nowhere' },
     ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
   })

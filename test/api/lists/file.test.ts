@@ -165,7 +165,7 @@ describe('a file is refused', () => {
       /ends too early/,
     ],
     ['that is garbage', 'garbage', FORM, 400, /cannot be read/],
-    ['without a boundary', 'x', 'multipart/form-data', 400, /names no boundary/],
+    ['without a boundary', 'x', 'multipart/form-data', 400, /Content-Type has no boundary/],
     ['of JSON', '{}', 'application/json', 415, /multipart\/form-data/],
   ])('in a form %s', async (_, body, type, status, error) => {
     const { send, left, job } = await house()

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { reserveCredits, settleCredits } from '../../../src/accounts/credits/credit-store.ts'
 import { periodEnd, periodStart } from '../../../src/accounts/plan.ts'
-import { openLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
+import { openSqliteLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
 import { bareHeaders } from '../../../src/api/request-context.ts'
 import { write } from '../../../src/db/database.ts'
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
@@ -222,7 +222,7 @@ test('a restart forgets nothing', async () => {
   const h = await limited()
   expect(await admitted(h.list, 7)).toBe(7)
   const file = join(h.service.settings.dataDir, 'limits.sqlite')
-  const limits = openLimits(file, h.service)
+  const limits = openSqliteLimits(file, h.service)
   const after = await limited({ deps: { limits, clock: h.clock } })
   expect(await admitted(after.list, 10)).toBe(3)
 })

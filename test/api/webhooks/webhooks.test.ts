@@ -69,7 +69,7 @@ describe('registering a webhook endpoint', () => {
       'invalid_webhook_url',
       /no address in the DNS\.$/,
     ],
-    ['a text that is no URL', { url: 'hook' }, 'invalid_webhook_url', /no URL/],
+    ['a text that is no URL', { url: 'hook' }, 'invalid_webhook_url', /not a URL/],
     ['a URL that is no text', { url: 7 }, 'invalid_request', /"url"/],
     ['no URL', { url: undefined }, 'invalid_request', /"url"/],
     ['an unknown event', { events: ['batch.done'] }, 'invalid_event', /batch\.completed/],

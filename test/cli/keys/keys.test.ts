@@ -11,7 +11,7 @@ import { describe, expect, test } from 'vitest'
 import { hashSecret } from '../../../src/accounts/key.ts'
 import { findKeyByHash } from '../../../src/accounts/key-store.ts'
 import { createSession, listSessions } from '../../../src/accounts/session-store.ts'
-import { expiryOf, graceOf } from '../../../src/cli/keys/times.ts'
+import { parseExpiry, parseGrace } from '../../../src/cli/keys/times.ts'
 import { type Database, openDatabase, write } from '../../../src/db/database.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
@@ -292,18 +292,18 @@ describe('a length of time', () => {
     ['1970-01-01T12:00:00+01:00', 11 * 3_600_000],
     [undefined, null],
   ])('%s is until %s', (given, until) => {
-    expect(expiryOf(given, 0)).toBe(until)
+    expect(parseExpiry(given, 0)).toBe(until)
   })
 
   test.each(['0d', '-1d', 'soon', '90', '1969-12-31', '4000d', '1970-02-31', '1e3d'])(
     '%s is refused',
-    given => expect(() => expiryOf(given, 0)).toThrow('--expires takes a time to come'),
+    given => expect(() => parseExpiry(given, 0)).toThrow('--expires takes a time to come'),
   )
 
   test('of a grace is a week at most, and may be none', () => {
-    expect([graceOf('0', 7 * DAY), graceOf('7d', 7 * DAY)]).toEqual([0, 7 * DAY])
+    expect([parseGrace('0', 7 * DAY), parseGrace('7d', 7 * DAY)]).toEqual([0, 7 * DAY])
     for (const given of ['8d', '24', '', '2030-01-01']) {
-      expect(() => graceOf(given, 7 * DAY)).toThrow('--grace takes a length of time from 0 to 7d')
+      expect(() => parseGrace(given, 7 * DAY)).toThrow('--grace takes a length of time from 0 to 7d')
     }
   })
 })

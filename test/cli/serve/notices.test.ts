@@ -72,12 +72,12 @@ test('a mail server out of reach is told of without its password, and ends nothi
     ...{ EV_NOTIFY_FROM: 'ev@example.com', EV_NOTIFY_TO: 'ops@example.com', EV_LOG: 'debug' },
   }
   const { signal, ended, printed } = startEv([...ARGS, '--debug'], { home, environment })
-  await printed('a notice about a webhook could not be sent: it is tried again', 'stderr')
+  await printed('webhook alert could not be sent; will retry', 'stderr')
   await printed('All paths:', 'stderr')
   signal('SIGTERM')
   const { code, stderr } = await ended
   expect(code).toBe(0)
-  expect(stderr).toContain(`The mail server 127.0.0.1:${port} did not take it`)
+  expect(stderr).toContain(`The mail server 127.0.0.1:${port} did not accept the mail`)
   expect(stderr).not.toMatch(/s3cret|ann:/)
 })
 

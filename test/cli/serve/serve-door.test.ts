@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { baseUrlOf, listenAddress, placeOf } from '../../../src/cli/serve/listen-address.ts'
+import { deriveBaseUrl, listenAddress, listenUrl } from '../../../src/cli/serve/listen-address.ts'
 import { toConfig } from '../../../src/config/config.ts'
 
 const config = (flags: Record<string, string> = {}) =>
@@ -51,6 +51,6 @@ test.each([
   [{ baseUrl: 'https://ev.example/' }, 8080, 'http://127.0.0.1:8080', 'https://ev.example'],
 ])('%j listens on a place, and is found at an address', (flags, port, place, baseUrl) => {
   const given = config(flags as Record<string, string>)
-  expect(placeOf(listenAddress(given), port)).toBe(place)
-  expect(baseUrlOf(given, listenAddress(given), port)).toBe(baseUrl)
+  expect(listenUrl(listenAddress(given), port)).toBe(place)
+  expect(deriveBaseUrl(given, listenAddress(given), port)).toBe(baseUrl)
 })

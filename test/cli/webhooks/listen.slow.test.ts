@@ -8,7 +8,7 @@ import { createSecretBox } from '../../../src/platform/secret-box.ts'
 import { listWebhooks, type Webhook } from '../../../src/webhooks/endpoint-store.ts'
 import { eventBody } from '../../../src/webhooks/event.ts'
 import { signedHeaders } from '../../../src/webhooks/signature.ts'
-import { httpsPost } from '../../../src/webhooks/transport/https-transport.ts'
+import { createHttpsTransport } from '../../../src/webhooks/transport/https-transport.ts'
 import type { WebhookTransport } from '../../../src/webhooks/transport/transport.ts'
 import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
 import { emptyFolder, type Running, startEv } from '../../support/ev-process.ts'
@@ -41,7 +41,7 @@ async function listenerIn(
 /** Sends as the service does that was started as the listener says. */
 function poster(): WebhookTransport {
   const mayDial = createIpPolicy(['127.0.0.1'])
-  const post = httpsPost({ clock: systemClock, resolver: zone(), mayDial })
+  const post = createHttpsTransport({ clock: systemClock, resolver: zone(), mayDial })
   onTestFinished(() => post.close())
   return post
 }

@@ -8,7 +8,7 @@ import { createSecretBox } from '../../../src/platform/secret-box.ts'
 import { listWebhooks, type Webhook } from '../../../src/webhooks/endpoint-store.ts'
 import { EVENT_KINDS, eventBody } from '../../../src/webhooks/event.ts'
 import { signedHeaders } from '../../../src/webhooks/signature.ts'
-import { httpsPost } from '../../../src/webhooks/transport/https-transport.ts'
+import { createHttpsTransport } from '../../../src/webhooks/transport/https-transport.ts'
 import type { WebhookTransport } from '../../../src/webhooks/transport/transport.ts'
 import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
 import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
@@ -37,7 +37,7 @@ async function listenerIn(
 /** Sends as the service does that was started as the listener says. */
 function poster(): WebhookTransport {
   const mayDial = createIpPolicy(['127.0.0.1'])
-  const post = httpsPost({ clock: systemClock, resolver: zone(), mayDial })
+  const post = createHttpsTransport({ clock: systemClock, resolver: zone(), mayDial })
   onTestFinished(() => post.close())
   return post
 }
@@ -109,7 +109,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
       },
       {
         signatures: { 'x-ev-signature': false, 'webhook-signature': true },
-        fault: 'X-EV-Signature is not of this body and this secret.',
+        fault: 'X-EV-Signature does not match this body and secret.',
       },
       {
         ...{ event: null, body: 'no event' },

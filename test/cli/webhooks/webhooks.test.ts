@@ -90,7 +90,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     [
       'a URL that shows itself as another',
       ['--url', 'https://localhost/\u202e'],
-      'It holds blanks or control characters.',
+      'It contains spaces or control characters.',
     ],
     [
       'an event that there is not',

@@ -19,7 +19,7 @@ function entryOf() {
   return { entry, read }
 }
 
-test('a member that joined after somebody began to look is not taken for dead by what he saw', () => {
+test('a member that registered after a read started is not dropped because of that read', () => {
   const { entry, read } = entryOf()
   const startedAt = 5
   read({ mem_b: 1 }, { version: 2, members: ['mem_a', 'mem_b'], at: 7 })
@@ -29,7 +29,7 @@ test('a member that joined after somebody began to look is not taken for dead by
   expect(entry.sessions).toBe(0)
 })
 
-test('an answer that another has overtaken changes nothing', () => {
+test('a response that was overtaken by a later one changes nothing', () => {
   const { entry, read } = entryOf()
   const members = ['mem_a', 'mem_b']
   read({ mem_b: 1 }, { version: 3, members, at: 7 })

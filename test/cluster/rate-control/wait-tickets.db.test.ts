@@ -17,7 +17,7 @@ const waits = (seconds: number, single: boolean): QueuePosition => ({
 const isBefore = (one: QueuePosition, other: QueuePosition) =>
   reservedFor({ one: newTicket(one, NOW) }, 'other', other, NOW) === 1
 
-describe('who waits', () => {
+describe('the order of waiting members', () => {
   test.each<[string, QueuePosition, QueuePosition]>([
     ['for an answer, before who came later for one', waits(2, true), waits(1, true)],
     ['for an answer, before a list', waits(0, true), waits(0, false)],
@@ -29,17 +29,17 @@ describe('who waits', () => {
     expect(isBefore(second, first)).toBe(false)
   })
 
-  test('as a list goes on where another waits but a moment: to change costs time', () => {
+  test('keeps a list going while another has waited only briefly, because a change costs time', () => {
     expect(isBefore(waits(4, false), waits(0, false))).toBe(false)
   })
 
-  test('comes before nobody once the ticket is no longer renewed', () => {
+  test('ignores a ticket that is no longer renewed', () => {
     const tickets = { gone: newTicket(waits(60, true), NOW - 10 * SECOND) }
     expect(reservedFor(tickets, 'other', waits(0, false), NOW)).toBe(0)
     expect(isSingleWaiting(tickets, 'other', NOW)).toBe(false)
   })
 
-  test('is not in his own way', () => {
+  test('ignores the own ticket of a member', () => {
     const tickets = { own: newTicket(waits(9, true), NOW) }
     expect(reservedFor(tickets, 'own', waits(0, false), NOW)).toBe(0)
     expect(isSingleWaiting(tickets, 'own', NOW)).toBe(false)
@@ -47,7 +47,7 @@ describe('who waits', () => {
   })
 })
 
-test('of any number that wait there is always one before whom nobody comes', () => {
+test('always has a member that no other precedes', () => {
   const places = Array.from({ length: 60 }, (_, n) => waits((n * 37) % 23, n % 3 === 0))
   for (let size = 1; size <= places.length; size++) {
     const some = places.slice(0, size)
@@ -57,7 +57,7 @@ test('of any number that wait there is always one before whom nobody comes', () 
   }
 })
 
-test('a ticket is renewed before it is over, or when it says something else', () => {
+test('a ticket is renewed before it expires, or when its contents change', () => {
   const place = waits(1, false)
   const ticket = newTicket(place, NOW)
   expect(isCurrent(ticket, place, NOW + SECOND)).toBe(true)

@@ -156,7 +156,7 @@ test('it does nothing in a verification that is watched, in a list before its st
   await visitor.go('/lists/new')
   const buffer = Buffer.from(LIST)
   await page.getByLabel('File').setInputFiles({ name: `${EVIL}.csv`, mimeType: 'text/csv', buffer })
-  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByRole('button', { name: 'Preview' }).click()
   await page.getByRole('columnheader', { name: '<script>hit=1' }).waitFor()
   expect(await page.evaluate(DONE)).toEqual([])
   await visitor.go(`/lists/${await listed()}`)

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { countUsage } from '../../../src/accounts/credits/usage.ts'
+import { addUsage } from '../../../src/accounts/credits/usage.ts'
 import { EvClient } from '../../../src/client/client.ts'
 import { openDatabase, write } from '../../../src/db/database.ts'
 import { DAY, systemClock } from '../../../src/platform/clock.ts'
@@ -56,7 +56,7 @@ async function usedLately(): Promise<void> {
       ...{ verifications: Math.round(many * part), credits: Math.round(many * part) },
     }))
   }).flat()
-  await write(database, trx => countUsage(trx, rows))
+  await write(database, trx => addUsage(trx, rows))
   await database.close()
 }
 
@@ -98,7 +98,7 @@ test('a list: before its start, and when it has ended', async () => {
   await picture('list-new')
   await page.getByLabel('File').setInputFiles(LIST)
   await page.getByLabel('Name').fill('Newsletter, autumn')
-  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByRole('button', { name: 'Preview' }).click()
   await page.getByRole('button', { name: 'Start' }).waitFor()
   await picture('draft')
   await page.getByRole('button', { name: 'Start' }).click()
@@ -141,13 +141,13 @@ test('webhooks', async () => {
   await client().verify.later('ben.holm@atelier-noor.test')
   await expect.poll(() => receiver.received.length).toBe(2)
   await visitor.go(`/webhooks/${id}`)
-  await page.locator('#log').getByText('is tried again').waitFor()
+  await page.locator('#log').getByText('retry scheduled').waitFor()
   await picture('webhook')
   await page.getByRole('link', { name: 'verification.completed' }).click()
   await page.getByText('not now').waitFor()
   await picture('delivery')
   receiver.answer(204)
-  await page.getByRole('button', { name: 'Send it once more' }).click()
+  await page.getByRole('button', { name: 'Resend' }).click()
   await expect.poll(() => receiver.received.length).toBe(3)
   await visitor.go('/webhooks')
   await picture('webhooks')

@@ -59,7 +59,7 @@ test('usage: the chart of the days, the history searched, and nothing that jumps
   await expect.poll(ink).not.toBe(before)
 
   expect(await page.locator('table#days').isVisible()).toBe(false)
-  await page.getByText('The numbers as a table').click()
+  await page.getByText('Show as table').click()
   expect(await page.locator('table#days tbody tr').count()).toBe(7)
 
   const rows = page.locator('#history tbody tr')
@@ -68,11 +68,11 @@ test('usage: the chart of the days, the history searched, and nothing that jumps
   await page.keyboard.press('Enter')
   await expect.poll(() => rows.count()).toBe(2)
   await page.getByLabel('Class').selectOption('undeliverable')
-  await page.getByText('Nothing is so.').waitFor()
+  await page.getByText('No matches.').waitFor()
   expect(await page.evaluate('window.mark')).toBe(true)
   expect(page.url()).toContain('search=USER')
   await page.getByRole('link', { name: '30 days' }).click()
-  await page.getByText('The numbers as a table').click()
+  await page.getByText('Show as table').click()
   expect(await page.locator('table#days tbody tr').count()).toBe(30)
   expect(visitor.faults).toEqual([])
 })

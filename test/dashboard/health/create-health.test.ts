@@ -36,7 +36,7 @@ async function surgery() {
     ...{ clock, log: silentLog, database, egressPool: engine.egressPool, smtpPort: 25 },
     titleOf: name => name,
     worker: { status: () => ({ jobs: 1, waiting: 2, running: 3 }) },
-    deliveries: { status: () => ({ underWay: 4, delivered: 0, retried: 0, failed: 0 }) },
+    deliveries: { status: () => ({ inFlight: 4, delivered: 0, retried: 0, failed: 0 }) },
     doctor() {
       opened++
       const world = composeDoctor(config, { databaseUrl, exchangers: ['mx.test'] }, doors)

@@ -33,12 +33,12 @@ describe('the list of keys', () => {
       expect(row).toContain(part)
     }
     expect(row).toMatch(/<code>ev_live_\w{4}…\w{4}<\/code>/)
-    expect(text).toMatch(/key_1">test<\/a>\s*<small>this session’s<\/small>/)
+    expect(text).toMatch(/key_1">test<\/a>\s*<small>this session<\/small>/)
   })
 
   test('of one key says what others would be for', async () => {
     const { text } = await (await createTestDashboard()).get('/keys')
-    expect(text).toContain('A key for each thing that asks')
+    expect(text).toContain('Use one key per application')
   })
 
   test('says which have expired', async () => {
@@ -53,7 +53,7 @@ describe('the list of keys', () => {
     for (const path of ['/keys', '/keys/new', '/keys/key_1']) {
       const closed = await services.get(path)
       expect(closed.status).toBe(403)
-      expect(closed.text).toContain('The key “narrow”, with which you are signed in, lacks')
+      expect(closed.text).toContain('You are signed in with the key “narrow”, which lacks')
     }
     expect((await services.post('/keys', { name: 'x', scopes: '*' })).status).toBe(403)
   })
@@ -103,12 +103,12 @@ describe('making a key', () => {
   })
 
   test.each([
-    ['allowed_ips', 'a.b.c.d', '“From which IP addresses” is "a.b.c.d"; it must be an IP address'],
-    ['allowed_domains', 'site!', '“From which web sites” is "site!"; it must be a domain'],
+    ['allowed_ips', 'a.b.c.d', '“Allowed IP addresses” is "a.b.c.d"; it must be an IP address'],
+    ['allowed_domains', 'site!', '“Allowed websites” is "site!"; it must be a domain'],
     ['expires_at', '2001-01-01T00:00', '“Expires (UTC)” is "2001-01-01T00:00'],
     ['expires_at', 'tomorrow', '“Expires (UTC)” is "tomorrow"; it must be a time such as'],
-    ['rate_limit_per_minute', 'many', '“Requests a minute” is "many"; it must be'],
-    ['rate_limit_per_minute', '0', '“Requests a minute” is 0; it must be at least 1'],
+    ['rate_limit_per_minute', 'many', '“Requests per minute” is "many"; it must be'],
+    ['rate_limit_per_minute', '0', '“Requests per minute” is 0; it must be at least 1'],
   ])('%s with %s is refused at the form, with what was typed', async (name, typed, sentence) => {
     const services = await createTestDashboard()
     const fields = { name: 'My key', scopes: ['jobs:write'], [name]: typed }
@@ -124,7 +124,7 @@ describe('making a key', () => {
 
   test('without a scope or a name is refused at the form', async () => {
     const services = await createTestDashboard()
-    expect((await services.post('/keys', { name: 'x' })).text).toContain('“What it may do” is []')
+    expect((await services.post('/keys', { name: 'x' })).text).toContain('“Scopes” is []')
     expect((await services.post('/keys', { scopes: '*' })).text).toContain('“Name” is')
   })
 
@@ -166,7 +166,7 @@ describe('a key', () => {
     })
     expect([changed.status, changed.headers.get('Location')]).toEqual([303, '/keys'])
     const list = await services.get('/keys')
-    expect(list.text).toContain('The key “CI of the shop” is changed')
+    expect(list.text).toContain('Key “CI of the shop” updated')
     const { data } = (await services.json('/v1/keys')) as { data: { keys: object[] } }
     expect(data.keys).toContainEqual(
       expect.objectContaining({
@@ -199,7 +199,7 @@ describe('a key', () => {
     const rotated = await services.post('/keys/key_2/rotate', { grace: '3600' })
     const text = shownKey(rotated.text)
     expect(text).not.toBe(before)
-    expect(rotated.text).toContain('goes on until')
+    expect(rotated.text).toContain('stays valid until')
     expect((await services.request('/v1/keys', { key: text })).status).toBe(200)
     expect((await services.request('/v1/keys', { key: before })).status).toBe(200)
     await services.clock.advance(61 * MINUTE)
@@ -211,7 +211,7 @@ describe('a key', () => {
     const { services, text: before } = await houseWithKey({ name: 'CI' })
     const once = numberOf((await services.get('/keys/key_2')).text)
     const rotated = await services.post('/keys/key_2/rotate', { grace: '0', _once: once })
-    expect(rotated.text).toContain('opens nothing any more')
+    expect(rotated.text).toContain('no longer works')
     expect((await services.request('/v1/keys', { key: before })).status).toBe(401)
     const again = await services.post('/keys/key_2/rotate', { grace: '0', _once: once })
     expect(shownKey(again.text)).toBe(shownKey(rotated.text))
@@ -228,7 +228,7 @@ describe('a key', () => {
     const revoked = await services.post('/keys/key_2/revoke')
     expect(revoked.headers.get('Location')).toBe('/keys')
     const list = (await services.get('/keys')).text
-    expect(list).toContain('The key “CI” is revoked')
+    expect(list).toContain('Key “CI” revoked')
     expect(list).not.toContain('/keys/key_2')
     expect((await services.request('/v1/keys', { key: text })).status).toBe(401)
     expect((await services.get('/keys/key_2')).status).toBe(404)
@@ -245,14 +245,14 @@ describe('a key', () => {
   test('that is the last one of the account is said to be, and is revoked by the form that says so', async () => {
     const { services } = await houseWithKey({ name: 'CI' })
     expect((await services.get('/keys/key_1')).text).not.toContain(
-      'It is the last key of the account',
+      'This is the last key of the account. Without it',
     )
     await services.post('/keys/key_2/revoke')
     const refused = await services.post('/keys/key_1/revoke')
     expect(refused.status).toBe(409)
     expect(refused.text).toContain('This is the last key of the account.')
     for (const { text } of [refused, await services.get('/keys/key_1')]) {
-      expect(text).toContain('It is the last key of the account')
+      expect(text).toContain('This is the last key of the account. Without it')
       expect(text).toContain('action="/keys/key_1/revoke?force=true"')
     }
     expect((await services.get('/keys')).status).toBe(200)
@@ -284,6 +284,6 @@ describe('a key', () => {
       expect(text).not.toContain('<img')
     }
     await services.post('/keys/key_2/revoke')
-    expect((await services.get('/keys')).text).toContain(`The key “${MARKED}” is revoked`)
+    expect((await services.get('/keys')).text).toContain(`Key “${MARKED}” revoked`)
   })
 })

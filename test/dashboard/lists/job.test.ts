@@ -38,14 +38,14 @@ describe('the page of a list', () => {
   test('that waits, or is under way, says so and can be cancelled', async () => {
     const { page, database } = await listHouse({ done: 0 })
     const waiting = (await page()).text
-    expect(plain(waiting)).toContain('It is under way, as fast as the mail servers allow.')
+    expect(plain(waiting)).toContain('Processing as fast as the mail servers allow.')
     expect(waiting).toContain('data-events="/lists/job_a/events"')
     await giveResults(database, 'job_a', 2)
     const underWay = (await page()).text
     expect(plain(underWay)).toContain('Done 2 of 6 rows')
     expect(underWay).toContain('<progress max="6" value="2"')
     expect(underWay).toContain('<dd data-live="risky">1</dd>')
-    expect(underWay).toContain('not yet')
+    expect(underWay).toContain('pending')
     expect(underWay).toContain('/lists/job_a/cancel')
     expect(underWay).not.toContain('/lists/job_a/resume')
   })
@@ -56,11 +56,11 @@ describe('the page of a list', () => {
     await clock.advance(MINUTE)
     await giveResults(database, 'job_a', 6)
     const { text } = await page()
-    expect(plain(text)).toContain('It is completed: 6 rows in 1 min.')
+    expect(plain(text)).toContain('Completed: 6 rows in 1 min.')
     expect(text).toContain('aria-label="Rows by class: deliverable 16.7 %, risky 33.3 %')
     expect(plain(text)).toContain('timeout 1 16.7 %')
     expect(plain(text)).toContain('timeout The mail server did not answer in time. What to do:')
-    expect(plain(text)).toContain('Rows by operator no mail server was asked 6 100 %')
+    expect(plain(text)).toContain('Rows by provider no mail server probed 6 100 %')
     expect(text).not.toContain('data-events')
     expect(text).not.toMatch(/job_a\/(cancel|resume)/)
   })
@@ -69,15 +69,15 @@ describe('the page of a list', () => {
     const { page, database } = await listHouse({ done: 2 })
     await cancelJob(database, 'job_a')
     const cancelled = (await page()).text
-    expect(plain(cancelled)).toContain('It was cancelled after 2 of 6 rows. What was found out')
+    expect(plain(cancelled)).toContain('Cancelled after 2 of 6 rows. The results so far')
     expect(cancelled).toContain('/lists/job_a/resume')
     await write(database, trx => failJob(trx, 'job_a', 'server_error', database.clock.now()))
     const failed = plain((await page()).text)
     expect(failed).toContain(
-      'It could not be finished: something inside the service failed after 2 of 6',
+      'Failed: internal error after 2 of 6',
     )
     expect(failed).toContain('(server_error)')
-    expect(failed).toContain('the id of the list, job_a')
+    expect(failed).toContain('send the list ID job_a')
   })
 
   test('of a long list has its charts come after it; without scripts they are a page', async () => {
@@ -132,7 +132,7 @@ describe('the rows of a list', () => {
     expect(await shown('?reason=timeout')).toEqual(['4'])
     expect(await shown('?search=VALID')).toEqual(['1', '3'])
     expect(await shown('?search=valid&class=undeliverable&reason=')).toEqual(['3'])
-    expect((await page('?search=nobody')).text).toContain('No row of this list is like that.')
+    expect((await page('?search=nobody')).text).toContain('No matching rows.')
   })
 
   test('stay chosen in the form and from page to page', async () => {
@@ -153,7 +153,7 @@ describe('the rows of a list', () => {
   test('begin with any row that is asked for', async () => {
     const { page } = await listHouse()
     expect(numbersOf((await page('?row=5')).text)).toEqual(['5', '6'])
-    expect((await page('?row=1,000')).text).toContain('There are no rows from there on.')
+    expect((await page('?row=1,000')).text).toContain('No rows from this row on.')
     for (const row of ['x', '0', '1.5']) {
       const { status, text } = await page(`?row=${row}`)
       expect([row, status, text.includes('role="alert"')]).toEqual([row, 200, true])
@@ -177,7 +177,7 @@ describe('the rows of a list', () => {
     const headers = { 'HX-Target': 'rows' }
     const text = await (await router.request('/lists/job_a?search=rare', { headers })).text()
     expect(asked).toEqual([undefined, ...['1', '2', '3', '4', '5', '6', '7', '8', '9']])
-    expect(text).toContain('No such row was found so far')
+    expect(text).toContain('No matching rows found so far')
     expect(linkOf(text, 'Next page')).toBe('/lists/job_a?search=rare&cursor=10')
   })
 
@@ -186,7 +186,7 @@ describe('the rows of a list', () => {
     for (const row of ['banana', '0', '-1', '1.5', '1e99', '<b>']) {
       const { text } = await page(`?row=${encodeURIComponent(row)}`)
       const shown = row.replace('<b>', '&lt;b&gt;')
-      expect(text).toContain(`“${shown}” is no number of a row. Write a whole number, from 1 on.`)
+      expect(text).toContain(`“${shown}” is not a row number. Enter a whole number of at least 1.`)
       expect(numbersOf(text)).toEqual([])
     }
     expect(numbersOf((await page('?row=%200,002%20')).text)[0]).toBe('2')
@@ -208,12 +208,12 @@ describe('what can be done with a list', () => {
     const { post, get, state, worker } = services
     expect((await post('/lists/job_a/cancel')).headers.get('Location')).toBe('/lists/job_a')
     expect([await state(), worker]).toMatchObject(['cancelled', { dropped: ['job_a'] }])
-    expect((await get('/lists/job_a')).text).toContain('The list is cancelled.')
+    expect((await get('/lists/job_a')).text).toContain('List cancelled.')
     expect((await post('/lists/job_a/resume')).headers.get('Location')).toBe('/lists/job_a')
     expect([await state(), worker]).toMatchObject(['processing', { taken: ['job_a'] }])
     expect((await post('/lists/job_a/delete')).headers.get('Location')).toBe('/lists')
     expect(await state()).toBeUndefined()
-    expect((await get('/lists')).text).toContain('The list is deleted')
+    expect((await get('/lists')).text).toContain('List deleted')
   })
 
   test('twice by a double click it is resumed once, and both are shown the list', async () => {

@@ -60,7 +60,7 @@ describe('the lists of an account', () => {
     expect(await names('?status=cancelled')).toEqual(['April'])
     expect(await names('?sandbox=on')).toEqual(['May'])
     const none = (await get('/lists?status=failed')).text
-    expect([rowsOf(none), none.includes('No such lists')]).toEqual([[], true])
+    expect([rowsOf(none), none.includes('No matching lists')]).toEqual([[], true])
   })
 
   test('come page by page, whatever is chosen', async () => {

@@ -33,13 +33,13 @@ describe('looking at a list', () => {
         'Duplicates',
         'Credits needed',
         'Credits left today',
-        'Takes about',
+        'Estimated time',
       ].map(name => told(text, name)),
     ).toEqual(['4', '3', '1', '1', '2', '100', '10 seconds'])
     expect(text).toMatch(/<option value="2" selected>2: email<\/option>/)
     expect(text).toMatch(/<th scope="col" class="is-chosen">email/)
     expect(text).toContain('<td class="is-chosen">bob@a.test</td>')
-    expect(text).toContain('2 columns, divided by commas.')
+    expect(text).toContain('2 columns, separated by commas.')
     expect(chosen(text)).toEqual({ column: '2', header: 'true' })
     expect(text).toContain(START)
     expect(text).not.toContain('<html')
@@ -60,7 +60,7 @@ describe('looking at a list', () => {
     const list = 'who;where\nAnn;Paris\nBob;Rome\n'
     const { text, status } = await look(list)
     expect(status).toBe(200)
-    expect(text).toContain('It could not be told which column holds the addresses.')
+    expect(text).toContain('The column with the addresses was not detected.')
     expect(text).toContain('<option value="" selected>Choose the column …</option>')
     expect(text).toContain('<td >Paris</td>')
     expect(text).not.toContain(START)
@@ -73,7 +73,7 @@ describe('looking at a list', () => {
     const services = await listsHouse({ plan: 'free' })
     const many = Array.from({ length: 101 }, (_, n) => `user${n}@a.test\n`).join('')
     const { text } = await services.look(many)
-    expect(text).toContain('This list needs 101 credits, and 100 are left today: 1 too few')
+    expect(text).toContain('This list needs 101 credits, but only 100 are left today: 1 too few')
     expect(text).not.toContain(START)
     const forced = await services.start(many, { fields: { column: '1', header: 'false' } })
     expect([forced.status, forced.headers.get('HX-Retarget')]).toEqual([429, '#sending'])
@@ -110,7 +110,7 @@ describe('looking at a list', () => {
   test('in the sandbox needs no credits', async () => {
     const { look } = await listsHouse()
     const { text } = await look(LIST, { fields: { sandbox: 'on' } })
-    expect(told(text, 'Credits needed')).toBe('none, in the sandbox')
+    expect(told(text, 'Credits needed')).toBe('none (sandbox)')
   })
 })
 

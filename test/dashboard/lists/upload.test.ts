@@ -118,7 +118,7 @@ describe('a list is refused, and nothing of it is kept', () => {
   test('that is empty, or has nothing in either place', async () => {
     const { look, sendForm, csrf, left } = await listsHouse()
     expect((await look('')).text).toContain(
-      'There is nothing in this list. Choose a file, or paste rows.',
+      'The list is empty. Choose a file or paste rows.',
     )
     const sent = await sendForm([
       ['_csrf', await csrf()],
@@ -127,7 +127,7 @@ describe('a list is refused, and nothing of it is kept', () => {
     ])
     expect([sent.status, left()]).toEqual([400, []])
     const text = await sent.text()
-    expect(text).toContain('There is nothing in this list.')
+    expect(text).toContain('The list is empty.')
     expect(text).toContain('<textarea')
   })
 
@@ -139,7 +139,7 @@ describe('a list is refused, and nothing of it is kept', () => {
       ['rows', 'a@a.test'],
     ])
     expect([sent.status, left()]).toEqual([400, []])
-    expect(await sent.text()).toContain('it holds more than one file')
+    expect(await sent.text()).toContain('it contains more than one file')
   })
 
   test('that is larger than a list may be, before it is read', async () => {
@@ -147,7 +147,7 @@ describe('a list is refused, and nothing of it is kept', () => {
     const headers = { 'Content-Length': String(200 * 1024 * 1024) }
     const { status, text } = await look(LIST, { headers })
     expect([status, left()]).toEqual([413, []])
-    expect(text).toMatch(/more than 100 MiB.*Divide it/)
+    expect(text).toMatch(/larger than 100 MiB.*Split it/)
   })
 
   test('where the disk does not take it', async () => {

@@ -19,7 +19,7 @@ describe('a webhook', () => {
       ...{ url: 'https://app.test/new', events: ['batch.failed'], description: 'Moved' },
       active: true,
     })
-    expect((await home.get(home.path)).text).toContain('The webhook is changed.')
+    expect((await home.get(home.path)).text).toContain('Webhook updated.')
   })
 
   test('that is changed to what may not be stays as it is, and the form has what was written', async () => {
@@ -37,11 +37,11 @@ describe('a webhook', () => {
     await home.post(`${home.path}/switch`, { active: 'false' })
     expect(await webhookOf(home)).toMatchObject({ active: false })
     const off = await home.get(home.path)
-    expect(off.text).toContain('It was switched off by hand')
-    expect(off.text).toContain('Switch on')
+    expect(off.text).toContain('Disabled manually')
+    expect(off.text).toContain('>Enable<')
     await home.post(`${home.path}/switch`, { active: 'true' })
     expect(await webhookOf(home)).toMatchObject({ active: true })
-    expect((await home.get(home.path)).text).toContain('Events are sent to it as they happen.')
+    expect((await home.get(home.path)).text).toContain('Events are sent as they happen.')
   })
 
   test('that ev switched off says why, since when it failed, and what to do', async () => {
@@ -54,9 +54,9 @@ describe('a webhook', () => {
     const { text } = await home.get(home.path)
     expect(text).toContain(`It answered ${HARMLESS}.`)
     expect(text).not.toContain('<img')
-    expect(text).toMatch(/It has failed since\s*<time/)
-    expect(text).toContain('Mend the receiver, switch the webhook on again')
-    expect(text).toContain('It is switched off, so nothing is sent. Switch it on first.')
+    expect(text).toMatch(/It has been failing since\s*<time/)
+    expect(text).toContain('Fix the receiver, enable the webhook again')
+    expect(text).toContain('The webhook is disabled. Enable it first.')
   })
 
   test('gets another secret, which is shown once; the one before holds for as long as was chosen', async () => {
@@ -65,7 +65,7 @@ describe('a webhook', () => {
     const secret = /data-copy>(whsec_\w+)</.exec(text)?.[1] ?? ''
     expect(secret).not.toBe(home.secret)
     expect(headers.get('Cache-Control')).toBe('no-store')
-    expect(text).toContain('holds too until <time datetime="2026-06-01T13:00:00.000Z"')
+    expect(text).toContain('stays valid until <time datetime="2026-06-01T13:00:00.000Z"')
     expect(await webhookOf(home)).toMatchObject({
       ...{ secret_hint: secret.slice(-4), previous_secret_expires_at: '2026-06-01T13:00:00.000Z' },
     })
@@ -78,7 +78,7 @@ describe('a webhook', () => {
     const home = await endpoint()
     const { text } = await home.post(`${home.path}/secret`, { grace: '0' })
     expect(text).toContain('data-copy>whsec_')
-    expect(text).not.toContain('holds too until')
+    expect(text).not.toContain('stays valid until')
     expect(await webhookOf(home)).not.toHaveProperty('previous_secret_expires_at')
   })
 
@@ -94,16 +94,16 @@ describe('a webhook', () => {
       expect((await home.post(`${home.path}/recover`, { since })).status).toBe(303)
       return /role="status"><p>([^<]*sent again[^<]*)/.exec((await home.get(home.path)).text)?.[1]
     }
-    expect(await note('2026-06-01T14:30')).toContain('Nothing has failed since then')
-    expect(await note('2026-06-01T13:00')).toBe('2 deliveries are sent again.')
-    expect(await note('2026-06-01T12:00')).toBe('1 delivery is sent again.')
+    expect(await note('2026-06-01T14:30')).toContain('No deliveries have failed since then')
+    expect(await note('2026-06-01T13:00')).toBe('Resending 2 deliveries.')
+    expect(await note('2026-06-01T12:00')).toBe('Resending 1 delivery.')
   })
 
   test('is sent nothing again since a time that is none', async () => {
     const home = await endpoint()
     const { status, text } = await home.post(`${home.path}/recover`, { since: EVIL })
     expect(status).toBe(400)
-    expect(text).toContain(`“${HARMLESS}” is no time.`)
+    expect(text).toContain(`“${HARMLESS}” is not a valid time.`)
   })
 
   test('is deleted, and is gone', async () => {
@@ -111,7 +111,7 @@ describe('a webhook', () => {
     const { headers } = await home.post(`${home.path}/delete`)
     expect(headers.get('Location')).toBe('/webhooks')
     const { text } = await home.get('/webhooks')
-    expect(text).toContain('The webhook is deleted.')
+    expect(text).toContain('Webhook deleted.')
     expect(text).toContain('No webhooks yet')
     expect((await home.get(home.path)).status).toBe(404)
   })
@@ -124,8 +124,8 @@ describe('a test event', () => {
     const { status, headers } = await home.post(`${home.path}/test`)
     expect(status).toBe(303)
     const { text } = await home.get(headers.get('Location') ?? '')
-    expect(text).toContain('Answered 204 after 84 ms.')
-    expect(text).toContain('(without a body)')
+    expect(text).toContain('Responded 204 after 84 ms.')
+    expect(text).toContain('(empty body)')
     expect(home.receiver.sent).toHaveLength(1)
   })
 
@@ -135,7 +135,7 @@ describe('a test event', () => {
     const { status, text, headers } = await home.post(`${home.path}/test`, {}, part('tested'))
     expect(status).toBe(200)
     expect(text).not.toContain('<html')
-    expect(text).toContain('Answered 500 after 84 ms. It answered 500: only an answer from 200')
+    expect(text).toContain('Responded 500 after 84 ms. It answered 500: only an answer from 200')
     expect(text).toContain(`no ${HARMLESS}`)
     expect(text).not.toContain('<img')
     const log = await home.get(home.path, part('log'))
@@ -146,6 +146,6 @@ describe('a test event', () => {
     const home = await endpoint()
     home.receiver.answer({ fault: 'Nobody answered.', durationMs: 30_000 })
     const { text } = await home.post(`${home.path}/test`, {}, part('tested'))
-    expect(text).toContain('No answer came after 30 s. Nobody answered.')
+    expect(text).toContain('No response after 30 s. Nobody answered.')
   })
 })

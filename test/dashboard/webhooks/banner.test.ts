@@ -32,8 +32,8 @@ describe('every page', () => {
     for (const path of ['/keys', '/sessions', '/usage']) {
       const { text } = await home.get(path)
       expect(told(text)).toEqual([
-        'Your webhook https://app.test/hook has failed since 2026-06-01 12:00:00 UTC: ' +
-          `Nobody ${HARMLESS} answered. Look at its deliveries.`,
+        'Your webhook https://app.test/hook has been failing since 2026-06-01 12:00:00 UTC: ' +
+          `Nobody ${HARMLESS} answered. View deliveries.`,
       ])
       expect(text).toContain(`href="${home.path}"`)
       expect(text).not.toContain('<img')
@@ -46,7 +46,7 @@ describe('every page', () => {
     home.receiver.answer(410)
     await home.attempt({ disabledCode: 'failing' })
     expect(told((await home.get('/keys')).text)).toEqual([
-      'Your webhook https://app.test/hook was switched off: All attempts failed for 5 days. Look at its deliveries.',
+      'Your webhook https://app.test/hook was disabled: All attempts failed for 5 days. View deliveries.',
     ])
     await home.post(`${home.path}/switch`, { active: 'true' })
     expect(told((await home.get('/keys')).text)).toEqual([])
@@ -75,9 +75,9 @@ describe('every page', () => {
     await fail(home)
     for (const other of others) await happenings(home, other.id).attempt()
     expect(told((await home.get('/keys')).text)).toEqual([
-      '5 of your webhooks fail, or were switched off: look at your webhooks.',
+      '5 of your webhooks are failing or were disabled. See your webhooks.',
     ])
-    expect((await home.get(`/webhooks/${id}`)).text).toContain('4 of your webhooks fail')
+    expect((await home.get(`/webhooks/${id}`)).text).toContain('4 of your webhooks are failing')
   })
 
   test('tells nothing to a key that may not see webhooks', async () => {

@@ -13,7 +13,7 @@ const rowsOf = (page: string) => page.match(/<th scope="row">/g)?.length ?? 0
 describe('the log of a webhook', () => {
   test('is empty at first, and says what will stand there', async () => {
     const home = await endpoint()
-    expect((await home.get(home.path)).text).toContain('Nothing was sent to it yet.')
+    expect((await home.get(home.path)).text).toContain('No deliveries yet.')
   })
 
   test('has a row for each event: what, when, how it stands, and what was answered', async () => {
@@ -23,8 +23,8 @@ describe('the log of a webhook', () => {
     const id = await home.attempt()
     const { text } = await home.get(home.path)
     expect(text).toContain(`href="${home.path}/deliveries/${id}"`)
-    expect(text).toContain('failed, is tried again')
-    expect(text).toMatch(/next try <time datetime="2026-06-01T12:01:00.000Z"/)
+    expect(text).toContain('retry scheduled')
+    expect(text).toMatch(/next attempt <time datetime="2026-06-01T12:01:00.000Z"/)
     expect(text).toContain('It answered 500: only an answer from 200 to 299')
   })
 
@@ -44,7 +44,7 @@ describe('the log of a webhook', () => {
     await home.happen()
     await home.post(`${home.path}/switch`, { active: 'false' })
     const { text } = await home.get(home.path)
-    expect(text).toContain('waits: the webhook is off')
+    expect(text).toContain('waiting: the webhook is disabled')
     expect(text).not.toContain('every 5s')
   })
 
@@ -77,7 +77,7 @@ describe('the log of a webhook', () => {
     expect(againOf(text)).toContain('status=pending&event=batch.failed')
     expect(text).toMatch(/value="pending" selected/)
     const none = await home.get(`${home.path}?event=quota.warning`)
-    expect(none.text).toContain('No delivery is so.')
+    expect(none.text).toContain('No matching deliveries.')
   })
 
   test('comes page by page, each delivery once', async () => {
@@ -88,7 +88,7 @@ describe('the log of a webhook', () => {
     const older = /href="([^"]+cursor=[^"]+)"/.exec(first.text)?.[1] ?? ''
     const second = await home.get(older.replaceAll('&amp;', '&'))
     expect(rowsOf(second.text)).toBe(1)
-    expect(second.text).toContain('The newest')
+    expect(second.text).toContain('Newest')
     const ids = (page: string) => page.match(/id="dlv_\w+"/g) ?? []
     expect(new Set([...ids(first.text), ...ids(second.text)]).size).toBe(51)
   })
@@ -148,15 +148,15 @@ describe('one delivery', () => {
     home.receiver.answer(500)
     const id = await home.attempt({ last: true })
     const page = `${home.path}/deliveries/${id}`
-    expect((await home.get(page)).text).toContain('given up')
+    expect((await home.get(page)).text).toContain('>failed<')
     const { status, headers } = await home.post(`${page}/retry`)
     expect({ status, to: headers.get('Location') }).toEqual({ status: 303, to: page })
     const { text } = await home.get(page)
-    expect(text).toContain('It is sent once more, with six attempts anew.')
-    expect(text).toContain('on its way')
+    expect(text).toContain('Resending with six new attempts.')
+    expect(text).toContain('pending')
     home.receiver.answer(200)
     await home.attempt()
-    expect((await home.get(page)).text).toContain('asked for once more')
+    expect((await home.get(page)).text).toContain('manual retry')
   })
 
   test('is sent to nobody while its webhook is off, and says so', async () => {
@@ -166,8 +166,8 @@ describe('one delivery', () => {
     await home.post(`${home.path}/switch`, { active: 'false' })
     const page = `${home.path}/deliveries/${id}`
     const { text } = await home.get(page)
-    expect(text).toContain('The webhook is switched off, so nothing is sent to it.')
-    expect(text).not.toContain('Send it once more')
+    expect(text).toContain('The webhook is disabled. Enable it to send events.')
+    expect(text).not.toContain('>Resend<')
     const refused = await home.post(`${page}/retry`)
     expect(refused.status).toBe(400)
     expect(refused.text).toContain('Switch it on first')

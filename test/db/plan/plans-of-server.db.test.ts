@@ -3,12 +3,12 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   addHistory,
   deleteHistoryBefore,
-  deleteHistoryOf,
+  deleteJobHistory,
   deleteSandboxHistoryBefore,
   hasVerification,
 } from '../../../src/accounts/credits/history.ts'
-import { historyPage } from '../../../src/accounts/credits/history-page.ts'
-import { countUsage, usageOf } from '../../../src/accounts/credits/usage.ts'
+import { getHistoryPage } from '../../../src/accounts/credits/history-page.ts'
+import { addUsage, listUsage } from '../../../src/accounts/credits/usage.ts'
 import { findKeyByHash, listKeys } from '../../../src/accounts/key-store.ts'
 import {
   createSession,
@@ -33,7 +33,7 @@ import {
   waitingPage,
 } from '../../../src/jobs/item-claims.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
-import { accountJobs, openJobs, getRemainingWork } from '../../../src/jobs/job-list.ts'
+import { accountJobs, getRemainingWork, openJobs } from '../../../src/jobs/job-list.ts'
 import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { readJob, unfinishedJob } from '../../../src/jobs/job-store.ts'
 import { countUnasked } from '../../../src/jobs/prepare-resume.ts'
@@ -124,11 +124,11 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
     ['what is remembered', db => getCachedAnswers(db, ['user1@x.test', 'b']), /answer_pkey/],
     ['remembering', db => write(db, trx => putCachedAnswers(trx, new Map())), /^$/],
     ['forgetting', db => write(db, trx => deleteCachedAnswers(trx, 9)), /answer_expiry/],
-    ['a page of the history', db => historyPage(db, query), /verification_key/],
+    ['a page of the history', db => getHistoryPage(db, query), /verification_key/],
     [
       'looking through the history',
       db =>
-        historyPage(db, {
+        getHistoryPage(db, {
           ...query,
           before: { createdAt: 900, id: 'ver_900' },
           search: 'sought',
@@ -157,7 +157,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
     ],
     [
       'removing a job of the history',
-      async db => deleteHistoryOf(db, await readJob(db, 'job_7')),
+      async db => deleteJobHistory(db, await readJob(db, 'job_7')),
       /verification_key/,
     ],
     ['writing history', db => write(db, trx => addHistory(trx, [])), /^$/],
@@ -179,10 +179,10 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
     ['signing out', db => write(db, trx => endSessionsOfKey(trx, 'key_9', null)), /session_key/],
     [
       'what an account used',
-      db => usageOf(db, { accountId: 'acc_7', from: 0, to: 9 }),
+      db => listUsage(db, { accountId: 'acc_7', from: 0, to: 9 }),
       /usage_key/,
     ],
-    ['counting use', db => write(db, trx => countUsage(trx, [])), /^$/],
+    ['counting use', db => write(db, trx => addUsage(trx, [])), /^$/],
   ]
 
   test('and sorts nothing that is long', async () => {

@@ -46,7 +46,7 @@ describe('a DNS server', () => {
     const [finding] = await findIn({ ...GOOD, '00000000000000000001.com': { A: ['192.0.2.80'] } })
     expect(finding).toMatchObject({
       state: 'fail',
-      says: '192.0.2.53 does not tell the truth: the DNS server gives an address to a name that nobody has, so its answers are not believed',
+      says: '192.0.2.53 does not tell the truth: the DNS server returns an address for a name that does not exist, so its answers are not trusted',
     })
   })
 

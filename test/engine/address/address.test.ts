@@ -17,24 +17,24 @@ const parsed = (text: string): Address => {
 }
 
 describe('parseAddress', () => {
-  test.each(rows('good'))('takes %s and sends %s: %s', (text = '', wire = '') => {
+  test.each(rows('good'))('accepts %s and sends %s: %s', (text = '', wire = '') => {
     expect(wireAddress(parsed(text))).toBe(wire === '=' ? text : wire)
   })
 
-  test.each(rows('bad'))('refuses %j with %s at %i: %s', (text = '', fault, at) => {
+  test.each(rows('bad'))('rejects %j with %s at %i: %s', (text = '', fault, at) => {
     expect(parseAddress(text)).toMatchObject({ fault, at: Number(at) })
   })
 
   test.each(rows('bad'))('explains %j in a sentence with its clause', (text = '') => {
     const fault = parseAddress(text)
     expect(fault).toMatchObject({
-      // No control or format character, which could harm a terminal.
+      // Control and format characters could harm a terminal.
       message: expect.stringMatching(/^[A-Z`][^\p{Cc}\p{Cf}]+\.$/u),
       rule: expect.stringMatching(/^RFC \d+ §/),
     })
   })
 
-  test('an address of 254 octets stands, one of 255 does not', () => {
+  test('accepts an address of 254 octets and rejects one of 255', () => {
     const local = 'x'.repeat(64)
     const longest = `${local}@${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(56)}.test`
     expect(longest).toHaveLength(254)
@@ -42,18 +42,18 @@ describe('parseAddress', () => {
     expect(parseAddress(longest.replace('ccc', 'cccc'))).toMatchObject({ fault: 'too_long' })
   })
 
-  test('an address of 254 characters but more octets is too long', () => {
+  test('rejects an address of 254 characters but more octets', () => {
     const text = `${'ö'.repeat(30)}@${'ä'.repeat(50)}.${'ä'.repeat(50)}.${'ä'.repeat(50)}.test`
     expect(text.length).toBeLessThan(254)
     expect(parseAddress(text)).toMatchObject({ fault: 'too_long' })
   })
 
-  test('the text stays as given, but composed', () => {
+  test('keeps the text as in the input, in NFC', () => {
     expect(parsed('Jose\u0301@Mail.Example').text).toBe('José@Mail.Example')
     expect(parsed('"ann"@mail.example').text).toBe('"ann"@mail.example')
   })
 
-  test('what is parsed parses again to the same key', () => {
+  test('a parsed address parses to the same key', () => {
     for (const [text = ''] of rows('good')) {
       const address = parsed(text)
       expect(addressKey(parsed(wireAddress(address)))).toBe(addressKey(address))
@@ -62,30 +62,30 @@ describe('parseAddress', () => {
 })
 
 describe('addressKey', () => {
-  test('needless quoting, capitals of the domain and U-labels make no difference', () => {
+  test('ignores needless quoting, the case of the domain and U-labels', () => {
     expect(addressKey(parsed('"ann"@GRÅ.example'))).toBe(
       addressKey(parsed('ann@xn--gr-zia.example')),
     )
   })
 
-  test('capitals of the local part do make a difference', () => {
+  test('respects the case of the local part', () => {
     expect(addressKey(parsed('Ann@mail.example'))).not.toBe(addressKey(parsed('ann@mail.example')))
   })
 })
 
 describe('cleanAddress', () => {
-  test.each(rows('pasted'))('of %j leaves %j, without: %s', (pasted = '', clean, notes) => {
+  test.each(rows('pasted'))('reduces %j to %j, without: %s', (pasted = '', clean, notes) => {
     const cleaned = cleanAddress(pasted)
     expect(cleaned).toEqual({ text: clean, notes: notes === '' ? [] : notes?.split(', ') })
   })
 
-  test('never changes what is valid as it stands', () => {
+  test('never changes a valid address', () => {
     for (const [text = ''] of rows('good')) {
       expect(cleanAddress(text)).toEqual({ text, notes: [] })
     }
   })
 
-  test('finds any address again within any wrapping', () => {
+  test('extracts any address from any wrapping', () => {
     const wrappings = fc.constantFrom(
       (text: string) => ` ${text}\t`,
       (text: string) => `<${text}>`,
@@ -104,7 +104,7 @@ describe('cleanAddress', () => {
     )
   })
 
-  test('leaves a text of a megabyte alone', () => {
+  test('does not process a text of a megabyte', () => {
     const text = `${' '.repeat(1_000_000)}ann@mail.example`
     expect(cleanAddress(text)).toEqual({ text, notes: [] })
   })

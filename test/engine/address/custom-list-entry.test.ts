@@ -13,10 +13,10 @@ describe.each(LISTS)('the list %s', list => {
     ['*@firm.example', 'firm.example'],
     ['grå.example', 'xn--gr-zia.example'],
     ['xn--gr-zia.example', 'xn--gr-zia.example'],
-  ])('takes %s as a domain', (text, key) => expect(readEntry(list, text)).toEqual({ key }))
+  ])('accepts %s as a domain', (text, key) => expect(readEntry(list, text)).toEqual({ key }))
 
   test.each([
-    // A top-level domain alone would hold too much.
+    // A top-level domain alone would match too much.
     ['firm', /no dot|dot/],
     ['*.com', /dot/],
     ['firm..example', /missing/],
@@ -28,14 +28,14 @@ describe.each(LISTS)('the list %s', list => {
     ['m\uFFFDller.example', /UTF-8/],
     ['ann@', /@/],
     ['ann@firm..example', /missing|@/],
-  ])('refuses %s', (text, why) => {
+  ])('rejects %s', (text, why) => {
     expect(readEntry(list, text)).toEqual({ why: expect.stringMatching(why) })
   })
 })
 
 describe('addresses', () => {
   test.each<CustomListName>(['blocked', 'spamTrap'])(
-    'stand on %s, by their canonical form',
+    'are entries of %s, in canonical form',
     list => {
       expect(readEntry(list, 'Ann@Firm.example')).toEqual({ key: 'ann@firm.example' })
       expect(readEntry(list, 'a.n.n+x@googlemail.com')).toEqual({ key: 'ann@gmail.com' })
@@ -43,7 +43,7 @@ describe('addresses', () => {
     },
   )
 
-  test.each<CustomListName>(['disposable', 'allow'])('do not stand on %s', list => {
+  test.each<CustomListName>(['disposable', 'allow'])('are not entries of %s', list => {
     expect(readEntry(list, 'ann@firm.example')).toEqual({
       why: 'This is an address: leave out the @ and the part before it.',
     })
@@ -55,9 +55,9 @@ describe('role names', () => {
     ['frontdesk', 'frontdesk'],
     ['Front-Desk', 'front-desk'],
     ['zahlstelle.süd', 'zahlstelle.süd'],
-    // One letter or a letter and a mark: what is asked about has one letter.
+    // A composed letter or a letter and a mark: a lookup uses the composed letter.
     ['zahlstelle.su\u0308d', 'zahlstelle.süd'],
-  ])('%s is one', (text, key) => expect(readEntry('role', text)).toEqual({ key }))
+  ])('%s is valid', (text, key) => expect(readEntry('role', text)).toEqual({ key }))
 
   test.each([
     ['frontdesk@firm.example', /leave out the @/i],
@@ -66,7 +66,7 @@ describe('role names', () => {
     ['front desk', /space/],
     ['front..desk', /dot/],
     ['x'.repeat(65), /64 octets/],
-  ])('%s is none', (text, why) => {
+  ])('%s is invalid', (text, why) => {
     expect(readEntry('role', text)).toEqual({ why: expect.stringMatching(why) })
   })
 })

@@ -19,13 +19,13 @@ function keys(content: string | Uint8Array, list: CustomListName = 'blocked'): s
 }
 
 describe('a list in a file', () => {
-  test('has one entry a line; empty lines and comments do not count', () => {
+  test('has one entry per line; empty lines and comments are skipped', () => {
     expect(keys('# ours\n\n  a.example\nb.example # for a while\n\t# and\n\nc.example')).toEqual([
       ...['a.example', 'b.example', 'c.example'],
     ])
   })
 
-  test('may have lines that end as those of Windows or of old Macs, and a byte order mark', () => {
+  test('may have CRLF or CR line ends and a byte order mark', () => {
     expect(keys('\uFEFFa.example\r\n# x\r\nb.example\r\n')).toEqual(['a.example', 'b.example'])
     expect(keys('\uFEFF# x\ra.example\rb.example')).toEqual(['a.example', 'b.example'])
   })
@@ -36,7 +36,7 @@ describe('a list in a file', () => {
     ])
   })
 
-  test('has a # within an address as a part of it', () => {
+  test('keeps a # within an address', () => {
     expect(keys('a#1@firm.example #1\n')).toEqual(['a#1@firm.example'])
     expect(keys('team#1\n', 'role')).toEqual(['team#1'])
   })
@@ -44,8 +44,8 @@ describe('a list in a file', () => {
   test('may be empty', () => expect(keys('')).toEqual([]))
 })
 
-describe('a list that cannot be taken is refused', () => {
-  test('with the file, the line, what stands there, why, and what may', () => {
+describe('an invalid list is rejected', () => {
+  test('with the file, the line, its text, the reason and the expected format', () => {
     expect(() => keys('a.example\r\n\r\n# b\r\nfoo bar.example # c\r\n!\r\n')).toThrow(
       `The list ${folder}/own.txt has "foo bar.example" on line 4. There is a space at character 4, in the ` +
         'domain: remove it. Each line takes a domain such as example.com or an address such as ' +
@@ -58,7 +58,7 @@ describe('a list that cannot be taken is refused', () => {
     expect(() => keys('a b', 'role')).toThrow(EvError)
   })
 
-  test('with hostile text made harmless and cut', () => {
+  test('with hostile text sanitized and truncated', () => {
     const hostile = `\u001b[31m\u202e${'x'.repeat(5_000)}`
     const fault = captured(() => keys(hostile))
     expect(fault).not.toMatch(/[\u0000-\u001f\u202e]/)
@@ -68,11 +68,11 @@ describe('a list that cannot be taken is refused', () => {
   test.each<[string, Uint8Array]>([
     ['Latin-1', Buffer.from('a.example\nmüller.example\n', 'latin1')],
     ['UTF-16', Buffer.from('\uFEFFa.example\n', 'utf16le')],
-  ])('with a word on UTF-8 where it is in %s', (_, bytes) => {
+  ])('with a hint on UTF-8 for %s', (_, bytes) => {
     expect(() => keys(bytes)).toThrow(/UTF-8/)
   })
 
-  test('when it is longer than the most that is held', () => {
+  test('with more entries than the maximum', () => {
     const most = Array.from({ length: 20 }, (_, n) => `d${n}.example`).join('\n')
     const file = join(folder, 'most.txt')
     writeFileSync(file, most)
@@ -80,17 +80,19 @@ describe('a list that cannot be taken is refused', () => {
     expect(() => [...keysInFile('blocked', file, 19)]).toThrow(/longer than 19 entries/)
   })
 
-  test('of more bytes than are read', () => {
+  test('with more bytes than the maximum', () => {
     const file = join(folder, 'huge.txt')
     writeFileSync(file, '')
     truncateSync(file, 32 * 1024 * 1024 + 1)
-    expect(() => [...keysInFile('allow', file)]).toThrow(/huge\.txt is longer than the maximum of 32 MiB/)
+    expect(() => [...keysInFile('allow', file)]).toThrow(
+      /huge\.txt is longer than the maximum of 32 MiB/,
+    )
   })
 
   test.each<[string, (path: string) => void, RegExp]>([
     ['not there', () => {}, /cannot be read: ENOENT.*Correct the path or remove the setting\.$/],
     ['a folder', path => mkdirSync(path), /cannot be read: it is not a regular file/],
-    // Opening it would wait for somebody to write.
+    // Opening a pipe would wait for a writer.
     ['a pipe', path => execFileSync('mkfifo', [path]), /cannot be read: it is not a regular file/],
   ])('when it is %s', (name, make, message) => {
     const path = join(folder, name)

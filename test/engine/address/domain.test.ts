@@ -10,7 +10,7 @@ const parsed = (text: string): Domain => {
 }
 
 describe('parseDomain', () => {
-  test('gives both forms of an international name, whichever was given', () => {
+  test('returns both forms of an internationalized name from either form', () => {
     const both = { ascii: 'xn--gr-zia.example', unicode: 'grå.example' }
     expect(parsed('GRÅ.example')).toMatchObject(both)
     expect(parsed('XN--GR-ZIA.Example')).toMatchObject(both)
@@ -19,7 +19,7 @@ describe('parseDomain', () => {
   test.each([
     ...['mail.test', 'a.example', 'x.invalid', 'host.localhost', 'printer.local', 'abc.onion'],
     ...['name.alt', 'nas.home.arpa', 'wiki.internal', 'TEST.Test'],
-  ])('%s is a special name that no public DNS answers', text => {
+  ])('%s is a special-use name', text => {
     expect(parsed(text).kind).toBe('special')
   })
 
@@ -37,7 +37,7 @@ describe('parseDomain', () => {
     expect(parsed(text)).toEqual({ ascii, unicode: ascii, kind: 'literal' })
   })
 
-  test('a name of 253 characters stands, one of 254 does not', () => {
+  test('accepts a name of 253 characters and rejects one of 254', () => {
     const name = `${'a'.repeat(62)}.${'b'.repeat(62)}.${'c'.repeat(62)}.${'d'.repeat(59)}.test`
     expect(name).toHaveLength(253)
     expect(isSyntaxError(parseDomain(name))).toBe(false)
@@ -50,7 +50,7 @@ describe('parseDomain', () => {
     expect(parseDomain(name)).toMatchObject({ fault: 'domain_too_long' })
   })
 
-  test('a fault is shifted to its place in the whole address', () => {
+  test('shifts the position of an error to the whole address', () => {
     expect(parseDomain('mail,example', 4)).toMatchObject({
       fault: 'domain_character',
       at: 8,
@@ -58,7 +58,7 @@ describe('parseDomain', () => {
     })
   })
 
-  test('of ASCII, takes exactly the names of at most 253 characters whose labels are sound and whose ending is no number', () => {
+  test('accepts exactly the ASCII names of at most 253 characters with valid labels and a non-numeric ending', () => {
     const isSound = (label: string) => /^[a-z0-9-]{1,63}$/.test(label) && !/^-|-$/.test(label)
     const label = fc.oneof(
       fc.string({ unit: fc.constantFrom(...'a0-_.'), maxLength: 4 }),
@@ -80,11 +80,11 @@ describe('parseDomain', () => {
   })
 })
 
-test('an international name read again is the same, wherever it stands', () => {
+test('a cached internationalized name is the same at any position', () => {
   const first = parseDomain('Bücher.example', 4)
   expect(first).toMatchObject({ ascii: 'xn--bcher-kva.example', unicode: 'bücher.example' })
   expect(parseDomain('Bücher.example', 40)).toEqual(first)
-  // What is wrong is told with its place, so it is not remembered.
+  // Errors are not cached, because they have a position.
   expect(parseDomain('bü€cher.example', 4)).toMatchObject({ at: 6 })
   expect(parseDomain('bü€cher.example', 40)).toMatchObject({ at: 42 })
 })

@@ -16,7 +16,7 @@ type Validator = {
 const { isEmail } = createRequire(import.meta.url)('validator') as Validator
 const flags = createClassifier()
 
-/** Pieces that have broken parsers: runs, escapes, marks, joiners, labels of every sort. */
+/** Pieces that have broken parsers: runs, escapes, marks, joiners and unusual labels. */
 const piece = fc.oneof(
   fc.string({ unit: anyCharacter, maxLength: 8 }),
   fc
@@ -40,7 +40,7 @@ const hostile = fc
   .map(pieces => pieces.join(''))
   .map(text => text.slice(0, 1_000))
 
-/** Everything that reads an address, in a row. */
+/** Runs every parser of addresses. */
 function readAll(text: string): void {
   const { text: clean } = cleanAddress(text)
   const address = parseAddress(clean)
@@ -80,7 +80,10 @@ const PIECES = [
   ],
 ]
 
-/** The same seed gives the same text: pieces that have broken parsers, repeated and mixed (xorshift32). */
+/**
+ * The same seed gives the same text: pieces that have broken parsers, repeated and mixed
+ * (xorshift32).
+ */
 function hostileText(seed: number): string {
   let state = seed * 2_654_435_761
   const below = (limit: number) => {
@@ -115,7 +118,7 @@ const REPEATED = [
   'xn--',
 ]
 
-/** One piece again and again, with each end that gives it another meaning; then those by seeds. */
+/** Each piece repeated, with every ending that changes its meaning; then the seeded texts. */
 function* hostileTexts(count: number): Generator<string> {
   for (const part of REPEATED) {
     for (const end of ['', '@x.test', '"', '>']) yield part.repeat(1_000) + end
@@ -124,7 +127,7 @@ function* hostileTexts(count: number): Generator<string> {
   for (let seed = 1; seed <= count; seed++) yield hostileText(seed)
 }
 
-/** The least of ten times in ms, of this thread's own processor time: others may be busy beside it. */
+/** The minimum of ten runs, in ms of CPU time of this thread, as other processes may be busy. */
 function quickest(text: string): number {
   const times = Array.from({ length: 10 }, () => {
     const before = process.threadCpuUsage()
@@ -136,7 +139,7 @@ function quickest(text: string): number {
 }
 
 describe('hostile text', () => {
-  test('never throws, and a fault points into the text', () => {
+  test('never throws, and an error points into the text', () => {
     fc.assert(
       fc.property(hostile, text => {
         const address = parseAddress(text)
@@ -150,7 +153,7 @@ describe('hostile text', () => {
     )
   })
 
-  test('what is sent to a server holds no character that could end a command', () => {
+  test('yields no character that could end an SMTP command', () => {
     fc.assert(
       fc.property(hostile, text => {
         const address = parseAddress(text)
@@ -163,14 +166,14 @@ describe('hostile text', () => {
     )
   })
 
-  // From seed 1 on, always the same texts: a run in part tries the first ones.
-  test('by seeds: each under a millisecond, and none with a control byte for the wire', () => {
+  // Seeds start at 1, so a partial run uses the same first texts.
+  test('from seeds parses in under a millisecond and yields no control byte', () => {
     const slow: string[] = []
     let accepted = 0
     for (const text of hostileTexts(runs(100_000))) {
       const startedAt = performance.now()
       readAll(text)
-      // A pause of the collector is no fault of the text: what was slow is looked at again.
+      // Slow texts are measured again, as a garbage collection may have caused it.
       if (performance.now() - startedAt > 1 && quickest(text) > 1) slow.push(text)
       const address = parseAddress(text)
       if (isFault(address)) continue
@@ -182,26 +185,26 @@ describe('hostile text', () => {
     expect(accepted).toBeGreaterThan(runs(500))
   })
 
-  test('in the shape of international names is refused before it is converted', () => {
+  test('in the form of internationalized names is rejected before conversion', () => {
     const repeated = (label: string) => `a@${label.repeat(240 / label.length)}x.test`
     expect(parseAddress(repeated('א1.'))).toMatchObject({ fault: 'domain_too_long' })
     expect(parseAddress(repeated('\ufdfa'))).toMatchObject({ fault: 'domain_too_long' })
     expect(parseAddress(repeated('ü'))).toMatchObject({ fault: 'label_too_long' })
   })
 
-  test('of a megabyte is refused unread', () => {
+  test('of a megabyte is rejected without parsing', () => {
     for (const run of ['a', '"', 'a.', 'é', '\u200d', '\ud800']) {
       expect(parseAddress(run.repeat(1_000_000))).toMatchObject({ fault: 'too_long' })
     }
   })
 })
 
-describe('beside another parser', () => {
+describe('compared with another parser', () => {
   const character = fc.constantFrom(...'abc019.-_+!\'"\\ @(),:;<>[]{}|~')
   const label = fc.string({ unit: character, minLength: 1, maxLength: 6 })
   const address = fc.tuple(label, label).map(([local, name]) => `${local}@${name}.test`)
 
-  test('what validator takes is taken, and what is taken unquoted validator takes', () => {
+  test('accepts what validator accepts, and validator accepts all accepted unquoted addresses', () => {
     fc.assert(
       fc.property(address, text => {
         const ours = !isFault(parseAddress(text))

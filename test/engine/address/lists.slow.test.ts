@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 const ROOT = join(import.meta.dirname, '../../..')
 const LISTS = join(ROOT, 'src/engine/address/lists')
 
-test('baking again gives the same files', () => {
+test('another build returns the same files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'ev-lists-'))
   try {
     const baked = spawnSync(process.execPath, [join(ROOT, 'tools/bake-lists.mjs'), folder])

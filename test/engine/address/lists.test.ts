@@ -9,27 +9,27 @@ const LISTS = join(import.meta.dirname, '../../../src/engine/address/lists')
 const namesOf = (file: string) => readFileSync(join(LISTS, file), 'utf8').split('\n').slice(0, -1)
 const files = ['disposable.txt', 'free.txt', 'role.txt']
 
-describe('the baked lists', () => {
-  test.each(files)('%s is sorted, without doubles, in lower case, one name a line', file => {
+describe('the built-in lists', () => {
+  test.each(files)('%s is sorted, without duplicates, in lower case, one name per line', file => {
     const names = namesOf(file)
     expect(names.length).toBeGreaterThan(900)
     expect(names).toEqual([...new Set(names)].sort((a, b) => (a < b ? -1 : 1)))
     expect(names.filter(name => !/^[a-z0-9._-]+$/.test(name))).toEqual([])
   })
 
-  test('no provider that people really use is called disposable', () => {
+  test('no real provider is disposable', () => {
     const real = new Set([...REAL_PROVIDERS, ...RELAYS])
     expect(namesOf('disposable.txt').filter(name => real.has(name))).toEqual([])
   })
 
-  test('no domain of a mail operator, and no sender that everybody knows, is called disposable', () => {
+  test('no domain of a mail operator or a well-known sender is disposable', () => {
     const listed = new Set(namesOf('disposable.txt'))
     const operators = OPERATOR_ROWS.flatMap(([, , , suffixes]) => suffixes.split(' '))
     const senders = ['facebookmail.com', 'apache.org', 'linkedin.com', 'github.com']
     expect([...operators, ...senders].filter(name => listed.has(name))).toEqual([])
   })
 
-  test('services of throw-away mail are, and a domain is named once for all below it', () => {
+  test('disposable services are listed, each domain once for all its subdomains', () => {
     const listed = new Set(namesOf('disposable.txt'))
     const services = ['mailinator.com', 'yopmail.com', 'guerrillamail.com', 'temp-mail.org']
     expect(services.filter(name => !listed.has(name))).toEqual([])
@@ -41,7 +41,7 @@ describe('the baked lists', () => {
     expect(covered).toEqual([])
   })
 
-  test('every name is found, and nothing beside it', () => {
+  test('every name is found, and no other', () => {
     for (const list of ['disposable', 'free', 'role'] as const) {
       const names = namesOf(`${list}.txt`)
       const known = new Set(names)

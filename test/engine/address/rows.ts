@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 const FOLDER = join(import.meta.dirname, '../../../fixtures/address')
 
-/** The rows of a table of fixtures/address, without its head; `\uXXXX` stands for a character that cannot be shown. */
+/** Returns the rows of a table in fixtures/address without its header; decodes `\uXXXX`. */
 export function rows(name: string): string[][] {
   const [, ...lines] = readFileSync(join(FOLDER, `${name}.tsv`), 'utf8')
     .replace(/\n$/, '')

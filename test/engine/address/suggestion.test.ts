@@ -12,15 +12,15 @@ function suggested(text: string) {
 }
 
 describe('suggestDomain', () => {
-  test.each(rows('typo'))('%s means %s, surely: %s', (typed = '', meant, sure) => {
+  test.each(rows('typo'))('corrects %s to %s, certain: %s', (typed = '', meant, sure) => {
     expect(suggested(typed)).toMatchObject({ domain: meant, sure: sure === 'yes' })
   })
 
-  test.each(rows('real'))('%s is %s and stays', (domain = '') => {
+  test.each(rows('real'))('keeps %s, which is %s', (domain = '') => {
     expect(suggested(domain)).toBeNull()
   })
 
-  test('two neighbours swapped within a great name are a listed typo', () => {
+  test('two swapped adjacent letters in a large provider are a listed typo', () => {
     const great = fc.constantFrom('gmail', 'hotmail', 'yahoo', 'outlook', 'icloud', 'googlemail')
     fc.assert(
       fc.property(great, fc.nat(), (name, seed) => {
@@ -32,7 +32,7 @@ describe('suggestDomain', () => {
     )
   })
 
-  test('what is suggested is never corrected again', () => {
+  test('a suggestion is never corrected further', () => {
     for (const [typed = ''] of rows('typo')) {
       expect(suggested(suggested(typed)?.domain ?? '')).toBeNull()
     }
@@ -49,18 +49,18 @@ describe('suggestDomain', () => {
     expect(suggested(typed)).toMatchObject({ large })
   })
 
-  test('a literal has no typo', () => {
+  test('returns null for a literal', () => {
     expect(suggested('[192.0.2.1]')).toBeNull()
   })
 })
 
-describe('suggestForFault', () => {
-  test.each(rows('repair'))('for %j says %s', (text = '', meant) => {
+describe('suggestForSyntaxError', () => {
+  test.each(rows('repair'))('repairs %j to %s', (text = '', meant) => {
     expect(suggestForSyntaxError(text)).toBe(meant === '-' ? null : meant)
   })
 
-  test('whatever it says parses', () => {
-    // Of texts that can be repaired, with something put in anywhere: of random ones few can be.
+  test('returns only valid addresses', () => {
+    // Repairable texts with random insertions; few random texts can be repaired.
     const text = fc.constantFrom(...rows('repair').map(([text = '']) => text))
     let suggestions = 0
     fc.assert(

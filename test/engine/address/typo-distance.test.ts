@@ -4,7 +4,7 @@ import { fc } from '../../support/property.ts'
 
 const label = fc.string({ unit: fc.constantFrom(...'abceghilmnot0'), minLength: 1, maxLength: 9 })
 
-describe('slips', () => {
+describe('typoDistance', () => {
   test.each([
     ['gmail', 'gmail', 0, 'no slip'],
     ['gmial', 'gmail', 1, 'two keys swapped'],
@@ -20,7 +20,7 @@ describe('slips', () => {
     expect(typoDistance(typed, meant)).toBe(cost)
   })
 
-  test('a limit changes no answer within it', () => {
+  test('a limit does not change smaller distances', () => {
     fc.assert(
       fc.property(label, label, (typed, meant) => {
         const cost = typoDistance(typed, meant)

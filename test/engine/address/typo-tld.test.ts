@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { correctedTld, hasRegisteredTld } from '../../../src/engine/address/typo-tld.ts'
 
-describe('meantEnding', () => {
+describe('correctedTld', () => {
   test.each([
     ...[
       ['con', 'com'],
@@ -26,17 +26,17 @@ describe('meantEnding', () => {
       ['lan', null],
       ['corp', null],
     ],
-  ])('for %s is %s', (ending, meant) => {
+  ])('corrects %s to %s', (ending, meant) => {
     expect(correctedTld(ending ?? '', undefined)).toBe(meant)
   })
 
-  test('after a second level, a letter too many shows a country', () => {
+  test('returns a country after a second level with an extra letter', () => {
     expect(correctedTld('mxg', 'com')).toBe('mx')
     expect(correctedTld('mxg', 'firm')).toBeNull()
   })
 })
 
-describe('hasRealEnding', () => {
+describe('hasRegisteredTld', () => {
   test.each([
     'firm.com',
     'firm.museum',
@@ -44,9 +44,9 @@ describe('hasRealEnding', () => {
     'firm.xn--p1ai',
     'firm.cm',
     'firm.technology',
-  ])('%s has one', name => expect(hasRegisteredTld(name)).toBe(true))
+  ])('is true for %s', name => expect(hasRegisteredTld(name)).toBe(true))
 
-  test.each(['firm.con', 'firm.couk', 'firm.lan', 'firm.tld'])('%s has none', name =>
+  test.each(['firm.con', 'firm.couk', 'firm.lan', 'firm.tld'])('is false for %s', name =>
     expect(hasRegisteredTld(name)).toBe(false),
   )
 })

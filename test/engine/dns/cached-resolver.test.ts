@@ -12,7 +12,7 @@ function setUp(entries: Record<string, ZoneEntry>, sizeMax?: number) {
   return { dns, clock, resolver }
 }
 
-/** A resolver whose every question waits until the test answers it. */
+/** A resolver whose queries wait until the test answers them. */
 function manualResolver() {
   const open: { signal: AbortSignal | undefined; answer: (fault: DnsFault) => void }[] = []
   const resolver: Resolver = {
@@ -25,15 +25,15 @@ function manualResolver() {
   return { open, resolver: cachedResolver(resolver, { clock: fakeClock() }) }
 }
 
-describe('memory of answers', () => {
-  // What was answered, how long it is kept.
+describe('the cache of answers', () => {
+  // The answer, and its TTL.
   test.each<[string, ZoneEntry, number]>([
     ['records', { MX: [[10, 'mx.a.test']] }, 5 * MINUTE],
     ['NXDOMAIN', 'no-name', 5 * MINUTE],
     ['NODATA', {}, 5 * MINUTE],
     ['SERVFAIL', 'server', 10 * SECOND],
     ['a timeout', 'timeout', 10 * SECOND],
-  ])('%s: kept for its time and then asked again', async (_, entry, keptMs) => {
+  ])('caches an answer for its TTL: %s', async (_, entry, keptMs) => {
     const { dns, clock, resolver } = setUp({ 'a.test': entry })
     const first = await resolver.resolve('a.test', 'MX')
     await clock.advance(keptMs - 1)
@@ -44,7 +44,7 @@ describe('memory of answers', () => {
     expect(dns.asked).toEqual(['MX a.test', 'MX a.test'])
   })
 
-  test('addresses that come with MX records are kept as if they had been asked for', async () => {
+  test('caches the addresses sent with MX records', async () => {
     const dns = zone({ 'a.test': { MX: [[10, 'mx.a.test']] }, 'old.a.test': { A: ['192.0.2.9'] } })
     const clock = fakeClock()
     const sends = (host: string) => ({ host, type: 'A' as const, addresses: ['192.0.2.1'] })
@@ -61,7 +61,7 @@ describe('memory of answers', () => {
     await resolver.resolve('old.a.test', 'A')
     await resolver.resolve('a.test', 'MX')
     expect(await resolver.resolve('MX.a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
-    // What was asked for itself goes before what came along.
+    // Direct answers take precedence over additional records.
     expect(await resolver.resolve('old.a.test', 'A')).toEqual({ records: ['192.0.2.9'] })
     expect(await resolver.resolve('mx.a.test', 'AAAA')).toEqual({ fault: 'no-name' })
     expect(dns.asked).toEqual(['A old.a.test', 'MX a.test', 'AAAA mx.a.test'])
@@ -69,7 +69,7 @@ describe('memory of answers', () => {
     expect(await resolver.resolve('mx.a.test', 'A')).toEqual({ fault: 'no-name' })
   })
 
-  test('a jump of the wall clock neither ages nor renews an answer', async () => {
+  test('ignores a change of the wall clock', async () => {
     const { dns, clock, resolver } = setUp({ 'a.test': 'server' })
     await resolver.resolve('a.test', 'MX')
     clock.jump(365 * 24 * 60 * MINUTE)
@@ -81,27 +81,27 @@ describe('memory of answers', () => {
     expect(dns.asked.length).toBe(2)
   })
 
-  test('types of one name are apart', async () => {
+  test('caches each record type separately', async () => {
     const { resolver } = setUp({ 'a.test': { A: ['192.0.2.1'] } })
     expect(await resolver.resolve('a.test', 'AAAA')).toEqual({ fault: 'no-data' })
     expect(await resolver.resolve('a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
   })
 
-  test('case and a last dot make no other name', async () => {
+  test('ignores case and a trailing dot', async () => {
     const { dns, resolver } = setUp({ 'a.test': { A: ['192.0.2.1'] } })
     for (const name of ['a.test', 'A.Test', 'a.test.']) await resolver.resolve(name, 'A')
     expect(dns.asked).toEqual(['A a.test'])
   })
 
-  test('when full, the name not used for longest is forgotten', async () => {
+  test('evicts the least recently used name when full', async () => {
     const { dns, resolver } = setUp({}, 2)
     for (const name of ['a', 'b', 'a', 'c', 'a', 'b']) await resolver.resolve(`${name}.test`, 'A')
     expect(dns.asked).toEqual(['A a.test', 'A b.test', 'A c.test', 'A b.test'])
   })
 })
 
-describe('single flight', () => {
-  test('a hundred callers at once ask one question', async () => {
+describe('concurrent queries', () => {
+  test('a hundred concurrent callers share one query', async () => {
     const { dns, resolver } = setUp({ 'a.test': { MX: [[10, 'mx.a.test']] } })
     const answers = await Promise.all(
       Array.from({ length: 100 }, () => resolver.resolve('a.test', 'MX')),
@@ -110,7 +110,7 @@ describe('single flight', () => {
     expect(new Set(answers).size).toBe(1)
   })
 
-  test('a caller that aborts leaves the others their answer', async () => {
+  test('an abort of one caller does not affect the others', async () => {
     const { open, resolver } = manualResolver()
     const leaver = new AbortController()
     const left = resolver.resolve('a.test', 'MX', leaver.signal)
@@ -122,7 +122,7 @@ describe('single flight', () => {
     expect(await stayed).toEqual({ fault: 'no-name' })
   })
 
-  test('when all callers have gone the question is given up, and the next caller asks anew', async () => {
+  test('the query is cancelled when all callers have aborted, and the next caller starts another', async () => {
     const { open, resolver } = manualResolver()
     const leavers = [new AbortController(), new AbortController()]
     const left = leavers.map(leaver => resolver.resolve('a.test', 'MX', leaver.signal))
@@ -134,7 +134,7 @@ describe('single flight', () => {
     expect(await next).toEqual({ fault: 'no-data' })
   })
 
-  test('a question given up is not remembered as a timeout', async () => {
+  test('a cancelled query is not cached as a timeout', async () => {
     const { dns, resolver } = setUp({ 'a.test': { A: 'never' } })
     const leaver = new AbortController()
     const left = resolver.resolve('a.test', 'A', leaver.signal)
@@ -144,13 +144,13 @@ describe('single flight', () => {
     expect(await resolver.resolve('a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
   })
 
-  test('a caller already gone asks nothing', async () => {
+  test('an aborted caller starts no query', async () => {
     const { dns, resolver } = setUp({})
     expect(await resolver.resolve('a.test', 'A', AbortSignal.abort())).toEqual({ fault: 'timeout' })
     expect(dns.asked).toEqual([])
   })
 
-  test('a resolver that throws is not remembered and leaves no flight behind', async () => {
+  test('an error of the resolver is not cached and leaves no query in flight', async () => {
     let asked = 0
     const inner: Resolver = {
       async resolve() {

@@ -11,7 +11,7 @@ import { recordingLog } from '../../support/log.ts'
 import { type NameServerReply, nameServer } from '../../support/name-server.ts'
 import { countedRandom } from '../../support/random.ts'
 
-// Over the wire: a DNS server on loopback that tells the truth, or lies.
+// Uses a DNS server on loopback with correct or false answers.
 
 const open: { close(): unknown }[] = []
 afterEach(async () => {
@@ -29,13 +29,13 @@ const a = (name: string): NameServerReply => ({ answers: [{ type: 'A', name, dat
 
 type Says = (name: string, type: string) => NameServerReply | Promise<NameServerReply>
 
-/** Names that exist and take mail: those of the check, and `there.com`. */
+/** Names that exist and accept mail: those of the check, and `there.com`. */
 const truth: Says = (name, type) => {
   if (![...CHECK_NAMES, 'there.com'].includes(name)) return NXDOMAIN
   return type === 'MX' ? mx(name) : NODATA
 }
 
-/** A resolver as an engine builds it; `server.says` may be changed. */
+/** A resolver as the engine builds it; `server.says` can be changed. */
 async function checked(says: Says = truth) {
   const server = { says }
   const dns = await nameServer(({ name, type }) => server.says(name, type))
@@ -46,7 +46,7 @@ async function checked(says: Says = truth) {
     ...{ resolver: inner, names: CHECK_NAMES, clock, random: countedRandom(), log },
   })
   const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
-  check.onChange(() => resolver.forget())
+  check.onChange(() => resolver.clear())
   open.push(dns, inner, check)
   const ask = (name: string, type: RecordType = 'MX') => resolver.resolve(name, type)
   return { server, dns, clock, check, resolver, ask, lines, packets: dns.packets }
@@ -55,12 +55,12 @@ async function checked(says: Says = truth) {
 const CHECK_PACKETS = ['A 00000000000000000001.com', ...CHECK_NAMES.map(name => `MX ${name}`)]
 const fault = (detail: string) => ({
   fault: 'server',
-  detail: `the DNS server ${detail}, so its answers are not believed`,
+  detail: `the DNS server ${detail}, so its answers are not trusted`,
 })
 const FOUND = { records: [{ preference: 10, host: 'mx.there.com' }] }
 
-describe('a resolver that tells the truth', () => {
-  test('is checked once, beside the first question, and its negative answers are handed out', async () => {
+describe('a trustworthy resolver', () => {
+  test('is checked once, in parallel with the first query, and its negative answers are returned', async () => {
     const { ask, packets, lines } = await checked()
     expect(await ask('a.com')).toEqual({ fault: 'no-name' })
     expect(packets.toSorted()).toEqual(['MX a.com', ...CHECK_PACKETS].toSorted())
@@ -77,7 +77,7 @@ describe('a resolver that tells the truth', () => {
     expect(packets).toHaveLength(104)
   })
 
-  test('does not make records wait for the check, nor a name without AAAA records', async () => {
+  test('does not delay records or a name without AAAA records by the check', async () => {
     const { ask, server, dns } = await checked((name, type) =>
       name === 'there.com' ? truth(name, type) : 'silence',
     )
@@ -87,9 +87,9 @@ describe('a resolver that tells the truth', () => {
     server.says = truth
   })
 
-  test('is checked again after ten minutes, and after twenty domains without mail in a row', async () => {
+  test('is checked again after ten minutes and after twenty consecutive domains without mail', async () => {
     const { ask, clock, packets } = await checked()
-    // The first is asked beside the first check, which covers it.
+    // The first query runs in parallel with the first check, which covers it.
     for (let i = 0; i <= 20; i++) await ask(`${i}.com`)
     expect(packets).toHaveLength(21 + 4)
     await ask('21.com')
@@ -99,14 +99,14 @@ describe('a resolver that tells the truth', () => {
       await ask('there.com')
       await clock.advance(SECOND)
     }
-    // Records in between begin the count anew.
+    // Records in between reset the count.
     expect(packets).toHaveLength(22 + 8 + 20 + 1)
     await clock.advance(10 * MINUTE)
     await ask('a.com')
     expect(packets).toHaveLength(22 + 8 + 20 + 1 + 5)
   })
 
-  test('is not asked about special-use names before they are handed out', async () => {
+  test('returns special-use names without a check', async () => {
     const { ask, packets } = await checked(() => NXDOMAIN)
     for (const name of ['a.test', 'b.example', 'printer.local', 'mx.corp.internal', 'c.onion']) {
       expect(await ask(name)).toEqual({ fault: 'no-name' })
@@ -114,7 +114,7 @@ describe('a resolver that tells the truth', () => {
     expect(packets).toHaveLength(5)
   })
 
-  test('passes where two of the three names and the random one are not answered', async () => {
+  test('passes if two of the three names and the random one are not answered', async () => {
     const { ask } = await checked((name, type) =>
       name === 'yahoo.com' || name === 'a.com' ? truth(name, type) : SERVFAIL,
     )
@@ -125,7 +125,7 @@ describe('a resolver that tells the truth', () => {
     ['SERVFAIL', 2],
     ['REFUSED', 5],
   ])(
-    'is believed where every name that must exist is answered %s, and checked again soon',
+    'is trusted if every name that must exist is answered %s, and checked again soon',
     async (_, flags) => {
       const { ask, check, lines } = await checked((name, type) =>
         CHECK_NAMES.includes(name) ? { flags } : truth(name, type),
@@ -138,10 +138,10 @@ describe('a resolver that tells the truth', () => {
   )
 })
 
-describe('a resolver that lies', () => {
+describe('a resolver with false answers', () => {
   test.each<[string, Says, string]>([
     ['NXDOMAIN for everything', () => NXDOMAIN, 'says that gmail.com does not exist'],
-    ['NODATA for everything', () => NODATA, 'says that gmail.com takes no mail'],
+    ['NODATA for everything', () => NODATA, 'says that gmail.com accepts no mail'],
     [
       'NXDOMAIN for gmail.com alone',
       (name, type) => (name === 'gmail.com' ? NXDOMAIN : truth(name, type)),
@@ -150,9 +150,9 @@ describe('a resolver that lies', () => {
     [
       'an address for every name',
       (name, type) => (type === 'A' ? a(name) : truth(name, type)),
-      'gives an address to a name that nobody has',
+      'returns an address for a name that does not exist',
     ],
-  ])('with %s is not believed, and that is logged once', async (_, says, detail) => {
+  ])('with %s is not trusted, which is logged once', async (_, says, detail) => {
     const { ask, lines, check } = await checked(says)
     expect(await ask('a.com')).toEqual(fault(detail))
     expect(await ask('b.com')).toEqual(fault(detail))
@@ -162,7 +162,7 @@ describe('a resolver that lies', () => {
     ])
   })
 
-  test('with NXDOMAIN for gmail.com alone still gives the records of other names', async () => {
+  test('with NXDOMAIN for gmail.com alone still returns the records of other names', async () => {
     const { ask } = await checked((name, type) =>
       name === 'gmail.com' ? NXDOMAIN : truth(name, type),
     )
@@ -170,24 +170,24 @@ describe('a resolver that lies', () => {
     expect(await ask('there.com')).toEqual(FOUND)
   })
 
-  test('that invents addresses is not believed at all, nor what it said before', async () => {
+  test('that invents addresses is not trusted at all, including its earlier answers', async () => {
     const { ask, server, check } = await checked((_, type) =>
       type === 'MX' ? truth('there.com', type) : a('x'),
     )
     server.says = (name, type) => (type === 'MX' ? mx(name) : a(name))
     expect(await ask('there.com')).toEqual(FOUND)
     expect((await check.result())?.kind).toBe('invented')
-    const detail = 'gives an address to a name that nobody has'
+    const detail = 'returns an address for a name that does not exist'
     expect(await ask('there.com')).toEqual(fault(detail))
     expect(await ask('there.com', 'A')).toEqual(fault(detail))
   })
 
-  test('is checked every half minute, and believed again at once when it is well', async () => {
+  test('is checked every 30 seconds, and trusted as soon as it passes', async () => {
     const { ask, server, clock, packets, lines } = await checked(() => NXDOMAIN)
     expect(await ask('a.com')).toMatchObject({ fault: 'server' })
     server.says = truth
     await clock.advance(29 * SECOND)
-    // What it said in the meantime is not believed either, and not kept.
+    // Answers in the meantime are not trusted and not cached.
     expect(await ask('a.com')).toMatchObject({ fault: 'server' })
     expect(packets).toHaveLength(5 + 1)
     await clock.advance(SECOND)
@@ -196,16 +196,16 @@ describe('a resolver that lies', () => {
     expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
   })
 
-  test('later on is noticed by the next negative answer about a name that must exist', async () => {
+  test('is noticed later by a negative answer for a name that must exist', async () => {
     const { ask, server } = await checked()
     expect(await ask('a.com')).toEqual({ fault: 'no-name' })
     server.says = () => NXDOMAIN
     expect(await ask('gmail.com')).toEqual(fault('says that gmail.com does not exist'))
-    // The negative answers from before are forgotten.
+    // The earlier negative answers are cleared.
     expect(await ask('a.com')).toMatchObject({ fault: 'server' })
   })
 
-  test('later on is noticed after twenty domains without mail at the latest', async () => {
+  test('is noticed later after at most twenty domains without mail', async () => {
     const { ask, server, check } = await checked()
     expect(await check.result()).toBeNull()
     server.says = () => NXDOMAIN

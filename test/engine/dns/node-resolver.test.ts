@@ -39,13 +39,13 @@ const mxOf = (name: string, ...hosts: string[]): { answers: Answer[] } => ({
 })
 const goodMx = ({ name }: Asked) => mxOf(name, 'mx.a.test')
 const GOOD = { records: [{ preference: 10, host: 'mx.a.test' }] }
-/** The ID of the query and the QR bit, then nothing that DNS knows. */
+/** The ID of the query and the QR bit, then invalid data. */
 const garbage = ({ packet }: Asked) =>
   Buffer.from([(packet.id ?? 0) >> 8, (packet.id ?? 0) & 255, 0x80, 0, ...Buffer.from('garbage!')])
 const silence = () => 'silence' as const
 const [FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED] = [1, 2, 3, 4, 5].map(flags => ({ flags }))
 
-/** An MX answer whose host has the six given octets as its first label. */
+/** An MX answer whose host has six arbitrary octets as its first label. */
 function mxWithLabel(asked: Asked, label: string): Buffer {
   const { id = 0, questions = [] } = asked.packet
   const bytes = dnsPacket.encode({
@@ -58,8 +58,8 @@ function mxWithLabel(asked: Asked, label: string): Buffer {
   return bytes
 }
 
-describe('what DNS says', () => {
-  // Reply of the server, what we make of it, packets it may cost.
+describe('a DNS reply', () => {
+  // The reply of the server, the result, and the number of packets.
   test.each<[string, Parameters<typeof nameServer>[0], object, number]>([
     [
       'MX records',
@@ -111,7 +111,7 @@ describe('what DNS says', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('addresses of both families', async () => {
+  test('has addresses of both families', async () => {
     const server = await serve(({ name, type }) => ({
       answers:
         type === 'A'
@@ -124,7 +124,7 @@ describe('what DNS says', () => {
     expect(server.packets).toEqual(['A a.test', 'AAAA a.test'])
   })
 
-  test('texts with their strings joined, and the name of an address', async () => {
+  test('has TXT strings joined, and the name of an address', async () => {
     const server = await serve(({ name, type }) => ({
       answers:
         type === 'TXT'
@@ -141,7 +141,7 @@ describe('what DNS says', () => {
     expect(server.packets).toEqual(['TXT a.test', 'PTR 1.2.0.192.in-addr.arpa'])
   })
 
-  test('of 300 records 256 are kept', async () => {
+  test('is limited to 256 of 300 records', async () => {
     const server = await serve(({ name }) => ({
       answers: Array.from(
         { length: 300 },
@@ -152,13 +152,13 @@ describe('what DNS says', () => {
     expect('records' in answer && answer.records.length).toBe(256)
   })
 
-  test('an answer too long for UDP, with TCP refused, is a fault of the server', async () => {
+  test('that is too long for UDP, with TCP refused, is a server fault', async () => {
     const server = await serve(() => ({ flags: dnsPacket.TRUNCATED_RESPONSE }))
     const { clock, resolver } = resolverOver([server])
     const answer = resolver.resolve('a.test', 'MX')
     for (let i = 1; i <= 3; i++) {
       await server.arrived(i)
-      // TCP is refused at once, and the same server is not asked again before patience runs out.
+      // TCP is refused at once, and the same server is not retried before the silence timeout.
       await waitUntil(() => clock.pending === 2)
       await clock.advance(1.5 * SECOND)
     }
@@ -172,7 +172,7 @@ describe('what DNS says', () => {
       return { answer, packets: server.packets }
     }
 
-    test('the whole answer is read', async () => {
+    test('has the whole answer', async () => {
       const { answer, packets } = await askOverTcp(goodMx)
       expect(answer).toEqual(GOOD)
       expect(packets).toEqual(['MX a.test', 'TCP MX a.test'])
@@ -181,12 +181,12 @@ describe('what DNS says', () => {
     test.each<[string, Parameters<typeof askOverTcp>[0], object]>([
       ['NXDOMAIN', () => ({ ...NXDOMAIN }), { fault: 'no-name' }],
       ['NODATA', () => ({}), { fault: 'no-data' }],
-    ])('%s is believed', async (_, reply, expected) => {
+    ])('accepts %s', async (_, reply, expected) => {
       expect((await askOverTcp(reply)).answer).toEqual(expected)
     })
 
     test.each([1, 2, 4, 5, 6, 7, 8, 9, 10, 11])(
-      'the response code %i is a fault of the server',
+      'the response code %i is a server fault',
       async rcode => {
         expect((await askOverTcp(() => ({ flags: rcode }))).answer).toEqual({ fault: 'server' })
       },
@@ -210,13 +210,13 @@ describe('what DNS says', () => {
       ['a reply that is truncated again', () => ({ flags: dnsPacket.TRUNCATED_RESPONSE })],
       ['garbage', garbage],
       ['the end of the connection', () => 'hang-up'],
-    ])('%s is a fault of the server', async (_, reply) => {
+    ])('%s is a server fault', async (_, reply) => {
       expect((await askOverTcp(reply)).answer).toEqual({ fault: 'server' })
     })
   })
 
   test.each([4, 5, 6, 7, 8, 9, 10, 11])(
-    'the response code %i over UDP is a fault of the server',
+    'with the response code %i over UDP is a server fault',
     async rcode => {
       const server = await serve(() => ({ flags: rcode }))
       const { resolver } = resolverOver([server])
@@ -224,7 +224,7 @@ describe('what DNS says', () => {
     },
   )
 
-  test.each(['wrong id', 'wrong question'])('a reply with the %s is no answer', async what => {
+  test.each(['wrong id', 'wrong question'])('with the %s is ignored', async what => {
     const server = await serve(({ packet, name }) => {
       const { id = 0, questions = [] } = packet
       return what === 'wrong id'
@@ -243,7 +243,7 @@ describe('what DNS says', () => {
   })
 
   test.each(['a\0b\0cd', 'a\r\nbcd', 'a bcde', 'a.b\\cd', 'a\xe9\xffbcd'])(
-    'a host with the label %j does no harm',
+    'with the label %j in a host is sanitized',
     async label => {
       const server = await serve(asked => mxWithLabel(asked, label))
       const answer = await resolverOver([server]).resolver.resolve('a.test', 'MX')
@@ -267,14 +267,14 @@ describe('what DNS says', () => {
     [`${'a'.repeat(64)}.test`, 'a label of 64 octets'],
     [`${'a.'.repeat(125)}test`, 'a name of 254 octets'],
     ['a'.repeat(100_000), 'a name without end'],
-  ])('%j is asked of nobody: %s', async name => {
+  ])('is no-name for %j without a query: %s', async name => {
     const server = await serve(goodMx)
     const { resolver } = resolverOver([server])
     expect(await resolver.resolve(name, 'MX')).toEqual({ fault: 'no-name' })
     expect(server.packets).toEqual([])
   })
 
-  test('a name of 253 octets is asked, with or without its last dot', async () => {
+  test('is queried for a name of 253 octets, with or without its trailing dot', async () => {
     const server = await serve(goodMx)
     const { resolver } = resolverOver([server])
     const name = `${'a.'.repeat(124)}atest`
@@ -284,8 +284,8 @@ describe('what DNS says', () => {
   })
 })
 
-describe('silence and faults', () => {
-  test('a silent server costs the whole deadline, no more, and three packets', async () => {
+describe('timeouts and faults', () => {
+  test('an unresponsive server takes the whole deadline and three packets', async () => {
     const server = await serve(silence)
     const { clock, resolver } = resolverOver([server])
     const answer = resolver.resolve('a.test', 'MX')
@@ -301,7 +301,7 @@ describe('silence and faults', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('the deadline is the one asked for', async () => {
+  test('the deadline is configurable', async () => {
     const server = await serve(silence)
     const { clock, resolver } = resolverOver([server], { timeoutMs: 300 })
     const answer = resolver.resolve('a.test', 'MX')
@@ -310,7 +310,7 @@ describe('silence and faults', () => {
     expect(await answer).toEqual({ fault: 'timeout' })
   })
 
-  test('when the first server is dead the second is asked within 2 s, and first from then on', async () => {
+  test('the second server is tried within 2 s of a dead first one, and comes first from then on', async () => {
     const [dead, alive] = [await serve(silence), await serve(goodMx)]
     const { clock, resolver } = resolverOver([dead, alive])
     const answer = resolver.resolve('a.test', 'MX')
@@ -328,7 +328,7 @@ describe('silence and faults', () => {
     expect(dead.packets).toEqual(['MX a.test', 'MX c.test'])
   })
 
-  test('a late answer of the first server still counts', async () => {
+  test('a late answer of the first server is used', async () => {
     const late = Promise.withResolvers<void>()
     const slow = await serve(async asked => {
       await late.promise
@@ -344,25 +344,25 @@ describe('silence and faults', () => {
     expect(await answer).toEqual(GOOD)
   })
 
-  test('after a fault the next server is asked at once', async () => {
+  test('the next server is tried at once after a fault', async () => {
     const [bad, good] = [await serve(() => ({ ...REFUSED })), await serve(goodMx)]
     expect(await resolverOver([bad, good]).resolver.resolve('a.test', 'MX')).toEqual(GOOD)
   })
 
-  test('a SERVFAIL that passes is asked away', async () => {
+  test('a temporary SERVFAIL is retried', async () => {
     let asked = 0
     const server = await serve(question => (++asked < 3 ? { ...SERVFAIL } : goodMx(question)))
     expect(await resolverOver([server]).resolver.resolve('a.test', 'MX')).toEqual(GOOD)
   })
 
-  test('one no of a healthy server beats the fault of another', async () => {
+  test('a negative answer of one server takes precedence over the fault of another', async () => {
     const servers = [await serve(() => ({ ...SERVFAIL })), await serve(() => ({ ...NXDOMAIN }))]
     expect(await resolverOver(servers).resolver.resolve('a.test', 'MX')).toEqual({
       fault: 'no-name',
     })
   })
 
-  test('where one server failed and the other kept silent, the fault is named', async () => {
+  test('reports the fault if one server fails and the other does not reply', async () => {
     const [failing, dead] = [await serve(() => ({ ...REFUSED })), await serve(silence)]
     const { clock, resolver } = resolverOver([failing, dead])
     const answer = resolver.resolve('a.test', 'MX')
@@ -371,14 +371,14 @@ describe('silence and faults', () => {
     expect(await answer).toEqual({ fault: 'server' })
   })
 
-  test('with five servers each is asked once', async () => {
+  test('each of five servers is tried once', async () => {
     const servers = await Promise.all([1, 2, 3, 4].map(() => serve(() => ({ ...REFUSED }))))
     servers.push(await serve(goodMx))
     expect(await resolverOver(servers).resolver.resolve('a.test', 'MX')).toEqual(GOOD)
     expect(servers.map(server => server.packets.length)).toEqual([1, 1, 1, 1, 1])
   })
 
-  test('a server that restarts is waited for', async () => {
+  test('a restarting server is retried', async () => {
     const before = await serve(goodMx)
     await before.close()
     const { clock, resolver } = resolverOver([before])
@@ -389,7 +389,7 @@ describe('silence and faults', () => {
     expect(await answer).toEqual(GOOD)
   })
 
-  test('a server that is down for good is a fault of the server', async () => {
+  test('a server that stays down is a server fault', async () => {
     const down = await serve(goodMx)
     await down.close()
     const { clock, resolver } = resolverOver([down])
@@ -401,7 +401,7 @@ describe('silence and faults', () => {
     expect(answer).toEqual({ fault: 'server' })
   })
 
-  test('where every packet fails with a chance of one half, seven of eight questions are answered', async () => {
+  test('seven of eight queries are answered if each packet fails with a probability of one half', async () => {
     // The same packets fail in each run.
     let seed = 7
     const server = await serve(asked => {
@@ -419,8 +419,8 @@ describe('silence and faults', () => {
   })
 })
 
-describe('many questions', () => {
-  test('of 250 at once 200 are on the wire, and all are answered', async () => {
+describe('many queries', () => {
+  test('200 of 250 concurrent queries are in flight, and all are answered', async () => {
     const gate = Promise.withResolvers<void>()
     const server = await serve(async asked => {
       await gate.promise
@@ -436,7 +436,7 @@ describe('many questions', () => {
     expect(new Set(server.packets).size).toBe(250)
   })
 
-  test('an abort ends a question on the wire at once', async () => {
+  test('an abort ends a query in flight at once', async () => {
     const server = await serve(silence)
     const { clock, resolver } = resolverOver([server])
     const caller = new AbortController()
@@ -447,7 +447,7 @@ describe('many questions', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('an abort ends a question that waits its turn, which is never asked', async () => {
+  test('an abort ends a waiting query, which is never sent', async () => {
     const gate = Promise.withResolvers<void>()
     const server = await serve(async asked => {
       await gate.promise
@@ -466,7 +466,7 @@ describe('many questions', () => {
     expect(server.packets).toEqual(['MX first.test', 'MX last.test'])
   })
 
-  test('a caller already gone asks nothing', async () => {
+  test('an aborted caller sends no query', async () => {
     const server = await serve(goodMx)
     const { resolver } = resolverOver([server])
     expect(await resolver.resolve('a.test', 'MX', AbortSignal.abort())).toEqual({
@@ -475,7 +475,7 @@ describe('many questions', () => {
     expect(server.packets).toEqual([])
   })
 
-  test('a signal used for many questions keeps no listener', async () => {
+  test('a signal of many queries keeps no listener', async () => {
     const server = await serve(goodMx)
     const { resolver } = resolverOver([server])
     const { signal } = new AbortController()
@@ -483,7 +483,7 @@ describe('many questions', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  test('close ends what is open and waiting, and nothing is asked any more', async () => {
+  test('close ends open and waiting queries, and no query is sent afterwards', async () => {
     const server = await serve(silence)
     const { clock, resolver } = resolverOver([server], { inFlightMax: 1 })
     const answers = [resolver.resolve('a.test', 'MX'), resolver.resolve('b.test', 'MX')]
@@ -497,8 +497,8 @@ describe('many questions', () => {
   })
 })
 
-describe('which servers', () => {
-  test("a change of the system's servers is seen within 5 s", async () => {
+describe('the servers', () => {
+  test('a change of the system servers takes effect within 5 s', async () => {
     const [before, after] = [await serve(goodMx), await serve(goodMx)]
     let system = [before.address]
     const { clock, resolver } = resolverOver([], { systemServers: () => system })
@@ -509,7 +509,7 @@ describe('which servers', () => {
     expect([before.packets, after.packets]).toEqual([['MX a.test'], ['MX b.test']])
   })
 
-  test("without servers given the system's are read, and there are some", () => {
+  test('default to those of the system', () => {
     expect(() => resolverOver([])).not.toThrow()
   })
 
@@ -520,7 +520,7 @@ describe('which servers', () => {
     '[2001:db8::53]',
     '[2001:db8::53]:5353',
     '::1',
-  ])('%s is a server', text => {
+  ])('%s is valid', text => {
     expect(() => createNodeResolver({ clock: fakeClock(), servers: [text] })).not.toThrow()
   })
 
@@ -541,7 +541,7 @@ describe('which servers', () => {
     ['udp://192.0.2.53', 'a URL'],
     ['fe80::1%eth0', 'a zone, which node:dns would drop'],
     ['[2001:db8::53', 'one bracket'],
-  ])('%j is no server: %s', text => {
+  ])('%j is invalid: %s', text => {
     expect(() => createNodeResolver({ clock: fakeClock(), servers: [text] })).toThrow(
       expect.objectContaining({
         code: 'bad_config',

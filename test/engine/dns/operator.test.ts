@@ -18,12 +18,12 @@ const hosts = readFileSync(FIXTURE, 'utf8')
 
 const operators = createMxOperatorReader()
 
-describe('without a word of yours', () => {
+describe('without configuration', () => {
   test.each(hosts)('%s is run by %s (%s) %s', (host, name, truth) => {
     expect(operators.of(host)).toMatchObject({ name, truth })
   })
 
-  test('a name that is not in the table is no known operator', () => {
+  test('a name outside the table is not a known operator', () => {
     expect(operators.isKnown(operators.of('mx1.company.test').name)).toBe(false)
     expect(operators.isKnown(operators.of('aspmx.l.google.com').name)).toBe(true)
     expect(operators.isKnown('constructor')).toBe(false)
@@ -34,7 +34,7 @@ describe('without a word of yours', () => {
   })
 })
 
-describe('operators of your own', () => {
+describe('configured operators', () => {
   const own = (said: Record<string, Partial<CustomOperator>>) =>
     createMxOperatorReader(
       Object.fromEntries(
@@ -45,7 +45,7 @@ describe('operators of your own', () => {
       ),
     )
 
-  test('are known by the ends of their exchangers’ names, the longest first', () => {
+  test('match by the longest host suffix of their exchangers', () => {
     const { of } = own({
       acme: { hosts: ['acme.test', 'acme.example'], title: 'Acme Mail', truth: 'tenant' },
       filter: { hosts: ['filter.acme.test'], truth: 'gateway' },
@@ -59,13 +59,13 @@ describe('operators of your own', () => {
     expect(of('mx.notacme.test').name).toBe('notacme.test')
   })
 
-  test('win over the table, even where that has a longer end', () => {
+  test('take precedence over the table, even over a longer suffix there', () => {
     const { of } = own({ acme: { hosts: ['outlook.com'] } })
     expect(of('a-com.mail.protection.outlook.com').name).toBe('acme')
     expect(of('mx.hotmail.com').name).toBe('outlook')
   })
 
-  test('of the table keep what you do not speak of, and may get more hosts', () => {
+  test('of the table keep unset values and can add hosts', () => {
     const { of, isKnown } = own({ google: { hosts: ['mx.acme.test'], truth: 'tenant' } })
     const google = { name: 'google', title: 'Google', truth: 'tenant' }
     expect(of('aspmx.l.google.com')).toEqual(google)
@@ -74,14 +74,14 @@ describe('operators of your own', () => {
     expect(isKnown('google')).toBe(true)
   })
 
-  test('without hosts are those of a domain', () => {
+  test('without hosts are named by their domain', () => {
     const { of } = own({ 'company.test': { truth: 'accepts-all', title: 'Our customer' } })
     const company = { name: 'company.test', title: 'Our customer', truth: 'accepts-all' }
     expect(of('mx.company.test')).toEqual(company)
     expect(of('mx.other.test').truth).toBe('tells')
   })
 
-  test('are vouched for where you say what a 2xx is worth', () => {
+  test('are known if truth is configured', () => {
     const { isKnown } = own({
       sure: { hosts: ['sure.test'], truth: 'tells' },
       slow: { hosts: ['slow.test'] },
@@ -92,7 +92,11 @@ describe('operators of your own', () => {
   test.each<[string, Record<string, Partial<CustomOperator>>, RegExp]>([
     ['a misspelled one', { gogle: {} }, /"gogle"\. Did you mean "google"\?/],
     ['one by its title', { 'Microsoft365.': {} }, /Did you mean "microsoft-365"\?/],
-    ['one that is like none', { zzyzx: {} }, /"zzyzx"\. ev knows no such operator\. .*"hosts": \[/],
+    [
+      'one that is like none',
+      { zzyzx: {} },
+      /"zzyzx"\. This is not a known operator\. .*"hosts": \[/,
+    ],
     [
       'a domain of another',
       { 'google.com': {} },
@@ -103,7 +107,7 @@ describe('operators of your own', () => {
       { a: { hosts: ['mx.test'] }, b: { hosts: ['mx.test'] } },
       /gives the hosts mx\.test to "a" and to "b"/,
     ],
-  ])('%s are refused with a remedy', (_, said, message) => {
+  ])('%s are rejected with a remedy', (_, said, message) => {
     expect(() => own(said)).toThrow(message)
     expect(() => own(said)).toThrow(EvError)
   })
@@ -117,11 +121,11 @@ describe('the table', () => {
     expect(OPERATOR_ROWS.length).toBeGreaterThanOrEqual(60)
   })
 
-  test('gives each suffix to one operator', () => {
+  test('assigns each suffix to one operator', () => {
     expect(suffixes.filter((suffix, i) => suffixes.indexOf(suffix) !== i)).toEqual([])
   })
 
-  test('has one row a name, and names in kebab case', () => {
+  test('has one row per name, and names in kebab case', () => {
     expect(new Set(names).size).toBe(OPERATOR_ROWS.length)
     expect(names.filter(name => !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name))).toEqual([])
   })
@@ -130,17 +134,17 @@ describe('the table', () => {
     expect(suffixes.filter(suffix => !/^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(suffix))).toEqual([])
   })
 
-  test('reaches every suffix', () => {
+  test('matches every suffix', () => {
     for (const [name, , , list] of OPERATOR_ROWS) {
       for (const suffix of list.split(' ')) expect(operators.of(`mx.${suffix}`).name).toBe(name)
     }
   })
 })
 
-describe('what people call an operator', () => {
+describe('the title of an operator', () => {
   const titleOf = titleParser({ google: { title: 'G' }, outlook: { title: null } })
 
-  test('is as you say, else as the table says, else its name', () => {
+  test('is the configured one, else that of the table, else the name', () => {
     expect(['google', 'outlook', 'yahoo', 'mx.test', 'constructor'].map(titleOf)).toEqual([
       ...['G', 'Outlook.com', 'Yahoo', 'mx.test', 'constructor'],
     ])

@@ -4,24 +4,24 @@ import { DnsFailover } from '../../../src/engine/dns/server-list.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
-/** A question on wires that the test answers by hand. */
-function ask(...given: string[]) {
+/** A query on transports that the test answers manually. */
+function ask(...configured: string[]) {
   const clock = fakeClock()
-  const servers = new DnsFailover({ clock, given, system: () => [] })
-  const calls: { server: string; say(said: DnsReply): void; isHungUp: boolean }[] = []
-  const wire = (server: string) => {
+  const servers = new DnsFailover({ clock, configured, system: () => [] })
+  const calls: { server: string; say(reply: DnsReply): void; isCancelled: boolean }[] = []
+  const transport = (server: string) => {
     const { promise, resolve } = Promise.withResolvers<DnsReply>()
-    const call = { server, say: resolve, isHungUp: false }
+    const call = { server, say: resolve, isCancelled: false }
     calls.push(call)
-    return { said: promise, hangUp: () => (call.isHungUp = true) }
+    return { reply: promise, cancel: () => (call.isCancelled = true) }
   }
-  const question = new DnsQuery({ wire, servers, clock, timeoutMs: 5 * SECOND })
-  question.ask()
+  const question = new DnsQuery({ transport, servers, clock, timeoutMs: 5 * SECOND })
+  question.run()
   return { clock, servers, calls, question, asked: () => calls.map(call => call.server) }
 }
 
-describe('a question', () => {
-  test('a late fault of the first server does not hurry the second', async () => {
+describe('a query', () => {
+  test('a late fault of the first server does not start the next attempt early', async () => {
     const { clock, calls, asked } = ask('one', 'two')
     await clock.advance(1.5 * SECOND)
     calls[0]?.say({ code: 'ESERVFAIL' })
@@ -31,38 +31,38 @@ describe('a question', () => {
     expect(asked()).toEqual(['one', 'two', 'one'])
   })
 
-  test('the answer of one hangs up on all others, and what they say later is not heard', async () => {
+  test('an answer cancels the other attempts, and later replies are ignored', async () => {
     const { clock, calls, question } = ask('one', 'two')
     await clock.advance(3 * SECOND)
     calls[1]?.say({ code: 'ENOTFOUND' })
     expect(await question.answer).toEqual({ fault: 'no-name' })
-    expect(calls.map(call => call.isHungUp)).toEqual([true, false, true])
+    expect(calls.map(call => call.isCancelled)).toEqual([true, false, true])
     calls[0]?.say({ code: 'ENODATA' })
     await clock.advance(10 * SECOND)
     expect(await question.answer).toEqual({ fault: 'no-name' })
     expect([calls.length, clock.pending]).toEqual([3, 0])
   })
 
-  test('a server that refuses is not asked this question again', async () => {
+  test('a server that refuses is not retried', async () => {
     const { clock, calls, asked } = ask('one', 'two')
     calls[0]?.say({ code: 'EREFUSED' })
     await clock.advance(5 * SECOND)
     expect(asked()).toEqual(['one', 'two'])
   })
 
-  test('a question given up before its turn is never asked', async () => {
+  test('a query cancelled before its start is never sent', async () => {
     const clock = fakeClock()
-    const servers = new DnsFailover({ clock, given: ['one'], system: () => [] })
-    const wire = () => {
-      throw new Error('asked all the same')
+    const servers = new DnsFailover({ clock, configured: ['one'], system: () => [] })
+    const transport = () => {
+      throw new Error('the query was sent')
     }
-    const question = new DnsQuery({ wire, servers, clock, timeoutMs: SECOND })
-    question.giveUp()
-    await question.ask()
+    const question = new DnsQuery({ transport, servers, clock, timeoutMs: SECOND })
+    question.cancel()
+    await question.run()
     expect(await question.answer).toEqual({ fault: 'timeout' })
   })
 
-  test('without any server it ends at once', async () => {
+  test('ends at once without servers', async () => {
     const { question, clock } = ask()
     expect(await question.answer).toEqual({ fault: 'timeout' })
     expect(clock.pending).toBe(0)
@@ -70,14 +70,14 @@ describe('a question', () => {
 })
 
 describe('the list of servers', () => {
-  test('one that kept silent comes last for 30 s, or until it answers', async () => {
+  test('an unresponsive server comes last for 30 s, or until it answers', async () => {
     const { clock, servers } = ask('one', 'two', 'three')
-    servers.unresponsive('one')
-    expect(servers.inOrder()).toEqual(['two', 'three', 'one'])
-    servers.answered('one')
-    expect(servers.inOrder()).toEqual(['one', 'two', 'three'])
-    servers.unresponsive('two')
+    servers.markUnresponsive('one')
+    expect(servers.ordered()).toEqual(['two', 'three', 'one'])
+    servers.markResponsive('one')
+    expect(servers.ordered()).toEqual(['one', 'two', 'three'])
+    servers.markUnresponsive('two')
     await clock.advance(30 * SECOND)
-    expect(servers.inOrder().indexOf('two')).toBe(1)
+    expect(servers.ordered().indexOf('two')).toBe(1)
   })
 })

@@ -11,7 +11,7 @@ const hostsOf = async (...MX: [number, string][]) => {
   return route.kind === 'mx' ? route.hosts.map(record => record.host) : route.kind
 }
 
-// The fixed table: what DNS says, and the route it makes.
+// DNS answers, and the resulting route.
 const TABLE: [what: string, entry: ZoneEntry | null, route: Route][] = [
   ['NXDOMAIN', null, { kind: 'no-domain' }],
   ['SERVFAIL', 'server', { kind: 'unknown', fault: 'server' }],
@@ -78,18 +78,18 @@ describe('the route of a domain', () => {
     expect(await routeOf(entry)).toEqual(route)
   })
 
-  test('hosts stand by preference, then by name, whatever the order of the records', () =>
+  test('sorts hosts by preference, then by name', () =>
     fc.assert(
       fc.asyncProperty(shuffledMx(), async records => {
         expect(await hostsOf(...records)).toEqual(['c.test', 'a.test', 'b.test', 'd.test'])
       }),
     ))
 
-  test('a host is lower-cased and loses its last dot', async () => {
+  test('converts a host to lower case without its trailing dot', async () => {
     expect(await hostsOf([10, 'MX.A.Test.'])).toEqual(['mx.a.test'])
   })
 
-  test('a host listed twice is kept once, at its best preference', async () => {
+  test('keeps a duplicate host once, at its best preference', async () => {
     const route = await routeOf({
       MX: [
         [20, 'mx.test'],
@@ -106,7 +106,7 @@ describe('the route of a domain', () => {
     })
   })
 
-  test('of 200 hosts the best 20 are kept', async () => {
+  test('keeps the 20 most preferred of 200 hosts', async () => {
     const all = Array.from({ length: 200 }, (_, i): [number, string] => [
       200 - i,
       `mx${200 - i}.test`,
@@ -136,7 +136,7 @@ describe('the route of a domain', () => {
     ['\u212A.test', 'the Kelvin sign, which lower-cases to k'],
     [`${'a'.repeat(64)}.test`, 'a label of 64 octets'],
     [`${'a.'.repeat(125)}test`, 'a name of 254 octets'],
-  ])('a host that is no host name is dropped: %j, %s', async host => {
+  ])('drops an invalid host name: %j, %s', async host => {
     expect(await hostsOf([5, host], [10, 'mx.test'])).toEqual(['mx.test'])
   })
 
@@ -148,24 +148,24 @@ describe('the route of a domain', () => {
     'xn--bcher-kva.test',
     'mail',
     'mx.x0x1',
-  ])('a host name is kept: %s', async host => {
+  ])('keeps the host name %s', async host => {
     expect(await hostsOf([10, host])).toEqual([host])
   })
 
-  test('an MX costs one question, an implicit exchanger three', async () => {
+  test('takes one query for an MX and three for an implicit exchanger', async () => {
     const dns = zone({ 'a.test': { MX: [[1, 'mx.test']] }, 'b.test': { A: ['192.0.2.1'] } })
     await findRoute(dns, 'a.test')
     await findRoute(dns, 'b.test')
     expect(dns.asked).toEqual(['MX a.test', 'MX b.test', 'A b.test', 'AAAA b.test'])
   })
 
-  test('NXDOMAIN is not asked for addresses', async () => {
+  test('does not query addresses after NXDOMAIN', async () => {
     const dns = zone()
     await findRoute(dns, 'gone.test')
     expect(dns.asked).toEqual(['MX gone.test'])
   })
 
-  test('an abort leaves the route unknown', async () => {
+  test('is unknown after an abort', async () => {
     const caller = new AbortController()
     const route = findRoute(zone({ 'a.test': { MX: 'never' } }), 'a.test', caller.signal)
     caller.abort()
@@ -173,13 +173,13 @@ describe('the route of a domain', () => {
   })
 })
 
-describe('the order of dialling', () => {
+describe('the order of connections', () => {
   const mx = (...hosts: [number, string][]): Route => ({
     kind: 'mx',
     hosts: hosts.map(([preference, host]) => ({ preference, host })),
   })
 
-  test('preferences are kept, equals are shuffled', () => {
+  test('follows preferences and shuffles equals', () => {
     const route = mx([10, 'a'], [10, 'b'], [10, 'c'], [20, 'd'])
     const orders = new Set<string>()
     for (let i = 0; i < 50; i++) {
@@ -192,11 +192,11 @@ describe('the order of dialling', () => {
     expect(orders.size).toBeGreaterThan(1)
   })
 
-  test('an implicit exchanger is the domain', () => {
+  test('is the domain for an implicit exchanger', () => {
     expect(connectOrder({ kind: 'implicit', host: 'a.test' }, countedRandom())).toEqual(['a.test'])
   })
 
-  test('a route without host has nobody to dial', () => {
+  test('is empty for a route without hosts', () => {
     const kinds: Route[] = [
       { kind: 'null-mx' },
       { kind: 'no-domain' },
@@ -249,7 +249,7 @@ describe('the addresses of a host', () => {
       ['A mx.test'],
       { addresses: ['192.0.2.1'] },
     ],
-    // It has an address, though not for us: nobody may say that it has none.
+    // It has an address that is unreachable here, so the result must not be "no address".
     [
       'for one without IPv4',
       { AAAA: ['2001:db8::1'] },
@@ -263,13 +263,13 @@ describe('the addresses of a host', () => {
       ['A mx.test', 'AAAA mx.test'],
       { fault: 'server' },
     ],
-  ])('without IPv6 here, AAAA is asked %s', async (_, entry, asked, expected) => {
+  ])('without local IPv6, AAAA is queried %s', async (_, entry, asked, expected) => {
     const dns = zone({ 'mx.test': entry })
     expect(await addressesOf(dns, 'mx.test', undefined, false)).toEqual(expected)
     expect(dns.asked).toEqual(asked)
   })
 
-  test('of a hundred addresses five are kept', async () => {
+  test('keeps five of a hundred addresses', async () => {
     const many = Array.from({ length: 100 }, (_, i) => `192.0.2.${i}`)
     expect(await addresses({ A: many })).toEqual({ addresses: many.slice(0, 5) })
   })

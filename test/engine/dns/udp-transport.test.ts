@@ -9,7 +9,7 @@ import { type NameServer, nameServer } from '../../support/name-server.ts'
 
 const ASKED = { name: 'a.test', type: 'MX' } as const
 
-/** A response to `MX a.test`; `packet` says what is different. */
+/** A response to `MX a.test`; `packet` overrides parts of it. */
 const response = (packet: Partial<Packet>): Buffer =>
   dnsPacket.encode({
     type: 'response',
@@ -109,7 +109,7 @@ describe('a response', () => {
   })
 
   test.each([1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])(
-    'with the response code %i is a fault of the server, whatever records it has',
+    'with the response code %i is a server fault, whatever its records',
     rcode => {
       const full = withCode(rcode, { answers: [mx('a.test')] })
       const cut = response({ flags: dnsPacket.TRUNCATED_RESPONSE | rcode })
@@ -123,7 +123,7 @@ describe('a response', () => {
 })
 
 describe('a UDP transport', () => {
-  test('ignores its own query sent back, a packet too short, and a reply with another ID', async () => {
+  test('ignores its own query, a short packet and a reply with another ID', async () => {
     const socket = createSocket('udp4').bind(0, '127.0.0.1')
     await once(socket, 'listening')
     onTestFinished(() => void socket.close())
@@ -141,7 +141,7 @@ describe('a UDP transport', () => {
     expect(await openTransport().query(server, 'a.test', 'MX').reply).toEqual(FOUND)
   })
 
-  test('gives each of many queries its own reply, over several ports', async () => {
+  test('assigns each of many queries its own reply, over several ports', async () => {
     const ports = new Set<number>()
     const server = await open(({ name }, port) => {
       ports.add(port)
@@ -159,11 +159,11 @@ describe('a UDP transport', () => {
     expect(hosts).toEqual(
       names.map(name => ({ records: [{ preference: 10, host: `mx.${name}` }] })),
     )
-    // 1,000 queries at 200 a port.
+    // 1,000 queries at 200 per port.
     expect(ports.size).toBeGreaterThanOrEqual(5)
   })
 
-  test('reports a port at which nobody listens', async () => {
+  test('reports a closed port', async () => {
     const server = await open(() => 'silence')
     await server.close()
     expect(await openTransport().query(server.address, 'a.test', 'MX').reply).toEqual({

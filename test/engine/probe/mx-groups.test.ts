@@ -29,7 +29,7 @@ describe('lanes', () => {
     const [plan] = groupByMx(
       ['z@b.test', 'x@a.test', 'a@b.test', 'b@a.test'].map(email => ask(email)),
     )
-    expect(emails(plan?.questions ?? [])).toEqual(['x@a.test', 'b@a.test', 'z@b.test', 'a@b.test'])
+    expect(emails(plan?.targets ?? [])).toEqual(['x@a.test', 'b@a.test', 'z@b.test', 'a@b.test'])
   })
 
   test('of no question are none', () => {

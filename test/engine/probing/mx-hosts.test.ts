@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { createMxOperatorReader } from '../../../src/engine/dns/operator-table.ts'
 import { hostsOf } from '../../../src/engine/probe/mx-groups.ts'
-import { selectHosts, groupHostsByOperator, shouldTryNextHosts } from '../../../src/engine/probing/mx-hosts.ts'
+import {
+  selectHosts,
+  groupHostsByOperator,
+  shouldTryNextHosts,
+} from '../../../src/engine/probing/mx-hosts.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { createTestEngine, reasonsOf } from '../../support/engine.ts'
 import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'

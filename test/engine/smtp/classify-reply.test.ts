@@ -240,15 +240,15 @@ describe('what callers ask of an answer', () => {
 
   test('the sentence for people names the list that refused us', () => {
     expect(describeOutcome(answer(554, 'blocked using zen.spamhaus.org'))).toMatch(
-      /^The server refused our address, not yours: it is on the list of Spamhaus/,
+      /^The server blocked the IP address of ev, which is on a blocklist of Spamhaus/,
     )
-    expect(describeOutcome(answer(554, 'poor reputation'))).toContain('on a block list')
+    expect(describeOutcome(answer(554, 'poor reputation'))).toContain('on a blocklist')
   })
 
   test('the sentence for people says when to ask again', () => {
     expect(describeOutcome(answer(450, 'Greylisted for 61 seconds'))).toContain('in 2 minutes')
     expect(describeOutcome(answer(450, 'Greylisted for 5 seconds'))).toContain('in 5 seconds.')
     expect(describeOutcome(answer(450, 'Greylisted for 1 hour'))).toContain('in 1 hour.')
-    expect(describeOutcome(answer(450, 'Greylisted'))).toContain('Ask again later')
+    expect(describeOutcome(answer(450, 'Greylisted'))).toContain('Try again later')
   })
 })

@@ -2,7 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/engine/address/address.ts'
 import type { AddressFlags } from '../../../src/engine/address/classifier.ts'
 import type { NoResponseReason, Stage } from '../../../src/engine/smtp/classify-reply.ts'
-import type { BlockedReason, DeferredReason, RejectedReason } from '../../../src/engine/smtp/reply-rules/generic.ts'
+import type {
+  BlockedReason,
+  DeferredReason,
+  RejectedReason,
+} from '../../../src/engine/smtp/reply-rules/generic.ts'
 import type { Reason } from '../../../src/engine/verdict/reason.ts'
 import { judge } from '../../../src/engine/verdict/result.ts'
 import { type Evidence, toClass } from '../../../src/engine/verdict/verdict.ts'
@@ -21,7 +25,7 @@ const TRAITS: AddressFlags = {
 }
 const ROUTE = { kind: 'mx', hosts: [{ preference: 10, host: 'mx.a.test' }] } as const
 
-/** Everything well: an accepted mailbox of a domain that tells. Each case changes what it is about. */
+/** An accepted mailbox of a trustworthy domain. Each case overrides what it tests. */
 const GOOD: Evidence = {
   address: parseAddress('ann@a.test'),
   flags: TRAITS,
@@ -64,7 +68,7 @@ const accepted = (why: 'recipient' | 'cannot-verify' | 'restricted'): Partial<Ev
 const reasonOf = (...changes: Partial<Evidence>[]) =>
   judge(Object.assign({}, GOOD, ...changes)).reason
 
-describe('one thing amiss', () => {
+describe('a single problem', () => {
   test.each<[Reason, Partial<Evidence>]>([
     ['accepted_email', {}],
     ['low_deliverability', { catchAll: null }],
@@ -117,8 +121,8 @@ describe('one thing amiss', () => {
 })
 
 /**
- * What wins when several apply. A fault of ours comes first, because nothing else is sure then; a mailbox that
- * is confirmed with a reservation counts before the domain's habit.
+ * The precedence of rules. An internal error comes first, because nothing else is certain then; a
+ * conditional acceptance of the mailbox precedes the catch-all status of the domain.
  */
 const PRECEDENCE: readonly [Reason, Partial<Evidence>][] = [
   ['unexpected_error', { failure: 'out of memory' }],
@@ -142,7 +146,7 @@ describe('precedence', () => {
     ),
   )
 
-  test.each(pairs)('%s wins over %s', (reason, _, change) => {
+  test.each(pairs)('%s takes precedence over %s', (reason, _, change) => {
     expect(reasonOf(change)).toBe(reason)
   })
 
@@ -152,10 +156,13 @@ describe('precedence', () => {
     ['dns_error', { route: { kind: 'unknown', fault: 'timeout' } }],
     ['no_mx_record', silent('no-address')],
     ['dns_error', silent('dns')],
-  ])('a DNS reason, %s, wins over a trap and a throw-away domain', (reason, change) => {
-    const flags = { ...TRAITS, spamTrap: true, disposable: true }
-    expect(reasonOf({ flags }, change)).toBe(reason)
-  })
+  ])(
+    'the DNS reason %s takes precedence over a spam trap and a disposable domain',
+    (reason, change) => {
+      const flags = { ...TRAITS, spamTrap: true, disposable: true }
+      expect(reasonOf({ flags }, change)).toBe(reason)
+    },
+  )
 
   test.each<[Reason, Partial<Evidence>]>([
     ['mailbox_full', rejected('full')],
@@ -168,7 +175,7 @@ describe('precedence', () => {
     ['invalid_smtp', silent('garbage')],
     ['smtp_skipped', { answer: null }],
     ['low_deliverability', accepted('restricted')],
-  ])('an SMTP reason, %s, wins over what the address looks like', (reason, change) => {
+  ])('the SMTP reason %s takes precedence over the form of the address', (reason, change) => {
     const looks = { flags: { ...TRAITS, role: true, quality: 'low' as const } }
     expect(reasonOf(looks, { catchAll: true, suggestion: 'ann@b.test' }, change)).toBe(reason)
   })
@@ -184,26 +191,26 @@ describe('a misspelling of a large provider', () => {
   test.each([
     ['certain', typo],
     ['likely', likely],
-  ])('that takes every name, or is parked, is of high risk: %s', (_, change) => {
+  ])('is of high risk if the domain is a catch-all or parked: %s', (_, change) => {
     expect(judged(change, { catchAll: true })).toMatchObject(ofHighRisk)
     expect(judged(change, parked, { answer: null })).toMatchObject(ofHighRisk)
     expect(judged(change, parked, { answer: null }).details.smtpValid).toBe(false)
   })
 
-  test('has the verdict of its server where it is only likely', () => {
+  test('has the verdict of its server if it is only likely', () => {
     expect(judged(typo).reason).toBe('possible_typo')
     expect(judged(likely)).toEqual(judged())
     expect(judged(likely, rejected('no-mailbox')).reason).toBe('rejected_email')
     expect(judged(typo, { catchAll: true }, rejected('no-mailbox')).reason).toBe('rejected_email')
   })
 
-  test('is no reason to doubt other domains of a parking service', () => {
+  test('does not affect other domains of a parking service', () => {
     expect(judged(parked, { catchAll: true }).reason).toBe('catch_all')
   })
 })
 
 describe('details', () => {
-  test('say of the mailbox what was found where the opinion leaves it open', () => {
+  test('take smtpValid from the evidence if the template leaves it open', () => {
     const blocked = { flags: { ...TRAITS, blocked: true } }
     expect(judge({ ...GOOD, ...blocked }).details.smtpValid).toBe(true)
     expect(judge({ ...GOOD, ...blocked, answer: null }).details.smtpValid).toBe(false)
@@ -218,7 +225,7 @@ describe('details', () => {
     ['a null MX', { route: { kind: 'null-mx' }, answer: null }, 'TTFF'],
     ['no domain', { route: { kind: 'no-domain' }, answer: null }, 'TFFF'],
     ['a mailbox', {}, 'TTTT'],
-  ])('after a fault of ours tell what was seen: %s', (_, seen, marks) => {
+  ])('follow the evidence after an internal error: %s', (_, seen, marks) => {
     const { reason, details } = judge({ ...GOOD, ...seen, failure: 'out of memory' })
     expect(reason).toBe('unexpected_error')
     expect(
@@ -229,11 +236,11 @@ describe('details', () => {
   })
 })
 
-describe('never invalid for trouble of ours', () => {
+describe('never invalid for internal problems', () => {
   const stage = fc.constantFrom<Stage>(
     ...(['connect', 'greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'rset'] as const),
   )
-  /** Every silence but the DNS being sure that no exchanger has an address: that is an answer. */
+  /** All missing replies, except a definite DNS answer that no exchanger has an address. */
   const silence = fc.constantFrom<NoResponseReason>(
     ...(['dns', 'connect', 'timeout', 'closed', 'tls', 'garbage', 'not-public'] as const),
     'smtputf8',
@@ -270,7 +277,7 @@ describe('never invalid for trouble of ours', () => {
     }),
   })
 
-  test('whatever the trouble and whatever the address looks like', () => {
+  test('whatever the problem and the form of the address', () => {
     fc.assert(
       fc.property(trouble, looks, (trouble, looks) => {
         const verdict = judge({ ...GOOD, ...looks, ...trouble })
@@ -283,7 +290,7 @@ describe('never invalid for trouble of ours', () => {
   })
 })
 
-/** Two changes at once: what is amiss in their flags is added up; elsewhere the second wins. */
+/** Combines two changes: flags are merged; elsewhere the second takes precedence. */
 function both(one: Partial<Evidence>, other: Partial<Evidence>): Partial<Evidence> {
   const amiss = [one.flags, other.flags]
     .flatMap(flags => Object.entries(flags ?? {}))

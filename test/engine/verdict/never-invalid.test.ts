@@ -5,7 +5,7 @@ import { HANG_UP, type MxSession } from '../../support/mx.ts'
 import { fc, runs } from '../../support/property.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 
-/** A DNS that could not tell, at one of its questions. */
+/** A DNS that fails at one of its queries. */
 const dnsTrouble = fc.constantFrom<(domain: string) => Record<string, ZoneEntry>>(
   domain => ({ [domain]: 'server' }),
   domain => ({ [domain]: 'timeout' }),
@@ -24,11 +24,11 @@ const dnsTrouble = fc.constantFrom<(domain: string) => Record<string, ZoneEntry>
     },
     [`mx.${domain}`]: 'server',
   }),
-  // Not trouble of the DNS, but of where it sends us.
+  // Not a DNS failure, but a bad target.
   domain => ({ [domain]: exchanger(domain), [`mx.${domain}`]: { A: ['10.0.0.1'] } }),
 )
 
-/** A server that will not or cannot tell, at one stage. `250` before it, and nobody's mailbox is named. */
+/** A server that fails at one stage, with `250` before it and without naming a mailbox. */
 const stage = fc.constantFrom('greeting', 'EHLO', 'MAIL', 'RCPT')
 const refusal = fc.constantFrom<string | null | typeof HANG_UP>(
   null,
@@ -53,11 +53,11 @@ const refusal = fc.constantFrom<string | null | typeof HANG_UP>(
   '\u0000\u001b[2J',
 )
 
-test('trouble of ours is never "invalid", whatever it is and wherever it comes', async () => {
+test('a problem on the way is never "invalid", whatever it is and at any stage', async () => {
   let told: { stage: string; refusal: string | null | typeof HANG_UP } | null = null
   const at = (verb: string) => (told?.stage === verb ? told.refusal : undefined)
   const verbOf = (line: string) => line.split(/[ :]/, 1)[0] ?? ''
-  // Who falls silent stays silent: an answer left out would shift all that come after it.
+  // A server that stops replying stays silent: a skipped reply would shift all later ones.
   const answer = (line: string, { lines }: MxSession) =>
     lines.some(said => at(verbOf(said)) === null) ? null : at(verbOf(line))
   const script = {

@@ -8,7 +8,7 @@ import {
 import { createTestEngine, mail } from '../../support/engine.ts'
 import { toRecipients } from '../../support/recipients.ts'
 
-/** Spec 2.1, in its order, and the class. */
+/** The fields of spec 2.1 in its order, and the class. */
 const KEYS = [
   ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
   ...['details', 'reason', 'cached', 'class'],
@@ -37,14 +37,14 @@ describe('a single result', () => {
   })
 
   test.each(['nonsense', 'ann@nowhere.test', 'nobody@a.test', 'ann@[192.0.2.1]'])(
-    'has them whatever came of it: %s',
+    'has them for any outcome: %s',
     async text => {
       const { verify } = createTestEngine()
       expect(Object.keys(presentResult(await verify(text)))).toEqual(KEYS)
     },
   )
 
-  test('of a text without a domain has an empty provider, as the field is a string', async () => {
+  test('has an empty provider for a text without a domain, as the field is a string', async () => {
     const { verify } = createTestEngine()
     expect(presentResult(await verify('nonsense')).provider).toBe('')
   })
@@ -56,19 +56,19 @@ describe('a single result', () => {
     ['451 4.3.0 Busy', undefined],
     ['550 5.7.1 Your IP is on a block list', undefined],
     ['550 5.1.1 No such user, try again in 5 minutes', undefined],
-  ])('after %j says when to ask again: %s', async (reply, seconds) => {
+  ])('has retry_after after %j: %s', async (reply, seconds) => {
     const { verify } = createTestEngine({ script: toRecipients(() => reply) })
     const shown = presentResult(await verify('ann@a.test'))
     expect(shown.retry_after).toBe(seconds)
     expect('retry_after' in shown).toBe(seconds !== undefined)
   })
 
-  test('in its plain form has no other field, even where it is known when to ask again', async () => {
+  test('has no other fields in its plain form, not even retry_after', async () => {
     const { verify } = createTestEngine({ script: toRecipients(() => '450 4.2.0 Greylisted') })
     expect(Object.keys(plainResult(await verify('ann@a.test')))).toEqual(KEYS)
   })
 
-  test('with flags has them beside the exchanger and the time', async () => {
+  test('includes flags with the exchanger and the time', async () => {
     const { verify } = createTestEngine()
     expect(presentResult(await verify('info@a.test'), ['flags'])).toMatchObject({
       flags: {
@@ -84,7 +84,7 @@ describe('a single result', () => {
     })
   })
 
-  test('with evidence has what was said, cleaned', async () => {
+  test('includes evidence with the sanitized reply', async () => {
     const script = toRecipients(() => '550 5.1.1 \u001b[31mno\u0000 <b>such</b> user')
     const { verify } = createTestEngine({ script })
     const { evidence } = presentResult(await verify('ann@a.test'), ['evidence'])
@@ -112,14 +112,14 @@ describe('a single result', () => {
     expect(evidence).not.toHaveProperty('dialogue')
   })
 
-  test('with evidence of a fault names the place and the rule', async () => {
+  test('includes the position and the rule of a syntax error in the evidence', async () => {
     const { verify } = createTestEngine()
     const { evidence } = presentResult(await verify('ann..b@a.test'), ['evidence'])
     expect(evidence?.syntax).toMatchObject({ at: 3, rule: expect.any(String) })
     expect(evidence).toMatchObject({ answer: null, route: null, egress: null })
   })
 
-  test('is JSON through and through: nothing is lost on the way', async () => {
+  test('survives a JSON round trip', async () => {
     const { verify } = createTestEngine()
     for (const text of ['ann@a.test', 'nonsense', 'ann@nowhere.test']) {
       const shown = presentResult(await verify(text, { include: ['dialogue'] }), [
@@ -130,7 +130,7 @@ describe('a single result', () => {
     }
   })
 
-  test('a domain that is its own exchanger is shown as one', async () => {
+  test('shows a domain that is its own exchanger', async () => {
     const { verify } = createTestEngine({ zone: { 'b.test': { A: ['192.0.2.2'] } } })
     const shown = presentResult(await verify('ann@b.test'), ['flags', 'evidence'])
     expect(shown.mx_host).toBe('b.test')
@@ -171,7 +171,7 @@ describe('a row of a list', () => {
     })
   })
 
-  test('tells what is valid from what is deliverable', async () => {
+  test('distinguishes valid from deliverable', async () => {
     const { verify } = createTestEngine({ script: {} })
     expect(row(listValues(await verify('ann@a.test')))).toMatchObject({
       ev_valid: true,
@@ -181,7 +181,7 @@ describe('a row of a list', () => {
     })
   })
 
-  test('of a text that is no address has its verdict and no facts', async () => {
+  test('has a verdict and no facts for an invalid address', async () => {
     const { verify } = createTestEngine()
     expect(row(listValues(await verify('nonsense')))).toMatchObject({
       ev_email: 'nonsense',
@@ -196,14 +196,14 @@ describe('a row of a list', () => {
     })
   })
 
-  test('of a silent server tells what was observed, and has no code', async () => {
+  test('has the observed failure and no code without a reply', async () => {
     const { verify } = createTestEngine({ script: { greeting: null } })
     const shown = row(listValues(await verify('ann@a.test')))
     expect(shown).toMatchObject({ ev_reason: 'timeout', ev_smtp_code: null })
     expect(shown.ev_smtp_text).toMatch(/./)
   })
 
-  test('foreign text is short and of one line', async () => {
+  test('has server text as one short line', async () => {
     const long = `550-5.1.1 ${'no '.repeat(200)}\n550 5.1.1 ${'never '.repeat(200)}`
     const { verify } = createTestEngine({ script: toRecipients(() => long) })
     const text = row(listValues(await verify('ann@a.test'))).ev_smtp_text

@@ -6,22 +6,22 @@ test('there are 25 reasons, in snake case', () => {
   for (const reason of REASONS) expect(reason).toMatch(/^[a-z]+(_[a-z0-9]+)*$/)
 })
 
-test.each(REASONS)('%s has a meaning and an advice, each a sentence', reason => {
+test.each(REASONS)('%s has a meaning and a recommendation, each a sentence', reason => {
   const { means, todo } = REASON_TEXTS[reason]
   for (const sentence of [means, todo]) expect(sentence).toMatch(/^[A-Z][^\n]{3,}\.$/)
 })
 
-test.each(REASONS)('%s has an opinion that agrees with itself', reason => {
+test.each(REASONS)('%s has a consistent verdict template', reason => {
   const { valid, deliverable, risk, confidence, details } = VERDICT_BY_REASON[reason]
   expect(confidence).toBeGreaterThanOrEqual(0)
   expect(confidence).toBeLessThanOrEqual(100)
-  // Nothing is deliverable that is not valid, and nothing of low risk that is not deliverable.
+  // Deliverable implies valid, and low risk implies deliverable.
   if (deliverable) expect(valid).toBe(true)
   if (risk === 'low') expect(deliverable).toBe(true)
   if (risk === 'unknown')
     expect({ valid, sure: confidence > 50 }).toEqual({ valid: false, sure: false })
   if (deliverable) expect(details).toMatchObject({ smtpValid: true })
-  // Each step stands on the one before it.
+  // Each step requires the one before it.
   const { syntaxValid, domainExists, mxRecord, smtpValid } = details
   const steps = [syntaxValid, domainExists, mxRecord, smtpValid ?? false]
   expect(steps).toEqual(steps.toSorted((a, b) => Number(b) - Number(a)))

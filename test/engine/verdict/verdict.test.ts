@@ -27,7 +27,7 @@ describe('classes', () => {
         ...(['greylisted', 'probe_blocked', 'smtp_skipped', 'unexpected_error'] as const),
       ],
     ],
-  ])('%s are the right ones', (klass, reasons) => {
+  ])('%s contains the expected reasons', (klass, reasons) => {
     const found = Object.entries(VERDICT_BY_REASON)
       .filter(([reason, { details, ...opinion }]) => {
         const smtpValid = details.smtpValid ?? false

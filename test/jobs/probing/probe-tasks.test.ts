@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { gatheredTasks, operatorOf, slotKey } from '../../../src/jobs/probing/probe-tasks.ts'
+import { batchedTasks, operatorOf, slotKey } from '../../../src/jobs/probing/probe-tasks.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
@@ -19,7 +19,7 @@ function notingQueue() {
 
 const entriesOn = (queue: ReturnType<typeof notingQueue>, clock = fakeClock()) => ({
   clock,
-  entries: gatheredTasks(queue as never, clock),
+  entries: batchedTasks(queue as never, clock),
 })
 
 test('entries that come together go together, each once', async () => {

@@ -16,7 +16,13 @@ test('at most 25 items are looked up between two turns of the event loop', async
     },
   }
   const never = new AbortController().signal
-  const list = { id: job.id, engine, options: {}, wait: false, over: never } as unknown as ActiveJob
+  const list = {
+    id: job.id,
+    engine,
+    options: {},
+    wait: false,
+    ended: never,
+  } as unknown as ActiveJob
   const done: number[] = []
   const recorder = {
     settled: async () => {},

@@ -26,7 +26,7 @@ const result = (position: number, copies = 1, of = RESULT): Change => ({
 type OfficeOptions = {
   readonly ledger?: UsageLedger
   /** True: a commit that fails is tried again. */
-  readonly keepsTrying?: boolean
+  readonly retryStorageErrors?: boolean
   /** True: requests go first. */
   readonly hasRequests?: boolean
 }
@@ -34,7 +34,7 @@ type OfficeOptions = {
 /** A job of so many rows, and who records what happens to it. */
 async function office(
   rows: number,
-  { ledger, keepsTrying = false, hasRequests = false }: OfficeOptions = {},
+  { ledger, retryStorageErrors = false, hasRequests = false }: OfficeOptions = {},
 ) {
   const { database, clock, job } = await queuedJob(Array.from({ length: rows }, (_, n) => `t${n}`))
   const progress: Job[] = []
@@ -42,7 +42,12 @@ async function office(
   const lost: string[] = []
   const complaints: string[] = []
   const all = new ResultWriter({
-    ...{ database, keepsTrying, ledger: ledger ?? null, priority: { hasRequests: hasRequests } },
+    ...{
+      database,
+      retryStorageErrors,
+      ledger: ledger ?? null,
+      priority: { hasRequests: hasRequests },
+    },
     ...{ random: countedRandom(), baseUrl: 'https://ev.test' },
     log: { ...silentLog, error: message => void complaints.push(message) },
     onProgress: state => progress.push(state),
@@ -248,7 +253,7 @@ describe('a recorder of several jobs', () => {
 
   test('ends the one whose changes are refused, and writes those of the others', async () => {
     const { recorder, clock, database, progress, failures, complaints } = await office(3, {
-      keepsTrying: true,
+      retryStorageErrors: true,
     })
     await addJob(database, ['t0', 't1'], 'job_b')
     const answer = { probed: { answer: { kind: 'accepted' } }, at: clock.now() }
@@ -263,7 +268,7 @@ describe('a recorder of several jobs', () => {
       { id: 'job_b', state: 'failed', error: 'server_error', done: 0 },
     ])
     expect(failures).toMatchObject([['job_b', { message: expect.stringMatching(/constraint/i) }]])
-    expect(complaints).toEqual(['a job failed inside ev'])
+    expect(complaints).toEqual(['job failed with an internal error'])
     expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(1)
   })
 
@@ -289,7 +294,7 @@ describe('a recorder that cannot write', () => {
 
   test('tries it again each second until it can, loses nothing, and lets nobody go on meanwhile', async () => {
     const { recorder, clock, database, progress, failures, complaints } = await office(200, {
-      keepsTrying: true,
+      retryStorageErrors: true,
     })
     const disk = fullDisk(database)
     const adding = recorder.add(result(1))
@@ -307,7 +312,7 @@ describe('a recorder that cannot write', () => {
   })
 
   test('gives up when it is stopped, and says for whom', async () => {
-    const { recorder, clock, database, failures } = await office(2, { keepsTrying: true })
+    const { recorder, clock, database, failures } = await office(2, { retryStorageErrors: true })
     fullDisk(database)
     const adding = recorder.add(result(1))
     await clock.advance(2_000)
@@ -317,7 +322,7 @@ describe('a recorder that cannot write', () => {
   })
 
   test('counts each result once, were the commit that failed durable after all', async () => {
-    const { recorder, clock, database, progress } = await office(2, { keepsTrying: true })
+    const { recorder, clock, database, progress } = await office(2, { retryStorageErrors: true })
     const transaction = database.db.transaction.bind(database.db)
     const failing = {
       async execute(work: never) {

@@ -137,7 +137,7 @@ describe('a job of an account', () => {
       { kind: 'batch.completed', data: { job_id: 'job_2' } },
     ])
     expect(failures.map(([id]) => id)).toEqual(['job_1'])
-    expect(complaints).toEqual(['a job failed inside ev'])
+    expect(complaints).toEqual(['job failed with an internal error'])
   })
 })
 
@@ -231,6 +231,6 @@ test('a list that cannot be read is tried three times, and then ended as failed'
   }) as never
   worker.take('job_1')
   expect(await finished('job_1')).toMatchObject([{ state: 'failed', error: 'server_error' }])
-  expect(complaints.filter(line => line === 'a job failed inside ev')).toHaveLength(1)
+  expect(complaints.filter(line => line === 'job failed with an internal error')).toHaveLength(1)
   expect(tries).toBeGreaterThanOrEqual(3)
 })

@@ -4,7 +4,7 @@ import { readJob } from '../../../src/jobs/job-store.ts'
 import { releaseClaims } from '../../../src/jobs/member-claims.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
-import { memoryQueue } from '../../../src/queue/memory-queue.ts'
+import { createMemoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Handler, Queue } from '../../../src/queue/queue.ts'
 import { isUnguessable, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
@@ -44,7 +44,7 @@ async function member(visits: { silent: number }) {
     flags: { greetingTimeoutMs: '60000' },
   })
   await home.worker.stop()
-  const memory = memoryQueue(home.clock, silentLog)
+  const memory = createMemoryQueue(home.clock, silentLog)
   onTestFinished(() => memory.close())
   const queue: Queue = {
     ...memory,

@@ -19,7 +19,7 @@ async function claimed() {
   await claimItems(database, { ...share, max: 3, holder: 'mem_1' })
   const stopping = new AbortController()
   onTestFinished(() => stopping.abort())
-  const strays = new OrphanedClaims({
+  const orphans = new OrphanedClaims({
     ...{ database, log: silentLog, stopping: stopping.signal, timings: DEFAULT_WORKER_TIMINGS },
     cluster: { id: 'mem_1', onLost: () => () => {}, onSilent: () => () => {} },
   })
@@ -32,13 +32,13 @@ async function claimed() {
       ({ state }) => state,
     )
   const at = (position: number) => ({ jobId: 'job_a', position })
-  return { strays, pass, states, at }
+  return { orphans, pass, states, at }
 }
 
 test('items that nobody here knows of in two looks go back to all', async () => {
-  const { strays, pass, states, at } = await claimed()
-  strays.take([at(2)])
-  strays.suspect()
+  const { orphans, pass, states, at } = await claimed()
+  orphans.track([at(2)])
+  orphans.suspect()
   await pass(POLL_MS)
   expect(await states()).toEqual(['probing', 'probing', 'probing'])
   await pass(POLL_MS)
@@ -46,13 +46,13 @@ test('items that nobody here knows of in two looks go back to all', async () => 
 })
 
 test('one that somebody takes up between two looks stays his', async () => {
-  const { strays, pass, states, at } = await claimed()
-  strays.suspect()
+  const { orphans, pass, states, at } = await claimed()
+  orphans.suspect()
   await pass(POLL_MS)
-  strays.take([at(1), at(2), at(3)])
+  orphans.track([at(1), at(2), at(3)])
   await pass(POLL_MS)
-  strays.release([at(1)])
-  strays.suspect()
+  orphans.untrack([at(1)])
+  orphans.suspect()
   await pass(POLL_MS)
   expect(await states()).toEqual(['probing', 'probing', 'probing'])
 })
@@ -64,9 +64,9 @@ test('nothing is looked for while no claim failed', async () => {
 })
 
 test('what was not asked about is given back at once', async () => {
-  const { strays, states, at } = await claimed()
-  await strays.giveBack([at(1), at(2)], 'mem_1')
-  await strays.giveBack([at(3)], 'mem_other')
-  await strays.giveBack([at(3)], null)
+  const { orphans, states, at } = await claimed()
+  await orphans.releaseItems([at(1), at(2)], 'mem_1')
+  await orphans.releaseItems([at(3)], 'mem_other')
+  await orphans.releaseItems([at(3)], null)
   expect(await states()).toEqual(['routed', 'routed', 'probing'])
 })

@@ -8,7 +8,7 @@ import { createJob } from '../../../src/jobs/job-store.ts'
 import { startReconcile } from '../../../src/jobs/worker/reconcile.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
-import { memoryQueue } from '../../../src/queue/memory-queue.ts'
+import { createMemoryQueue } from '../../../src/queue/memory-queue.ts'
 import { createJobDeps } from '../../support/job.ts'
 import { countedRandom } from '../../support/random.ts'
 import { drainEventLoop } from '../../support/wait.ts'
@@ -29,7 +29,7 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
   const living = new Set(own)
   const egresses = () => [...living]
   const put: string[] = []
-  const memory = memoryQueue(clock, silentLog)
+  const memory = createMemoryQueue(clock, silentLog)
   const queue = {
     ...memory,
     async putAll(kind: string, keys: readonly string[]) {

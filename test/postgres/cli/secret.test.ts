@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
-import { agreeOnSecret, compareSecret } from '../../../src/cli/serve/shared-secret.ts'
+import { ensureSharedSecret, checkSharedSecret } from '../../../src/cli/serve/shared-secret.ts'
 import { ensureSetting, getSetting } from '../../../src/cluster/cluster-settings.ts'
 import { deregister, register, serverNow } from '../../../src/cluster/members.ts'
 import { type Database, write } from '../../../src/db/database.ts'
@@ -23,7 +23,7 @@ const [OURS, OTHER] = ['a'.repeat(32), 'b'.repeat(32)]
 /** A service began with our secret, some time ago, and is at work no more. */
 async function started(): Promise<Database> {
   const database = await tempDatabase()
-  await agreeOnSecret({ random: systemRandom }, database, place(OURS), silentLog)
+  await ensureSharedSecret({ random: systemRandom }, database, place(OURS), silentLog)
   await ensureSetting(database, 'secret-begun-at', '0')
   return database
 }
@@ -33,14 +33,14 @@ const heldIn = (database: Database) => getSetting(database, 'secret-mark')
 test('the secret of the first service holds, also where it makes one in its data directory', async () => {
   const database = await tempDatabase()
   const first = place()
-  await agreeOnSecret({ random: systemRandom }, database, first, silentLog)
+  await ensureSharedSecret({ random: systemRandom }, database, first, silentLog)
   expect(existsSync(join(first.dataDir, 'secret'))).toBe(true)
-  await agreeOnSecret({ random: systemRandom }, database, first, silentLog)
+  await ensureSharedSecret({ random: systemRandom }, database, first, silentLog)
   await expect(
-    agreeOnSecret({ random: systemRandom }, database, place(OTHER), silentLog),
+    ensureSharedSecret({ random: systemRandom }, database, place(OTHER), silentLog),
   ).rejects.toThrow(expect.objectContaining({ code: 'bad_config' }))
-  await compareSecret({ random: systemRandom }, database, first)
-  await expect(compareSecret({ random: systemRandom }, database, place(OTHER))).rejects.toThrow(
+  await checkSharedSecret({ random: systemRandom }, database, first)
+  await expect(checkSharedSecret({ random: systemRandom }, database, place(OTHER))).rejects.toThrow(
     /^The secret in EV_SECRET/,
   )
 })
@@ -49,7 +49,7 @@ test('of services that begin at once with different secrets one begins', async (
   const database = await tempDatabase()
   const all = await Promise.allSettled(
     Array.from({ length: 5 }, () =>
-      agreeOnSecret({ random: systemRandom }, database, place(), silentLog),
+      ensureSharedSecret({ random: systemRandom }, database, place(), silentLog),
     ),
   )
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
@@ -60,12 +60,12 @@ test('whoever has none makes none where one holds; a worker does without', async
   await ensureSetting(database, 'secret-begun-at', `${Number.MAX_SAFE_INTEGER}`)
   const without = place()
   await expect(
-    agreeOnSecret({ random: systemRandom }, database, without, silentLog),
+    ensureSharedSecret({ random: systemRandom }, database, without, silentLog),
   ).rejects.toThrow(/^The database belongs to a service whose secret is not here/)
-  await compareSecret({ random: systemRandom }, database, without)
+  await checkSharedSecret({ random: systemRandom }, database, without)
   expect(existsSync(join(without.dataDir, 'secret'))).toBe(false)
   writeFileSync(join(without.dataDir, 'secret'), OTHER)
-  await expect(compareSecret({ random: systemRandom }, database, without)).rejects.toThrow(
+  await expect(checkSharedSecret({ random: systemRandom }, database, without)).rejects.toThrow(
     /^The secret in the data directory/,
   )
 })
@@ -73,11 +73,11 @@ test('whoever has none makes none where one holds; a worker does without', async
 test('one that nobody needs any more is replaced by a service, and by no other command', async () => {
   const database = await started()
   await expect(
-    agreeOnSecret({ random: systemRandom }, database, place(OTHER), null),
+    ensureSharedSecret({ random: systemRandom }, database, place(OTHER), null),
   ).rejects.toThrow(/is not that of/)
   const lines: string[] = []
   const log: Log = { ...silentLog, warn: message => void lines.push(message) }
-  await agreeOnSecret({ random: systemRandom }, database, place(OTHER), log)
+  await ensureSharedSecret({ random: systemRandom }, database, place(OTHER), log)
   expect(await heldIn(database)).toBe(fingerprint(OTHER))
   expect(lines).toMatchObject([expect.stringContaining('is another than before')])
 })
@@ -86,7 +86,7 @@ test('of services that replace one at once one does', async () => {
   const database = await started()
   const all = await Promise.allSettled(
     Array.from({ length: 5 }, () =>
-      agreeOnSecret({ random: systemRandom }, database, place(), silentLog),
+      ensureSharedSecret({ random: systemRandom }, database, place(), silentLog),
     ),
   )
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
@@ -96,7 +96,7 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   const database = await started()
   const refused = () =>
     expect(
-      agreeOnSecret({ random: systemRandom }, database, place(OTHER), silentLog),
+      ensureSharedSecret({ random: systemRandom }, database, place(OTHER), silentLog),
     ).rejects.toThrow(/is not that of/)
 
   const member = { role: 'serve' as const, name: 'a', version: '1', egresses: [] }
@@ -123,6 +123,6 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   await ensureSetting(database, 'secret-begun-at', `${at - MINUTE / 2}`)
   await refused()
   await ensureSetting(database, 'secret-begun-at', `${at - 2 * MINUTE}`)
-  await agreeOnSecret({ random: systemRandom }, database, place(OTHER), silentLog)
+  await ensureSharedSecret({ random: systemRandom }, database, place(OTHER), silentLog)
   expect(await heldIn(database)).toBe(fingerprint(OTHER))
 })

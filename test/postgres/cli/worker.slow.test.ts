@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ensureSetting, setIfAbsent } from '../../../src/cluster/cluster-settings.ts'
-import { liveMembers } from '../../../src/cluster/members.ts'
+import { listMembers } from '../../../src/cluster/members.ts'
 import { fingerprint } from '../../../src/db/service-secret.ts'
 import { emptyFolder, runEv, withRelativePaths } from '../../support/cli.ts'
 import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
@@ -14,7 +14,7 @@ test('a worker says who it is, works beside others, and ends when told, with 0',
   const args = ['--egress', 'north', '--concurrency', '7', '--log', 'debug']
   const { signal, ended, printed } = worker(args)
   await printed('"at work"', 'stderr')
-  const [present] = await inside(liveMembers)
+  const [present] = await inside(listMembers)
   expect(present).toMatchObject({ role: 'worker', egresses: ['north'] })
   signal('SIGTERM')
   const { code, stdout, stderr } = await ended
@@ -29,7 +29,7 @@ test('a worker says who it is, works beside others, and ends when told, with 0',
   expect(lines.map(({ message }) => message)).toContain('stopped')
   expect(stderr).toContain('stopping: what is in hand goes back')
   expect(stderr).not.toMatch(new RegExp(`${CANARY}|${SECRET}`))
-  expect(await inside(liveMembers)).toEqual([])
+  expect(await inside(listMembers)).toEqual([])
 })
 
 test('a worker that is first waits for a service, and ends when told meanwhile', async () => {

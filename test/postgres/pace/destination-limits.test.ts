@@ -82,12 +82,12 @@ test('that a domain refuses an egress is known to all, until it answers', async 
   const refusalsOf = ({ paces }: Process, egress: string) =>
     new DomainBlocks({ clock: systemClock, egress, row: ROW, share: paces })
   const [mine, theirs] = [refusalsOf(one, 'a'), refusalsOf(other, 'a')]
-  expect([1, 2, 3].map(() => mine.refused('tenant.test', REFUSAL))).toEqual([false, false, true])
+  expect([1, 2, 3].map(() => mine.blocked('tenant.test', REFUSAL))).toEqual([false, false, true])
   await waitUntil(() => theirs.find('tenant.test') !== null)
   expect(theirs.find('tenant.test')).toMatchObject({ answer: REFUSAL })
   expect(theirs.find('other.test')).toBeNull()
   expect(refusalsOf(other, 'b').find('tenant.test')).toBeNull()
-  mine.notRefused('tenant.test')
+  mine.notBlocked('tenant.test')
   await waitUntil(() => theirs.find('tenant.test') === null)
 })
 

@@ -57,7 +57,7 @@ describe('the queue while PostgreSQL is away', () => {
     expect(done.length - keys.length).toBeLessThanOrEqual(3 * 2 * 5)
     expect(lines.map(({ level }) => level)).toEqual(Array(3).fill(['error', 'info']).flat())
     for (const { level, message, fields } of lines) {
-      if (level === 'info') expect(message).toBe('the queue reaches its database again')
+      if (level === 'info') expect(message).toBe('queue database available again')
       else expect(fields.error).toMatch(/ECONNRESET|Connection terminated/)
     }
   })

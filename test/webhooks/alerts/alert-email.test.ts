@@ -17,29 +17,29 @@ test('it says whose webhook did not take how many events, why, and what to do', 
   expect(mail()).toEqual({
     to: 'ops@example.com',
     subject: 'ev: 3 events could not be delivered to app.example:8443 (wh_a)',
-    text: `This is about the webhook wh_a of the account acc_a “Shop”:
+    text: `Webhook wh_a of account acc_a "Shop":
 
   https://app.example:8443/hook
 
-3 events could not be delivered to it since the last notice; nothing more is tried for them by itself.
+3 events could not be delivered since the last alert. They are not retried automatically.
 
-The last error: The receiver answered 500, which is not 2xx.
+Last error: The receiver answered 500, which is not 2xx.
 
-What to do (each step by the command line, or by HTTP with an API key):
+What to do (with the CLI, or over HTTP with an API key):
 
-- Look at what was sent, and what came of it.
+- List the failed deliveries.
     ev webhooks deliveries wh_a --status failed
     GET https://ev.example/v1/webhooks/wh_a/deliveries?status=failed
 
-- Mend the receiver, and try it out.
+- Fix the receiver and send a test event.
     ev webhooks test wh_a
     POST https://ev.example/v1/webhooks/wh_a/test
 
-- Send again what failed.
+- Retry the failed deliveries.
     ev webhooks retry --since 2026-06-16 wh_a
     POST https://ev.example/v1/webhooks/wh_a/recover {"since": "2026-06-16T00:00:00Z"}
 
-Events that failed are kept for 7 days, and can be sent again until then.
+Failed deliveries are kept for 7 days and can be retried until then.
 `,
     brief: {
       ...{ webhookId: 'wh_a', accountId: 'acc_a', disabledReason: undefined },
@@ -55,11 +55,11 @@ test('of one that was switched off it says why, and how it is switched on again 
     ...{ failedEvents: 1, disabledReason: 'It answered 410 Gone.' },
   })
   expect(subject).toBe(
-    'ev: the webhook to app.example:8443 was switched off, 1 event could not be delivered (wh_a)',
+    'ev: the webhook to app.example:8443 was disabled, 1 event could not be delivered (wh_a)',
   )
-  expect(text).toContain('1 event could not be delivered to it')
-  expect(text).toContain('It was switched off. It answered 410 Gone.\nNothing is sent to it until')
-  const order = ['- Look', '- Mend', '- Switch', '- Send again'].map(step => text.indexOf(step))
+  expect(text).toContain('1 event could not be delivered since')
+  expect(text).toContain('The webhook was disabled. It answered 410 Gone.\nNothing is sent to it until')
+  const order = ['- List', '- Fix', '- Enable', '- Retry'].map(step => text.indexOf(step))
   expect(order).toEqual(order.toSorted((a, b) => a - b))
   expect(order[0]).toBeGreaterThan(0)
   expect(text).toContain('    ev webhooks enable wh_a\n')
@@ -72,8 +72,8 @@ test('of one that was switched off it says why, and how it is switched on again 
 
 test('of one that was switched off without any event that failed it tells just that', () => {
   const { subject, text } = mail({ failedEvents: 0, lastError: null, disabledReason: 'Why.' })
-  expect(subject).toBe('ev: the webhook to app.example:8443 was switched off (wh_a)')
-  expect(text).not.toMatch(/0 events|could not be delivered|The last error/)
+  expect(subject).toBe('ev: the webhook to app.example:8443 was disabled (wh_a)')
+  expect(text).not.toMatch(/0 events|could not be delivered|Last error/)
 })
 
 test('it holds nothing of the query of the URL, which may be a secret', () => {

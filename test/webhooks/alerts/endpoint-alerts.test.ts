@@ -122,7 +122,7 @@ describe('a notice', () => {
     expect(notify.sent).toHaveLength(2)
     await pass(3 * MINUTE)
     expect(notify.sent.map(({ subject }) => subject).slice(2)).toEqual([
-      'ev: the webhook to wh-a.example was switched off, 20 events could not be delivered (wh_a)',
+      'ev: the webhook to wh-a.example was disabled, 20 events could not be delivered (wh_a)',
       'ev: 38 events could not be delivered to wh-b.example (wh_b)',
     ])
     await pass(3 * HOUR)
@@ -195,7 +195,7 @@ describe('where it is not taken', () => {
     await begin()
     expect(lines).toEqual([
       {
-        message: 'a notice about a webhook could not be sent: it is tried again',
+        message: 'webhook alert could not be sent; will retry',
         fields: { webhookId: 'wh_a', accountId: 'acc_a', why: '451 Try later' },
       },
     ])
@@ -219,7 +219,7 @@ describe('where it is not taken', () => {
       if (nth === 1) await begin()
       else await pass(POLL_MS)
       expect(lines).toHaveLength(nth)
-      expect(lines.at(-1)?.message).toMatch(/it is tried again$/)
+      expect(lines.at(-1)?.message).toMatch(/will retry$/)
       notify.meet(async () => {})
       await pass(NOTICE_RETRY_MS)
       expect(notify.sent).toHaveLength(nth)
@@ -245,7 +245,7 @@ describe('where it is not taken', () => {
     await fail(4)
     await begin()
     const started = clock.now()
-    const isGivenUp = () => lines.at(-1)?.message.endsWith('it is given up') ?? false
+    const isGivenUp = () => lines.at(-1)?.message.endsWith('giving up') ?? false
     while (!isGivenUp() && clock.now() - started < 2 * GIVE_UP_MS) {
       await clock.advance(HOUR)
       await looked()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { logNotify } from '../../../src/webhooks/alerts/mail-transport.ts'
+import { createLogTransport } from '../../../src/webhooks/alerts/mail-transport.ts'
 import { recordingLog } from '../../support/log.ts'
 
 test('a notice is a line of the log with what matters of its mail, but not to whom it would go', async () => {
@@ -8,6 +8,6 @@ test('a notice is a line of the log with what matters of its mail, but not to wh
     ...{ to: 'owner@shop.example', subject: 'ev: 3 events', text: 'Twenty lines.' },
     brief: { steps: 'look' },
   }
-  await logNotify(log).send(mail)
+  await createLogTransport(log).send(mail)
   expect(lines).toEqual([{ level: 'warn', message: 'ev: 3 events', fields: { steps: 'look' } }])
 })

@@ -3,9 +3,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EvError } from '../../../src/platform/error.ts'
 import {
+  createSmtpTransport,
   parseMailServer,
   type SmtpDeps,
-  smtpNotify,
 } from '../../../src/webhooks/alerts/smtp-transport.ts'
 import { testAuthority } from '../../support/certificate.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
@@ -20,7 +20,12 @@ const AS_SENT = Buffer.from('\0ann@shop\0s3cr#t/%').toString('base64')
 const IN_URL = 'ann%40shop:s3cr%23t%2F%25'
 
 const door = (url: string, deps: Partial<SmtpDeps> = {}) => {
-  const notify = smtpNotify({ url, from: 'ev@example.com', ca: testAuthority().cert, ...deps })
+  const notify = createSmtpTransport({
+    url,
+    from: 'ev@example.com',
+    ca: testAuthority().cert,
+    ...deps,
+  })
   onTestFinished(() => notify.close())
   return notify
 }
@@ -96,7 +101,7 @@ describe('a server with a name and a password', () => {
   test('gets neither in the clear', async () => {
     const { port, taken, offered } = await startMailServer({ login: LOGIN, isPlain: true })
     const fault = await faultOf(door(`smtp://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
-    expect(fault).toMatch(/^The mail server 127\.0\.0\.1:\d+ did not take it: .*TLS/)
+    expect(fault).toMatch(/^The mail server 127\.0\.0\.1:\d+ did not accept the mail: .*TLS/)
     expect([taken, offered]).toEqual([[], []])
   })
 
@@ -112,7 +117,7 @@ describe('a server with a name and a password', () => {
     async (certificate, scheme, isTls) => {
       const { port, taken, offered } = await startMailServer({ login: LOGIN, isTls, certificate })
       const fault = await faultOf(door(`${scheme}://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
-      expect(fault).toMatch(/did not take it: .*(certificate|altnames)/i)
+      expect(fault).toMatch(/did not accept the mail: .*(certificate|altnames)/i)
       expect([taken, offered]).toEqual([[], []])
     },
   )
@@ -121,7 +126,7 @@ describe('a server with a name and a password', () => {
     const { port, taken, offered } = await startMailServer({ login: 'bob:other' })
     const fault = await faultOf(door(`smtp://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
     expect(fault).toBe(
-      `The mail server 127.0.0.1:${port} does not take the name and the password (535).`,
+      `The mail server 127.0.0.1:${port} rejected the username and password (535).`,
     )
     expect(offered).toEqual([LOGIN])
     expect(taken).toEqual([])
@@ -137,7 +142,7 @@ describe('a mail that is not taken', () => {
       },
     })
     const fault = await faultOf(door(`smtp://127.0.0.1:${port}`).send(MAIL))
-    expect(fault).toMatch(/ did not take it: .*550 No such .*user/)
+    expect(fault).toMatch(/ did not accept the mail: .*550 No such .*user/)
     expect(fault).not.toMatch(/[\u001b\u202e]/)
   })
 
@@ -165,7 +170,7 @@ describe('a server that never answers', () => {
   ])('%s is left after a while', async (_, greet) => {
     const port = await listen(greet)
     const fault = await faultOf(door(`smtp://127.0.0.1:${port}`, { timeouts }).send(MAIL))
-    expect(fault).toMatch(/did not take it: .*(time|abort)/i)
+    expect(fault).toMatch(/did not accept the mail: .*(time|abort)/i)
   })
 
   test('is left at once at the end', async () => {
@@ -175,7 +180,7 @@ describe('a server that never answers', () => {
     const fault = faultOf(notify.send(MAIL))
     await reached.promise
     notify.close()
-    expect(await fault).toMatch(/did not take it: .*abort/i)
+    expect(await fault).toMatch(/did not accept the mail: .*abort/i)
     expect(await faultOf(notify.send(MAIL))).toMatch(/abort/i)
   })
 })

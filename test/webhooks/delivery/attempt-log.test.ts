@@ -26,7 +26,7 @@ describe('an endpoint that is down', () => {
   test('with 10,000 events is a line in each hour, which counts what was not said since the last', async () => {
     const { clock, tell, told } = desk()
     for (let n = 0; n < 10_000; n++) tell(due(), attempt('retry_scheduled'), null)
-    const message = 'a webhook did not take an event, which is sent again'
+    const message = 'webhook delivery attempt failed; will retry'
     const fields = { webhook: 'wh_a', event: 'evt_1', status: 500, attempts: 1 }
     const first = { level: 'info', message, fields: { ...fields, why: 'It answered 500.' } }
     expect(told()).toEqual([first])
@@ -59,7 +59,7 @@ describe('an endpoint that is down', () => {
     await clock.advance(MINUTE)
     tell(due(), attempt('delivered', 200), null)
     expect(told().map(({ level, message }) => [level, message])).toEqual([
-      ['info', 'a webhook that failed takes events again'],
+      ['info', 'webhook endpoint recovered'],
     ])
   })
 
@@ -67,8 +67,8 @@ describe('an endpoint that is down', () => {
     const { tell, told } = desk()
     tell(due(), attempt('failed', 410), 'gone')
     expect(told().map(({ message }) => message)).toEqual([
-      'an event was given up',
-      'a webhook was switched off',
+      'webhook delivery failed',
+      'webhook endpoint disabled',
     ])
   })
 })
@@ -78,7 +78,7 @@ test('each attempt is told to who looks closely', () => {
   for (let n = 0; n < 3; n++) tell(due(), attempt('retry_scheduled'), null)
   expect(lines.filter(({ level }) => level === 'debug')).toEqual(
     Array.from({ length: 3 }, () => ({
-      ...{ level: 'debug', message: 'an attempt to deliver' },
+      ...{ level: 'debug', message: 'webhook delivery attempt' },
       fields: {
         ...{ webhook: 'wh_a', event: 'evt_1', status: 500, attempt: 1 },
         ...{ state: 'retry_scheduled', ms: 7 },

@@ -87,7 +87,7 @@ describe('an event', () => {
     await waitUntil(() => deliveries.status().retried === 2)
     const [first, second] = await h.attempts()
     expect(first?.error).toMatch(/^It answered 404:/)
-    expect(second?.error).toMatch(/^It answered 301: redirects are not followed/)
+    expect(second?.error).toMatch(/^It answered 301. Redirects are not followed/)
   })
 })
 

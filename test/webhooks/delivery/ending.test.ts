@@ -129,7 +129,7 @@ describe('a disk that is full', () => {
     await drainEventLoop(60)
     expect(h.transport.sent).toHaveLength(4)
     expect(deliveries.status()).toMatchObject({ delivered: 0, inFlight: 0 })
-    const told = h.lines.filter(({ message }) => message === 'deliveries: not written, tried again')
+    const told = h.lines.filter(({ message }) => message === 'delivery attempts could not be written; will retry')
     expect(told.length).toBeGreaterThanOrEqual(10)
     expect(told.length).toBeLessThanOrEqual(12)
     disk.isFull = false
@@ -175,7 +175,7 @@ describe('a disk that is full', () => {
     await h.clock.advance(3 * SECOND)
     await drainEventLoop(60)
     expect(h.transport.sent).toEqual([])
-    const told = h.lines.filter(({ message }) => message === 'the poll for due deliveries failed')
+    const told = h.lines.filter(({ message }) => message === 'delivery poll failed')
     expect(told.length).toBe(1)
     isBroken = false
     await h.clock.advance(2 * SECOND)

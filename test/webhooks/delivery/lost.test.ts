@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { memoryQueue } from '../../../src/queue/memory-queue.ts'
+import { createMemoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Queue } from '../../../src/queue/queue.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
@@ -9,7 +9,7 @@ test('a turn whose webhook may be the turn of another server begins nothing more
   await h.addWebhook()
   await h.addEvents(6)
   const post = slowPost()
-  const { queue, lose, ended } = losing(memoryQueue(h.clock, h.log))
+  const { queue, lose, ended } = losing(createMemoryQueue(h.clock, h.log))
   h.start({ transport: post, queue })
   await waitUntil(() => post.sent.length === 4)
   lose()
@@ -24,7 +24,7 @@ test('what came of the requests of a lost turn is written down all the same', as
   await h.addWebhook()
   await h.addEvents(1)
   const post = slowPost()
-  const { queue, lose, ended } = losing(memoryQueue(h.clock, h.log))
+  const { queue, lose, ended } = losing(createMemoryQueue(h.clock, h.log))
   h.start({ transport: post, queue })
   await waitUntil(() => post.sent.length === 1)
   lose()

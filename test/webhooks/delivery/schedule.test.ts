@@ -86,7 +86,7 @@ describe('the schedule of an event that does not arrive', () => {
     const warnings = h.lines.filter(({ level }) => level === 'warn')
     expect(warnings).toEqual([
       {
-        ...{ level: 'warn', message: 'an event was given up' },
+        ...{ level: 'warn', message: 'webhook delivery failed' },
         fields: {
           ...{ webhook: 'wh_a', event: eventId, status: 500, attempts: 6 },
           why: expect.stringMatching(/^It answered 500/),

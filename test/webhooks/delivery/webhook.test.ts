@@ -158,7 +158,7 @@ describe('a webhook that', () => {
       { active: 0, disabled_reason: expect.stringMatching(/410 Gone/), disabled_code: 'gone' },
     ])
     expect(h.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual(
-      expect.arrayContaining(['a webhook was switched off', 'an event was given up']),
+      expect.arrayContaining(['webhook endpoint disabled', 'webhook delivery failed']),
     )
   })
 

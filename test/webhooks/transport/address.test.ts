@@ -85,7 +85,7 @@ describe('nobody is dialled', () => {
     ['http://8.8.8.8:8081/', /begin with https/],
     ['http://127.0.0.1/', /port 80 /],
     ['file:///etc/passwd', /begin with https/],
-    ['https://[fe80::1%25lo]/', /no URL/],
+    ['https://[fe80::1%25lo]/', /not a URL/],
     ['https://127.0.0.1/a\r\nHost: b', /control/],
     ['https://nobody.example/', /has no address in the DNS/],
     ['https://broken.example/', /could not be looked up/],

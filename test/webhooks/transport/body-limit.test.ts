@@ -3,7 +3,7 @@ import type { Told } from '../../support/http-receiver.ts'
 import { openPost, openReceiver, sendOne } from '../../support/https-post.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-const TOO_MUCH = 'The receiver sent far more than an answer.'
+const TOO_MUCH = 'The receiver sent too much data.'
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 
 /** On a clock that stands still, so that no deadline ends it. */

@@ -54,7 +54,7 @@ describe('the environment of the process', () => {
     const receiver = await openReceiver()
     const file = join(folder, 'ca.pem')
     writeFileSync(file, receiver.ca)
-    expect((await sentBy({}, receiver, false)).fault).toMatch(/authority that is not known/)
+    expect((await sentBy({}, receiver, false)).fault).toMatch(/unknown CA/)
     const environment = { NODE_EXTRA_CA_CERTS: file }
     expect(await sentBy(environment, receiver, false)).toMatchObject({ answer: { status: 200 } })
     const { cert: ca } = makeAuthority({ name: 'Another', now: systemClock.now(), days: 1, random })

@@ -2,11 +2,11 @@
 
 import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
-import { httpsPost } from '../../../src/webhooks/transport/https-transport.ts'
+import { createHttpsTransport } from '../../../src/webhooks/transport/https-transport.ts'
 import { zone } from '../../support/zone.ts'
 
 const [, , url = '', ca = ''] = process.argv
-const post = httpsPost({
+const post = createHttpsTransport({
   clock: systemClock,
   resolver: zone({ 'hook.example': { A: ['127.0.0.1'] } }),
   mayDial: createIpPolicy(['127.0.0.1']),

@@ -7,8 +7,8 @@ describe('TLS', () => {
     ['self-signed', /has a self-signed certificate/],
     ['expired', /has a certificate that has expired\.$/],
     ['not-yet-valid', /has a certificate that is not valid yet\.$/],
-    ['other-name', /has a certificate of another name\.$/],
-    ['unknown-authority', /has a certificate of an authority that is not known/],
+    ['other-name', /has a certificate for another name\.$/],
+    ['unknown-authority', /has a certificate from an unknown CA/],
   ] as const)(
     'a certificate that is %s is not believed, and nothing is sent',
     async (kind, says) => {
@@ -22,7 +22,7 @@ describe('TLS', () => {
 
   test('1.1 is too old', async () => {
     const { receiver, sending } = await sendOne({ tls: 'TLSv1.1' })
-    expect((await sending).fault).toMatch(/too old: at least TLS 1\.2 is needed\.$/)
+    expect((await sending).fault).toMatch(/TLS 1\.2 or later is required\.$/)
     expect(receiver.received).toEqual([])
   })
 

@@ -13,7 +13,7 @@ const basic = (meaning: Meaning, codes: RegExp, source: string): ReplyRule => ({
   source,
 })
 
-/** Codes that mean but one thing, whatever the words. */
+/** Codes with a single meaning, whatever the text. */
 export const DEFINITIVE_CODES: readonly ReplyRule[] = [
   enhanced('accepted/restricted', /^5\.7\.(?:124|13[3-6])$/, 'Exchange Online NDR codes'),
   enhanced('blocked/sender', /^[45]\.1\.[789]$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
@@ -24,7 +24,7 @@ export const DEFINITIVE_CODES: readonly ReplyRule[] = [
   enhanced('no-response/smtputf8', /^[45]\.6\.(?:7|9|10)$/, 'RFC 6531 §3.7.4.2'),
 ]
 
-/** What an enhanced code says of us where the words said nothing. Codes used for opposite things are not here. */
+/** Enhanced codes about this client, if no phrase matched. Ambiguous codes are left out. */
 export const BLOCK_CODES: readonly ReplyRule[] = [
   enhanced('deferred/too-many', /^[45]\.5\.3$/, 'RFC 3463 §3.6'),
   enhanced('blocked/tls', /^[45]\.7\.(?:10|11|29)$/, 'RFC 5248, Google Workspace SMTP errors'),
@@ -39,7 +39,7 @@ export const BLOCK_CODES: readonly ReplyRule[] = [
   enhanced('blocked/blocklist', /^5\.7\.(?:51[13]|60[6-9]|6[1-4]\d)$/, 'Exchange Online NDR codes'),
 ]
 
-/** What an enhanced code says of the mailbox where the words said nothing. */
+/** Enhanced codes about the mailbox, if no phrase matched. */
 export const MAILBOX_CODES: readonly ReplyRule[] = [
   enhanced('rejected/no-mailbox', /^[45]\.1\.(?:1|10)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
   enhanced('rejected/no-mailbox', /^5\.1\.[34]$/, 'RFC 3463 §3.2'),
@@ -57,16 +57,16 @@ export const MAILBOX_CODES: readonly ReplyRule[] = [
   enhanced('deferred/busy', /^5\.(?:3\.[125]|4\.[0-35-7])$/, 'RFC 3463 §3.4, §3.5'),
 ]
 
-/** A reply whose text is empty, or says no more than the digits do. */
-const NOTHING_SAID =
+/** Matches a text that is empty or repeats the meaning of the code. */
+const UNINFORMATIVE_TEXT =
   /^(?:<>)?[ .:]{0,3}(?:requested (?:mail )?action (?:not taken|aborted)|no|unknown|not found|invalid|unavailable)?[ .]{0,2}$/
 
-const NO_SUBJECT = /^(?:5\.0\.0)?$/
+const UNINFORMATIVE_ENHANCED = /^(?:5\.0\.0)?$/
 
-/** What the digits say where nothing else did (RFC 5321 §4.2.3). The last two rows take what is left. */
+/** Basic codes, if nothing else matched (RFC 5321 §4.2.3). The last two rules match all others. */
 export const CODE_MEANINGS: readonly ReplyRule[] = [
   {
-    ...basic('blocked/sender', /^5/, 'RFC 3463 §3.2: at MAIL an address fault is the sender'),
+    ...basic('blocked/sender', /^5/, 'RFC 3463 §3.2: at MAIL an address error concerns the sender'),
     enhanced: /^5\.1\./,
     stage: 'before-rcpt',
   },
@@ -78,18 +78,18 @@ export const CODE_MEANINGS: readonly ReplyRule[] = [
   basic('rejected/no-mail', /^(?:521|556)$/, 'RFC 7504 §3, §4'),
   {
     ...basic('rejected/no-mailbox', /^55[03]$/, 'RFC 5321 §4.2.3'),
-    pattern: NOTHING_SAID,
-    enhanced: NO_SUBJECT,
+    pattern: UNINFORMATIVE_TEXT,
+    enhanced: UNINFORMATIVE_ENHANCED,
   },
   {
     ...basic('rejected/moved', /^551$/, 'RFC 5321 §3.4'),
-    pattern: NOTHING_SAID,
-    enhanced: NO_SUBJECT,
+    pattern: UNINFORMATIVE_TEXT,
+    enhanced: UNINFORMATIVE_ENHANCED,
   },
   {
     ...basic('rejected/full', /^552$/, 'RFC 5321 §4.2.3'),
-    pattern: NOTHING_SAID,
-    enhanced: NO_SUBJECT,
+    pattern: UNINFORMATIVE_TEXT,
+    enhanced: UNINFORMATIVE_ENHANCED,
   },
   { ...basic('no-response/garbage', /^50[0-4]$|^555$/, 'RFC 5321 §4.2.4'), stage: 'rcpt' },
   {

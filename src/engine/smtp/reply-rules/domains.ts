@@ -1,8 +1,8 @@
 import { oneOf, type ReplyRule, re, words } from './generic.ts'
 
-/** A domain that is not the sender's. The rules about us run first and match "sender domain". */
+/** A domain that is not the sender's. The block rules run first and match "sender domain". */
 const DOMAIN = `(?<!(?:from|originating|sending|your|helo|client|level|of the) )domain(?: ?name)?`
-/** An optional domain name after the noun. `plainText` removes that of the recipient. */
+/** An optional domain name after the noun. `plainText` removes the recipient's. */
 const NAME = '(?: [("<]{0,2}(?:[a-z0-9-]{1,63}\\.[a-z0-9.-]{2,190})?[)"> ]{0,3})?'
 const IS = '(?: <>)?:? ?(?:is |was |has been |has )?'
 const MISSING = oneOf(
@@ -22,7 +22,7 @@ const CLOSED = oneOf(
 )
 const NOT = String.raw`(?:\bnot|n't|never)`
 
-/** Words about the recipient's domain. */
+/** Phrases about the recipient's domain. */
 export const DOMAIN_PHRASES: readonly ReplyRule[] = [
   ...words(
     'rejected/no-mail',
@@ -43,7 +43,7 @@ export const DOMAIN_PHRASES: readonly ReplyRule[] = [
     'rejected/not-hosted',
     'RFC 5248 (x.1.2), sisimai: HostUnknown, KumoMTA and PowerMTA: BadDomain',
     re`${DOMAIN}${NAME}${IS}(?:${MISSING}|(?:been )?${CLOSED})`,
-    // Without a name: the host that remains in the text is not that of the recipient.
+    // No name is allowed here: a host that remains in the text is not the recipient's.
     re`(?<!relay )\bhost${IS}${MISSING}`,
     /(?:remote|recipient(?:'s)?|destination|rcpt) (?:domain|host)(?: name)? (?:is |was )?(?:not found|invalid|bad|unknown|must exist)/,
     /(?:unknown|no such|no valid|non-?existent|unrout(?:e)?able) (?:recipient |destination |mail )?domain|(?:invalid|bad) (?:recipient|destination) (?:domain|host|system)/,

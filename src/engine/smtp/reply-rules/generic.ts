@@ -1,16 +1,23 @@
-
-
-/** `not-hosted`: the server does not take mail for this domain. `no-mail`: host or domain says it takes none at all (521, 556). */
+/**
+ * `not-hosted`: the server does not accept mail for this domain. `no-mail`: the host or the domain
+ * accepts no mail at all (521, 556).
+ */
 export type RejectedReason = 'no-mailbox' | 'disabled' | 'full' | 'moved' | 'not-hosted' | 'no-mail'
 
-/** `blocklist`: our address is listed or has a bad name. `rdns`: PTR or HELO. `sender`: our MAIL FROM. `tls`: STARTTLS demanded. `auth`: log-in demanded. `too-many`: too many recipients in one transaction. `policy`: anything else against us. */
+/**
+ * `blocklist`: our IP address is listed or has a poor reputation. `rdns`: PTR or HELO. `sender`:
+ * our MAIL FROM. `tls`: STARTTLS required. `auth`: authentication required. `policy`: any other
+ * block.
+ */
 export type BlockedReason = 'blocklist' | 'rdns' | 'sender' | 'tls' | 'auth' | 'policy'
 
-/** `rate`: we are too fast. `too-many`: this transaction is full, ask again in a new one. `full`: mailbox over quota for now. `busy`: trouble on their side. */
+/**
+ * `greylist`: new senders are deferred. `rate`: rate limited. `too-many`: this transaction accepts
+ * no more recipients. `busy`: a temporary problem of the server.
+ */
 export type DeferredReason = 'greylist' | 'rate' | 'too-many' | 'busy'
 
-
-/** What a reply can mean, as `kind/why` of `Answer`. */
+/** The meaning of a reply, as `kind/why` of `RecipientOutcome`. */
 export type Meaning =
   | 'accepted/restricted'
   | `rejected/${RejectedReason}`
@@ -20,35 +27,39 @@ export type Meaning =
   | 'no-response/smtputf8'
 
 /**
- * One line of what we know; all that is given must match. Two rules bind all rows and are kept by `answer.ts`: a row about
- * the mailbox holds only at RCPT, and with a 4xx it means `deferred/busy` unless it says `full` or names the 4xx in `code`.
+ * One classification rule; all fields that are set must match. `classify-reply.ts` adds two
+ * conditions: a rule about the mailbox applies only at RCPT, and with a 4xx it means
+ * `deferred/busy` unless its meaning is `full` or its `code` names the 4xx.
  */
 export type ReplyRule = {
-  /** Matched against `plainText`: lower case, no accents, addresses as `<>`. No unbounded quantifier, so that it is linear. */
+  /**
+   * Matched against `plainText`: lower case, no accents, addresses as `<>`. It has no unbounded
+   * quantifier, so that matching is linear.
+   */
   readonly pattern?: RegExp
   readonly enhanced?: RegExp
   /** Matched against the three digits. */
   readonly code?: RegExp
   readonly stage?: 'before-rcpt' | 'rcpt'
   readonly meaning: Meaning
-  /** Whose words these are; `any` where many servers say them. */
+  /** The provider that sends this text; `any` if many servers do. */
   readonly provider: string
-  /** Where it stands what they mean. */
+  /** The document that defines the meaning. */
   readonly source: string
 }
 
-/** Rows of one meaning, whoever says them. */
+/** Creates one rule per pattern, with the same meaning, for any provider. */
 export const words = (meaning: Meaning, source: string, ...patterns: RegExp[]): ReplyRule[] =>
   patterns.map(pattern => ({ meaning, pattern, provider: 'any', source }))
 
-/** A pattern with named parts. */
+/** Creates a pattern from named parts. */
 export const re = (text: TemplateStringsArray, ...deps: string[]) =>
   new RegExp(String.raw(text, ...deps))
 
-/** An expression for any of these. */
+/** Returns an expression that matches any of these. */
 export const oneOf = (...expressions: string[]) => `(?:${expressions.join('|')})`
 
-/** Predicates of a dead mailbox. The rows that use it name another subject: a sender, a host, a message. */
+/** Predicates of a dead mailbox. Rules use it with another subject: a sender, a host, a message. */
 const FAULT = String.raw`(?:\b(?:no\b|not\b|cannot\b|un(?:known|avail|rout|regist|deliver|reach|recogn|verif)|(?:non-?)?exist|invalid|incorrect|illegal|bad\b|wrong|missing|obsolete|disabled|suspend|inactive|expired|closed|deleted|removed|retired|locked|moved|full\b|over quota|blacklist)|n't\b)`
 const ADJECTIVE_OF_FAULT =
   '(?:unknown|no such|invalid|bad|illegal|non-?existent|disabled|suspended|inactive|expired|closed|undeliverable|unrout(?:e)?able|unavailable|wrong|unregistered|unrecogni[sz]ed)'
@@ -56,7 +67,9 @@ const SENDER = String.raw`(?:(?<![.@-])\bsender(?! ip|s? list|\.\w)|sending (?:a
 const OUR_END = String.raw`\b(?:ips?|ip-?address|network|connections?|client|country|region)\b`
 const OUR_HOST = String.raw`(?:(?:client|source|remote|connecting|sending|network) (?:address|host|ip|machine)|sending server|(?<![?&])\bips?\b(?!=)|host ?name\b|\bclient\b|\b(?:helo|ehlo)\b)`
 const OUR_MESSAGE = String.raw`(?:certificate|user agent|\b(?:tls|ssl) version|\bheader|\burl\b|attachment|\bfile\b)`
-/** Words about us come before words about the mailbox: "recipient rejected, your IP is listed" is about us. */
+/**
+ * Phrases that concern this client. They precede mailbox phrases: "recipient rejected, IP listed".
+ */
 export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'blocked/tls',
@@ -110,7 +123,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /mail exchanger or ip|sender domain|badmailfrom|sender verif|verify (?:the )?(?:sender|mail ?from)/,
   ),
   {
-    // `plainText` removes the recipient's domain. A domain that remains is the sender's.
+    // `plainText` removes the recipient's domain, so a remaining domain is the sender's.
     pattern:
       /(?:^|[.;:] )(?:[a-z0-9-]{1,63}\.){1,6}[a-z]{2,24}:? (?:domain )?(?:does not exist|not found|unknown)/,
     enhanced: /^(?:5\.0\.0|5\.1\.[078]|5\.7\.\d{1,3})?$/,
@@ -209,7 +222,9 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words('blocked/policy', 'sisimai: Blocked', /\bblocked\b|\bbanned\b|not welcome/),
 ]
 
-/** Words that say little, yet more than an enhanced code about the mailbox: "5.1.1 Access denied" proves nothing. */
+/**
+ * Weak phrases. They still outweigh an enhanced mailbox code: "5.1.1 Access denied" is no evidence.
+ */
 export const WEAK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/busy',
@@ -225,7 +240,7 @@ export const WEAK_PHRASES: readonly ReplyRule[] = [
     stage: 'rcpt',
     meaning: 'deferred/greylist',
     provider: 'any',
-    source: 'RFC 6647 §2 (greylisting without the word)',
+    source: 'RFC 6647 §2 (greylisting that is not named)',
   },
   {
     pattern: /protocol (?:error|violat)|bad sequence|unrecogni[sz]ed|unimplemented|syntax error/,

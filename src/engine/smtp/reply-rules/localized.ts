@@ -1,7 +1,7 @@
 import type { Meaning, ReplyRule } from './generic.ts'
 
-/** Rows in one language. */
-const spoken =
+/** Creates rules for one language. */
+const inLanguage =
   (language: string) =>
   (meaning: Meaning, pattern: RegExp): ReplyRule => ({
     meaning,
@@ -9,23 +9,23 @@ const spoken =
     provider: language,
     source: 'sisimai: UserUnknown, MailboxFull; postmasters writing in this language',
   })
-const languages = spoken('several languages')
-const french = spoken('French')
-const german = spoken('German')
-const spanish = spoken('Spanish')
-const portuguese = spoken('Portuguese')
-const italian = spoken('Italian')
-const polish = spoken('Polish')
-const czech = spoken('Czech and Slovak')
-const dutch = spoken('Dutch')
-const nordic = spoken('Danish, Norwegian, Swedish, Finnish')
-const slavic = spoken('Russian, Ukrainian, Bulgarian')
-const eastern = spoken('Turkish, Greek, Hungarian, Romanian')
-const chinese = spoken('Chinese')
-const japanese = spoken('Japanese')
-const korean = spoken('Korean')
+const languages = inLanguage('several languages')
+const french = inLanguage('French')
+const german = inLanguage('German')
+const spanish = inLanguage('Spanish')
+const portuguese = inLanguage('Portuguese')
+const italian = inLanguage('Italian')
+const polish = inLanguage('Polish')
+const czech = inLanguage('Czech and Slovak')
+const dutch = inLanguage('Dutch')
+const nordic = inLanguage('Danish, Norwegian, Swedish, Finnish')
+const slavic = inLanguage('Russian, Ukrainian, Bulgarian')
+const eastern = inLanguage('Turkish, Greek, Hungarian, Romanian')
+const chinese = inLanguage('Chinese')
+const japanese = inLanguage('Japanese')
+const korean = inLanguage('Korean')
 
-/** The same in other languages; accents are already gone, so й reads и and ü reads u. */
+/** Rules for other languages. Accents are already removed, so й becomes и and ü becomes u. */
 export const LOCALIZED_PHRASES: readonly ReplyRule[] = [
   languages(
     'blocked/sender',

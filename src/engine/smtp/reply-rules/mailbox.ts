@@ -1,13 +1,13 @@
 import { oneOf, type ReplyRule, re, words } from './generic.ts'
 
-/** The address of a mailbox, not of a host. */
+/** An address of a mailbox, not of a host. */
 const ADDRESS = String.raw`(?<!(?:ip|client|source|remote|network|host) )address(?! literal| family|:? \[?\d{1,3}\.\d)`
 const MAILBOX = `(?:user(?:name|id)?(?! agent)|recipient|mail ?box|mail ?drop|${ADDRESS}|alias|account|addressee|rcpt)(?:es|s)?(?! header)`
-/** Only such words may stand between "invalid" and "address": an invalid *client* address is ours. */
+/** Words allowed between "invalid" and "address": an invalid *client* address is our own. */
 const SORT =
   '(?:(?:local|virtual|e-?mail|mail|destination|recipient|rcpt|target|smtp|user|account) )?'
 const ADVERB = '(?:currently |temporar(?:il)?y |permanently |administratively )?'
-/** What is between a noun and its verb: "is", or the address before it. */
+/** The text between a noun and its predicate: "is", or an address and "is". */
 const IS = "(?: ?[('[]{0,2}<>[)'\\]]{0,2})?\"?:? (?:is |are |was |has |has been |have been |been )?"
 const NOT = String.raw`(?:\bnot|n't)`
 
@@ -77,7 +77,7 @@ const CLOSED = `${oneOf(
   'removed',
 )}(?! (?:from|for send|the |conn))`
 
-/** Words about the mailbox. */
+/** Phrases about the mailbox. */
 export const MAILBOX_PHRASES: readonly ReplyRule[] = [
   ...words(
     'rejected/full',

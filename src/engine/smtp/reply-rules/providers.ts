@@ -1,6 +1,6 @@
 import type { Meaning, ReplyRule } from './generic.ts'
 
-const of =
+const forProvider =
   (provider: string, source: string) =>
   (
     meaning: Meaning,
@@ -14,51 +14,57 @@ const of =
     source,
   })
 
-const google = of('google', 'Google Workspace SMTP errors reference')
-const microsoft = of('microsoft', 'Exchange Online NDR codes; postmaster.live.com')
-const exchange = of('exchange', 'Exchange Server DSN codes')
-const yahoo = of('yahoo', 'Yahoo Sender Hub SMTP error codes')
-const apple = of('icloud', 'sisimai: rhost/apple')
-const comcast = of('comcast', 'Comcast postmaster error codes')
-const cox = of('cox', 'Cox email error codes')
-const proofpoint = of('proofpoint', 'smtp-field-manual')
-const mimecast = of('mimecast', 'Mimecast SMTP error codes (DOC-1369)')
-const barracuda = of('barracuda', 'smtp-codes')
-const cisco = of('cisco', 'Cisco Secure Email SMTP replies')
-const trend = of('trend-micro', 'smtp-codes')
-const rackspace = of('rackspace', 'sisimai: rhost, smtp-codes')
-const godaddy = of('godaddy', 'GoDaddy email bounceback codes; sisimai: rhost/godaddy')
-const yandex = of('yandex', 'smtp-codes')
-const rambler = of('rambler', 'smtp-codes')
-const mailru = of('mail-ru', 'smtp-codes')
-const orange = of('orange', 'Orange postmaster codes; sisimai: rhost')
-const laposte = of('laposte', 'smtp-codes')
-const free = of('free', 'sisimai: Suspend')
-const gmx = of('gmx', 'GMX and web.de postmaster error messages')
-const telekom = of('t-online', 't-online.de postmaster; sisimai: BadReputation')
-const tencent = of('tencent', 'QQ mail help 20022; sisimai: rhost/tencentqq')
-const netease = of('netease', 'NetEase postmaster error codes')
-const titan = of('titan', 'smtp-codes')
-const improvmx = of('improvmx', 'ImprovMX error codes')
-const zerospam = of('zerospam', 'smtp-field-manual')
-const exim = of('exim', 'Exim specification: host_reject_connection; its default configuration')
-const cpanel = of('cpanel', 'cPanel: what cannot be routed')
-const opensmtpd = of('opensmtpd', 'OpenSMTPD smtp_session.c: an address that no virtual table has')
-const sendmail = of('sendmail', 'Sendmail cf/README')
-const qmail = of('qmail', 'qmail-smtpd, chkuser')
-const spectrum = of('charter', 'Spectrum email error codes')
-const att = of('att', 'sisimai: UserUnknown; AT&T postmaster')
-const hanmail = of('daum', 'sisimai: Suspend')
-const docomo = of('docomo', 'sisimai: rhost/nttdocomo')
-const zoho = of('zoho', 'Zoho Mail SMTP errors')
-const domino = of('domino', 'HCL Domino: SMTP inbound relay controls')
-const hmailserver = of('hmailserver', 'hMailServer: SMTP error messages')
-const symantec = of('symantec', 'Symantec.cloud SMTP errors')
+const google = forProvider('google', 'Google Workspace SMTP errors reference')
+const microsoft = forProvider('microsoft', 'Exchange Online NDR codes; postmaster.live.com')
+const exchange = forProvider('exchange', 'Exchange Server DSN codes')
+const yahoo = forProvider('yahoo', 'Yahoo Sender Hub SMTP error codes')
+const apple = forProvider('icloud', 'sisimai: rhost/apple')
+const comcast = forProvider('comcast', 'Comcast postmaster error codes')
+const cox = forProvider('cox', 'Cox email error codes')
+const proofpoint = forProvider('proofpoint', 'smtp-field-manual')
+const mimecast = forProvider('mimecast', 'Mimecast SMTP error codes (DOC-1369)')
+const barracuda = forProvider('barracuda', 'smtp-codes')
+const cisco = forProvider('cisco', 'Cisco Secure Email SMTP replies')
+const trend = forProvider('trend-micro', 'smtp-codes')
+const rackspace = forProvider('rackspace', 'sisimai: rhost, smtp-codes')
+const godaddy = forProvider('godaddy', 'GoDaddy email bounceback codes; sisimai: rhost/godaddy')
+const yandex = forProvider('yandex', 'smtp-codes')
+const rambler = forProvider('rambler', 'smtp-codes')
+const mailru = forProvider('mail-ru', 'smtp-codes')
+const orange = forProvider('orange', 'Orange postmaster codes; sisimai: rhost')
+const laposte = forProvider('laposte', 'smtp-codes')
+const free = forProvider('free', 'sisimai: Suspend')
+const gmx = forProvider('gmx', 'GMX and web.de postmaster error messages')
+const telekom = forProvider('t-online', 't-online.de postmaster; sisimai: BadReputation')
+const tencent = forProvider('tencent', 'QQ mail help 20022; sisimai: rhost/tencentqq')
+const netease = forProvider('netease', 'NetEase postmaster error codes')
+const titan = forProvider('titan', 'smtp-codes')
+const improvmx = forProvider('improvmx', 'ImprovMX error codes')
+const zerospam = forProvider('zerospam', 'smtp-field-manual')
+const exim = forProvider(
+  'exim',
+  'Exim specification: host_reject_connection; its default configuration',
+)
+const cpanel = forProvider('cpanel', 'cPanel: unroutable mail')
+const opensmtpd = forProvider(
+  'opensmtpd',
+  'OpenSMTPD smtp_session.c: an address without an entry in a virtual table',
+)
+const sendmail = forProvider('sendmail', 'Sendmail cf/README')
+const qmail = forProvider('qmail', 'qmail-smtpd, chkuser')
+const spectrum = forProvider('charter', 'Spectrum email error codes')
+const att = forProvider('att', 'sisimai: UserUnknown; AT&T postmaster')
+const hanmail = forProvider('daum', 'sisimai: Suspend')
+const docomo = forProvider('docomo', 'sisimai: rhost/nttdocomo')
+const zoho = forProvider('zoho', 'Zoho Mail SMTP errors')
+const domino = forProvider('domino', 'HCL Domino: SMTP inbound relay controls')
+const hmailserver = forProvider('hmailserver', 'hMailServer: SMTP error messages')
+const symantec = forProvider('symantec', 'Symantec.cloud SMTP errors')
 
-/** What one provider's own words mean, where the words at large would mislead. */
+/** Rules for the texts of single providers, where the generic rules would be wrong. */
 export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   google('rejected/no-mailbox', /p=nosuchuser|account that you tried to reach does not? exist/),
-  // With 5.7.10 these words report an error in the sequence of commands. They do not demand TLS.
+  // With 5.7.10 this text reports a command sequence error, not a demand for TLS.
   google('no-response/garbage', /smtp protocol violation/, { stage: 'rcpt' }),
   google(
     'rejected/disabled',
@@ -73,7 +79,7 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   google('blocked/auth', /invalid credentials for relay|mail relay denied/),
   google('blocked/policy', /user or domain that you are sending to \(or from\)/),
   google('blocked/tls', /tls (?:is )?required for rcpt|(?:wasn't|not) (?:sent over|using) a tls/),
-  // "This usually indicates a Denial of Service": too many sessions, at whatever stage it comes.
+  // "This usually indicates a Denial of Service": too many sessions, at any stage.
   google('deferred/rate', /try again later, closing connection/, { enhanced: /^4\.7\.0$/ }),
   google(
     'deferred/rate',
@@ -176,7 +182,7 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
     'blocked/blocklist',
     /\b(?:rbl|listed)\b[^;]{0,200}\bib1\d\d\b|\bib1\d\d\b[^;]{0,200}\b(?:rbl|listed)\b/,
   ),
-  // With a 4xx a block is temporary, unless the text says that we are listed.
+  // With a 4xx the block is temporary, unless the text names a blocklist.
   godaddy('deferred/rate', /\bib1\d\d\b/, { code: /^4/ }),
   godaddy('blocked/blocklist', /\bib1\d\d\b/),
   titan('rejected/no-mailbox', /mailbox does not exist ?: ?domains? hourly quota/),
@@ -231,13 +237,14 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   exim('blocked/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
   exim('deferred/too-many', /^too many messages in this connection/),
   exim('rejected/no-mailbox', /restricted characters in address/),
-  // Exim writes this line for the sender only. A cached callout failure alone is the recipient's.
+  // Exim sends this line for the sender. Only a cached callout failure concerns the recipient.
   exim(
     'blocked/sender',
     /(?<!(?:recipient|address|mailbox|user) )verification failed for <>|callback setup failed|postmaster verification failed/,
   ),
   exim('no-response/garbage', /synchroni[sz]ation error/, { stage: 'rcpt' }),
-  // Mostly said of the sender; of the recipient in the same words. In doubt the mailbox stays unknown.
+  // Mostly about the sender, but the text for a recipient is the same, so the mailbox stays
+  // unknown.
   cpanel('blocked/sender', /^the mail server could not deliver mail to <>/),
   opensmtpd('rejected/no-mailbox', /^mailing list expansion problem/),
   sendmail('blocked/auth', /relaying denied\. proper authentication/),
