@@ -41,7 +41,7 @@ for (const way of values.way.split(',')) {
   for (const number of workers) {
     const startedAt = performance.now()
     const plan = { addresses, overMs, workers: number, seed: Number(values.seed) }
-    const course = await play(plan, progressOf(number))
+    const course = await play(plan, getProgress(number))
     say(rowOf(number, course, (performance.now() - startedAt) / SECOND))
   }
 }
@@ -67,7 +67,7 @@ function rowOf(number: number, { lists, ...course }: Course, seconds: number): s
 }
 
 /** What takes hours says each minute how far it is, where the table does not go. */
-function progressOf(workers: number): (answered: number) => void {
+function getProgress(workers: number): (answered: number) => void {
   let toldAt = performance.now()
   return answered => {
     if (performance.now() - toldAt < MINUTE) return

@@ -1,5 +1,6 @@
-// Bakes the lists of src/engine/address/lists/ from well-kept npm packages, so that none of them is needed at run time.
-// Usage: node tools/bake-lists.mjs [folder]   Each list is one name a line, lower case, sorted by bytes, without a header.
+// Generates the lists of src/engine/address/lists/ from maintained npm packages, so that none of
+// them is needed at run time. Each list has one name per line, lower case, sorted by bytes, without
+// a header. Usage: node tools/bake-lists.mjs [folder]
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -27,11 +28,12 @@ const SOURCES = {
   'role.txt': ['role-based-email-addresses'],
 }
 
-// Names that stand in the lists and are no provider: reserved, the front page of something else, or an ending twice.
+// Names in the lists that are not providers: reserved names, other sites, doubled endings.
 const NOT_FREE =
   /\.com\.(com|net|org)$|(^|\.)(example|test|invalid)\.(com|net|org|de)$|^(test|www|your|yourdomain)\.\w+$|^(google|facebook|alibaba|about|name|dnsmadeeasy)\.com$/
 
-// Local parts of the role list that are people's names or places, not tasks; digits and keyboard walks are judged elsewhere.
+// Local parts of the role list that are names of people or places, not roles. Digits and keyboard
+// patterns are classified elsewhere.
 const NOT_ROLES = new Set(
   `alla alexa alpha sydney paris india denver france gardner english merchant brand general prime care
   sale crew head house job may smile lt me no us per aaa abc asd asdf asdasd angels friends la ta ca cm bd
@@ -46,14 +48,15 @@ const MORE_ROLES =
   sales3 satis secretariat segreteria sprzedaz ufficio ugyfelszolgalat vanzari vendite verkoop vertrieb
   verwaltung zakupy news usenet uucp ftp www hostmaster postmaster abuse noc trouble`.split(/\s+/)
 
-// Lists of providers hold what people typed, slips and dead endings too: `gmsil.com` is nobody's provider.
+// Provider lists are based on user input and contain typos and unregistered TLDs, such as
+// `gmsil.com`.
 const isTypo = name => listedTypo(name) !== null || !hasRegisteredTld(name)
 
-/** Called disposable by one list and a provider by another: it is told as neither. */
-const isDoubted = name => accused.has(name) && !PROTECTED.has(name) && !REAL_PROVIDERS.has(name)
+/** Disposable in one list and a provider in another: listed as neither. */
+const isDisputed = name => candidates.has(name) && !PROTECTED.has(name) && !REAL_PROVIDERS.has(name)
 
 const sources = readSources()
-const accused = namedAnywhere(sources)
+const candidates = namedAnywhere(sources)
 const disposable = new Set(electDisposable(sources))
 const free = toDomains([
   ...require('free-email-domains'),
@@ -63,7 +66,7 @@ const free = toDomains([
   name =>
     !NOT_FREE.test(name) &&
     !isTypo(name) &&
-    !isDoubted(name) &&
+    !isDisputed(name) &&
     !withParents(name).some(part => disposable.has(part)),
 )
 const roles = [...require('role-based-email-addresses'), ...MORE_ROLES]
@@ -92,9 +95,9 @@ const origins = Object.entries(SOURCES).map(([file, names]) => ({
 }))
 writeFileSync(join(folder, 'sources.json'), `${JSON.stringify(origins, null, 2)}\n`)
 
-const licenceOf = name => {
+const readLicense = name => {
   const file = readdirSync(packageFolder(name)).find(entry => /^licen[cs]e/i.test(entry))
   return `# ${name}\n\n${readText(name, file).trim()}\n`
 }
 const names = [...new Set(Object.values(SOURCES).flat())].sort()
-writeFileSync(join(folder, 'NOTICE.md'), names.map(licenceOf).join('\n'))
+writeFileSync(join(folder, 'NOTICE.md'), names.map(readLicense).join('\n'))

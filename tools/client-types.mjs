@@ -1,14 +1,14 @@
-// Writes the types of the client, src/client/types.ts, from docs/openapi.json. The build runs it.
+// Generates the client types, src/client/types.ts, from docs/openapi.json. The build runs it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compile } from 'json-schema-to-typescript'
 
-/** The types of every named schema, and of what single operations take and give. */
+/** Returns the types of all named schemas and of the inputs and outputs of operations. */
 async function clientTypes(document) {
   const { Error: ErrorBody, ...named } = document.components.schemas
   const types = { ...named, ErrorBody, ...typesOfOperations(document) }
   const root = { type: 'object', properties: {}, definitions: types }
-  const text = await compile(pointedAt(root), 'Nothing', {
+  const text = await compile(withLocalRefs(root), 'Nothing', {
     bannerComment: BANNER,
     additionalProperties: false,
     ignoreMinAndMaxItems: true,
@@ -18,10 +18,15 @@ async function clientTypes(document) {
   return withoutRoot(text)
 }
 
-/** `listJobs` brings ListJobsQuery, and ListJobsBody and ListJobsAnswer where these have no name of their own. */
+/**
+ * Returns the types of operations: `listJobs` yields ListJobsQuery, and ListJobsBody and
+ * ListJobsAnswer unless these are named schemas.
+ */
 function typesOfOperations({ paths }) {
-  const ours = Object.entries(paths).filter(([path]) => path.startsWith('/v1/'))
-  const operations = ours.flatMap(([, path]) => METHODS.map(method => path[method])).filter(Boolean)
+  const versioned = Object.entries(paths).filter(([path]) => path.startsWith('/v1/'))
+  const operations = versioned
+    .flatMap(([, path]) => METHODS.map(method => path[method]))
+    .filter(Boolean)
   return Object.assign({}, ...operations.map(typesOfOperation))
 }
 
@@ -33,9 +38,9 @@ function typesOfOperation({ operationId, summary, parameters = [], requestBody, 
     [`${name}Body`]: schemaOf(requestBody, 'application/json'),
     [`${name}Answer`]: schemaOf(answer, 'application/json'),
   }
-  const own = Object.entries(all).filter(([, schema]) => schema && !schema.$ref)
+  const unnamed = Object.entries(all).filter(([, schema]) => schema && !schema.$ref)
   return Object.fromEntries(
-    own.map(([key, schema]) => [key, { description: `Of: ${summary}`, ...schema }]),
+    unnamed.map(([key, schema]) => [key, { description: `Of: ${summary}`, ...schema }]),
   )
 }
 
@@ -51,25 +56,25 @@ function querySchema(parameters) {
   }
 }
 
-const schemaOf = (place, type) => place?.content?.[type]?.schema
+const schemaOf = (message, type) => message?.content?.[type]?.schema
 
-/** The same schema with its references to where JSON Schema has them. */
-function pointedAt(value) {
-  if (Array.isArray(value)) return value.map(pointedAt)
+/** Rewrites OpenAPI references to JSON Schema definitions. */
+function withLocalRefs(value) {
+  if (Array.isArray(value)) return value.map(withLocalRefs)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      key === '$ref' ? placeOf(inner) : pointedAt(inner),
+      key === '$ref' ? toLocalRef(inner) : withLocalRefs(inner),
     ]),
   )
 }
 
-/** A type of our own named Error would hide that of JavaScript. */
-const placeOf = reference =>
+/** A type named Error would shadow the built-in one. */
+const toLocalRef = reference =>
   reference.replace('#/components/schemas/', '#/definitions/').replace(/\/Error$/, '/ErrorBody')
 
-/** The compiler adds comments about the root and about limits that a type does not have. */
+/** Removes the root type and comments about it and about limits that the types do not express. */
 const withoutRoot = text =>
   text
     .replace(/export interface Nothing \{\s*\}\n/, '')
@@ -85,5 +90,5 @@ const TYPES = join(ROOT, 'src/client/types.ts')
 
 const document = JSON.parse(readFileSync(join(ROOT, 'docs/openapi.json'), 'utf8'))
 const text = await clientTypes(document)
-// A file that stays the same keeps its time, so that dist/ is not built again.
+// An unchanged file keeps its modification time, so that dist/ is not rebuilt.
 if (!existsSync(TYPES) || readFileSync(TYPES, 'utf8') !== text) writeFileSync(TYPES, text)

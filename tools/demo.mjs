@@ -1,4 +1,5 @@
-// npm run demo: the true `ev bulk` against a small mail world on loopback. No internet, no port 25, no root.
+// npm run demo: `ev bulk` with simulated mail servers on loopback. Needs no internet, port 25 or
+// root.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,10 +18,10 @@ const explained = [
 ]
 
 const dataDir = mkdtempSync(join(tmpdir(), 'ev-demo-'))
-const world = await startSimulatorProcess(join(root, 'fixtures/simulator/demo.json'))
+const simulator = await startSimulatorProcess(join(root, 'fixtures/simulator/demo.json'))
 const settings = [
-  ['--dns', world.dnsAddress],
-  ['--smtp-port', String(world.smtpPort)],
+  ['--dns', simulator.dnsAddress],
+  ['--smtp-port', String(simulator.smtpPort)],
   ['--allow-ranges', '127.0.0.0/8'],
   ['--helo', 'probe.example.com'],
   ['--data-dir', dataDir],
@@ -28,23 +29,23 @@ const settings = [
 settings.push('--special-domains', '--log', 'error')
 
 say(
-  `A mail world is up: DNS on ${world.dnsAddress}, SMTP on port ${world.smtpPort} of loopback addresses.`,
+  `Simulated mail servers are running: DNS on ${simulator.dnsAddress}, SMTP on port ${simulator.smtpPort} of loopback addresses.`,
 )
-say('Its servers are polite, catch-all, greylisting, blocking, slow, full, dead and worse.\n')
-say(`$ ev bulk ${list} -o ${output}   (with the addresses of the world)`)
+say('Some accept all addresses, greylist, block, are slow, full or down.\n')
+say(`$ ev bulk ${list} -o ${output}   (with the settings of the simulator)`)
 const bulk = await ev('bulk', list, '-o', output, ...settings, '--sessions-per-second', '20')
 say('\nThree verdicts, explained:\n')
 for (const address of explained) {
   say(`$ ev verify --explain ${address}`)
   await ev('verify', '--explain', address, ...settings)
 }
-await world.close()
+await simulator.close()
 rmSync(dataDir, { recursive: true, force: true })
-say(`Every row of ${list} with its result is in ${output}. Against the real network, type:\n`)
+say(`${output} has every row of ${list} with its result. To verify real addresses, run:\n`)
 say('  npx ev verify you@your-domain.com')
 say('  npx ev bulk your-list.csv -o results.csv\n')
 say(
-  'Both need to reach port 25 of mail servers, which many offices and cloud hosts block: npx ev doctor',
+  'Both need outbound port 25, which many offices and cloud hosts block. Check with: npx ev doctor',
 )
 process.exitCode = bulk
 

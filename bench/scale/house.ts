@@ -3,7 +3,7 @@ import type { EgressProber } from '../../src/engine/probe/egress-prober.ts'
 import { RateController } from '../../src/engine/rate-control/controller.ts'
 import { limitsFor } from '../../src/engine/rate-control/limit-table.ts'
 import { ProbeScheduler, type Slot } from '../../src/jobs/probing/probe-scheduler.ts'
-import { directTasks, operatorOf, probeKind } from '../../src/jobs/probing/probe-tasks.ts'
+import { directTasks, parseOperator, probeKind } from '../../src/jobs/probing/probe-tasks.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import type { Reschedule } from '../../src/queue/queue.ts'
 import { HeapClock } from './heap-clock.ts'
@@ -109,7 +109,7 @@ class House {
       pace: (operator: string, egress: string) => this.#pace(egress, operator),
     } as never
     for (const egress of names) {
-      const work = (key: string) => this.#turn({ operator: operatorOf(key), egress })
+      const work = (key: string) => this.#turn({ operator: parseOperator(key), egress })
       this.#queue.work(probeKind(egress), work, { concurrency: CONCURRENCY })
     }
   }

@@ -22,7 +22,7 @@ export type AccountServices = {
 export type AccountInput = {
   readonly name: string
   readonly plan: string
-  /** Recipient of webhook failure alerts; null if the account has none of its own. */
+  /** Recipient of webhook failure alerts; null if the account has no address of its own. */
   readonly email: string | null
 }
 

@@ -57,7 +57,6 @@ export type KeySecretTable = {
   expires_at: number | null
 }
 
-/** A dashboard session. */
 export type SessionTable = {
   id: string
   /** SHA-256 of its token, hexadecimal. */

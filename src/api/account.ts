@@ -12,7 +12,7 @@ import type { Reason, Risk } from '../engine/verdict/reason.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import type { Env } from './context.ts'
-import { cursorAt, pageQuery, positionOf } from './cursor.ts'
+import { encodeCursor, pageQuery, parseCursor } from './cursor.ts'
 import { creditState, requestOrigin } from './middleware/rate-limit.ts'
 import { allBuckets, limitTitle } from './middleware/rate-limit-buckets.ts'
 import { requireKey } from './middleware/require-key.ts'
@@ -212,13 +212,13 @@ function historyRoutes(service: Service) {
     const { rows, next } = await getHistoryPage(service.database, {
       accountId: c.get('caller').account.id,
       sandbox: c.get('sandbox'),
-      before: positionOf(cursor),
+      before: parseCursor(cursor),
       max: limit,
       ...omitUndefined({ ...filters, classes }),
     })
     const data = {
       items: rows.map(presentRow),
-      next_cursor: next === null ? null : cursorAt(next),
+      next_cursor: next === null ? null : encodeCursor(next),
       has_more: next !== null,
     }
     return c.json({ success: true as const, data }, 200)

@@ -15,7 +15,7 @@ import { metricsRoutes } from './monitoring/monitoring-app.ts'
 import { requestContext, showOpenLimit } from './request-context.ts'
 import { newRouter } from './router.ts'
 import type { Service } from './service.ts'
-import { stateOf } from './state.ts'
+import { getState } from './state.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { describeCallbacks } from './webhooks/openapi-callbacks.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
@@ -26,7 +26,7 @@ import { webhookRoutes } from './webhooks/webhooks.ts'
  */
 export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>): OpenAPIHono<Env> {
   const app = newRouter()
-  const { metrics } = stateOf(service)
+  const { metrics } = getState(service)
   app.use(requestContext(service, metrics))
   app.use(showOpenLimit(service))
   app.onError((error, c) => answerError(c, service.log, error))
@@ -45,18 +45,18 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
 }
 
 /** Closes all open event streams. Called when the shutdown starts. */
-export const endStreams = (service: Service): void => stateOf(service).streams.end()
+export const endStreams = (service: Service): void => getState(service).streams.end()
 
 /**
  * Flushes the last-used times of keys. Called after the last response, before the database is
  * closed.
  */
-export const closeApp = (service: Service): Promise<unknown> => stateOf(service).lastUsed.close()
+export const closeApp = (service: Service): Promise<unknown> => getState(service).lastUsed.close()
 
 /** Answers OPTIONS, 404 for an unknown path, and 405 for another method of a known path. */
 function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env>): Response {
   const { method, path } = c.req
-  const methods = methodsOf(app, path)
+  const methods = allowedMethods(app, path)
   const isOptions = method === 'OPTIONS'
   // A route of static files matches GET, but exists only for some file names.
   if (methods.length === 0 || (methods.includes(method) && !isOptions)) {
@@ -68,13 +68,13 @@ function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env
   }
   c.header('Allow', methods.join(', '))
   if (isOptions) return c.body(null, 204, PREFLIGHT)
-  const sentence = `This path supports only ${methods.join(', ')}`
-  return answerError(c, service.log, new ApiError('method_not_allowed', sentence))
+  const message = `This path supports only ${methods.join(', ')}`
+  return answerError(c, service.log, new ApiError('method_not_allowed', message))
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-function methodsOf(app: OpenAPIHono<Env>, path: string): string[] {
+function allowedMethods(app: OpenAPIHono<Env>, path: string): string[] {
   const known = METHODS.filter(method =>
     app.router.match(method, path)[0].some(([[, route]]) => route.method === method),
   )

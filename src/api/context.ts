@@ -49,7 +49,7 @@ export type Env = {
      * Set for a large list. Resolves when its body may be parsed; the slot is released when the
      * request is answered.
      */
-    importTurn?: () => Promise<void>
+    acquireImportSlot?: () => Promise<void>
   }
 }
 

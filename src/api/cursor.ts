@@ -27,9 +27,9 @@ export const pageFields = {
 }
 
 /** Parses a cursor; null for the first page. Throws ApiError if it is malformed. */
-export function positionOf(cursor: string | undefined): CursorPosition | null {
+export function parseCursor(cursor: string | undefined): CursorPosition | null {
   if (cursor === undefined) return null
-  const [createdAt, id] = partsOf(cursor)
+  const [createdAt, id] = decodeCursor(cursor)
   if (Number.isSafeInteger(createdAt) && typeof id === 'string') {
     return { createdAt: Number(createdAt), id }
   }
@@ -40,21 +40,21 @@ export function positionOf(cursor: string | undefined): CursorPosition | null {
 }
 
 /** Builds a page from up to `limit` + 1 rows; an extra row means that there is a next page. */
-export function pageOf<Row extends { created_at: number; id: string }>(
+export function toPage<Row extends { created_at: number; id: string }>(
   found: readonly Row[],
   limit: number,
 ): Page<Row> {
   const rows = found.slice(0, limit)
   const last = rows.at(-1)
   const isLast = found.length <= limit || last === undefined
-  return { rows, next: isLast ? null : cursorAt({ createdAt: last.created_at, id: last.id }) }
+  return { rows, next: isLast ? null : encodeCursor({ createdAt: last.created_at, id: last.id }) }
 }
 
 /** Encodes a position as an opaque cursor. */
-export const cursorAt = ({ createdAt, id }: CursorPosition): string =>
+export const encodeCursor = ({ createdAt, id }: CursorPosition): string =>
   Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')
 
-function partsOf(cursor: string): unknown[] {
+function decodeCursor(cursor: string): unknown[] {
   try {
     const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
     return Array.isArray(parts) ? parts : []

@@ -18,13 +18,13 @@ export function requestContext(
   metrics: Metrics,
 ): MiddlewareHandler<Env> {
   const { clock, log, random, settings } = monitoring
-  const ipOf = clientIp(settings.trustProxy)
+  const getClientIp = clientIp(settings.trustProxy)
   const common = Object.entries(commonHeaders(monitoring))
   return async (c, next) => {
     const startedAt = clock.monotonicNow()
     const requestId = `req_${random.token(ID_LENGTH)}`
     c.set('requestId', requestId)
-    const ip = ipOf(c.env?.incoming, () => c.req.header('X-Forwarded-For'))
+    const ip = getClientIp(c.env?.incoming, () => c.req.header('X-Forwarded-For'))
     c.set('ip', ip)
     for (const [name, value] of common) setHeader(c, name, value)
     setHeader(c, 'X-Request-Id', requestId)

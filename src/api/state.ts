@@ -84,7 +84,7 @@ export type State = {
 
 const states = new WeakMap<Service, State>()
 
-export function stateOf(service: Service): State {
+export function getState(service: Service): State {
   const existing = states.get(service)
   if (existing !== undefined) return existing
   const state: State = {

@@ -33,7 +33,7 @@ export type ClientOptions = {
   /** Maximum number of retries per call. Default: 3. */
   readonly retries?: number
   /** Called for every response, including those that are retried: for logs and metrics. */
-  readonly onAnswer?: (seen: ResponseInfo) => void
+  readonly onAnswer?: (info: ResponseInfo) => void
   /** Allows sending the key unencrypted to another machine. */
   readonly allowHttp?: boolean
 } & Partial<ClientDeps>

@@ -53,7 +53,7 @@ export type ConnectionOptions = {
   readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly retries: number
-  readonly onAnswer: (seen: ResponseInfo) => void
+  readonly onAnswer: (info: ResponseInfo) => void
 }
 
 /** Sends requests with retries. */

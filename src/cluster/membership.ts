@@ -226,7 +226,7 @@ function notify(listeners: Listeners) {
 
 /** Intervals of cluster membership, in ms. */
 export type ClusterTimings = {
-  /** Heartbeat interval. */
+  /** Interval of the heartbeats. */
   readonly beatMs: number
   /** A member whose last heartbeat is older than this has expired. */
   readonly expiryMs: number

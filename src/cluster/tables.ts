@@ -28,7 +28,7 @@ export type MemberRole = 'serve' | 'worker'
 export type PaceTable = {
   operator: string
   egress: string
-  /** JSON. */
+  /** JSON of a `StoredRate`. */
   state: string
   changed_at: number
 }

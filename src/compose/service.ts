@@ -9,7 +9,7 @@ import { type OverloadError, overloadError } from '../api/middleware/admission.t
 import { monitoringApp } from '../api/monitoring/monitoring-app.ts'
 import { bareHeaders } from '../api/request-context.ts'
 import type { Service } from '../api/service.ts'
-import { stateOf } from '../api/state.ts'
+import { getState } from '../api/state.ts'
 import type { Config } from '../config/settings.ts'
 import { createDashboard } from '../dashboard/dashboard.ts'
 import { createHealth } from '../dashboard/health/create-health.ts'
@@ -146,7 +146,7 @@ function buildService(
   return {
     service,
     app,
-    watch: monitoringApp(service, stateOf(service).metrics),
+    watch: monitoringApp(service, getState(service).metrics),
     headers: ip => bareHeaders(service, ip),
     overloadError: overloadError(service),
     offerKey: key => keyPages.offer(key),

@@ -197,7 +197,7 @@ function build(
   }
 }
 
-/** What a process shares with the other members of its cluster. */
+/** State shared with the other members of the cluster. */
 type Shared = {
   readonly queue: Queue
   readonly cluster: Membership

@@ -9,7 +9,7 @@ const readersFor = (egressNames: readonly string[]) => ({
   hosts: (text: string): readonly string[] => list(text).map(hostSuffix),
   /** Display name. */
   title: text,
-  /** What a 2xx reply to RCPT proves there. */
+  /** Meaning of a 2xx reply to RCPT. */
   truth: oneOf('tells', 'accepts-all', 'tenant', 'gateway', 'parked'),
   sessionsPerOperator: sessionsPerOperator.read,
   recipientsPerSession: recipientsPerSession.read,

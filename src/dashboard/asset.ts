@@ -7,7 +7,9 @@ import { brotliCompress, constants } from 'node:zlib'
 import { Hono } from 'hono'
 import type { Env } from './deps.ts'
 
-/** Returns the URL path of a file of `browser/` or a library; it changes when any content changes. */
+/**
+ * Returns the URL path of a file of `browser/` or a library; it changes when any content changes.
+ */
 export function assetPath(name: string): string {
   return `/assets/${FILES.version}/${name}`
 }

@@ -24,7 +24,9 @@ import { usageRoutes } from './usage.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
 
-/** Creates the dashboard of `ev serve`: a folder for each section, which calls the API for its data. */
+/**
+ * Creates the dashboard of `ev serve`: a folder for each section, which calls the API for its data.
+ */
 export function createDashboard(deps: DashboardDeps): Hono<Env> {
   const router = new Hono<Env>({ strict: false })
   router.onError((error, c) => answerError(c, deps, error))

@@ -1,4 +1,3 @@
-
 import type { Scope } from '../accounts/scope.ts'
 import type { Database } from '../db/database.ts'
 import type { ReadDisk } from '../jobs/upload/store-upload.ts'
@@ -22,14 +21,17 @@ export type AskOptions = {
   readonly once?: string | undefined
 }
 
-/** The HTTP API called with the API key of a session: same scopes, limits and errors as any client. */
+/**
+ * The HTTP API called with the API key of a session: same scopes, limits and errors as any client.
+ */
 export interface Api {
-  /** Returns the response body, a type of `client/types.ts`; throws ApiProblem on an error status. */
+  /**
+   * Returns the response body, a type of `client/types.ts`; throws ApiProblem on an error status.
+   */
   ask<T>(path: string, options?: AskOptions): Promise<T>
   /** Returns the raw response, error responses included: for files and streams. */
   fetch(path: string, init?: RequestInit): Promise<Response>
 }
-
 
 /** The signed-in user: the session and the key it was started with. */
 export type SignedIn = {
@@ -47,7 +49,6 @@ export type SignedIn = {
   /** Whether the account may open the Health page. */
   readonly isAdmin: boolean
 }
-
 
 /** Dependencies of the dashboard, composed in `compose/service.ts`. */
 export type DashboardDeps = {

@@ -327,8 +327,7 @@ function rows(
 }
 
 function noResults(filter: Filter, isMore: boolean): Html {
-  if (isMore)
-    return html`<p role="status">No matches so far. The history goes back further.</p>`
+  if (isMore) return html`<p role="status">No matches so far. The history goes back further.</p>`
   const { cursor: _, ...criteria } = filter
   return Object.keys(criteria).length > 0
     ? html`<p role="status">No matches.</p>`

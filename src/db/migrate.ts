@@ -65,8 +65,8 @@ export const DEVELOPMENT_MIGRATIONS = [
 export class OldDevelopmentDatabase extends Error {
   constructor(recorded: readonly string[]) {
     super(
-      `a development version of ev made it, with migrations up to ${[...recorded].sort().at(-1)}; ` +
-        `ev takes over only databases with all up to ${DEVELOPMENT_MIGRATIONS.at(-1)}`,
+      `a development version of ev created it, with migrations up to ${[...recorded].sort().at(-1)}; ` +
+        `ev upgrades only databases with all migrations up to ${DEVELOPMENT_MIGRATIONS.at(-1)}`,
     )
   }
 }

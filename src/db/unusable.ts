@@ -16,8 +16,8 @@ export const unusableServer = (url: string, cause: unknown) =>
     isUnknownMigration(cause) ? NEWER : serverRemedy(cause),
   )
 
-function unusable(place: string, cause: unknown, remedy: string): EvError {
-  const sentence = `The database ${place} cannot be used: ${errorMessage(cause)}. ${remedy}`
+function unusable(database: string, cause: unknown, remedy: string): EvError {
+  const sentence = `The database ${database} cannot be used: ${errorMessage(cause)}. ${remedy}`
   return new EvError('io', sentence, { cause })
 }
 

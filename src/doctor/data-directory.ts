@@ -5,59 +5,57 @@ import { inspectDatabase } from '../maintenance/inspect.ts'
 import { errorMessage } from '../platform/error.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 
-/** Whether jobs can be kept: the folder can be made or written, is ours alone, and holds a database that we can read. */
+/** Checks that the data directory is writable and private, and that its database is usable. */
 export async function dataDirectoryFinding(dataDir: string, databaseUrl: string): Promise<Finding> {
-  const blocked = await reasonAgainst(dataDir)
-  if (blocked !== null) {
+  const error = await accessError(dataDir)
+  if (error !== null) {
     return fail(
-      `${dataDir} cannot be used: ${blocked}`,
-      'Name a folder that you may write with --data-dir, or set that right.',
+      `cannot use ${dataDir}: ${error}`,
+      'Fix the permissions, or set a writable directory with --data-dir.',
     )
   }
-  const look = isPostgresUrl(databaseUrl) ? ELSEWHERE : inspectDatabase(databaseUrl)
-  if (look.kind === 'unusable') {
+  const inspection = isPostgresUrl(databaseUrl) ? ON_SERVER : inspectDatabase(databaseUrl)
+  if (inspection.kind === 'unusable') {
     return fail(
-      `the database ${look.file} cannot be used: ${look.why}`,
-      'Move the file away if it is damaged or not ours, or name another place with --data-dir.',
+      `cannot use the database ${inspection.file}: ${inspection.why}`,
+      'If the file is damaged or not an ev database, move it away, or set another directory with --data-dir.',
     )
   }
-  if (look.kind === 'newer') {
+  if (inspection.kind === 'newer') {
     return fail(
-      `the database ${look.file} was written by a newer version of ev`,
-      'Use that version.',
+      `the database ${inspection.file} was written by a newer version of ev`,
+      'Upgrade ev to that version.',
     )
   }
   if (await othersMayRead(dataDir)) {
     return warn(
-      `${dataDir} may be read by other users of this machine, and holds your lists`,
+      `other users of this machine can read ${dataDir}, which contains your lists`,
       `Run: chmod 700 ${dataDir}`,
     )
   }
   return ok(
-    look.kind === 'absent'
-      ? `${dataDir} can be used; it holds nothing yet`
-      : `${dataDir} can be used`,
+    inspection.kind === 'absent' ? `${dataDir} is usable and empty` : `${dataDir} is usable`,
   )
 }
 
-/** The database on a server is examined by itself. */
-const ELSEWHERE = { kind: 'usable', file: '' } as const
+/** A database on a server has its own check. */
+const ON_SERVER = { kind: 'usable', file: '' } as const
 
-/** The folder, or the nearest one above it that is there. */
+/** Returns the directory itself, or its nearest parent that exists. */
 export async function nearestFolder(path: string): Promise<string> {
-  const isThere = await stat(path).then(
+  const exists = await stat(path).then(
     stats => stats.isDirectory(),
     () => false,
   )
-  return isThere || dirname(path) === path ? path : nearestFolder(dirname(path))
+  return exists || dirname(path) === path ? path : nearestFolder(dirname(path))
 }
 
-async function reasonAgainst(dataDir: string): Promise<string | null> {
-  const isThere = await stat(dataDir).catch(() => null)
-  if (isThere !== null && !isThere.isDirectory()) return 'it is a file'
+async function accessError(dataDir: string): Promise<string | null> {
+  const stats = await stat(dataDir).catch(() => null)
+  if (stats !== null && !stats.isDirectory()) return 'it is a file'
   const folder = await nearestFolder(dataDir)
   try {
-    // A path that leads through a file tells so here.
+    // Throws ENOTDIR if a parent in the path is a file.
     await stat(dataDir).catch(error => {
       if (error.code !== 'ENOENT') throw error
     })
@@ -68,7 +66,7 @@ async function reasonAgainst(dataDir: string): Promise<string | null> {
   }
 }
 
-/** On Windows the mode says nothing. */
+/** The file mode is meaningless on Windows. */
 async function othersMayRead(dataDir: string): Promise<boolean> {
   const stats = await stat(dataDir).catch(() => null)
   return process.platform !== 'win32' && stats !== null && (stats.mode & 0o077) !== 0

@@ -22,7 +22,7 @@ import { ownAddresses } from './network/public-ip.ts'
 import { probeAll } from './network/reference-hosts.ts'
 import type { HandshakeResult } from './network/smtp-handshake.ts'
 
-/** Who asks mail servers, and from where. */
+/** An egress to check: the identity and connection used to probe mail servers. */
 export type Target = {
   readonly name: string
   readonly helo: string
@@ -38,22 +38,22 @@ export type DoctorDeps = {
   readonly random: Random
   readonly resolver: Resolver
   readonly dnsServers: readonly DnsServer[]
-  /** Names that must have MX records; empty: the servers are not checked by any. */
+  /** Domains that must have MX records, to detect a lying DNS server; empty to skip that check. */
   readonly dnsCheckNames: readonly string[]
   readonly egresses: readonly Target[]
   readonly isPublic: (ip: string) => boolean
   readonly smtpPort: number
-  /** Mail servers to call at, by name or address. */
+  /** Mail servers to connect to, by host name or IP address. */
   readonly exchangers: readonly string[]
   readonly machine: Machine
   readonly concurrency: number
   readonly dataDir: string
   readonly databaseUrl: string
-  /** To PostgreSQL, of one process at the most. */
+  /** Maximum number of PostgreSQL connections of one process. */
   readonly databaseConnections: number
 }
 
-/** One line of the report. `egress` is null for what concerns all of them. */
+/** One line of the report; `egress` is null for checks that concern all egresses. */
 export type Check = Finding & { readonly check: CheckName; readonly egress: string | null }
 export type CheckName =
   | 'dns'
@@ -71,39 +71,39 @@ export type CheckName =
   | 'data-directory'
   | 'database'
 
-/** However silent everybody is, the doctor has an opinion by then. */
+/** All checks end by then, even if no server answers. */
 const DEADLINE_MS = 18 * SECOND
 
 /**
- * Examines whether this machine is fit to ask mail servers. All at once; findings come in a fixed order, as soon as they
- * are known, and after an abort of `signal` without waiting for anybody.
+ * Checks whether this machine can probe mail servers. The checks run concurrently and yield their
+ * results in a fixed order as soon as they are known; an abort of `signal` ends them at once.
  */
 export async function* runChecks(deps: DoctorDeps, signal?: AbortSignal): AsyncGenerator<Check> {
-  const end = new AbortController()
-  const giveUp = () => end.abort()
+  const deadline = new AbortController()
+  const giveUp = () => deadline.abort()
   const cancel = deps.clock.after(DEADLINE_MS, giveUp)
   signal?.addEventListener('abort', giveUp, { once: true })
   try {
-    for (const { check, egress, findings } of checks(deps, end.signal)) {
+    for (const { check, egress, findings } of checks(deps, deadline.signal)) {
       for (const finding of await findings) {
-        yield { check, egress, ...shown(finding) }
+        yield { check, egress, ...sanitized(finding) }
       }
     }
   } finally {
     cancel()
     signal?.removeEventListener('abort', giveUp)
-    end.abort()
+    deadline.abort()
   }
 }
 
-/** What servers and the DNS say stands in it, cut where it came in; here nothing of it gets by unclean. */
-const shown = ({ state, says, todo }: Finding): Finding => ({
+/** Removes control characters: findings contain untrusted text of servers and the DNS. */
+const sanitized = ({ state, says, todo }: Finding): Finding => ({
   state,
   says: sanitizeText(says, CHARACTERS_MAX),
   todo: todo === null ? null : sanitizeText(todo, CHARACTERS_MAX),
 })
 
-/** Longer than any sentence of ours with what others say in it. */
+/** Longer than any finding, including the quoted replies. */
 const CHARACTERS_MAX = 1_500
 
 type DoctorReport = {
@@ -140,13 +140,13 @@ function serverFindings(
   { databaseUrl, databaseConnections, clock }: DoctorDeps,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const place = withoutPassword(databaseUrl)
-  const silent = { kind: 'unreachable', why: 'it does not answer' } as const
-  const givenUp = new Promise<ServerInspection>(resolve => {
-    signal.addEventListener('abort', () => resolve(silent), { once: true })
+  const url = withoutPassword(databaseUrl)
+  const noResponse = { kind: 'unreachable', why: 'it does not respond' } as const
+  const timeout = new Promise<ServerInspection>(resolve => {
+    signal.addEventListener('abort', () => resolve(noResponse), { once: true })
   })
-  return Promise.race([inspectServer(databaseUrl, clock), givenUp]).then(look =>
-    databaseServerFindings(look, place, databaseConnections),
+  return Promise.race([inspectServer(databaseUrl, clock), timeout]).then(inspection =>
+    databaseServerFindings(inspection, url, databaseConnections),
   )
 }
 
@@ -157,8 +157,8 @@ function checkEgress(
   signal: AbortSignal,
 ): DoctorReport[] {
   const { helo, proxied } = egress
-  const ours = handshakes.then(found => ownAddresses(found, { ...egress, isPublic }))
-  const addresses = ours.then(found => found.addresses)
+  const publicIps = handshakes.then(results => ownAddresses(results, { ...egress, isPublic }))
+  const addresses = publicIps.then(found => found.addresses)
   const each = (runChecks: (ip: string) => Promise<Finding | readonly Finding[]>) =>
     addresses.then(async all =>
       all.length === 0 ? [NO_ADDRESS] : (await Promise.all(all.map(runChecks))).flat(),
@@ -168,11 +168,11 @@ function checkEgress(
   return [
     of(
       'port-25',
-      handshakes.then(found => [portFinding(found, smtpPort, proxied)]),
+      handshakes.then(results => [portFinding(results, smtpPort, proxied)]),
     ),
     of(
       'address',
-      ours.then(({ finding }) => [finding]),
+      publicIps.then(({ finding }) => [finding]),
     ),
     of(
       'ptr',
@@ -190,14 +190,14 @@ function checkEgress(
     ),
     of(
       'ipv6',
-      handshakes.then(found => [ipv6Finding(found)].filter(finding => finding !== null)),
+      handshakes.then(results => [ipv6Finding(results)].filter(finding => finding !== null)),
     ),
   ]
 }
 
 const NO_ADDRESS = warn(
-  'not examined, as from which address we come is not known',
-  'See to “address” above, then run this again.',
+  'skipped: the public IP address is unknown',
+  'Fix the check "address" above, then run this again.',
 )
 
 const one = (finding: Finding) => [finding]
@@ -210,7 +210,7 @@ function startCheck(
   egress: string | null,
   findings: Promise<readonly Finding[]>,
 ): DoctorReport {
-  // It is awaited in its turn, perhaps only later.
+  // Prevents an unhandled rejection: the promise is awaited later, in report order.
   findings.catch(() => {})
   return { check, egress, findings }
 }

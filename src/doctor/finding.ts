@@ -1,4 +1,4 @@
-/** What an examination found, and what to do about it where it is not well. */
+/** The result of a check, with a fix (`todo`) unless it passed. */
 export type Finding = {
   readonly state: 'ok' | 'warn' | 'fail'
   readonly says: string

@@ -32,13 +32,13 @@ export async function waitingRows(
   jobId: string,
   readMax = COUNTED_BY_OPERATOR_MAX,
 ): Promise<WaitingRows[]> {
-  const ofJob = sql`job_id = ${jobId} and state = 'routed'`
+  const inJob = sql`job_id = ${jobId} and state = 'routed'`
   const isFew = (await countRows(database, sql`state = 'routed'`, readMax)) < readMax
-  if (isFew) return countByOperator(database, ofJob)
+  if (isFew) return countByOperator(database, inJob)
   const last = await lastPosition(database, jobId)
   const step = Math.max(1, Math.floor(last / SAMPLE_ROWS))
   const positions = Array.from({ length: Math.ceil(last / step) }, (_, at) => at * step + 1)
-  const inSample = sql`${ofJob} and position in (${sql.join(positions)})`
+  const inSample = sql`${inJob} and position in (${sql.join(positions)})`
   const sample = await countByOperator(database, inSample)
   return sample.map(row => ({ ...row, count: row.count * step }))
 }

@@ -3,7 +3,7 @@ import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import { acquireLock, jobLockName } from '../db/file-lock.ts'
 import { yieldToEventLoop } from '../platform/clock.ts'
 import { releaseReservation } from './job-credits.ts'
-import { type Job, lockedJob } from './job-store.ts'
+import { type Job, findLockedJob } from './job-store.ts'
 
 /**
  * Lists the jobs that were finished (completed, cancelled or failed) before `before`, epoch ms;
@@ -98,7 +98,7 @@ async function hideJob(
   jobId: string,
   isSelected: (job: Job) => boolean,
 ): Promise<boolean> {
-  const job = await lockedJob(trx, jobId)
+  const job = await findLockedJob(trx, jobId)
   if (job === null || !isSelected(job)) return false
   await releaseReservation(trx, { id: jobId })
   await trx
@@ -115,7 +115,7 @@ async function hideJob(
 async function deleteItems(trx: Trx, jobId: string): Promise<number> {
   // The lock serializes concurrent deletions: if pages overlapped, a short page would not be the
   // last.
-  await lockedJob(trx, jobId)
+  await findLockedJob(trx, jobId)
   const { numDeletedRows } = await trx
     .deleteFrom('item')
     .where('job_id', '=', jobId)

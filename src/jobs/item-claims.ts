@@ -35,7 +35,7 @@ export type Share = {
   readonly operator: string
   readonly egress: string
   /** True to select only items pinned to the egress. */
-  readonly ownOnly?: boolean
+  readonly pinnedOnly?: boolean
 }
 
 export type Claim = Share & {
@@ -88,7 +88,7 @@ function dueItems(
     .where('operator', '=', operator)
     .where('state', '=', sql.lit('routed'))
     .where('due_at', '<=', now)
-    .where(isOfShare(share))
+    .where(matchesShare(share))
     .$if(backedUpOnly, one => one.where('backup_operator', 'is not', null))
     .$if(holder !== null, one =>
       one.where(eb => eb.exists(eb.selectFrom('member').select('id').where('id', '=', holder))),
@@ -100,10 +100,10 @@ function dueItems(
   return canSkip ? due.forUpdate('item').skipLocked() : due
 }
 
-const isOfShare =
-  ({ egress, ownOnly }: Pick<Share, 'egress' | 'ownOnly'>) =>
+const matchesShare =
+  ({ egress, pinnedOnly }: Pick<Share, 'egress' | 'pinnedOnly'>) =>
   (eb: ExpressionBuilder<Schema, 'item'>) =>
-    ownOnly
+    pinnedOnly
       ? eb('egress', '=', egress)
       : eb.or([eb('egress', 'is', null), eb('egress', '=', egress)])
 
@@ -115,7 +115,7 @@ export async function nextDueAt({ db }: Database, o: Share): Promise<number | nu
     .where('job_id', '=', o.jobId)
     .where('operator', '=', o.operator)
     .where('state', '=', sql.lit('routed'))
-    .where(isOfShare(o))
+    .where(matchesShare(o))
     .executeTakeFirst()
   return row?.due_at ?? null
 }
@@ -135,14 +135,17 @@ export async function jobsWaitingFor({ db }: Database, operator: string): Promis
 }
 
 /** An operator, and a job that has items waiting for it. */
-export type Waiting = { readonly operator: string; readonly jobId: string }
+export type WaitingPair = { readonly operator: string; readonly jobId: string }
 
-export type WaitingSpan = { readonly after: Waiting; readonly max: number }
+export type WaitingPairRange = { readonly after: WaitingPair; readonly max: number }
 
 /** Lists all pairs of operator and job with items waiting, page by page in this order. */
-export async function waitingPage({ db }: Database, span: WaitingSpan): Promise<Waiting[]> {
-  const { rows } = await sql<Waiting>`
-    with recursive pair(operator, job_id, number) as (${pairsOf(db, span)})
+export async function listWaitingPairs(
+  { db }: Database,
+  span: WaitingPairRange,
+): Promise<WaitingPair[]> {
+  const { rows } = await sql<WaitingPair>`
+    with recursive pair(operator, job_id, number) as (${waitingPairs(db, span)})
     select operator, job_id as "jobId" from pair order by operator, job_id`.execute(db)
   return rows
 }
@@ -151,7 +154,10 @@ export async function waitingPage({ db }: Database, span: WaitingSpan): Promise<
  * Returns the body of a recursive CTE `pair(operator, job_id, number)`. PostgreSQL would read all
  * rows of each pair, so the CTE steps from pair to pair. SQLite does so on its own.
  */
-export function pairsOf(db: Kysely<Schema>, { after, max }: WaitingSpan): RawBuilder<unknown> {
+export function waitingPairs(
+  db: Kysely<Schema>,
+  { after, max }: WaitingPairRange,
+): RawBuilder<unknown> {
   const first = sql`
     select operator, job_id from item
     where state = 'routed' and (operator, job_id) > (${after.operator}, ${after.jobId})`
@@ -206,10 +212,10 @@ export async function unpinItems(
   )
 }
 
-export type HeldItem = { readonly jobId: string; readonly position: number }
+export type ItemKey = { readonly jobId: string; readonly position: number }
 
 /** Lists the items that a member has claimed and neither finished nor postponed. */
-export async function itemsOf({ reader }: Database, holder: string): Promise<HeldItem[]> {
+export async function listClaimedItems({ reader }: Database, holder: string): Promise<ItemKey[]> {
   return reader
     .selectFrom('item')
     .select(['job_id as jobId', 'position'])
@@ -222,7 +228,7 @@ export async function itemsOf({ reader }: Database, holder: string): Promise<Hel
 export async function releaseItems(
   database: Database,
   holder: string,
-  items: readonly HeldItem[],
+  items: readonly ItemKey[],
 ): Promise<void> {
   await writeConcurrent(database, trx =>
     sql`

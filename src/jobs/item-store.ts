@@ -25,7 +25,7 @@ export function queuedItems(
     .execute()
 }
 
-export type Filed = {
+export type ItemRoute = {
   readonly position: number
   readonly operator: string
   /**
@@ -41,12 +41,12 @@ export type Filed = {
  * Routes queued items to the operators of their exchangers; an item that is already routed stays as
  * it is.
  */
-export async function fileItems(
+export async function storeRoutes(
   trx: Transaction<Schema>,
-  o: { jobId: string; filed: readonly Filed[]; now: number },
+  o: { jobId: string; routed: readonly ItemRoute[]; now: number },
 ): Promise<void> {
-  if (isPostgres(trx)) return fileAll(trx, o)
-  for (const { position, operator, backupOperator = null, domain, route } of o.filed) {
+  if (isPostgres(trx)) return storeAllRoutes(trx, o)
+  for (const { position, operator, backupOperator = null, domain, route } of o.routed) {
     await sql`
       update item set state = 'routed', operator = ${operator},
         backup_operator = ${backupOperator}, domain = ${domain}, route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
@@ -57,16 +57,16 @@ export async function fileItems(
 // On PostgreSQL each statement is a round trip, so one statement writes all rows; on SQLite one
 // statement per row is faster.
 
-async function fileAll(
+async function storeAllRoutes(
   trx: Transaction<Schema>,
-  { jobId, filed, now }: Parameters<typeof fileItems>[1],
+  { jobId, routed, now }: Parameters<typeof storeRoutes>[1],
 ): Promise<void> {
-  if (filed.length === 0) return
+  if (routed.length === 0) return
   await sql`
     update item set state = 'routed', operator = each.operator,
       backup_operator = each."backupOperator", domain = each.domain, route = each.route, due_at = ${now}, ready_at = ${now}
-    from ${typedJsonRows(filed, 'position bigint, operator text, "backupOperator" text, domain text, route text')}
-    where ${matchItem(jobId, filed)} and state = 'queued'`.execute(trx)
+    from ${typedJsonRows(routed, 'position bigint, operator text, "backupOperator" text, domain text, route text')}
+    where ${matchItem(jobId, routed)} and state = 'queued'`.execute(trx)
 }
 
 /**

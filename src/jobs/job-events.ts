@@ -37,12 +37,12 @@ function eventFor(
     return { kind: 'verification.completed', data }
   }
   if (job.state === 'completed') {
-    return { kind: 'batch.completed', data: batchCompleted(countsOf(job), o.baseUrl) }
+    return { kind: 'batch.completed', data: batchCompleted(toCounts(job), o.baseUrl) }
   }
-  return job.state === 'failed' ? { kind: 'batch.failed', data: batchFailed(countsOf(job)) } : null
+  return job.state === 'failed' ? { kind: 'batch.failed', data: batchFailed(toCounts(job)) } : null
 }
 
-const countsOf = (job: Job) => ({
+const toCounts = (job: Job) => ({
   ...{ jobId: job.id, total: job.total, done: job.done, failed: job.failed },
   ...{ deliverable: job.deliverable, risky: job.risky },
   ...{ undeliverable: job.undeliverable, unknown: job.unknown, error: job.error },

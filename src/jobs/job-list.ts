@@ -42,7 +42,7 @@ export function findJobs({ db }: Database, prefix: string): Promise<Job[]> {
     .execute()
 }
 
-export type Waiting = {
+export type WaitingOperator = {
   readonly operator: string
   readonly items: number
   /** When the first of them is due, epoch ms. */
@@ -56,7 +56,7 @@ export type RemainingWork = {
   /** Items that are being probed, or were when their process ended. */
   readonly probing: number
   /** Operators that have items waiting, in the order in which they are due. */
-  readonly waiting: readonly Waiting[]
+  readonly waiting: readonly WaitingOperator[]
 }
 
 export async function getRemainingWork({ db }: Database, jobId: string): Promise<RemainingWork> {
@@ -65,7 +65,7 @@ export async function getRemainingWork({ db }: Database, jobId: string): Promise
       where job_id = ${jobId} and state = 'queued'
     union all select 'probing', count(*) from item
       where job_id = ${jobId} and state = 'probing'`.execute(db)
-  const waiting = await sql<Waiting>`
+  const waiting = await sql<WaitingOperator>`
     select operator, count(*) as items, min(due_at) as "dueAt" from item
     where job_id = ${jobId} and state = 'routed'
     group by operator order by "dueAt", items desc, operator`.execute(db)

@@ -5,7 +5,7 @@ import { isPostgres } from '../db/sql-dialect.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
 import { releaseReservation } from './job-credits.ts'
-import { type Job, jobIn } from './job-store.ts'
+import { type Job, getLockedJob } from './job-store.ts'
 
 /**
  * Starts a job, for the first time or after a stop. Items that were in flight are probed again,
@@ -13,7 +13,7 @@ import { type Job, jobIn } from './job-store.ts'
  */
 export async function startJob(database: Database, jobId: string): Promise<Job> {
   return writeConcurrent(database, async trx => {
-    refuseCancelled(await jobIn(trx, jobId))
+    refuseCancelled(await getLockedJob(trx, jobId))
     await requeue(trx, jobId)
     await trx
       .updateTable('job')
@@ -21,7 +21,7 @@ export async function startJob(database: Database, jobId: string): Promise<Job> 
       .where('id', '=', jobId)
       .where('state', '=', 'queued')
       .execute()
-    return jobIn(trx, jobId)
+    return getLockedJob(trx, jobId)
   })
 }
 
@@ -83,7 +83,7 @@ export async function countResults(
 
 /** Throws the reason why nothing was counted: the job was cancelled or does not exist. */
 async function throwRefusal(trx: Transaction<Schema>, jobId: string): Promise<never> {
-  refuseCancelled(await jobIn(trx, jobId))
+  refuseCancelled(await getLockedJob(trx, jobId))
   throw new Error(`job ${jobId} accepts no results`)
 }
 
@@ -104,7 +104,7 @@ export async function failJob(
   code: string,
   now: number,
 ): Promise<Job> {
-  await jobIn(trx, jobId)
+  await getLockedJob(trx, jobId)
   await releaseReservation(trx, { id: jobId })
   return trx
     .updateTable('job')

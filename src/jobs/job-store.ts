@@ -71,7 +71,7 @@ export async function findJob({ db }: Pick<Database, 'db'>, jobId: string): Prom
 }
 
 export async function readJob({ db }: Database, jobId: string): Promise<Job> {
-  return jobIn(db, jobId)
+  return getLockedJob(db, jobId)
 }
 
 /** Marks the output of a job as completely written. */
@@ -86,8 +86,8 @@ export async function markWritten(database: Database, jobId: string): Promise<vo
  * Returns the job with this ID, and throws if there is none. In a transaction, the row is locked
  * until the transaction ends.
  */
-export function jobIn(db: Kysely<Schema>, jobId: string): Promise<Job> {
-  return rowOf(db, jobId).executeTakeFirstOrThrow()
+export function getLockedJob(db: Kysely<Schema>, jobId: string): Promise<Job> {
+  return selectJob(db, jobId).executeTakeFirstOrThrow()
 }
 
 /**
@@ -95,26 +95,26 @@ export function jobIn(db: Kysely<Schema>, jobId: string): Promise<Job> {
  * In a transaction, the row is locked until the transaction ends: lock several jobs in the order of
  * their IDs, and rows that belong to them afterwards.
  */
-export async function openJobIn(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
-  const job = await lockedJob(trx, jobId)
+export async function getLockedOpenJob(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
+  const job = await findLockedJob(trx, jobId)
   if (job === null || job.finished_at !== null) return null
   // A job that is being deleted has no more items to which results could belong.
   return job.state === 'loading' ? null : job
 }
 
 /** Returns and locks a job in any state; null if there is none. */
-export async function lockedJob(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
-  return (await rowOf(trx, jobId).executeTakeFirst()) ?? null
+export async function findLockedJob(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
+  return (await selectJob(trx, jobId).executeTakeFirst()) ?? null
 }
 
-const rowOf = (db: Kysely<Schema>, jobId: string) =>
+const selectJob = (db: Kysely<Schema>, jobId: string) =>
   locking(db, db.selectFrom('job').selectAll().where('id', '=', jobId))
 
 /**
  * Returns the progress in percent. 100 is reserved for `completed`: a client that polls for it must
  * find all results.
  */
-export function progressOf({ state, done, total }: Job): number {
+export function getProgress({ state, done, total }: Job): number {
   if (state === 'completed') return 100
   return total === 0 ? 0 : Math.min(99, Math.floor((100 * done) / total))
 }
@@ -145,7 +145,7 @@ export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {
 }
 
 /** Lists those of these jobs that belong to accounts and are queued or processing. */
-export function openJobsAmong({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
+export function findOpenJobsByIds({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
   return reader
     .selectFrom('job')
     .selectAll()
@@ -156,7 +156,7 @@ export function openJobsAmong({ reader }: Database, ids: readonly string[]): Pro
 }
 
 /** Lists those of these jobs that exist. */
-export function jobsAmong({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
+export function findJobsByIds({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
   return reader
     .selectFrom('job')
     .selectAll()
@@ -177,7 +177,7 @@ export function startSharedJob(database: Database, jobId: string): Promise<Job |
       .where('state', '=', 'queued')
       .where('account_id', 'is not', null)
       .execute()
-    const job = await openJobIn(trx, jobId)
+    const job = await getLockedOpenJob(trx, jobId)
     return job?.account_id == null ? null : job
   })
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { serverTime } from '../cluster/members.ts'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
-import { pairsOf, type Waiting, type WaitingSpan } from './item-claims.ts'
+import { waitingPairs, type WaitingPair, type WaitingPairRange } from './item-claims.ts'
 
 // Finds work in the store for which the queue must have a task. States in conditions are literals,
 // so that the partial indexes are used.
@@ -21,7 +21,7 @@ export type WaitingPage = {
   /** Operators that have unpinned items due by `dueBefore`. */
   readonly operators: readonly string[]
   /** Where the next page starts; null if this is the last one. */
-  readonly next: Waiting | null
+  readonly next: WaitingPair | null
 }
 
 /**
@@ -29,10 +29,10 @@ export type WaitingPage = {
  */
 export async function operatorsWithoutTask(
   { reader }: Database,
-  o: WaitingSpan & { dueBefore: number },
+  o: WaitingPairRange & { dueBefore: number },
 ): Promise<WaitingPage> {
-  const { rows } = await sql<Waiting & { isOverdue: number }>`
-    with recursive pair(operator, job_id, number) as (${pairsOf(reader, o)})
+  const { rows } = await sql<WaitingPair & { isOverdue: number }>`
+    with recursive pair(operator, job_id, number) as (${waitingPairs(reader, o)})
     select operator, job_id as "jobId", case when exists (
         select 1 from job where job.id = pair.job_id and ${isOpen}) and exists (
         select 1 from item where item.operator = pair.operator and item.job_id = pair.job_id

@@ -19,7 +19,7 @@ export async function creditsToResume(
   job: Job,
   creditsPerDay: number | null,
 ): Promise<number | null> {
-  return creditsPerDay === null || job.sandbox === 1 ? null : countUnasked(database, job)
+  return creditsPerDay === null || job.sandbox === 1 ? null : countUnverified(database, job)
 }
 
 /**
@@ -45,13 +45,13 @@ export async function resumeJob(
   const job = await findJob({ db: trx }, seen.id)
   if (job === null || !isSame(job, seen)) return null
   const period = periodStart(o.now)
-  const hold = o.needed === null || o.needed === 0 ? null : { amount: o.needed, period }
+  const reservation = o.needed === null || o.needed === 0 ? null : { amount: o.needed, period }
   const accountId = job.account_id ?? ''
   const limit = o.creditsPerDay
-  if (hold !== null && !(await reserveCredits(trx, { accountId, ...hold, limit }))) {
+  if (reservation !== null && !(await reserveCredits(trx, { accountId, ...reservation, limit }))) {
     return { creditsLeft: await creditsLeft(trx, { accountId, period, limit: limit ?? 0 }) }
   }
-  return { job: await reopenJob(trx, job, { now: o.now, hold }) }
+  return { job: await reopenJob(trx, job, { now: o.now, reservation }) }
 }
 
 /** Returns false if the job was resumed and has ended again since it was read. */
@@ -65,7 +65,7 @@ const CHUNK = 2_500
  * Counts the addresses without a result of a job that ended early: the maximum cost in credits of
  * resuming it. Its rows do not change, so they are counted without a lock.
  */
-export async function countUnasked(
+export async function countUnverified(
   database: Database,
   { id, total }: Pick<Job, 'id' | 'total'>,
 ): Promise<number> {
@@ -73,13 +73,13 @@ export async function countUnasked(
   const size = nextChunk(database, CHUNK)
   for (let after = 0; after < total; after += size) {
     const chunk = { jobId: id, after, to: after + size }
-    count += await runChunk(database, () => unaskedIn(database.reader, chunk))
+    count += await runChunk(database, () => countUnverifiedIn(database.reader, chunk))
   }
   return count
 }
 
 /** Keys of rows that are not addresses start with NUL. Erased rows have no text. */
-async function unaskedIn(
+async function countUnverifiedIn(
   db: Kysely<Schema>,
   { jobId, after, to }: { jobId: string; after: number; to: number },
 ): Promise<number> {
@@ -104,7 +104,7 @@ async function unaskedIn(
 export async function reopenJob(
   trx: Trx,
   { id, started_at, finished_at }: Job,
-  o: { readonly now: number; readonly hold: { amount: number; period: number } | null },
+  o: { readonly now: number; readonly reservation: { amount: number; period: number } | null },
 ): Promise<Job> {
   await queueErased(trx, id)
   const stoppedMs = Math.max(0, o.now - (finished_at ?? o.now))
@@ -113,7 +113,7 @@ export async function reopenJob(
     .set({
       ...{ state: started_at === null ? 'queued' : 'processing', error: null, finished_at: null },
       started_at: started_at === null ? null : started_at + stoppedMs,
-      ...{ held: o.hold?.amount ?? 0, credit_period: o.hold?.period ?? null },
+      ...{ held: o.reservation?.amount ?? 0, credit_period: o.reservation?.period ?? null },
     })
     .where('id', '=', id)
     .returningAll()

@@ -109,7 +109,7 @@ async function queueIn(
     await checkPlanLimits(services, owner, { openLists, rows: loaded.total }, trx)
     return queued.job
   }
-  throw creditsExceededError(plan, now, { left: queued.creditsLeft, needed: loaded.asked })
+  throw creditsExceededError(plan, now, { left: queued.creditsLeft, needed: loaded.addressCount })
 }
 
 type Owner = { readonly accountId: string; readonly plan: Plan }
@@ -139,9 +139,9 @@ export async function checkPlanLimits(
   trx?: Trx,
 ): Promise<number | null> {
   const load = await getAccountLoad(trx ?? services.database.reader, accountId)
-  const own = trx === undefined ? NOTHING : added
-  const openLists = load.openLists - own.openLists
-  const storedRows = load.storedRows - own.rows
+  const included = trx === undefined ? NO_LOAD : added
+  const openLists = load.openLists - included.openLists
+  const storedRows = load.storedRows - included.rows
   const { concurrentJobs: max, storedRows: rowsMax } = plan
   if (max !== null && added.openLists === 1 && openLists >= max) {
     services.metrics?.refused('concurrent-jobs')
@@ -152,7 +152,7 @@ export async function checkPlanLimits(
   throw storedRowsExceeded(services, plan, storedRows, { rows: added.rows, isMore: false })
 }
 
-const NOTHING: Added = { rows: 0, openLists: 0 }
+const NO_LOAD: Added = { rows: 0, openLists: 0 }
 
 /**
  * Yields the rows of a list of unknown length while they fit; throws at the first batch that does

@@ -36,7 +36,7 @@ export type PurgeInput = {
   readonly address: string | null
 }
 
-/** What was deleted, or would be in a dry run. */
+/** Rows deleted, or to delete in a dry run. */
 export type Purged = {
   readonly jobs: readonly Job[]
   readonly answers: number

@@ -6,7 +6,7 @@ import { type Clock, yieldBatched } from './clock.ts'
  * - `reject-all`: callers of queued items get it too; they would wait as long for the same error.
  * - `split`: each item is retried in a batch of its own, so that one bad item fails alone.
  * - `retry`: the batch is retried after `retryMs`; items added later stay queued behind it.
- * - `retry-unawaited`: as `retry`, but all callers, queued ones included, get the error at once.
+ * - `retry-unawaited`: as `retry`, but all callers, queued ones included, get the error now.
  */
 export type AfterFailure = 'reject' | 'reject-all' | 'split' | 'retry' | 'retry-unawaited'
 

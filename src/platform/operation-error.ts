@@ -5,7 +5,7 @@ export type RefusalFacts = {
   readonly webhook_limit_reached: { readonly count: number }
   readonly webhook_url_rejected: {
     readonly url: string
-    /** What is wrong with the URL, as a sentence. */
+    /** The problem with the URL, as a sentence. */
     readonly fault: string
     /** Whether the URL would be accepted if its address range were allowed. */
     readonly isPrivate: boolean
@@ -86,7 +86,7 @@ export type RefusalFacts = {
   readonly plan_unknown: { readonly plan: string; readonly plans: readonly string[] }
   readonly email_invalid: {
     readonly email: string
-    /** What is wrong with the syntax; null if it is valid, but many mail servers reject it. */
+    /** The syntax error; null if the syntax is valid, but many mail servers reject it. */
     readonly fault: string | null
   }
 }

@@ -300,7 +300,7 @@ type FaultLogDeps = {
 const DATABASE = 'database'
 
 /**
- * Logs faults of a queue. All database faults count as one: it is logged at once, then every minute
+ * Logs faults of a queue. All database faults count as one fault: it is logged at once, then every minute
  * while it lasts, and once when it is over.
  */
 export class FaultLog {

@@ -14,13 +14,11 @@ export type AttemptDetails = {
   readonly durationMs: number
   /** Null if there was no response. */
   readonly statusCode: number | null
-  /** Response headers. */
   readonly headers: Readonly<Record<string, string>> | null
   /** Start of the response body, sanitized. */
   readonly excerpt: string | null
   /** Error message; null if the attempt succeeded. */
   readonly error: string | null
-  /** Error code. */
   readonly errorCode: DeliveryError | null
 }
 

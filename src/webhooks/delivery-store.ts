@@ -194,7 +194,6 @@ const newCycle = (now: number) => ({
 export type DeliveryQuery = {
   readonly webhookId: string
   readonly status?: DeliveryState | undefined
-  /** An event kind. */
   readonly event?: string | undefined
   /** The last row of the previous page; null: start with the newest. */
   readonly before: { readonly createdAt: number; readonly id: string } | null

@@ -93,7 +93,6 @@ export type AttemptTable = {
   excerpt: string | null
   /** Error message; null if the attempt succeeded. */
   error: string | null
-  /** Error code. */
   error_code: DeliveryError | null
 }
 

@@ -11,15 +11,20 @@ const ALL: KeyRights = {
 
 describe('a key exceeds a limit', () => {
   test.each<[string, Partial<KeyRights>, Partial<KeyRights>, string[]]>([
-    ['never where it is the same', {}, {}, []],
+    ['never if they are equal', {}, {}, []],
     ['in no restriction that it adds', { allowedIps: ['192.0.2.1'], expiresAt: 1 }, {}, []],
     ['in scopes', {}, { scopes: ['jobs:read'] }, ['scopes']],
-    ['in addresses, where it has no list', {}, { allowedIps: ['192.0.2.1'] }, ['allowedIps']],
-    ['in web sites', {}, { allowedDomains: ['a.example'] }, ['allowedDomains']],
-    ['in its rate', { rateLimitPerMinute: 61 }, { rateLimitPerMinute: 60 }, ['rateLimitPerMinute']],
-    ['in its end', { expiresAt: 2 }, { expiresAt: 1 }, ['expiresAt']],
+    ['in addresses, without a list of its own', {}, { allowedIps: ['192.0.2.1'] }, ['allowedIps']],
+    ['in domains', {}, { allowedDomains: ['a.example'] }, ['allowedDomains']],
     [
-      'in all of them',
+      'in its rate limit',
+      { rateLimitPerMinute: 61 },
+      { rateLimitPerMinute: 60 },
+      ['rateLimitPerMinute'],
+    ],
+    ['in its expiry', { expiresAt: 2 }, { expiresAt: 1 }, ['expiresAt']],
+    [
+      'in all rights',
       {},
       {
         ...{ scopes: ['jobs:read'], allowedIps: ['::1'], allowedDomains: ['a.example'] },
@@ -54,7 +59,7 @@ describe('a key exceeds a limit', () => {
       rateLimitPerMinute: fc.constantFrom(null, 1, 2, 3),
       expiresAt: fc.constantFrom(null, 1, 2, 3),
     })
-    // One request for each answer that the values above can give.
+    // One request for each possible decision about the values above.
     const ips = ['192.0.2.1', '10.9.9.9', '10.1.9.9', '10.1.2.3', '2001:db8::1', 'fe80::1']
     const sites = ['x.test', 'example', 'a.example', 'b.a.example', 'ba.example', 'c.b.a.example']
     const opened = (key: KeyRights) => ({

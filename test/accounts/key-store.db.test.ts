@@ -191,7 +191,7 @@ describe('the key cache', () => {
 
   test.each<[string, (database: Database) => Promise<unknown>]>([
     ['revoked', database => revoke(database)],
-    ['rotated without grace', database => rotate(database, 0)],
+    ['rotated without a grace period', database => rotate(database, 0)],
   ])('drops a key at once that this process %s', async (_, change) => {
     const { database, secret } = await services()
     expect(await getCachedKey(database, secret.hash)).not.toBeNull()
@@ -217,7 +217,7 @@ describe('the key cache', () => {
     await addAccount(ours)
     const { secret } = await addKey(ours)
     expect(await getCachedKey(ours, secret.hash)).not.toBeNull()
-    // As another process would: its changes are not counted here.
+    // Written as by another process: the change is not counted in this one.
     await theirs.db.updateTable('api_key').set({ revoked_at: 1 }).execute()
     await clock.advance(1_000)
     expect(await getCachedKey(ours, secret.hash)).toBeNull()

@@ -7,7 +7,7 @@ import { countedRandom } from '../support/random.ts'
 describe('a new key', () => {
   test('is ev_live_, 32 random characters and a checksum of 6', () => {
     const { text, prefix, hint } = newSecret(countedRandom(), 'live')
-    // The CRC-32 of what stands before it, in base 62, reckoned elsewhere.
+    // The CRC-32 of the text before it, in base 62, computed with another program.
     expect(text).toBe('ev_live_0123456789ABCDEFGHIJKLMNOPQRSTUV1TkX8W')
     expect([prefix, hint]).toEqual(['ev_live_0123', 'kX8W'])
     expect(isWellFormed(text)).toBe(true)
@@ -42,10 +42,10 @@ describe('a text is not a key', () => {
     ['empty', ''],
     ['cut off', text.slice(0, -1)],
     ['longer', `${text}a`],
-    ['with a line end', `${text}\n`],
-    ['with a blank', ` ${text}`],
+    ['with a line break', `${text}\n`],
+    ['with a space', ` ${text}`],
     ['of another kind', text.replace('live', 'test')],
-    ['in other case', text.toUpperCase()],
+    ['in another case', text.toUpperCase()],
     ['beyond ASCII', `${text.slice(0, -1)}é`],
   ])('if it is %s', (_, wrong) => {
     expect(isWellFormed(wrong)).toBe(false)

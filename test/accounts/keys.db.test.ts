@@ -16,7 +16,7 @@ import { countedRandom } from '../support/random.ts'
 
 const OURS = { accountId: 'acc_a', actor: null, name: 'CI', scopes: ['*'] as const }
 const OF_ADMIN = { keyId: 'key_a', accountId: null, actor: null }
-/** May do less than a key that may do everything. */
+/** Has fewer rights than a key with all scopes. */
 const SMALL = {
   ...{ scopes: ['keys:write', 'jobs:read'] as const, allowedIps: ['192.0.2.0/24'] },
   ...{ allowedDomains: ['example.com'], rateLimitPerMinute: 60, expiresAt: null },

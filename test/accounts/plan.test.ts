@@ -70,11 +70,11 @@ describe('a result costs', () => {
     [1, 'deliverable', resultOf('accepted_email')],
     [1, 'risky', resultOf('catch_all')],
     [1, 'undeliverable', resultOf('rejected_email')],
-    [1, 'a domain that is not there', resultOf('invalid_domain')],
+    [1, 'a domain that does not exist', resultOf('invalid_domain')],
     [0, 'unknown', resultOf('timeout')],
-    [0, 'a fault of ours', resultOf('unexpected_error')],
-    [0, 'no address', resultOf('invalid_email')],
-    [0, 'known already', resultOf('accepted_email', { cached: true })],
+    [0, 'an internal error', resultOf('unexpected_error')],
+    [0, 'a syntax error', resultOf('invalid_email')],
+    [0, 'a cached result', resultOf('accepted_email', { cached: true })],
   ])('%d: %s', (credits, _, result) => {
     expect(creditsFor(result)).toBe(credits)
   })

@@ -51,7 +51,7 @@ describe('paths', () => {
     const answer = await request('/v1/nothing')
     expect(await answer.json()).toEqual({
       success: false,
-      error: 'There is no such path: /docs shows all that there are',
+      error: 'There is no such path; see /docs for all paths',
       code: 'not_found',
       request_id: answer.headers.get('X-Request-Id'),
     })
@@ -154,7 +154,7 @@ describe('the log', () => {
     })
     const answer = await h.request('/v1/broken', { body: {} })
     expect(await answer.json()).toMatchObject({
-      error: 'Something inside the service failed: try again later',
+      error: 'An internal error occurred. Try again later.',
       code: 'server_error',
     })
     const line = h.lines.find(({ level }) => level === 'error')

@@ -36,11 +36,11 @@ test('all limits of the key and of its address are told, with their windows', as
       ...{ remaining: 10, window_seconds: 3_600, resets_at: inHour },
     },
     {
-      ...{ name: 'key:plan', text: 'Requests with this key, by your plan', limit: 10 },
+      ...{ name: 'key:plan', text: 'Requests with this key, limit of your plan', limit: 10 },
       ...{ remaining: 9, window_seconds: 60, resets_at: inMinute },
     },
     {
-      ...{ name: 'credits', text: 'Verifications of the day, by your plan', limit: 100 },
+      ...{ name: 'credits', text: 'Daily verifications of your plan', limit: 100 },
       ...{ remaining: 100, window_seconds: 86_400, resets_at: '2026-06-02T00:00:00.000Z' },
     },
   ])

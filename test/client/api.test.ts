@@ -5,9 +5,9 @@ import { createInProcessClient } from '../support/in-process-client.ts'
 import { createScriptedClient, failureOf } from '../support/scripted-client.ts'
 import { createTestService } from '../support/service.ts'
 
-/** Where the webhooks of these tests point. */
+/** URL of the webhooks in these tests. */
 const NEARBY = { webhookAllowRanges: ['192.0.2.0/24'] }
-/** The same file by another address. */
+/** The same file by another URL. */
 const LEFT_OUT = ['GET /v1/verify/bulk/download/{id}']
 
 test('each path of the API has a method, and each method a path', async () => {
@@ -74,7 +74,7 @@ test('the options of each method are known to the API', async () => {
   await client.stats({ period: 'week' })
 })
 
-describe('what was done, but not heard of, is done once', () => {
+describe('a request whose response was lost is applied once', () => {
   const EMAILS = Array.from({ length: 11 }, (_, index) => `valid${index}@example.com`)
   const webhook = { url: 'https://192.0.2.7/hook', events: ['batch.completed' as const] }
   const NOTHING = { jobs: 0, keys: 0, webhooks: 0 }
@@ -86,28 +86,28 @@ describe('what was done, but not heard of, is done once', () => {
     ['a batch', ({ batch }) => batch({ emails: EMAILS, name: 'March' }), { jobs: 1 }],
     ['a file', ({ file }) => file(`email\n${EMAILS.join('\n')}\n`, { name: 'April' }), { jobs: 1 }],
     ['a key', ({ keys }) => keys.create({ name: 'CI', scopes: ['jobs:read'] }), { keys: 1 }],
-    ['a new text of a key', ({ keys }) => keys.rotate('key_1', { grace_period_seconds: 60 }), {}],
+    ['a new secret of a key', ({ keys }) => keys.rotate('key_1', { grace_period_seconds: 60 }), {}],
     ['a webhook', ({ webhooks }) => webhooks.create(webhook), { webhooks: 1 }],
   ])('%s', async (_, call, made) => {
     const rooms = await createTestService({ settings: NEARBY })
     const { client, seen } = createInProcessClient(rooms, { lose: 2, sandbox: true })
     await call(client)
-    // The first two answers got lost before anybody could see them.
+    // The first two responses were lost before the client saw them.
     expect(seen.map(({ attempt, replayed }) => [attempt, replayed])).toEqual([[2, true]])
     const { client: other } = createInProcessClient(rooms, { sandbox: true })
     expect({
       jobs: (await other.jobs.list().page()).items.length,
-      // The one that asks is there before.
+      // The calling key existed before.
       keys: (await other.keys.list()).length - 1,
       webhooks: (await other.webhooks.list()).length,
     }).toEqual({ ...NOTHING, ...made })
   })
 })
 
-describe('what is sent to a webhook, but not heard of,', () => {
+describe('a webhook operation whose response was lost', () => {
   const url = 'https://192.0.2.7/hook'
 
-  test('is sent once', async () => {
+  test('is applied once', async () => {
     const rooms = await createTestService({ settings: NEARBY })
     const { id } = await createInProcessClient(rooms).client.webhooks.create({
       url,
@@ -119,7 +119,7 @@ describe('what is sent to a webhook, but not heard of,', () => {
     expect(rooms.post.sent).toHaveLength(1)
   })
 
-  test('is signed with the secret that is told', async () => {
+  test('signs with the returned secret', async () => {
     const rooms = await createTestService({ settings: NEARBY })
     const { id } = await createInProcessClient(rooms).client.webhooks.create({
       url,
@@ -137,7 +137,7 @@ describe('what is sent to a webhook, but not heard of,', () => {
   })
 })
 
-test('a webhook that is tried out has its own half minute, beside ours', async () => {
+test('a webhook test waits for the receiver and the service', async () => {
   const { client, waits } = createScriptedClient([{ json: { data: {} } }])
   await client.webhooks.test('wh_1')
   await client.webhooks.retry('wh_1', 'dlv_1')
@@ -145,7 +145,7 @@ test('a webhook that is tried out has its own half minute, beside ours', async (
 })
 
 describe('with the service', () => {
-  test('one address has a result, and the sandbox a score', async () => {
+  test('verifies one address, and scores it in the sandbox', async () => {
     const { client, seen } = createInProcessClient(await createTestService(), { sandbox: true })
     expect(await client.verify.single('role@example.com')).toMatchObject({
       email: 'role@example.com',
@@ -168,7 +168,7 @@ describe('with the service', () => {
     ['error-ratelimit', 429, 'rate_limit', 60_000],
     ['error-timeout', 504, 'timeout', null],
     ['error-server', 500, 'server_error', null],
-  ])('a simulated error is an error: %s', async (prefix, status, code, retryAfterMs) => {
+  ])('throws a simulated error: %s', async (prefix, status, code, retryAfterMs) => {
     const { client } = createInProcessClient(await createTestService(), {
       sandbox: true,
       retries: 0,
@@ -177,7 +177,7 @@ describe('with the service', () => {
     expect(error).toMatchObject({ name: 'EvApiError', status, code, retryAfterMs })
   })
 
-  test('a refusal says why', async () => {
+  test('a refused call has the reason', async () => {
     const rooms = await createTestService()
     const { client } = createInProcessClient(rooms)
     const error = await failureOf(client.verify.single('a b@example.com'))
@@ -191,7 +191,7 @@ describe('with the service', () => {
     })
   })
 
-  test('a list answered at once can be downloaded in every form', async () => {
+  test('an instant list can be downloaded in every format', async () => {
     const { client } = createInProcessClient(await createTestService(), { sandbox: true })
     const bulk = await client.bulk(['valid@example.com', 'invalid@example.com', 'no address'])
     if (!('instant' in bulk)) throw new Error('It is not answered at once.')
@@ -241,7 +241,7 @@ describe('with the service', () => {
     expect(await failureOf(client.jobs.get(job_id))).toMatchObject({ status: 404 })
   })
 
-  test('keys are made, changed, rotated and deleted', async () => {
+  test('keys are created, updated, rotated and deleted', async () => {
     const rooms = await createTestService()
     const { client } = createInProcessClient(rooms)
     const made = await client.keys.create({ name: 'CI', scopes: ['account:read'] })
@@ -259,7 +259,7 @@ describe('with the service', () => {
     expect(await failureOf(client.keys.list())).toMatchObject({ code: 'key_revoked' })
   })
 
-  test('webhooks are made, changed and deleted', async () => {
+  test('webhooks are created, updated and deleted', async () => {
     const { client } = createInProcessClient(await createTestService({ settings: NEARBY }))
     const made = await client.webhooks.create({
       url: 'https://192.0.2.7/hook',
@@ -275,7 +275,7 @@ describe('with the service', () => {
     expect((await client.webhooks.events()).map(({ event }) => event)).toContain('quota.warning')
   })
 
-  test('webhooks are tried out, and what was sent is looked at and sent again', async () => {
+  test('webhooks are tested, and deliveries are listed and retried', async () => {
     const rooms = await createTestService({ settings: NEARBY })
     const { webhooks } = createInProcessClient(rooms).client
     const url = 'https://192.0.2.7/hook'
@@ -303,7 +303,7 @@ describe('with the service', () => {
     expect(await failureOf(webhooks.delivery(id, 'dlv_none'))).toMatchObject({ code: 'not_found' })
   })
 
-  test('numbers are told', async () => {
+  test('account statistics are returned', async () => {
     const { client } = createInProcessClient(await createTestService({ plan: 'free' }))
     expect(await client.credits()).toMatchObject({ plan: 'free', credits_balance: 100 })
     expect((await client.limits()).map(({ name }) => name)).toContain('credits')

@@ -8,7 +8,7 @@ const built = () =>
     .filter(name => /\.(js|d\.ts)$/.test(name))
     .map(name => ({ name, text: readFileSync(join(DIST, name), 'utf8') }))
 
-test('the client imports nothing but itself', () => {
+test('the client imports only its own files', () => {
   expect(inject('buildFault')).toBe('')
   const imported = built().flatMap(({ name, text }) =>
     [...text.matchAll(IMPORT)].map(([, target = '']) => ({ name, target })),
@@ -17,7 +17,7 @@ test('the client imports nothing but itself', () => {
   expect(imported.filter(one => !isInside(one))).toEqual([])
 })
 
-test('the client names nothing that only Node has', () => {
+test('the client uses no Node-only API', () => {
   const own = built().filter(({ text }) =>
     /\b(process|Buffer|__dirname|setImmediate|require|NodeJS)\b\s*[.(]|AbortSignal\.any|types="node"/.test(
       text.replace(/\/\*[\s\S]*?\*\/|\/\/.*|`[^`]*`|'[^'\n]*'/g, ''),
@@ -28,6 +28,6 @@ test('the client names nothing that only Node has', () => {
 
 const IMPORT = /(?:\bfrom|\bimport\(|\bimport|\brequire\()\s*['"]([^'"]+)['"]/g
 
-/** Whether an import stays in the folder of the client. */
+/** Whether an import is within the folder of the client. */
 const isInside = ({ name, target }: { name: string; target: string }) =>
   target.startsWith('.') && !relative(DIST, join(DIST, dirname(name), target)).startsWith('..')

@@ -10,7 +10,7 @@ describe('a client', () => {
     'https://ev.example/',
     'https://ev.example/v1',
     'https://ev.example/v1/',
-  ])('finds the service by %s', async baseUrl => {
+  ])('accepts the base URL %s', async baseUrl => {
     const { urls, fetch } = noted()
     await new EvClient({ ...GOOD, baseUrl, fetch }).credits()
     expect(urls).toEqual(['https://ev.example/v1/credits'])
@@ -21,7 +21,7 @@ describe('a client', () => {
     ['http://localhost:8080', 'http://localhost:8080/v1/credits'],
     ['http://[::1]:8080', 'http://[::1]:8080/v1/credits'],
     ['https://www.example.com/ev/', 'https://www.example.com/ev/v1/credits'],
-  ])('takes %s', async (baseUrl, url) => {
+  ])('accepts %s', async (baseUrl, url) => {
     const { urls, fetch } = noted()
     await new EvClient({ ...GOOD, baseUrl, fetch }).credits()
     expect(urls).toEqual([url])
@@ -36,25 +36,29 @@ describe('a client', () => {
     ['a service of another kind', { baseUrl: 'ftp://ev.example' }, /baseUrl/],
     ['a service with a query', { baseUrl: 'https://ev.example?a' }, /baseUrl/],
     ['a password in the address', { baseUrl: 'https://a:b@ev.example' }, /apiKey/],
-    ['a key that travels in the open', { baseUrl: 'http://ev.example' }, /allowHttp/],
-    ['a machine that is not this one', { baseUrl: 'http://127.0.0.1.example' }, /allowHttp/],
-    ['no time', { timeoutMs: 0 }, /timeoutMs must be a whole number of at least 1, not 0/],
-    ['less than no retries', { retries: -1 }, /retries/],
+    ['an unencrypted key', { baseUrl: 'http://ev.example' }, /allowHttp/],
+    ['a remote machine', { baseUrl: 'http://127.0.0.1.example' }, /allowHttp/],
+    [
+      'a timeout of zero',
+      { timeoutMs: 0 },
+      /timeoutMs must be a whole number of at least 1, not 0/,
+    ],
+    ['negative retries', { retries: -1 }, /retries/],
     ['half a retry', { retries: 0.5 }, /retries/],
-  ])('is not made with %s', (_, options, message) => {
+  ])('is refused with %s', (_, options, message) => {
     expect(() => new EvClient({ ...GOOD, ...options })).toThrow(message)
   })
 
-  test('does not repeat a bad key', () => {
+  test('does not repeat an invalid key', () => {
     expect(() => new EvClient({ ...GOOD, apiKey: 'ev live secret' })).not.toThrow(/secret/)
   })
 
-  test('lets the key travel in the open where it is told so', () => {
+  test('sends the key unencrypted with allowHttp', () => {
     const options = { ...GOOD, baseUrl: 'http://ev:8080', allowHttp: true }
     expect(new EvClient(options)).toBeInstanceOf(EvClient)
   })
 
-  test('has methods that work apart from it', async () => {
+  test('has methods that work when detached', async () => {
     const { credits, waitForJob } = createScriptedClient([
       { json: { data: 1, status: 'completed' } },
     ]).client
@@ -64,7 +68,7 @@ describe('a client', () => {
 })
 
 describe('a list', () => {
-  test('is told apart from a batch with names', async () => {
+  test('is distinguished from a batch with names', async () => {
     const { client, asked } = createScriptedClient([{ json: {} }])
     await client.batch(['a@example.com'])
     await client.batch({ items: [{ email: 'a@example.com', id: '7' }], name: 'March' })
@@ -80,7 +84,7 @@ describe('a list', () => {
     ['a stream', () => new Blob(['email\na@example.com\n']).stream(), 'list.csv'],
     ['a blob', () => new Blob(['email\na@example.com\n']), 'list.csv'],
     ['a file', () => new File(['email\na@example.com\n'], 'march.csv'), 'march.csv'],
-  ])('is sent as a file from %s, again after a failure too', async (_, list, filename) => {
+  ])('is sent as a file from %s, and resent after a failure', async (_, list, filename) => {
     const { client, asked } = createScriptedClient([{ status: 503 }, { json: {} }])
     await client.file(list(), { column: 1, header: true, name: undefined })
     const sent = await Promise.all(asked.map(({ body }) => fieldsOf(body as FormData)))
@@ -90,11 +94,11 @@ describe('a list', () => {
       ['file', `${filename}: email\na@example.com\n`],
     ]
     expect(sent).toEqual([fields, fields])
-    // The boundary of its parts is known to fetch alone.
+    // Only fetch knows the boundary of the parts.
     expect(asked.map(({ headers }) => headers.get('content-type'))).toEqual([null, null])
   })
 
-  test('has the name that it is given', async () => {
+  test('has the given name', async () => {
     const { client, asked } = createScriptedClient([{ json: {} }])
     await client.file('a@example.com', { filename: 'april.txt' })
     expect(await fieldsOf(asked[0]?.body as FormData)).toEqual([

@@ -10,7 +10,7 @@ import {
 const FINE = { json: { email: 'a@example.com' } }
 
 describe('a request', () => {
-  test('carries the key, and asks for JSON with JSON', async () => {
+  test('sends the key, and JSON for JSON', async () => {
     const { client, asked } = createScriptedClient([FINE])
     await client.verify.single('a@example.com')
     expect(asked[0]).toMatchObject({
@@ -25,26 +25,26 @@ describe('a request', () => {
     })
   })
 
-  test('says when nothing must be asked', async () => {
+  test('sends the header of the sandbox', async () => {
     const { client, asked } = createScriptedClient([FINE], { sandbox: true })
     await client.verify('a@example.com')
     expect(asked[0]?.headers.get('x-ev-sandbox')).toBe('true')
   })
 
-  test('does not take the key to wherever a redirect points', async () => {
+  test('does not send the key to the target of a redirect', async () => {
     const { client, asked } = createScriptedClient([FINE])
     await client.verify.single('a@example.com')
     expect(asked[0]?.redirect).toBe('manual')
   })
 
-  test('has no place for what a name could smuggle in', async () => {
+  test('encodes names in its path', async () => {
     const { client, asked } = createScriptedClient([FINE])
     await client.jobs.get('../keys?a=1#b')
     expect(asked[0]?.path).toBe('/v1/jobs/..%2Fkeys%3Fa%3D1%23b')
   })
 })
 
-describe('an answer that says no', () => {
+describe('an error response', () => {
   test.each<[string, Reply, Partial<EvApiError>]>([
     [
       'the service’s own',
@@ -60,7 +60,7 @@ describe('an answer that says no', () => {
       { status: 400, message: 'Invalid email', code: 'invalid_email', requestId: 'req_1' },
     ],
     [
-      'the service’s own, without the fields that were added',
+      'one of the service, without additional fields',
       { status: 401, json: { success: false, error: 'No key' } },
       { status: 401, message: 'No key', code: null, requestId: null },
     ],
@@ -91,7 +91,7 @@ describe('an answer that says no', () => {
       { status: 301, body: '', headers: { location: 'https://other.example/' } },
       { status: 301, message: expect.stringMatching(/other\.example.*baseUrl/) },
     ],
-  ])('is understood: %s', async (_, reply, expected) => {
+  ])('is parsed: %s', async (_, reply, expected) => {
     const { client, asked } = createScriptedClient([reply], { retries: 0 })
     const error = await failureOf(client.verify.single('a@example.com'))
     expect(error).toBeInstanceOf(EvApiError)
@@ -100,7 +100,7 @@ describe('an answer that says no', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('is one even if it says yes but is no JSON', async () => {
+  test('is thrown for a success that is not JSON', async () => {
     const { client } = createScriptedClient([{ body: '<h1>Welcome to the hotel</h1>' }])
     const error = await failureOf(client.credits())
     expect(error).toMatchObject({ name: 'EvApiError', status: 200, code: null })
@@ -108,21 +108,21 @@ describe('an answer that says no', () => {
   })
 })
 
-test('an answer of nothing is none, where something is due', async () => {
+test('an empty body is an error if JSON is expected', async () => {
   expect(await failureOf(createScriptedClient([{ body: '' }]).client.credits())).toMatchObject({
     status: 200,
   })
 })
 
-describe('no answer', () => {
-  test('says what happened below fetch', async () => {
+describe('no response', () => {
+  test('reports the cause of the failed fetch', async () => {
     const cause = new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') })
     const error = await failureOf(createScriptedClient([cause], { retries: 0 }).client.credits())
     expect(error).toMatchObject({ name: 'EvConnectionError', timedOut: false, cause })
     expect(String(error)).toMatch(/ECONNREFUSED/)
   })
 
-  test('in time ends the attempt, and the next one has all its time again', async () => {
+  test('in time ends the attempt, and the next one has the full timeout', async () => {
     const { client, asked, expire } = createScriptedClient(['silence', FINE])
     const answer = client.verify.single('a@example.com')
     await asking(asked, 1)
@@ -131,7 +131,7 @@ describe('no answer', () => {
     expect(asked.map(({ signal }) => signal.aborted)).toEqual([true, false])
   })
 
-  test('in time, for the last time, says how long it was waited', async () => {
+  test('in time for the last attempt reports the timeout', async () => {
     const { client, asked, expire } = createScriptedClient(['silence'], { retries: 0 })
     const failure = failureOf(client.credits({ timeoutMs: ATTEMPT_MS + 5 }))
     await asking(asked, 1)
@@ -140,7 +140,7 @@ describe('no answer', () => {
     expect(String(await failure)).toMatch(/1000005 ms/)
   })
 
-  test('that is whole is no answer: a body that breaks off is asked for again', async () => {
+  test('with a complete body is retried', async () => {
     const torn = new ReadableStream({
       pull: controller => controller.error(new TypeError('terminated')),
     })
@@ -150,15 +150,15 @@ describe('no answer', () => {
   })
 })
 
-describe('a caller that leaves', () => {
-  test('before the call is heard: nothing is asked', async () => {
+describe('a caller that aborts', () => {
+  test('before the call sends no request', async () => {
     const { client, asked } = createScriptedClient([FINE])
     const signal = AbortSignal.abort('I left')
     expect(await failureOf(client.credits({ signal }))).toBe('I left')
     expect(asked).toEqual([])
   })
 
-  test('while it is asked: the request is ended, and the reason is the caller’s', async () => {
+  test('during a request cancels it, and gets its own reason', async () => {
     const { client, asked } = createScriptedClient(['silence'])
     const leaving = new AbortController()
     const failure = failureOf(client.credits({ signal: leaving.signal }))
@@ -168,7 +168,7 @@ describe('a caller that leaves', () => {
     expect(asked.map(({ signal }) => signal.aborted)).toEqual([true])
   })
 
-  test('between two attempts: there is no second one', async () => {
+  test('between two attempts prevents the second one', async () => {
     const leaving = new AbortController()
     const { client, asked } = createScriptedClient([{ status: 503 }], {
       sleep: async ms => {
@@ -180,7 +180,7 @@ describe('a caller that leaves', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('leaves nothing behind on a signal that lives on', async () => {
+  test('leaves no listener on a signal that lives on', async () => {
     let listeners = 0
     const signal = new AbortController().signal
     const { addEventListener, removeEventListener } = signal
@@ -199,7 +199,7 @@ describe('a caller that leaves', () => {
   })
 })
 
-test('every answer is told, with the limit that is nearest to its end', async () => {
+test('onAnswer is called for every response, with its rate limit', async () => {
   const seen: ResponseInfo[] = []
   const limits = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '3' }
   const headers = { ...limits, 'x-ratelimit-reset': '1780315260', 'x-request-id': 'req_7' }
@@ -216,7 +216,7 @@ test('every answer is told, with the limit that is nearest to its end', async ()
   expect(seen[2]?.rateLimit).toBeNull()
 })
 
-test('a fault of whoever is told is a fault of theirs: nothing is tried again', async () => {
+test('an error thrown by onAnswer rejects the call without a retry', async () => {
   const fault = new Error('my own')
   const { client, asked } = createScriptedClient([FINE], {
     onAnswer: () => {
@@ -227,7 +227,7 @@ test('a fault of whoever is told is a fault of theirs: nothing is tried again', 
   expect(asked).toHaveLength(1)
 })
 
-/** Resolves when so many requests were sent. */
+/** Resolves when this many requests were sent. */
 async function asking(asked: readonly unknown[], count: number): Promise<void> {
   while (asked.length < count) await new Promise(resolve => setImmediate(resolve))
 }

@@ -7,7 +7,7 @@ import { createWiredService } from '../support/wired-service.ts'
 const DOCS = readFileSync(join(import.meta.dirname, '../../docs/client.md'), 'utf8')
 const snippets = [...DOCS.matchAll(/```js\n([\s\S]*?)```/g)].map(([, text = '']) => text)
 
-test('docs/client.md runs from its top to its end, and prints what it says', async () => {
+test('the examples of docs/client.md run and print the documented output', async () => {
   expect(snippets.length).toBeGreaterThan(9)
   const { key, fetch } = await createWiredService()
   const printed: string[] = []
@@ -42,7 +42,7 @@ const AsyncFunction = (async () => {}).constructor as new (
   ...args: string[]
 ) => (...args: unknown[]) => Promise<void>
 
-/** What comments say is printed: behind a `console.log`, or in lines of their own below it. */
+/** Expected output, from comments behind a `console.log` or on the lines below it. */
 const promised = (program: string) =>
   [...program.matchAll(/^(?:.*console\.log\(.*\))? ?\/\/ (.*)$/gm)].map(([, text]) => text)
 

@@ -4,7 +4,7 @@ import { expect, inject, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-test('the package gives it as ev/client, in a plain Node', () => {
+test('the package exports it as ev/client', () => {
   expect(inject('buildFault')).toBe('')
   const program = `
     import { EvClient, EvApiError } from 'ev/client'

@@ -9,23 +9,23 @@ const BROKEN = new TypeError('fetch failed', { cause: new Error('connect ECONNRE
 
 const DATE_IN_7_S = 'Mon, 01 Jun 2026 12:00:07 GMT'
 
-describe('a call that fails in passing', () => {
+describe('a call that fails with a transient error', () => {
   test.each<[string, Reply]>([
     ['too many requests', LIMIT],
     ['a request that came too slowly', { status: 408 }],
-    ['a fault of the service', { status: 500 }],
+    ['an internal error', { status: 500 }],
     ['a proxy without a service', { status: 502, body: '<h1>Bad Gateway</h1>' }],
     ['a service that is busy', BUSY],
     ['a proxy that waited too long', { status: 504, body: '' }],
     ['no connection', BROKEN],
-  ])('is tried again after %s', async (_, failure) => {
+  ])('is retried after %s', async (_, failure) => {
     const { client, asked } = createScriptedClient([failure, FINE])
     expect(await client.verify.single('a@example.com')).toEqual({ email: 'a@example.com' })
     expect(asked).toHaveLength(2)
   })
 
   test.each([300, 400, 401, 403, 404, 405, 409, 413, 415, 422, 501, 505])(
-    'is not tried again after %i',
+    'is not retried after %i',
     async status => {
       const { client, asked } = createScriptedClient([{ status }, FINE])
       const error = await failureOf(client.verify.single('a@example.com'))
@@ -34,7 +34,7 @@ describe('a call that fails in passing', () => {
     },
   )
 
-  test('is tried three times more, and fails with the last failure', async () => {
+  test('is retried three times, and fails with the last error', async () => {
     const { client, asked } = createScriptedClient([BROKEN, BUSY, BROKEN, BUSY, FINE])
     expect(await failureOf(client.credits())).toBeInstanceOf(EvApiError)
     expect(asked).toHaveLength(4)
@@ -43,7 +43,7 @@ describe('a call that fails in passing', () => {
   test.each([
     [0, 1],
     [1, 2],
-  ])('is tried %i times more when it is told so', async (retries, attempts) => {
+  ])('is retried %i times with that option', async (retries, attempts) => {
     const byClient = createScriptedClient([BROKEN], { retries })
     expect(await failureOf(byClient.client.credits())).toBeInstanceOf(EvConnectionError)
     expect(byClient.asked).toHaveLength(attempts)
@@ -53,8 +53,8 @@ describe('a call that fails in passing', () => {
   })
 })
 
-describe('the wait before another attempt', () => {
-  test('doubles up to eight seconds, and chance takes its share of all of it', async () => {
+describe('the wait before a retry', () => {
+  test('doubles up to eight seconds, with full jitter', async () => {
     const draws = [0.5, 0.5, 0.5, 0.25, 1, 1, 0]
     const { client, waits } = createScriptedClient([BUSY], {
       retries: 7,
@@ -67,23 +67,23 @@ describe('the wait before another attempt', () => {
   test.each<[string, Record<string, string>, number]>([
     ['seconds', { 'retry-after': '7' }, 7_250],
     ['a date', { 'retry-after': DATE_IN_7_S }, 7_250],
-    ['a date that is over', { 'retry-after': 'Mon, 01 Jun 2026 11:59:00 GMT' }, 250],
-    ['nothing that can be read', { 'retry-after': 'soon' }, 250],
-    ['a minute, which is the longest', { 'retry-after': '60' }, 60_250],
-  ])('is never shorter than Retry-After says: %s', async (_, headers, waitMs) => {
+    ['a date in the past', { 'retry-after': 'Mon, 01 Jun 2026 11:59:00 GMT' }, 250],
+    ['an invalid header', { 'retry-after': 'soon' }, 250],
+    ['a minute, the maximum', { 'retry-after': '60' }, 60_250],
+  ])('is never shorter than Retry-After: %s', async (_, headers, waitMs) => {
     const { client, waits } = createScriptedClient([{ ...LIMIT, headers }, FINE])
     await client.credits()
     expect(waits).toEqual([waitMs])
   })
 
-  test('is as the body says where a browser may not read the header', async () => {
+  test('follows the body if a browser may not read the header', async () => {
     const simulated = { status: 429, json: { error: 'rate_limit', retry_after: 3 } }
     const { client, waits } = createScriptedClient([simulated, FINE])
     await client.verify.single('error-ratelimit@example.com')
     expect(waits).toEqual([3_250])
   })
 
-  test('is not waited when it is longer than a minute: the caller is told', async () => {
+  test('is limited to a minute: a longer Retry-After fails the call', async () => {
     const { client, asked, waits } = createScriptedClient([
       { ...LIMIT, headers: { 'retry-after': '61' } },
       FINE,
@@ -93,7 +93,7 @@ describe('the wait before another attempt', () => {
   })
 })
 
-describe('what is done twice', () => {
+describe('a repeated request', () => {
   test('has one Idempotency-Key for all attempts of a call, and another for the next call', async () => {
     let drawn = 0
     const { client, asked } = createScriptedClient([BROKEN, BUSY, { json: {} }], {
@@ -106,7 +106,7 @@ describe('what is done twice', () => {
     expect(keys).toEqual([keys[0], keys[0], keys[0], expect.not.stringMatching(String(keys[0]))])
   })
 
-  test('has the key that the caller gives', async () => {
+  test('has the key of the caller', async () => {
     const { client, asked } = createScriptedClient([BROKEN, { json: {} }])
     await client.bulk(['a@example.com'], { idempotencyKey: 'order-7' })
     expect(asked.map(({ headers }) => headers.get('idempotency-key'))).toEqual([
@@ -116,7 +116,7 @@ describe('what is done twice', () => {
   })
 
   test.each(['', 'a\n', 'ä', 'a'.repeat(256)])(
-    'has no key that no header can hold: %j',
+    'refuses a key that is invalid in a header: %j',
     async key => {
       const { client, asked } = createScriptedClient([{ json: {} }])
       const failure = await failureOf(client.batch(['a@example.com'], { idempotencyKey: key }))
@@ -124,7 +124,7 @@ describe('what is done twice', () => {
     },
   )
 
-  test('waits for the attempt whose answer was lost, while the service still works on it', async () => {
+  test('waits for the attempt whose response was lost, while it is in progress', async () => {
     const under = {
       status: 409,
       json: { success: false, error: '…', code: 'idempotency_in_progress' },
@@ -134,7 +134,7 @@ describe('what is done twice', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('is gone already when it is deleted again', async () => {
+  test('succeeds if an earlier attempt deleted it', async () => {
     const gone = { status: 404, json: { success: false, error: 'No such job', code: 'not_found' } }
     expect(await createScriptedClient([BROKEN, gone]).client.jobs.delete('job_1')).toBeUndefined()
     expect(await failureOf(createScriptedClient([gone]).client.jobs.delete('job_1'))).toMatchObject(

@@ -5,8 +5,8 @@ import { drainEventLoop } from '../support/wait.ts'
 
 const TEXT = 'email,note\r\nä@example.com,"says ""hi""\r\nand goes"\r\nb@example.com,\r\n'
 
-describe('a text that comes in pieces', () => {
-  test.each([1, 2, 3, 7, 1_000])('gives the same lines in pieces of %i bytes', async size => {
+describe('a text that arrives in chunks', () => {
+  test.each([1, 2, 3, 7, 1_000])('yields the same lines in chunks of %i bytes', async size => {
     expect(await all(readLines(pieces(TEXT, size)))).toEqual([
       'email,note\r',
       'ä@example.com,"says ""hi""\r',
@@ -15,7 +15,7 @@ describe('a text that comes in pieces', () => {
     ])
   })
 
-  test.each([1, 5, 1_000])('gives CSV records whole in pieces of %i bytes', async size => {
+  test.each([1, 5, 1_000])('yields complete CSV records in chunks of %i bytes', async size => {
     expect(await all(readRecords(pieces(TEXT, size)))).toEqual([
       'email,note',
       'ä@example.com,"says ""hi""\r\nand goes"',
@@ -23,17 +23,17 @@ describe('a text that comes in pieces', () => {
     ])
   })
 
-  test('gives a last line that has no end, and a last record that is not closed', async () => {
+  test('yields a last line without a line break, and an unclosed last record', async () => {
     expect(await all(readLines(pieces('a\nb', 2)))).toEqual(['a', 'b'])
     expect(await all(readRecords(pieces('a\r\n"b', 2)))).toEqual(['a', '"b'])
   })
 
-  test('gives nothing for nothing', async () => {
+  test('yields nothing for an empty text', async () => {
     expect(await all(readLines(pieces('', 1)))).toEqual([])
     expect(await all(readObjects(pieces('\n\r\n', 1)))).toEqual([])
   })
 
-  test('gives objects, one a line', async () => {
+  test('yields objects, one per line', async () => {
     const objects = await all(readObjects<{ row: number }>(pieces('{"row":1}\r\n{"row":2}\n', 4)))
     expect(objects).toEqual([{ row: 1 }, { row: 2 }])
   })
@@ -41,7 +41,7 @@ describe('a text that comes in pieces', () => {
 
 describe('a stream of events', () => {
   test.each([1, 4, 1_000])(
-    'gives them one by one in pieces of %i bytes, without comments',
+    'yields them one by one in chunks of %i bytes, without comments',
     async size => {
       const text =
         'retry: 3000\n\nevent: step\ndata: {"n":1,"to":"a: b"}\n\n:\n\ndata: {"n":2}\r\n\r\nevent: cut\ndata: {"n":3}'
@@ -52,7 +52,7 @@ describe('a stream of events', () => {
     },
   )
 
-  test('of a job ends with its end, and fails where it is cut off before', async () => {
+  test('of a job ends with the job, and fails if it breaks off before', async () => {
     const progress = 'event: progress\ndata: {"progress":50}\n\n'
     const { client } = createScriptedClient([
       { body: `${progress}event: end\ndata: {"progress":100}\n\n` },
@@ -67,7 +67,7 @@ describe('a stream of events', () => {
 })
 
 describe('a download', () => {
-  test('is tried again until it begins', async () => {
+  test('is retried until it starts', async () => {
     const { client, asked } = createScriptedClient([
       { status: 503 },
       { body: 'email\r\na@example.com\r\n' },
@@ -78,7 +78,7 @@ describe('a download', () => {
     )
   })
 
-  test('that breaks off fails, after what came, and is not begun anew', async () => {
+  test('that breaks off fails after the received chunks, and is not restarted', async () => {
     const steps = [() => encode('{"row":1}\n'), () => fail(new TypeError('terminated'))]
     const { client, asked } = createScriptedClient([{ body: scripted(steps) }])
     const rows: unknown[] = []
@@ -91,7 +91,7 @@ describe('a download', () => {
     expect([rows, asked.length]).toEqual([[{ row: 1 }], 1])
   })
 
-  test('that stands still for too long is ended', async () => {
+  test('that stalls for too long is aborted', async () => {
     const steps = [() => encode('{"row":1}\n'), () => new Promise<never>(() => {})]
     const { client, expire } = createScriptedClient([{ body: scripted(steps) }])
     const rows = client.jobs.results('job_1')[Symbol.asyncIterator]()
@@ -102,7 +102,7 @@ describe('a download', () => {
     expect(await failure).toMatchObject({ name: 'EvConnectionError', timedOut: true })
   })
 
-  test('waits for a slow reader as long as it takes', async () => {
+  test('waits for a slow reader without a timeout', async () => {
     const timers: AbortSignal[] = []
     const { client } = createScriptedClient([{ body: pieces('a\nb\n', 2) }], {
       sleep: (ms, signal) => {
@@ -116,7 +116,7 @@ describe('a download', () => {
     expect(timers.filter(signal => !signal.aborted)).toEqual([])
   })
 
-  test('whose reader stops lets the connection go', async () => {
+  test('closes the connection if its reader stops', async () => {
     let reason: unknown
     const body = new ReadableStream({
       pull: controller => controller.enqueue(encode('{"row":1}\n')),
@@ -131,7 +131,7 @@ describe('a download', () => {
     expect(reason).toBe('no reason')
   })
 
-  test('is left by the signal of its caller', async () => {
+  test('ends when the signal of its caller aborts', async () => {
     const leaving = new AbortController()
     const body = scripted([() => encode('a\n'), () => new Promise<never>(() => {})])
     const { client, asked } = createScriptedClient([{ body }])
@@ -144,7 +144,7 @@ describe('a download', () => {
     expect(await failureOf(next)).toBe('I left')
   })
 
-  test('of nothing is empty', async () => {
+  test('may be empty', async () => {
     expect(
       await all(createScriptedClient([{ status: 204, body: null }]).client.jobs.csv('job_1')),
     ).toEqual([])

@@ -11,14 +11,14 @@ import {
 
 // Nothing of these runs: they are wrong when they do not compile.
 describe('types', () => {
-  test('tell a short list from a long one', () => {
+  test('distinguish a short list from a long one', () => {
     expectTypeOf<readonly string[]>().toExtend<Parameters<EvClient['bulk']>[0]>()
     type Bulk = Awaited<ReturnType<EvClient['bulk']>>
     expectTypeOf<Extract<Bulk, { instant: true }>['results'][number]['reason']>().toExtend<string>()
     expectTypeOf<Exclude<Bulk, { instant: true }>['status']>().toEqualTypeOf<'queued'>()
   })
 
-  test('know what is answered', () => {
+  test('describe the responses', () => {
     expectTypeOf<Awaited<ReturnType<EvClient['verify']>>['score']>().toBeNumber()
     type Single = Awaited<ReturnType<EvClient['verify']['single']>>
     expectTypeOf<Single['risk_level']>().toEqualTypeOf<'low' | 'medium' | 'high' | 'unknown'>()
@@ -28,42 +28,42 @@ describe('types', () => {
     expectTypeOf<Awaited<ReturnType<EvClient['jobs']['delete']>>>().toBeVoid()
   })
 
-  test('go through lists', () => {
+  test('iterate lists', () => {
     type Item<T> = T extends AsyncIterable<infer One> ? One : never
     expectTypeOf<Item<ReturnType<EvClient['history']>>['email']>().toBeString()
     expectTypeOf<Item<ReturnType<EvClient['jobs']['results']>>['row']>().toBeNumber()
     expectTypeOf<Item<ReturnType<EvClient['jobs']['csv']>>>().toBeString()
   })
 
-  test('refuse what the API does not take', () => {
+  test('refuse unknown options', () => {
     const never = (_: (client: EvClient) => unknown) => {}
-    // @ts-expect-error An address is a text.
+    // @ts-expect-error An address is a string.
     never(client => client.verify.single(7))
-    // @ts-expect-error `async` has a method of its own, as it answers something else.
+    // @ts-expect-error `async` has its own method, with another response.
     never(client => client.verify.single({ email: 'a@example.com', async: true }))
-    // @ts-expect-error There is no such state.
+    // @ts-expect-error The state does not exist.
     never(client => client.jobs.list({ status: 'done' }))
-    // @ts-expect-error There is no such scope.
+    // @ts-expect-error The scope does not exist.
     never(client => client.keys.create({ name: 'CI', scopes: ['all'] }))
-    // @ts-expect-error There is no such event.
+    // @ts-expect-error The event does not exist.
     never(client => client.webhooks.update('wh_1', { events: ['batch.done'] }))
-    // @ts-expect-error The cursor is the listing's own.
+    // @ts-expect-error The listing sets the cursor.
     never(client => client.history({ cursor: 'a' }))
   })
 
-  test('complete the codes of errors, and allow others', () => {
+  test('suggest the error codes, and allow others', () => {
     expectTypeOf<'rate_limit'>().toExtend<EvApiError['code']>()
     expectTypeOf<string>().toExtend<EvApiError['code']>()
   })
 })
 
 describe('events', () => {
-  test('are those that the service sends, and the one that is asked for', () => {
+  test('are those that the service sends, and the test event', () => {
     expectTypeOf<WebhookEvent['event']>().toEqualTypeOf<EventKind | 'webhook.test'>()
     expect(EVENT_KINDS).toHaveLength(5)
   })
 
-  test('have the data that the service sends', () => {
+  test('have the data of the service', () => {
     expectTypeOf<EventData['batch.completed']>().toEqualTypeOf<
       Readonly<ReturnType<typeof batchCompleted>>
     >()
@@ -75,7 +75,7 @@ describe('events', () => {
     >()
   })
 
-  test('say by their kind what their data is', () => {
+  test('determine their data by their type', () => {
     const told = (event: WebhookEvent): string => {
       switch (event.event) {
         case 'batch.completed':

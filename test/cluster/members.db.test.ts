@@ -18,25 +18,29 @@ import { twoServers } from '../support/two-servers.ts'
 const join = (database: Database, id: string, egresses: string[] = []) =>
   register(database, { id, role: 'worker', name: `host ${id}`, version: '1.2', egresses })
 
-/** As if it had last been heard of so long ago. */
+/** Sets the age of its last heartbeat. */
 async function silence(database: Database, id: string, ms: number): Promise<void> {
   const seen_at = (await serverNow(database)) - ms
   await database.db.updateTable('member').set({ seen_at }).where('id', '=', id).execute()
 }
 
-const bury = async (
+const expire = async (
   database: Database,
   by = 'mem_a',
-  facts: { touchMs?: number; heardMs?: number } = {},
+  facts: { touchMs?: number; lastBeatMs?: number } = {},
 ) => {
   const now = await serverNow(database)
-  const own = { by, since: now - (facts.touchMs ?? 60_000), lastBeatAt: now - (facts.heardMs ?? 0) }
+  const own = {
+    by,
+    since: now - (facts.touchMs ?? 60_000),
+    lastBeatAt: now - (facts.lastBeatMs ?? 0),
+  }
   return expireMembers(database, { ...own, expiryMs: 10_000, freshMs: 5_000 }, releaseClaims)
 }
 
 const idsOf = async (database: Database) => (await listMembers(database)).map(({ id }) => id)
 
-/** Claims all of a job's items. */
+/** Claims all items of a job. */
 async function claimAll(database: Database, jobId: string, holder: string): Promise<number> {
   const now = database.clock.now()
   const share = { jobId, operator: 'op', egress: 'e', max: 100, now, holder }
@@ -76,8 +80,12 @@ describe('a member', () => {
     for (const id of ['mem_a', 'mem_b', 'mem_c', 'mem_d']) await join(database, id)
     await silence(database, 'mem_b', 10_500)
     await silence(database, 'mem_c', 9_000)
-    const buried = await Promise.all([bury(database), bury(database, 'mem_d'), bury(database)])
-    expect(buried.flat()).toEqual(['mem_b'])
+    const expired = await Promise.all([
+      expire(database),
+      expire(database, 'mem_d'),
+      expire(database),
+    ])
+    expect(expired.flat()).toEqual(['mem_b'])
     expect((await idsOf(database)).toSorted()).toEqual(['mem_a', 'mem_c', 'mem_d'])
     expect(await heartbeat(database, 'mem_b')).toBeNull()
   })
@@ -86,16 +94,16 @@ describe('a member', () => {
     const database = await tempDatabase()
     for (const id of ['mem_a', 'mem_b']) await join(database, id)
     await silence(database, 'mem_b', 60_000)
-    // It is in touch again only since then.
-    expect(await bury(database, 'mem_a', { touchMs: 9_000 })).toEqual([])
-    // The database stood still, or heard of nobody.
+    // Its heartbeats have been regular only since then.
+    expect(await expire(database, 'mem_a', { touchMs: 9_000 })).toEqual([])
+    // The database was down or received no heartbeats.
     await silence(database, 'mem_a', 6_000)
-    expect(await bury(database)).toEqual([])
-    expect(await bury(database, 'mem_gone')).toEqual([])
+    expect(await expire(database)).toEqual([])
+    expect(await expire(database, 'mem_gone')).toEqual([])
     await heartbeat(database, 'mem_a')
-    // A beat that came in, whose answer it has not heard: it may have been the first after a gap.
-    expect(await bury(database, 'mem_a', { heardMs: 3_000 })).toEqual([])
-    expect(await bury(database)).toEqual(['mem_b'])
+    // A heartbeat that is written but not confirmed may be the first one after a gap.
+    expect(await expire(database, 'mem_a', { lastBeatMs: 3_000 })).toEqual([])
+    expect(await expire(database)).toEqual(['mem_b'])
   })
 
   test('whose heartbeat lies in the future after the clock was set back counts from now on', async () => {
@@ -112,7 +120,7 @@ describe('a member', () => {
 describe('the claims of a member', () => {
   const OF = { accountId: 'acc_a', period: 86_400_000 }
 
-  /** Two members; each has a job's items, and where there is a cluster credits. */
+  /** Two members; each has the items of a job and, in a cluster, credits. */
   async function busy() {
     const database = await tempDatabase()
     for (const id of ['mem_a', 'mem_b']) await join(database, id)
@@ -148,7 +156,7 @@ describe('the claims of a member', () => {
     const { database, held } = await busy()
     await silence(database, 'mem_b', 11_000)
     expect(await held()).toBe(onPostgres ? 9 : 0)
-    expect(await bury(database)).toEqual(['mem_b'])
+    expect(await expire(database)).toEqual(['mem_b'])
     expect(await itemsOf(database)).toEqual(LEFT)
     expect(await held()).toBe(onPostgres ? 2 : 0)
   })
@@ -207,11 +215,11 @@ test.runIf(onPostgres)(
     for (const id of ['mem_a', 'mem_b', 'mem_c']) await join(a, id)
     await Promise.all(jobs.map((jobId, n) => claimAll(databases[n % 2] ?? a, jobId, 'mem_c')))
     await silence(a, 'mem_c', 11_000)
-    const buried = await Promise.all([
-      ...[bury(a), bury(b, 'mem_b'), bury(a), bury(b, 'mem_b')],
+    const expired = await Promise.all([
+      ...[expire(a), expire(b, 'mem_b'), expire(a), expire(b, 'mem_b')],
       ...jobs.map(jobId => claimAll(b, jobId, 'mem_c').then(() => [])),
     ])
-    expect(buried.flat()).toEqual(['mem_c'])
+    expect(expired.flat()).toEqual(['mem_c'])
     await releaseOrphanedClaims(b)
     const claimed = await Promise.all(jobs.map(jobId => claimAll(a, jobId, 'mem_a')))
     expect(claimed).toEqual([50, 50, 50, 50])

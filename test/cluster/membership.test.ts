@@ -21,15 +21,15 @@ const { beatMs: BEAT_MS, expiryMs: DEAD_MS, silentMs: SILENT_MS } = DEFAULT_CLUS
 type Process = {
   readonly membership: Membership
   readonly database: Database
-  /** False: it does not get through to the database. */
+  /** False while it is cut off from the database. */
   reaches: boolean
   readonly lost: string[]
-  /** When it was told that it is silent, ms since it was cut off. */
+  /** When it was notified that its heartbeats fail, ms since it was cut off. */
   readonly silent: number[]
   readonly said: string[]
 }
 
-/** Any number of processes that share a database; their time is one. */
+/** Any number of processes on one database, with one clock. */
 async function cluster() {
   const clock = fakeClock()
   const file = join(tempFolder(), 'ev.sqlite')
@@ -58,7 +58,7 @@ async function cluster() {
 const namesOf = async (database: Database) =>
   (await listMembers(database)).map(({ name }) => name).sort()
 
-/** The database, as it is met by a process that may be cut off from it. */
+/** The database as seen by a process that may be cut off from it. */
 function unreachable(database: Database, isCut: () => boolean): Database {
   const plugin: KyselyPlugin = {
     transformQuery({ node }) {
@@ -70,7 +70,7 @@ function unreachable(database: Database, isCut: () => boolean): Database {
   return { ...database, db: database.db.withPlugin(plugin) }
 }
 
-/** Lets time pass in which the database works. */
+/** Advances the clock while the database works. */
 async function pass(clock: FakeClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 500) {
     await clock.advance(500)
@@ -98,7 +98,7 @@ describe('a member', () => {
     await addJob(database, ['1@x.test', '2@x.test'], 'job_a')
     await fileAll(database, 'job_a')
     const share = { jobId: 'job_a', operator: 'op', egress: 'a', max: 1, now: clock.now() }
-    // It joins, claims, and is heard of no more.
+    // It registers, claims, and sends no more heartbeats.
     await register(database, { ...DEAF, id: 'mem_deaf' })
     expect(await claimItems(database, { ...share, holder: 'mem_deaf' })).toHaveLength(1)
     await pass(clock, DEAD_MS)
@@ -209,7 +209,7 @@ describe('an outage of the database', () => {
       await pass(clock, 4_500)
       for (const one of all) one.reaches = false
       await pass(clock, ms)
-      // The last comes back as late as a member may that tries as it should.
+      // The last one is back as late as a member with regular retries may be.
       for (const one of all) {
         one.reaches = true
         await pass(clock, 1_000)

@@ -13,7 +13,7 @@ const configOf = (smtpPort: string) =>
 
 const isAddress = (host: string) => parseIp(host) !== null
 
-test('addresses of strangers are called at on port 25 alone; on another one, whom the DNS names', () => {
+test('reference hosts are used only for port 25; other ports use hosts from DNS', () => {
   const called = (port: string) =>
     composeDoctor(configOf(port), PARTS, { resolver: zone({}) }).exchangers
   expect(called('25').filter(isAddress)).toHaveLength(2)
@@ -21,7 +21,7 @@ test('addresses of strangers are called at on port 25 alone; on another one, who
   expect(called('2525')).toEqual(referenceMxHosts(25).filter(host => !isAddress(host)))
 })
 
-test('doors that are given are those that the doctor goes through, for all of the DNS servers too', async () => {
+test('the doctor uses injected dependencies, for all DNS servers too', async () => {
   const resolver = zone({})
   const dial = scriptedMx({})
   const world = composeDoctor(configOf('2525'), PARTS, { resolver, dial })
@@ -33,7 +33,7 @@ test('doors that are given are those that the doctor goes through, for all of th
   world.close()
 })
 
-test('a dial of its own for each egress is asked for by the egress', () => {
+test('a dial factory is called with the egress', () => {
   const names: string[] = []
   const dial = scriptedMx({})
   composeDoctor(configOf('2525'), PARTS, {

@@ -14,7 +14,7 @@ import { fakePaceShare } from '../support/shared-rate-state.ts'
 import { drainEventLoop } from '../support/wait.ts'
 import { zone } from '../support/zone.ts'
 
-/** An engine as a member of a cluster has it. */
+/** An engine as a cluster member has it. */
 function member(egresses: readonly string[] = ['default']) {
   const clock = fakeClock()
   const mx = scriptedMx(knows('ann'))
@@ -38,7 +38,7 @@ function member(egresses: readonly string[] = ['default']) {
   return { engine, clock, paces, domains, recipients }
 }
 
-test('while paces cannot be shared a single verification is unknown, for a reason of ours, and nobody is asked', async () => {
+test('while shared rate limits are unavailable a single verification is unknown, and no server is probed', async () => {
   const { engine, paces, recipients } = member()
   paces.fault = new Error('the database is away')
   for (const local of ['ann', 'nobody']) {
@@ -51,7 +51,7 @@ test('while paces cannot be shared a single verification is unknown, for a reaso
   expect((await engine.verify('ann@a.test')).verdict.reason).toBe('accepted_email')
 })
 
-test('a list waits until they can be, and loses nothing', async () => {
+test('a list waits until they are available, and loses nothing', async () => {
   const { engine, clock, paces, recipients } = member()
   const prepared = await engine.route(['ann@a.test', 'nobody@a.test'])
   const tasks = prepared.flatMap(one => ('task' in one ? [one.task] : []))
@@ -72,7 +72,7 @@ test('a list waits until they can be, and loses nothing', async () => {
   expect(told.toSorted()).toEqual(['ann@a.test accepted_email', 'nobody@a.test rejected_email'])
 })
 
-test('what others found of a domain is not asked again, and what is found is told', async () => {
+test('catch-all results of other members are used, and own ones are shared', async () => {
   const known = member()
   known.domains.set('a.test', { catchAll: true, keepMs: DAY })
   expect((await known.engine.verify('ann@a.test')).verdict.reason).toBe('catch_all')
@@ -82,7 +82,7 @@ test('what others found of a domain is not asked again, and what is found is tol
   expect(unknown.domains.get('a.test')?.catchAll).toBe(false)
 })
 
-test('a single verification is asked by an egress of ours, whoever should ask the operator', async () => {
+test('a single verification uses an egress of this process, whichever is primary for the operator', async () => {
   const { engine } = member(['default', 'b', 'c', 'd', 'e', 'f'])
   const result = await engine.verify('ann@a.test')
   expect(result.verdict.reason).toBe('accepted_email')

@@ -6,20 +6,29 @@ describe('timings', () => {
   test.each([
     ['the default', DEFAULT_TIMINGS],
     ['those of tests', FAST_TIMINGS],
-  ])('%s agree with one another', (_, timings) => {
+  ])('%s are consistent', (_, timings) => {
     expect(() => checkTimings(timings)).not.toThrow()
   })
 
   const { queue, cluster, rates: paces } = DEFAULT_TIMINGS
   test.each<[string, Partial<Timings>]>([
-    ['a claim is lost before it is kept', { queue: { ...queue, touchMs: queue.aliveMs } }],
+    ['a claim expires before it is renewed', { queue: { ...queue, touchMs: queue.aliveMs } }],
     ['an entry has two workers', { queue: { ...queue, aliveMs: queue.heartbeatMs } }],
-    ['a member dies before it is silent', { cluster: { ...cluster, silentMs: cluster.expiryMs } }],
-    ['no member can tell who is dead', { cluster: { ...cluster, touchMs: cluster.beatMs } }],
-    ['a member that beats is dead', { cluster: { ...cluster, touchMs: cluster.expiryMs - 1 } }],
+    [
+      'a member expires before it is suspected',
+      { cluster: { ...cluster, silentMs: cluster.expiryMs } },
+    ],
+    ['no member can detect an expired one', { cluster: { ...cluster, touchMs: cluster.beatMs } }],
+    [
+      'a member with heartbeats expires',
+      { cluster: { ...cluster, touchMs: cluster.expiryMs - 1 } },
+    ],
     ['a ticket ends too soon', { rates: { ...paces, pollMs: paces.ticketMs } }],
-    ['a short look is the longer one', { rates: { ...paces, pollSoonMs: paces.pollMs + 1 } }],
-  ])('are refused where %s', (_, wrong) => {
+    [
+      'the short poll interval is the longer one',
+      { rates: { ...paces, pollSoonMs: paces.pollMs + 1 } },
+    ],
+  ])('are refused if %s', (_, wrong) => {
     expect(() => checkTimings({ ...DEFAULT_TIMINGS, ...wrong })).toThrow(RangeError)
   })
 })

@@ -6,7 +6,7 @@ import { SETTINGS, type Settings } from '../../src/config/settings.ts'
 import { EvError } from '../../src/platform/error.ts'
 
 type Key = keyof Settings
-/** What a setting reads, what it makes of it, and what it takes instead of each bad text. */
+/** Valid texts with their values, and invalid texts with the expected error. */
 type Row = {
   readonly good: readonly (readonly [text: string, value: unknown])[]
   readonly bad: readonly (readonly [text: string, takes: RegExp])[]
@@ -29,7 +29,7 @@ const MAILBOX: Pick<Row, 'good' | 'bad'> = {
   bad: [
     ['ops', /ops@example\.com/],
     ['Ops <ops@example.com>', /ops@example\.com/],
-    ['ops@example.com\r\nBcc: ann@example.com', /ops@example\.com/], // It goes into a head.
+    ['ops@example.com\r\nBcc: ann@example.com', /ops@example\.com/], // It is sent in a mail header.
     ['ops@example.com,ann@example.com', /ops@example\.com/],
     ['ops,ann@example.com', /ops@example\.com/],
     ['ops@ann@example.com', /ops@example\.com/],
@@ -47,7 +47,7 @@ const SWITCH: readonly (readonly [string, boolean])[] = [
   ['true', true],
 ]
 
-/** A setting that has no row here has no test: the first test below fails for it. */
+/** One row per setting: the first test below fails for a setting without a row. */
 const ROWS: Readonly<Record<Key, Row>> = {
   dns: {
     good: [
@@ -59,7 +59,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
       ['dns.example.com', /192\.0\.2\.53:5353/],
       ['192.0.2.53:0', /IP addresses such as/],
       ['192.0.2.53:65536', /IP addresses such as/],
-      ['192.0.2.53,,192.0.2.54', /commas between/],
+      ['192.0.2.53,,192.0.2.54', /comma-separated/],
       ['fe80::1%eth0', /IP addresses such as/],
       ['[192.0.2.53]:53', /IP addresses such as/],
     ],
@@ -72,7 +72,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
       ['no', []],
     ],
     bad: [
-      ['example.com,,example.net', /commas between/],
+      ['example.com,,example.net', /comma-separated/],
       ['http://example.com', /off, or up to 10 domain names/],
       [Array.from({ length: 11 }, (_, i) => `${i}.example.com`).join(), /up to 10 domain names/],
     ],
@@ -95,7 +95,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
     ],
     bad: [
       ['a b', /host name such as probe\.example\.com/],
-      ['probe.example.com\r\nDATA', /host name/], // It goes on the wire.
+      ['probe.example.com\r\nDATA', /host name/], // It is sent in EHLO.
       ['-probe.example.com', /host name/],
       [`${'a'.repeat(256)}`, /host name/],
     ],
@@ -135,7 +135,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
     good: [['office-2', 'office-2']],
     bad: [
       ['a b', /short name/],
-      ['a|b', /short name/], // It is a part of the queue's keys.
+      ['a|b', /short name/], // It is part of queue keys.
       ['a'.repeat(64), /short name/],
     ],
     fallback: 'default',
@@ -257,7 +257,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
       ['smtp://', /smtp:\/\/host:port/],
       ['smtp://a b.example', /smtp:\/\/host:port/],
       ['smtp://mail.example.com/?tls=off', /smtp:\/\/host:port/],
-      // A password with # or / in it, unencoded: the rest is no host.
+      // An unencoded # or / in the password: the rest is not a host.
       ['smtp://ann:12#3', /%23 for a #/],
       ['smtp://ann:12/3', /%2F for a \//],
     ],
@@ -341,7 +341,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
       ['sqlite:', /sqlite:FILE/],
       ['postgres://', /postgres:\/\/USER:PASSWORD@HOST\/NAME/],
       ['postgres://db.example', /postgres:\/\/USER:PASSWORD@HOST\/NAME/],
-      // A # or a / of a password that was left as it is.
+      // An unencoded # or / in the password.
       ['postgres://ann:s3cr#t@db.example/ev', /%23 for a #/],
       ['postgres://ann:s3cr/t@db.example/ev', /%2F for a \//],
       ['postgres://ann:100%@db.example/ev', /%23 for a #/],
@@ -366,7 +366,7 @@ const raw = (given: Partial<RawSettings>): RawSettings => ({
 const file = (values: Record<string, unknown>) => ({ path: 'ev.config.json', values })
 const fileKey = (flag: string) => flag.slice(2)
 
-/** Those that a flag may hold. */
+/** Settings that may be set by a flag. */
 const isOpen = ({ isSecret }: { readonly isSecret: boolean }) => !isSecret
 const goods = SETTINGS.flatMap(one =>
   ROWS[one.key].good.map(([text, value]) => ({ ...one, text, value })),
@@ -376,7 +376,7 @@ const bads = SETTINGS.flatMap(one =>
 )
 
 describe('the settings', () => {
-  test('each has a row in the table of this test, with good texts and bad ones', () => {
+  test('each has a row in the table of this test, with valid and invalid texts', () => {
     expect(Object.keys(ROWS).sort()).toEqual(SETTINGS.map(({ key }) => key).sort())
     for (const { key } of SETTINGS) {
       expect(ROWS[key].good.length, key).toBeGreaterThan(0)
@@ -405,7 +405,7 @@ describe('the settings', () => {
   })
 
   test.each(goods.filter(one => one.isSecret))(
-    '$flag is refused, as flags are seen by all, and not repeated',
+    '$flag is refused, as process lists show flags, and not repeated',
     ({ key, text, environment }) => {
       const fault = faultOf(raw({ flags: { [key]: text } }))
       expect(fault).toMatchObject({ code: 'usage' })
@@ -425,7 +425,7 @@ describe('the settings', () => {
   )
 
   test.each(
-    // An empty variable is one that is not set.
+    // An empty variable counts as not set.
     bads.filter(({ text }) => text !== ''),
   )('$environment refuses $text and names itself', one => {
     const fault = faultOf(raw({ environment: { ...HOME, [one.environment]: one.text } }))
@@ -464,11 +464,11 @@ describe('flags, environment and file', () => {
     expect(toConfig(raw(given)).smtpPort).toBe(port)
   })
 
-  test('a switch given as a flag is on', () => {
+  test('a switch passed as a flag is on', () => {
     expect(toConfig(raw({ flags: { specialDomains: true } })).specialDomains).toBe(true)
   })
 
-  test('a file may hold numbers, booleans and lists as JSON has them', () => {
+  test('a file may contain numbers, booleans and lists', () => {
     const values = { concurrency: 7, cache: false, 'allow-ranges': ['192.0.2.0/24', 'fd00::/8'] }
     expect(toConfig(raw({ file: file(values) }))).toMatchObject({
       concurrency: 7,
@@ -481,7 +481,7 @@ describe('flags, environment and file', () => {
     ['null', null],
     ['an object', { name: 'probe.example.com' }],
     ['a list that holds an object', [{}]],
-  ])('%s in the file is no value, not the word for it', (_, value) => {
+  ])('%s in the file is refused', (_, value) => {
     const fault = faultOf(raw({ file: file({ helo: value, 'disposable-file': value }) }))
     expect(fault.message).toMatch(
       /^"helo" in ev\.config\.json is .* a string, a number or a list\.$/,
@@ -494,7 +494,7 @@ describe('flags, environment and file', () => {
     ['--mail-from', 'Did you mean "mail-from"?'],
     ['connect-timeout-ms', 'Did you mean "connect-timeout"?'],
     ['threads', 'Run "ev config" to list all settings.'],
-  ])('the key %s that no setting has is refused', (key, remedy) => {
+  ])('the unknown key %s is refused', (key, remedy) => {
     const fault = faultOf(raw({ file: file({ [key]: '1' }) }))
     expect(fault).toMatchObject({ code: 'bad_config' })
     expect(fault.message).toBe(`"${key}" in ev.config.json is not a setting of ev. ${remedy}`)
@@ -513,7 +513,7 @@ describe('flags, environment and file', () => {
     'postgres://ann:s3cret',
     'postgres:ann:s3cret@db.example/ev',
     'postgres://db.example?password=s3cret',
-  ])('nor is that of a database, wherever it stands in %s', url => {
+  ])('nor is that of a database, anywhere in %s', url => {
     const given = [
       raw({ flags: { database: url } }),
       raw({ environment: { ...HOME, EV_DATABASE: url } }),
@@ -526,7 +526,7 @@ describe('flags, environment and file', () => {
     }
   })
 
-  describe('a mail server with a name and a password', () => {
+  describe('a mail server with credentials', () => {
     const url = 'smtps://ann%40shop:s3cr%23t@mail.example.com'
 
     test('is taken from the environment and the file', () => {
@@ -535,7 +535,7 @@ describe('flags, environment and file', () => {
     })
 
     test.each([url, 'ann:s3cr%23t@mail.example.com', 'smtp://ann@mail.example.com'])(
-      'is refused as the flag %s, as flags are seen by all, and not repeated',
+      'is refused as the flag %s, as process lists show flags, and not repeated',
       given => {
         const fault = faultOf(raw({ flags: { notifySmtp: given } }))
         expect(fault).toMatchObject({ code: 'usage' })
@@ -557,7 +557,7 @@ describe('flags, environment and file', () => {
       'smtp://ann:s3cret@',
       'smtp://ann@mail.example.com',
       'smtp://:s3cret@mail.example.com',
-    ])('is not repeated where it is wrong: %s', given => {
+    ])('is not repeated if it is invalid: %s', given => {
       for (const where of [
         { environment: { ...HOME, EV_NOTIFY_SMTP: given } },
         { file: file({ 'notify-smtp': given }) },
@@ -569,12 +569,12 @@ describe('flags, environment and file', () => {
     })
   })
 
-  test('the data directory is that of the system when it names one', () => {
+  test('the data directory follows XDG_DATA_HOME', () => {
     const environment = { ...HOME, XDG_DATA_HOME: '/data' }
     expect(toConfig(raw({ environment })).dataDir).toBe(join('/data', 'ev'))
   })
 
-  test('what comes out cannot be changed, lists included', () => {
+  test('the configuration is frozen, lists included', () => {
     const config = toConfig(raw({ flags: { dns: '192.0.2.53' } }))
     expect(() => Object.assign(config, { smtpPort: 1 })).toThrow(TypeError)
     expect(() => (config.dns as string[]).push('192.0.2.54')).toThrow(TypeError)
@@ -582,8 +582,8 @@ describe('flags, environment and file', () => {
   })
 })
 
-describe('the names that are fixed', () => {
-  // Scripts rely on them: additions are free, renames are not.
+describe('fixed names', () => {
+  // Scripts depend on them: names may be added, but not renamed.
   test.each([
     ['--data-dir', 'EV_DATA_DIR'],
     ['--database', 'EV_DATABASE'],
@@ -652,14 +652,14 @@ describe('egresses of the config file', () => {
   const egresses = (value: unknown, flags = {}) =>
     toConfig(raw({ flags, file: file({ egresses: value, helo: 'all.example.com' }) })).egresses
 
-  test('without any there is one, made of the settings', () => {
+  test('default to one, built from the settings', () => {
     const config = toConfig(raw({ flags: { helo: 'a.example.com', egress: 'office' } }))
     expect(config.egresses).toEqual([
       { name: 'office', helo: 'a.example.com', mailFrom: '', sourceAddress: null, proxy: null },
     ])
   })
 
-  test('what one leaves out is as the settings have it', () => {
+  test('inherit omitted fields from the settings', () => {
     const two = [
       { name: 'a', 'source-address': '192.0.2.1' },
       { name: 'b', mailFrom: 'x@y.test' },
@@ -676,7 +676,7 @@ describe('egresses of the config file', () => {
     ])
   })
 
-  test('all are used unless one is asked for by its name', () => {
+  test('are all used unless one is selected by name', () => {
     const two = [{ name: 'a' }, { name: 'b' }]
     expect(egresses(two).map(({ name }) => name)).toEqual(['a', 'b'])
     expect(egresses(two, { egress: 'b' }).map(({ name }) => name)).toEqual(['b'])
@@ -698,7 +698,7 @@ describe('egresses of the config file', () => {
     expect(fault.message).not.toContain('pw@')
   })
 
-  test('one that is asked for and is not there is refused', () => {
+  test('a selected egress that does not exist is refused', () => {
     const given = raw({ flags: { egress: 'c' }, file: file({ egresses: [{ name: 'a' }] }) })
     const fault = faultOf(given)
     expect(fault.message).toMatch(/takes an egress named "c", which was selected; it has only a\./)
@@ -711,7 +711,7 @@ describe('operators of the config file', () => {
     toConfig(raw({ file: file({ operators: value, egresses: [{ name: 'a' }, { name: 'b' }] }) }))
       .operators
 
-  test('what is not said stays as it is', () => {
+  test('omitted fields keep their value', () => {
     expect(operators({ google: { 'sessions-per-operator': 1, egresses: ['b'] } })).toEqual({
       google: {
         ...{ hosts: [], title: null, truth: null, sessionsPerOperator: 1 },
@@ -720,7 +720,7 @@ describe('operators of the config file', () => {
     })
   })
 
-  test('one of our own is known by the ends of its hosts', () => {
+  test('a custom operator is matched by its host suffixes', () => {
     const said = operators({ acme: { hosts: ['.MX.acme.example'], truth: 'accepts-all' } })
     expect(said.acme).toMatchObject({ hosts: ['mx.acme.example'], truth: 'accepts-all' })
   })
@@ -745,7 +745,7 @@ describe('operators of the config file', () => {
 describe('plans and limits of the config file', () => {
   const given = (values: Record<string, unknown>) => toConfig(raw({ file: file(values) }))
 
-  test('what is not said of a plan is left out', () => {
+  test('omitted fields of a plan are left out', () => {
     expect(given({ plans: { starter: { requests: 5, per: 'minute' } } }).plans).toEqual({
       starter: { requests: 5, perMs: 60_000 },
     })
@@ -758,7 +758,7 @@ describe('plans and limits of the config file', () => {
     })
   })
 
-  test('limits of a client address are said by their names', () => {
+  test('limits of a client address are read by name', () => {
     expect(given({ 'ip-limits': { 'single-per-minute': 5, 'bulk-per-hour': 2 } }).ipLimits).toEqual(
       { singlePerMinute: 5, bulkPerHour: 2 },
     )

@@ -19,11 +19,11 @@ async function* once(piece: Uint8Array) {
 const ADDRESSES = ['ann@one.test', 'bob@two.test']
 
 describe('the address column', () => {
-  // What the list is, its text, and the column (from 0) that holds ADDRESSES.
+  // Description of the list, its text, and the column (from 0) that holds ADDRESSES.
   test.each([
-    ['one address a line', 'ann@one.test\nbob@two.test\n', 0],
-    ['one address a line, no last line break', 'ann@one.test\nbob@two.test', 0],
-    ['one address a line under an unknown name', 'Kontakte\nann@one.test\nbob@two.test', 0],
+    ['one address per line', 'ann@one.test\nbob@two.test\n', 0],
+    ['one address per line without a final line break', 'ann@one.test\nbob@two.test', 0],
+    ['one address per line under an unknown name', 'Kontakte\nann@one.test\nbob@two.test', 0],
     ['display names', 'Ann Lee <ann@one.test>\nBob <bob@two.test>\n', 0],
     ['links', 'mailto:ann@one.test\nmailto:bob@two.test\n', 0],
     ['a trailing delimiter', 'ann@one.test;\nbob@two.test;\n', 0],
@@ -54,7 +54,7 @@ describe('the address column', () => {
     ],
     ['handles', 'handle,mail\n@ann,ann@one.test\n@bob,bob@two.test\n', 1],
     [
-      'the address of a clerk',
+      'the address of an employee',
       'Owner Email,Lead Email\nme@own.test,ann@one.test\nme@own.test,bob@two.test\n',
       1,
     ],
@@ -76,23 +76,23 @@ describe('the address column', () => {
     expect(texts.map(cell => cell.replace(/^.*<|>|mailto:/g, ''))).toEqual(ADDRESSES)
   })
 
-  test('a name is enough while no row holds an address', async () => {
+  test('a name is enough if no row has an address', async () => {
     expect((await read('name,email\nAnn,none\nBob,\n')).texts).toEqual(['none', ''])
   })
 
-  test('half of the rows may be no addresses where the name says so', async () => {
+  test('half of the rows may be malformed if the name is address-like', async () => {
     const { texts } = await read('email,name\nn/a,A\nbob@two.test,B\nunknown,C\n')
     expect(texts).toEqual(['n/a', 'bob@two.test', 'unknown'])
   })
 
-  test('a column that was asked for is taken, by name in any case or by number', async () => {
+  test('a requested column is used, by name in any case or by number', async () => {
     const text = 'Email,Backup\nann@one.test,bob@two.test\n'
     expect((await read(text, { column: 'BACKUP' })).dialect.column).toBe(1)
     expect((await read(text, { column: 2 })).dialect.column).toBe(1)
     expect((await read(text, { column: '2' })).dialect.column).toBe(1)
   })
 
-  test('the column that was asked for decides the delimiter and the header', async () => {
+  test('the requested column decides the delimiter and the header', async () => {
     const { dialect, rows } = await read('a;b, c\n1;x\n2;y\n', { column: 'b, c' })
     expect(dialect).toMatchObject({ delimiter: ';', column: 1, columnName: 'b, c' })
     expect(rows.map(row => row.text)).toEqual(['x', 'y'])
@@ -101,7 +101,7 @@ describe('the address column', () => {
   test.each([
     ['an empty list', '', {}, /The list is empty/],
     ['a list of blank lines', ' \n\t\n\n', {}, /The list is empty/],
-    ['a list with a mark only', '\uFEFF\n', {}, /The list is empty/],
+    ['a list with only a byte order mark', '\uFEFF\n', {}, /The list is empty/],
     ['a list without addresses', 'name,city\nAnn,Paris\n', {}, /1 name, 2 city.*--column NAME/],
     ['decoys alone', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No address column found/],
     [
@@ -113,14 +113,14 @@ describe('the address column', () => {
     ['a number too large', 'name,email\nA,a@one.test\n', { column: 3 }, /3 is not.*2 columns/],
     ['the number zero', 'name,email\nA,a@one.test\n', { column: 0 }, /0 is not/],
     ['a name without header', 'A,a@one.test\n', { column: 'email', header: false }, /--column N/],
-  ])('%s is refused with what was seen', (_, text, options, message) => {
+  ])('%s is rejected with what was found', (_, text, options, message) => {
     const attempt = () => detectDialect(bytes(text), { complete: true, ...options })
     expect(attempt).toThrow(message)
     expect(attempt).toThrow(expect.objectContaining({ code: 'bad_input' }))
   })
 })
 
-test('a message names the options as its door does', () => {
+test('a message names the options as the interface does', () => {
   const words = { column: 'column', columnForms: 'the field column', noHeader: 'header=false' }
   const attempt = () =>
     detectDialect(bytes('name,email\nA,a@one.test\n'), { column: 'mial', words })
@@ -144,19 +144,19 @@ describe('the header', () => {
 
   test.each([
     ['an address', 'ann@one.test\nbob@two.test\n'],
-    ['an address gone wrong', 'ann@\nbob@two.test\n'],
+    ['a malformed address', 'ann@\nbob@two.test\n'],
     ['a local part with a dot', 'ann.lee\nbob@two.test\n'],
     ['an address that begins with a hash', '#ann@one.test\nbob@two.test\n'],
     ['a row with a number', '1,nobody,Paris\n2,bob@two.test,Rome\n'],
-    ['a row with a value that comes again', 'Ann,nobody,yes\nBob,bob@two.test,yes\n'],
+    ['a row with a repeated value', 'Ann,nobody,yes\nBob,bob@two.test,yes\n'],
     ['a row without its address', 'Ann,,Paris\nBob,bob@two.test,Rome\n'],
-  ])('%s is none', async (_, text) => {
+  ])('%s is not one', async (_, text) => {
     const { dialect, rows } = await read(text)
     expect(dialect.header).toBe(null)
     expect(rows).toHaveLength(2)
   })
 
-  test('what was said about it holds, whatever it looks like', async () => {
+  test('the header option overrides detection', async () => {
     const text = 'email\nann@one.test\n'
     expect((await read(text, { header: false })).texts).toEqual(['email', 'ann@one.test'])
     const forced = await read('ann@one.test\nbob@two.test\n', { header: true })
@@ -184,20 +184,20 @@ describe('the delimiter and the line break', () => {
     ['\t', 'name\temail\nLee, A; B\tann@one.test\n'],
     ['|', 'name|email|city\nLee, A|ann@one.test|Rome, IT\n'],
     [',', 'owner,contact,note\nme,ann@one.test,called; see #12\n'],
-  ])('%j is found among the others', async (delimiter, text) => {
+  ])('%j is detected among the others', async (delimiter, text) => {
     const { dialect, texts } = await read(text)
     expect(dialect.delimiter).toBe(delimiter)
     expect(texts).toEqual(['ann@one.test'])
   })
 
-  test.each(['\n', '\r\n', '\r'] as const)('%j is found and kept', async newline => {
+  test.each(['\n', '\r\n', '\r'] as const)('%j is detected and kept', async newline => {
     const text = ['name,email', 'A,ann@one.test', 'B,bob@two.test'].join(newline)
     const { dialect, texts } = await read(text)
     expect(dialect.newline).toBe(newline)
     expect(texts).toEqual(ADDRESSES)
   })
 
-  test('a mixture is read whole, and the most frequent one is kept', async () => {
+  test('a mixture is read completely, and the most frequent one is kept', async () => {
     const text = 'name,email\r\nA,ann@one.test\r\nB,bob@two.test\nC,cy@three.test\r'
     const { dialect, texts } = await read(text)
     expect(dialect.newline).toBe('\r\n')
@@ -205,17 +205,17 @@ describe('the delimiter and the line break', () => {
   })
 })
 
-test('a head that ends within a row is judged by the whole rows', () => {
+test('a head that ends within a row is judged by its complete rows', () => {
   const head = 'name,email\nAnn,ann@one.test\nBob,"bob@tw'
   expect(detectDialect(bytes(head), { complete: false })).toMatchObject({ column: 1, width: 2 })
 })
 
-test('the width is that of the header, or a little more where rows have more', async () => {
+test('the width is that of the header, or a little more if rows have more', async () => {
   expect((await read('email,name\na@one.test,A,,extra\nb@one.test\n')).dialect.width).toBe(4)
   expect((await read(`email,name\na@one.test${','.repeat(500)}\n`)).dialect.width).toBeLessThan(30)
 })
 
-test('whatever bytes come, a list is read to its end or refused as bad input', async () => {
+test('any bytes are read to the end or rejected as bad input', async () => {
   const pieces = fc.constantFrom(
     '"',
     ',',
@@ -253,23 +253,23 @@ test('whatever bytes come, a list is read to its end or refused as bad input', a
   expect(Math.min(ends.read, ends.refused)).toBeGreaterThan(0)
 })
 
-describe('a list of which somebody may still say where its addresses stand', () => {
+describe('a list without a requested address column', () => {
   const look = (text: string, column?: string) =>
     detectColumns(bytes(text), { complete: true, ...(column === undefined ? {} : { column }) })
 
-  test('is told as any other where that is found', () => {
+  test('is detected like any other if the column is found', () => {
     const text = 'name,email\nA,ann@one.test\n'
     const dialect = detectDialect(bytes(text), { complete: true })
     expect(look(text)).toEqual({ dialect, isFound: true })
   })
 
-  test('is told without its column where that is not', () => {
+  test('is detected without an address column if it is not found', () => {
     const { dialect, isFound } = look('name;city\nA;Paris\nB;Rome\n')
     expect(isFound).toBe(false)
     expect(dialect).toMatchObject({ delimiter: ';', header: ['name', 'city'], width: 2 })
   })
 
-  test('has the column that was said, or an error that names those there are', () => {
+  test('has the requested column, or an error that names the columns', () => {
     const text = 'name,city\nA,Paris\n'
     expect(look(text, 'city')).toMatchObject({ isFound: true, dialect: { column: 1 } })
     expect(() => look(text, 'mail')).toThrow(/"mail" is not among .* 1 name, 2 city/)

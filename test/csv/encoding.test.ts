@@ -15,7 +15,8 @@ const decode = (bytes: Uint8Array, encoding: string, chunkBytes = bytes.length) 
   return text + decoder.push(new Uint8Array(), true)
 }
 
-// Encoding, a word that only the right decoding gives, and as what it is told where another holds it whole.
+// Encoding, a word that only the right decoding yields, and the detected encoding if it is a
+// superset.
 const FILES = (
   [
     ['utf-8', 'Анна'],
@@ -42,13 +43,13 @@ const FILES = (
 ).map(([file, word, told = file]) => [file, word, told] as const)
 
 describe('the encoding of a list', () => {
-  test.each(FILES)('%s is told from its bytes', (encoding, word, told) => {
+  test.each(FILES)('%s is detected from its bytes', (encoding, word, told) => {
     const bytes = fixture(encoding)
     expect(findEncoding(bytes, true).encoding).toBe(told)
     expect(decode(bytes, encoding)).toContain(word)
   })
 
-  test.each(FILES)('%s decodes alike however it is cut', encoding => {
+  test.each(FILES)('%s decodes the same however it is chunked', encoding => {
     const bytes = fixture(encoding)
     for (const chunkBytes of [1, 2, 3, 7]) {
       expect(decode(bytes, encoding, chunkBytes)).toBe(decode(bytes, encoding))
@@ -60,7 +61,7 @@ describe('the encoding of a list', () => {
     expect(column).toBe((header?.length ?? 0) - 1)
   })
 
-  // Names as they stand alone in a short list, as bytes of the encoding.
+  // Single names of a short list, as bytes of the encoding.
   test.each([
     ['windows-1252', 'O\x92Brien', 'O’Brien'],
     ['windows-1252', 'D\x92Angelo \x96 Macy\x92s', 'D’Angelo – Macy’s'],
@@ -76,32 +77,32 @@ describe('the encoding of a list', () => {
     ['ibm866', '\x88\xa2\xa0\xad \x8f\xa5\xe2\xe0\xae\xa2', 'Иван Петров'],
     ['windows-1250', 'Ji\xf8\xed Dvo\xf8\xe1k', 'Jiří Dvořák'],
     ['iso-8859-2', 'Ma\xb3gorzata Wi\xb6niewska', 'Małgorzata Wiśniewska'],
-  ])('%s is told from a single name: %j', (encoding, bytes, text) => {
+  ])('%s is detected from a single name: %j', (encoding, bytes, text) => {
     const list = Buffer.from(`${bytes},a@one.test\n`, 'latin1')
     expect(findEncoding(list, true).encoding).toBe(encoding)
     expect(decode(list, encoding)).toBe(`${text},a@one.test\n`)
   })
 
-  test('is the one that is given, by any of its labels', () => {
+  test('is the requested one, by any of its labels', () => {
     const list = Buffer.from('Gy\xf5r,a@one.test\n', 'latin1')
     expect(findEncoding(list, true, 'CP1250')).toEqual({ encoding: 'windows-1250', bom: false })
     expect(detectDialect(list, { encoding: 'latin2' }).encoding).toBe('iso-8859-2')
     expect(() => detectDialect(list, { encoding: 'ebcdic' })).toThrow('"ebcdic" is not a known')
   })
 
-  test('a byte order mark is remembered and no part of the text', () => {
+  test('a byte order mark is reported and not part of the text', () => {
     expect(findEncoding(fixture('utf-8'), true)).toEqual({ encoding: 'utf-8', bom: true })
     expect(findEncoding(fixture('utf-16le'), true).bom).toBe(true)
     expect(decode(fixture('utf-8'), 'utf-8')).toMatch(/^Имя/)
     expect(decode(Buffer.from('\uFEFF\uFEFFemail'), 'utf-8')).toBe('email')
   })
 
-  test('a character cut at the end of the head does not make UTF-8 another encoding', () => {
+  test('a character cut at the end of the head is still UTF-8', () => {
     const head = Buffer.from('имя,почта\nАнна,a@one.test\nЖ').subarray(0, -1)
     expect(findEncoding(head, false).encoding).toBe('utf-8')
   })
 
-  test('a line in windows-1252 within UTF-8 spoils neither itself nor the others', () => {
+  test('a windows-1252 line within UTF-8 is decoded and does not affect the others', () => {
     const bytes = Buffer.concat([
       Buffer.from('Łukasz\nŻaneta\n'),
       Buffer.from('Müller\n', 'latin1'),
@@ -118,7 +119,7 @@ describe('the encoding of a list', () => {
     ['an old workbook', [0xd0, 0xcf, 0x11, 0xe0], /old Excel/],
     ['gzip', [0x1f, 0x8b, 0x08], /gzip/],
     ['UTF-32', [0xff, 0xfe, 0x00, 0x00, 0x61, 0, 0, 0], /UTF-32/],
-  ])('%s is refused with the remedy', (_, bytes, message) => {
+  ])('%s is rejected with advice', (_, bytes, message) => {
     expect(() => detectDialect(Uint8Array.from(bytes))).toThrow(message)
   })
 })

@@ -14,7 +14,7 @@ async function batches(text: string, chunkBytes = 64 * 1024) {
 }
 
 describe('the rows of a list', () => {
-  test('are numbered from 1 after the header and know their line', async () => {
+  test('are numbered from 1 after the header and have their line', async () => {
     const [rows] = await batches('# note\r\nname,email\r\n\r\n"A\nB",a@one.test\r\nC\r\n')
     expect(rows).toEqual([
       { row: 1, line: 4, cells: ['A\nB', 'a@one.test'], text: 'a@one.test' },
@@ -22,7 +22,7 @@ describe('the rows of a list', () => {
     ])
   })
 
-  test('keep what is ragged as it is', async () => {
+  test('stay ragged', async () => {
     const [rows] = await batches('email,name\na@one.test\nb@one.test,B,more,,\n')
     expect(rows?.map(row => row.cells)).toEqual([
       ['a@one.test'],
@@ -48,7 +48,7 @@ describe('the rows of a list', () => {
     expect((await batches(long.repeat(5))).map(batch => batch.length)).toEqual([2, 2, 1])
   })
 
-  test('are the same however the bytes are cut', async () => {
+  test('are the same however the bytes are chunked', async () => {
     const text = '\uFEFFsep=;\r\nимя;почта\r\n"Анна\r\nЛи";a@one.test\r\n\r\nБорис;b@two.test'
     const whole = await batches(text)
     expect(whole.flat()).toHaveLength(2)
@@ -57,7 +57,7 @@ describe('the rows of a list', () => {
     }
   })
 
-  test('are none in a list of a header alone', async () => {
+  test('do not exist in a list with only a header', async () => {
     expect(await batches('email,name\n')).toEqual([])
   })
 })

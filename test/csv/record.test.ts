@@ -18,7 +18,7 @@ function read(text: string, options: { delimiter?: string; chunks?: readonly num
 const cells = (text: string, delimiter?: string) =>
   read(text, delimiter ? { delimiter } : {}).map(record => record.cells)
 
-/** As many as a cell may have. */
+/** The maximum number of line breaks in a cell. */
 const LINES = '\r\n'.repeat(CELL_LINE_BREAKS_MAX)
 
 describe('a quoted cell', () => {
@@ -35,7 +35,7 @@ describe('a quoted cell', () => {
   })
 })
 
-describe('a stray quote', () => {
+describe('an unmatched quote', () => {
   test.each([
     ['inside a cell is data', 'a 5" b,c\nd', [['a 5" b', 'c'], ['d']]],
     ['after a blank is data', 'a, "b" ,c', [['a', ' "b" ', 'c']]],
@@ -68,7 +68,7 @@ describe('a stray quote', () => {
     expect(cells(text)).toEqual(rows)
   })
 
-  test('costs its own row only, however far the end of the file is', () => {
+  test('affects only its own row, however far the end of the file is', () => {
     const rows = Array.from({ length: 60_000 }, (_, i) => `name ${i},u${i}@one.test`)
     const lines = ['"Ann,ann@one.test', ...rows, 'a late 5",zoe@one.test']
     for (const chunks of [[], [700_000, 1_000, 500_000]]) {
@@ -79,7 +79,7 @@ describe('a stray quote', () => {
     }
   })
 
-  test('hides no row behind 1,000 line breaks, even if a later quote matches it', () => {
+  test('hides no row after 1,000 line breaks, even if a later quote matches it', () => {
     const rows = Array.from({ length: 1_500 }, (_, i) => `name ${i},u${i}@one.test`)
     const text = ['"Ann,ann@one.test', ...rows, 'a late 5",zoe@one.test'].join('\n')
     for (const chunks of [[], [700, 20_000, 10_000], Array.from({ length: 100 }, () => 100)]) {
@@ -98,7 +98,7 @@ describe('a stray quote', () => {
   })
 
   test.each([
-    ['behind a quoted cell', '"c,d","A" B,e', ['c,d', '"A" B', 'e']],
+    ['after a quoted cell', '"c,d","A" B,e', ['c,d', '"A" B', 'e']],
     ['twice', '"A" B,"C" D', ['"A" B', '"C" D']],
     ['with doubled quotes in its cell', '"A"" B,c', ['"A"" B', 'c']],
     ['before one that closes on the next line', '"A" B,"c\nd"', ['"A" B', 'c\nd']],
@@ -109,26 +109,26 @@ describe('a stray quote', () => {
   test.each(['"a,', '"a"b",', '""a,', '"a,""b,'])(
     'after each delimiter of a long line takes no more than a moment: %s',
     unit => {
-      // Were the rest of the line searched from each of them, this would take minutes.
+      // If the rest of the line were searched from each quote, this would take minutes.
       const line = unit.repeat(Math.floor(900_000 / unit.length))
       expect(read(`${line}\nx,y`).at(-1)?.cells).toEqual(['x', 'y'])
     },
   )
 
   test('in every row takes no more than a moment', () => {
-    // Each opening quote sees pairs only; were each searched to the end, this would take hours.
+    // Each opening quote finds only pairs; if each search went to the end, this would take hours.
     expect(read('"a,b\n""c,d\n'.repeat(50_000))).toHaveLength(100_000)
     expect(read('x,"""a\n'.repeat(100_000))).toHaveLength(100_000)
   })
 })
 
 describe('a record', () => {
-  test('knows the line on which it begins, breaks inside cells counted', () => {
+  test('has the line on which it starts, counting breaks inside cells', () => {
     const records = read('a\r\n\n"b\nc\r\nd"\r"e"\n  \nf')
     expect(records.map(record => record.line)).toEqual([1, 3, 6, 8])
   })
 
-  test('is left out when blank, but not when it is an empty quoted cell or delimiters', () => {
+  test('is skipped if blank, but not if it is an empty quoted cell or delimiters', () => {
     expect(cells('a\n\n \t \n""\n,\n\x1a')).toEqual([['a'], [''], ['', '']])
   })
 
@@ -140,7 +140,7 @@ describe('a record', () => {
     ['plain', `a\nb,${'x'.repeat(RECORD_LENGTH_MAX)}`],
     ['quoted', `a\n"${'x'.repeat(RECORD_LENGTH_MAX)}",b\n`],
     ['of many cells', `a\n${','.repeat(RECORD_LENGTH_MAX + 1)}\n`],
-  ])('beyond the limit is refused by its line: %s', (_, text) => {
+  ])('beyond the limit is rejected with its line: %s', (_, text) => {
     expect(() => read(text)).toThrow(/line 2 is longer than 1,048,576 characters/)
     const tenths = Array.from({ length: 10 }, () => Math.floor(text.length / 10))
     expect(() => read(text, { chunks: tenths })).toThrow(/line 2 is longer/)
@@ -158,7 +158,7 @@ const cell = fc.oneof(
 )
 const chunks = fc.array(fc.nat(9), { maxLength: 40 })
 
-test('whatever csv-stringify writes is read back the same, however it is cut', () => {
+test('reads back whatever csv-stringify writes, however it is chunked', () => {
   const table = fc.array(fc.array(cell, { minLength: 1, maxLength: 5 }), { maxLength: 8 })
   const dialect = fc.record({
     delimiter: fc.constantFrom(',', ';', '\t', '|'),
@@ -171,7 +171,7 @@ test('whatever csv-stringify writes is read back the same, however it is cut', (
         record_delimiter: newline,
         quoted_match: /[\r\n]/,
         quoted_empty: true,
-        // A row of blanks is a blank line by our rule.
+        // A row of blanks counts as a blank line.
         cast: { string: value => ({ value, quoted: /^\s*$/.test(value) }) },
       })
       expect(read(text, { delimiter, chunks: cuts }).map(record => record.cells)).toEqual(rows)
@@ -180,7 +180,7 @@ test('whatever csv-stringify writes is read back the same, however it is cut', (
   )
 })
 
-test('well-formed text is read as csv-parse reads it', () => {
+test('reads well-formed text like csv-parse', () => {
   const quoted = cell.map(text => `"${text.replaceAll('"', '""')}"`)
   const plain = fc.string({ unit: fc.constantFrom('a', 'b', "'", '=', '@', 'é', '0') })
   const line = fc.array(fc.oneof(quoted, plain), { minLength: 2, maxLength: 4 })
@@ -194,7 +194,7 @@ test('well-formed text is read as csv-parse reads it', () => {
   )
 })
 
-test('any text gives the same records however it is cut', () => {
+test('reads the same records from any text, however it is chunked', () => {
   fc.assert(
     fc.property(cell, cell, cell, chunks, (a, b, c, cuts) => {
       const text = a + b + c

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { createRowWriter } from '../../src/csv/csv.ts'
 import { dialectOf } from '../support/csv.ts'
 
-// A spreadsheet that others wrote opens what the writer writes: LibreOffice, without a screen.
+// Opens the output of the writer in an independent spreadsheet program, headless LibreOffice.
 
 const REQUIRED = process.env.EV_REAL_SERVERS === 'required'
 const OFFICE = 'soffice'
@@ -21,7 +21,7 @@ const CELLS = [
   ...["=cmd|'/C'!A0@one.test", '+1@one.test', '-x@one.test', '\t=1+1', '\0=1+1', '＝1+1'],
 ]
 
-/** The formulas that the spreadsheet finds in a file. */
+/** Returns the formulas that the spreadsheet program finds in a file. */
 function formulasIn(rows: readonly string[]): string[] {
   const dir = mkdtempSync(join(tmpdir(), 'ev-office-'))
   const file = join(dir, 'list.csv')
@@ -41,7 +41,7 @@ const written = (raw: boolean) => {
   return [writer.header(), ...CELLS.map(cell => writer.row([cell, cell], [cell]))]
 }
 
-test.skipIf(isMissing)('LibreOffice runs no cell of a guarded list, and some of a raw one', () => {
+test.skipIf(isMissing)('LibreOffice runs no cell of a guarded list, and some of a raw list', () => {
   expect(formulasIn(written(true))).not.toEqual([])
   expect(formulasIn(written(false))).toEqual([])
 })

@@ -6,7 +6,7 @@ import { fc, runs } from '../support/property.ts'
 const LIST = 'name,email\nAnn,a@one.test\n'
 
 describe('the lines of a result', () => {
-  test('keep delimiter, line break and mark of the list', () => {
+  test('keep delimiter, line break and byte order mark of the list', () => {
     const writer = createRowWriter(dialectOf('\uFEFFname;email\r\nAnn;a@one.test\r\n'), [
       'ev_class',
     ])
@@ -14,29 +14,29 @@ describe('the lines of a result', () => {
     expect(writer.row(['Ann', 'a@one.test'], ['risky'])).toBe('Ann;a@one.test;risky\r\n')
   })
 
-  test('quote what must be quoted and nothing else', () => {
+  test('quote only cells that must be quoted', () => {
     const writer = createRowWriter(dialectOf(LIST), ['ev_smtp_text'])
     const row = writer.row(['a "b", c', 'x\ny'], ['550 5.1.1 no; none'])
     expect(row).toBe('"a ""b"", c","x\ny",550 5.1.1 no; none\n')
   })
 
-  test('fill short rows up, so that our columns stand under their names', () => {
+  test('pad short rows, so that added columns align with their names', () => {
     const writer = createRowWriter(dialectOf(LIST), ['ev_valid'])
     expect(writer.row(['Ann'], [false])).toBe('Ann,,false\n')
   })
 
-  test('put what a row has beyond all others last', () => {
+  test('put extra cells of a row last', () => {
     const writer = createRowWriter(dialectOf(LIST), ['ev_valid'])
     expect(writer.row(['Ann', 'a@one.test', 'x', 'y'], [true])).toBe('Ann,a@one.test,true,x,y\n')
   })
 
-  test('widen the header where rows of the sample are wider', () => {
+  test('widen the header if rows of the sample are wider', () => {
     const writer = createRowWriter(dialectOf('email,name\na@one.test,A,x\n'), ['ev_valid'])
     expect(writer.header()).toBe('email,name,,ev_valid\n')
     expect(writer.row(['a@one.test', 'A', 'x'], [true])).toBe('a@one.test,A,x,true\n')
   })
 
-  test('write nothing for null, and numbers and flags as they are', () => {
+  test('write nothing for null, and numbers and booleans as they are', () => {
     const writer = createRowWriter(dialectOf('a@one.test\n'), ['a', 'b', 'c', 'd'])
     expect(writer.row(['a@one.test'], [null, -1, true, ''])).toBe('a@one.test,,-1,true,\n')
   })
@@ -62,7 +62,7 @@ describe('the formula guard', () => {
   })
 
   test.each(['+1', '-1', '+49 170 1234567', '-1,234.5', '-', '--', 'a=1', "'=1"])(
-    'leaves %j alone',
+    'leaves %j unchanged',
     text => {
       const { delimiter } = dialectOf(LIST)
       const quoted = text.includes(delimiter) ? `"${text}"` : text
@@ -74,19 +74,19 @@ describe('the formula guard', () => {
     expect(guarded.row(['A', 'b'], [null, '\r=1'])).toBe(`A,b,,"'\r=1"\n`)
   })
 
-  test('holds for column names', () => {
+  test('applies to column names', () => {
     expect(createRowWriter(dialectOf('=1+1,email\nA,a@one.test\n'), []).header()).toBe(
       "'=1+1,email\n",
     )
   })
 
-  test('writes no NUL, guarded or not', () => {
+  test('removes NUL even without the guard', () => {
     expect(guarded.row(['\0=1', 'a\0b'], [null, '\0'])).toBe("'=1,ab,,\n")
     expect(raw.row(['\0=1', 'a\0b'], [null, '\0'])).toBe('=1,ab,,\n')
   })
 })
 
-test('rows in are rows out: what is written is read back cell by cell', async () => {
+test('reads back written rows cell by cell', async () => {
   const text = fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\r', ' ', 'ß', '=', '@') })
   const rows = fc.array(fc.tuple(text, text, text), { minLength: 1, maxLength: 20 })
   await fc.assert(

@@ -125,9 +125,7 @@ describe('usage', () => {
     const home = await createTestDashboard({ plan: 'free' })
     const { text } = await home.get('/usage')
     const words = wordsOf(text)
-    expect(words).toMatch(
-      /Single verifications [^%]*0 % used 100 of 100 per 1 min left\./,
-    )
+    expect(words).toMatch(/Single verifications [^%]*0 % used 100 of 100 per 1 min left\./)
     expect(words).toMatch(/\d+ of 600 per 1 min left\. Resets 2026-06-01 12:01:00 UTC\./)
   })
 

@@ -8,7 +8,7 @@ import type { CachedAnswer } from '../../src/engine/result-cache.ts'
 import { getCachedAnswers, putCachedAnswers } from '../../src/jobs/cached-answers.ts'
 import { addItems, markCopies } from '../../src/jobs/import/item-import.ts'
 import { cancelJob, countResults, startJob } from '../../src/jobs/job-state.ts'
-import { jobIn, openJobIn, readJob } from '../../src/jobs/job-store.ts'
+import { getLockedJob, getLockedOpenJob, readJob } from '../../src/jobs/job-store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { addJob, fileAll, onPostgres, tempDatabase, tempPostgres } from '../support/database.ts'
 
@@ -23,7 +23,7 @@ async function bothOf(): Promise<[Database, Database]> {
   return both as [Database, Database]
 }
 
-/** How often the server has undone a transaction of this database because of a deadlock. */
+/** Number of transactions of this database rolled back because of a deadlock. */
 async function deadlocks({ db }: Database): Promise<number> {
   await sql`select pg_stat_force_next_flush()`.execute(db)
   const { rows } = await sql<{ deadlocks: number }>`
@@ -31,11 +31,11 @@ async function deadlocks({ db }: Database): Promise<number> {
   return rows[0]?.deadlocks ?? 0
 }
 
-describe.runIf(onPostgres)('processes that write beside one another on PostgreSQL', () => {
+describe.runIf(onPostgres)('processes that write concurrently on PostgreSQL', () => {
   test.each([
-    ['openJobIn', openJobIn],
-    ['jobIn', jobIn],
-  ])('go by a job one after the other: %s locks it until the transaction ends', async (_, take) => {
+    ['getLockedOpenJob', getLockedOpenJob],
+    ['getLockedJob', getLockedJob],
+  ])('serialize on a job: %s locks it until the transaction ends', async (_, take) => {
     const [one, other] = await bothOf()
     await addJob(one, ['a@x.test'], 'job_a')
     const gate = Promise.withResolvers<void>()
@@ -48,7 +48,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
       return countResults(trx, 'job_a', counts, 5)
     })
     await taken.promise
-    // Whoever only reads waits for nobody.
+    // Reads do not wait.
     expect(await readJob(other, 'job_a')).toMatchObject({ done: 0 })
     const cancelling = cancelJob(other, 'job_a')
     await untilWaiting(other)
@@ -57,7 +57,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
     expect(await cancelling).toBe(false)
   })
 
-  test('count use without one in the way of another, whatever order they have it in', async () => {
+  test('count usage without deadlocks, in any order', async () => {
     const [one, other] = await bothOf()
     const rows = MANY.map(
       (n): Usage => ({
@@ -75,7 +75,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
     expect(await deadlocks(one)).toBe(before)
   })
 
-  test('keep answers without one in the way of another', async () => {
+  test('cache answers without deadlocks', async () => {
     const [one, other] = await bothOf()
     const probed = { answer: { kind: 'accepted', why: 'accepted' }, catchAll: false, host: 'mx' }
     const answer = { probed, at: systemClock.now() } as unknown as CachedAnswer
@@ -92,7 +92,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
     expect(await deadlocks(one)).toBe(before)
   })
 
-  test('enter the same verification once', async () => {
+  test('insert the same verification once', async () => {
     const [one, other] = await bothOf()
     const rows = MANY.map(
       (n): Verification => ({
@@ -108,7 +108,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
     expect(left).toHaveLength(MANY.length)
   })
 
-  test('store rows of many lists at the same time', async () => {
+  test('store rows of many lists concurrently', async () => {
     const [one, other] = await bothOf()
     await Promise.all(MANY.map(n => addJob(n % 2 === 0 ? one : other, ['a', 'b', 'a'], `job_${n}`)))
     const jobs = await one.db.selectFrom('job').select(['total', 'duplicates']).execute()
@@ -121,7 +121,7 @@ describe.runIf(onPostgres)('processes that write beside one another on PostgreSQ
   })
 })
 
-test('of those who keep an answer for the same key at the same time one does', async () => {
+test('store only one of several concurrent responses for the same key', async () => {
   const database = await tempDatabase()
   const row = (answer: string) => ({
     ...{ key_id: 'key_a', idempotency_key: 'k', fingerprint: 'f', status: 200, answer },
@@ -136,7 +136,7 @@ test('of those who keep an answer for the same key at the same time one does', a
 })
 
 test.runIf(onPostgres)(
-  'a job that is taken up puts back what nobody asks any more, and nothing that a member asks',
+  'a resumed job releases orphaned claims, but not those of live members',
   async () => {
     const database = await tempDatabase()
     await addJob(database, ['a@x.test', 'b@x.test', 'c@x.test', 'd@x.test'], 'job_a')
@@ -161,7 +161,7 @@ test.runIf(onPostgres)(
   },
 )
 
-/** Until somebody waits for a lock in the database. */
+/** Resolves when a session waits for a lock in the database. */
 async function untilWaiting({ reader }: Database): Promise<void> {
   for (;;) {
     const { rows } = await sql`

@@ -4,7 +4,7 @@ import { runChunk, nextChunk } from '../../src/db/chunked-scan.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 
 test.skipIf(onPostgres)(
-  'those who look take turns, one stretch in each turn of the event loop',
+  'concurrent scans alternate, one chunk per turn of the event loop',
   async () => {
     const database = await tempDatabase()
     const looked: string[] = []
@@ -22,7 +22,7 @@ test.skipIf(onPostgres)(
   },
 )
 
-test.runIf(onPostgres)('on PostgreSQL nobody who looks waits for another', async () => {
+test.runIf(onPostgres)('on PostgreSQL scans do not wait for each other', async () => {
   const database = await tempDatabase()
   const gate = Promise.withResolvers<void>()
   const first = runChunk(database, () => gate.promise)
@@ -31,13 +31,13 @@ test.runIf(onPostgres)('on PostgreSQL nobody who looks waits for another', async
   await first
 })
 
-test('a stretch is longer where each costs a round trip, and nobody else waits for it', () => {
+test('chunks are larger on PostgreSQL, where each costs a round trip', () => {
   expect(nextChunk({ dialect: 'sqlite' })).toBe(500)
   expect(nextChunk({ dialect: 'postgres' })).toBe(5_000)
   expect(nextChunk({ dialect: 'postgres' }, 2_000)).toBe(20_000)
 })
 
-test('a stretch that fails fails for whoever asked for it alone', async () => {
+test('a failed chunk fails only for its caller', async () => {
   const database = await tempDatabase()
   const failing = runChunk(database, () => Promise.reject(new Error('no')))
   const after = runChunk(database, async () => 'found')

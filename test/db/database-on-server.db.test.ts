@@ -22,7 +22,7 @@ import { ask, type PostgresServer, startPostgres } from '../support/postgres-ser
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 
-describe.runIf(onPostgres)('a database of a server', () => {
+describe.runIf(onPostgres)('a PostgreSQL database', () => {
   let server: PostgresServer
   let made = 0
   beforeAll(async () => {
@@ -38,7 +38,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
     return database
   }
 
-  test('loses nothing in a power cut: every commit waits for the disk, but for what may be lost', async () => {
+  test('loses nothing in a power cut: every commit waits for the disk, except asynchronous ones', async () => {
     const { db, reader, asyncDb: loose } = await opened(await empty())
     const level = async (one: Database['db']) =>
       (
@@ -49,7 +49,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
     expect(await Promise.all([db, reader, loose].map(level))).toEqual(['on', 'on', 'off'])
   })
 
-  test('opened for the first time by several at once is made once', async () => {
+  test('opened by several processes at once is migrated once', async () => {
     const url = await empty()
     await Promise.all(Array.from({ length: 4 }, () => opened(url)))
     const names = await ask<{ name: string }>(
@@ -59,7 +59,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
     expect(names.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS).sort())
   })
 
-  test('compares all its texts by their bytes, and is not touched when that is so', async () => {
+  test('compares all texts by bytes, and is not altered if it already does', async () => {
     const url = await empty()
     await (await openDatabase(url, systemClock)).close()
     const columns = () =>
@@ -74,7 +74,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
     const first = await columns()
     expect(new Set(first.map(({ table }) => table)).size).toBeGreaterThan(TABLES.length / 2)
     expect(first.filter(({ collation }) => collation !== 'C')).toEqual([])
-    // As a migration leaves a column that it adds.
+    // As a migration creates a column.
     await ask(url, 'alter table job alter column name type text collate "default"')
     await (await openDatabase(url, systemClock)).close()
     const isSame = (one: { table: string; column: string }) =>
@@ -84,7 +84,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
   })
 
   describe('with several schemas', () => {
-    test('has its tables where the URL says, whatever another program has in another', async () => {
+    test('has its tables in the schema of the URL, whatever another program has in another', async () => {
       const url = await empty()
       await ask(url, 'create schema house')
       await ask(url, 'create table kysely_migration (name text, timestamp text)')
@@ -102,12 +102,12 @@ describe.runIf(onPostgres)('a database of a server', () => {
         url,
         "select 1 from information_schema.tables where table_schema = 'house'",
       )
-      // Two are the migrations'.
+      // Two belong to the migrations.
       expect(ours).toHaveLength(TABLES.length + 2)
       expect(await readJob(await opened(within), 'job_a')).toMatchObject({ id: 'job_a' })
     })
 
-    test('goes on where its tables are when a nearer schema is made later', async () => {
+    test('keeps using its schema when another one is created earlier in the search path', async () => {
       const url = await empty()
       await createJob(await opened(url), newJob('job_a'))
       await ask(url, 'create schema ev')
@@ -116,7 +116,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
   })
 
   describe('that is shared', () => {
-    test('has one writer at a time, over all who share it', async () => {
+    test('has one writer at a time, across all processes', async () => {
       const url = await empty()
       const [one, other] = [await opened(url), await opened(url)]
       const gate = Promise.withResolvers<void>()
@@ -135,7 +135,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       expect(said).toEqual(['beside', 'first', 'second'])
     })
 
-    test('runs again what stood in the way of another', async () => {
+    test('retries transactions after a conflict', async () => {
       const url = await empty()
       const [one, other] = [await opened(url), await opened(url)]
       await createJob(one, newJob('job_a'))
@@ -151,12 +151,12 @@ describe.runIf(onPostgres)('a database of a server', () => {
           }
         })
       await Promise.all([locks(one, ['job_a', 'job_b']), locks(other, ['job_b', 'job_a'])])
-      // One of them was undone by the server, and began anew; once more where it was too quick.
+      // The server rolled one of them back, and it was retried, a second time if it was too early.
       expect(waiting).toBeGreaterThanOrEqual(3)
       expect(await readJob(one, 'job_a')).toMatchObject({ name: 'job_a' })
     })
 
-    test('tells whoever stood in the line of writers for too long that it may be tried later', async () => {
+    test('fails with a retryable error after a timeout in the write queue', async () => {
       const clock = fakeClock()
       const database = await opened(await empty(), clock)
       const gate = Promise.withResolvers<void>()
@@ -176,13 +176,13 @@ describe.runIf(onPostgres)('a database of a server', () => {
     })
   })
 
-  describe('that cannot be used is refused with a remedy, and without a password', () => {
+  describe('that cannot be used is refused with a remedy, without the password', () => {
     const refused = (url: string, about: RegExp) =>
       expect(openDatabase(url, systemClock)).rejects.toThrow(
         expect.objectContaining({ code: 'io', message: expect.stringMatching(about) }),
       )
 
-    test('as it was written by a newer ev: not one migration is run', async () => {
+    test('written by a newer ev: no migration is run', async () => {
       const url = await empty()
       const db = createPostgresKysely(openPool(url, systemClock, { max: 1 }))
       const provider = { getMigrations: async () => MIGRATIONS }
@@ -200,17 +200,17 @@ describe.runIf(onPostgres)('a database of a server', () => {
       expect(await tables()).toEqual(before)
     })
 
-    test('as an early development version made it', async () => {
+    test('created by an early development version', async () => {
       const url = await empty()
       await (await openDatabase(url, systemClock)).close()
       await ask(url, "update kysely_migration set name = '0001_lists'")
       await refused(
         url,
-        /a development version of ev made it, .*\. Open it once with the last development version, or choose another one with --database\.$/,
+        /a development version of ev created it, .*\. Open it once with the last development version, or choose another one with --database\.$/,
       )
     })
 
-    test('as it is not in UTF-8: nothing is made in it', async () => {
+    test('not in UTF-8: nothing is created in it', async () => {
       const url = await latin1Database()
       await refused(
         url,
@@ -223,7 +223,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       expect(row?.tables).toBe('0')
     })
 
-    test('as another program has its tables there', async () => {
+    test('with tables of another program', async () => {
       const url = await empty()
       await ask(url, 'create table job (songs text)')
       await refused(
@@ -232,14 +232,14 @@ describe.runIf(onPostgres)('a database of a server', () => {
       )
     })
 
-    test('as there is none of that name', async () => {
+    test('that does not exist', async () => {
       await refused(
         server.url('none'),
         /database "none" does not exist\. Correct the user, password or database name in --database/,
       )
     })
 
-    test('as the user may make no tables', async () => {
+    test('in which the user may not create tables', async () => {
       const url = await empty()
       await ask(url, 'create role guest login')
       await refused(
@@ -248,7 +248,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       )
     })
 
-    test('as the password is wrong, or missing', async () => {
+    test('with a wrong or missing password', async () => {
       const url = await empty()
       const socketsOpen = () =>
         process.getActiveResourcesInfo().filter(name => name === 'TCPSocketWrap').length
@@ -276,11 +276,11 @@ describe.runIf(onPostgres)('a database of a server', () => {
           `${place}.*password must be a string\\. The server requires a password\\. Set it in`,
         ),
       )
-      // A connection that is still open would keep a process from ending.
+      // An open connection would keep the process alive.
       await vi.waitFor(() => expect(socketsOpen()).toBeLessThanOrEqual(before))
     })
 
-    test('as nobody answers there', async () => {
+    test('on a server that does not respond', async () => {
       const url = `postgres://ev:s3cret@127.0.0.1:${await closedPort()}/ev`
       await refused(
         `${url}?application_name=x&password=s3cret`,
@@ -294,7 +294,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
   })
 })
 
-/** A port at which no server listens. */
+/** Returns a port on which no server listens. */
 async function closedPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

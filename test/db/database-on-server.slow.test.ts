@@ -24,8 +24,8 @@ const opener = (url: string) =>
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 
-describe('a database of a server', () => {
-  test('opened for the first time by several processes at once is made once', async () => {
+describe('a PostgreSQL database', () => {
+  test('opened by several processes at once is migrated once', async () => {
     const url = await emptyDatabase()
     const faults = await Promise.all(
       Array.from({ length: 4 }, async () => {
@@ -46,7 +46,7 @@ describe('a database of a server', () => {
     expect(names.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS).sort())
   })
 
-  test('whose making was cut off by a kill is made by the next that comes', async () => {
+  test('whose migration was killed is migrated by the next process', async () => {
     const url = await emptyDatabase()
     for (let killed = 0; killed < 3; killed++) {
       const child = opener(url)

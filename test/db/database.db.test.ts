@@ -24,7 +24,7 @@ import { addJob, fileAll, onPostgres, tempDatabase, tempFolder } from '../suppor
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 
 describe.skipIf(onPostgres)('a database', () => {
-  test('is made with its folder, readable by its owner alone, and is there when opened again', async () => {
+  test('is created with its folder, readable only by its owner, and persists', async () => {
     const file = join(tempFolder(), 'deep/er/ev.sqlite')
     const first = await tempDatabase({ file })
     await createJob(first, newJob('job_a'))
@@ -34,7 +34,7 @@ describe.skipIf(onPostgres)('a database', () => {
     expect(await readJob(second, 'job_a')).toMatchObject({ id: 'job_a' })
   })
 
-  test('loses nothing in a power cut: every commit is synced, but for claims', async () => {
+  test('loses nothing in a power cut: every commit is synced, except claims', async () => {
     const { db, ...database } = await tempDatabase()
     const level = async () => {
       const { rows } = await db.executeQuery<{ synchronous: number }>(pragma('synchronous'))
@@ -52,10 +52,10 @@ describe.skipIf(onPostgres)('a database', () => {
     expect(await level()).toBe(FULL)
   })
 
-  test('that is full says so, and takes up its work when there is room again', async () => {
+  test('that is full says so, and works again when there is space', async () => {
     const database = await tempDatabase()
     const limit = (pages: number) => database.db.executeQuery(pragma(`max_page_count = ${pages}`))
-    await limit(1) // The pages that are there stay.
+    await limit(1) // Existing pages are kept.
     const big = { ...newJob('job_a'), source: 'x'.repeat(1_000_000) }
     await expect(createJob(database, big)).rejects.toThrow('database or disk is full')
     await limit(1_000)
@@ -90,7 +90,7 @@ describe.skipIf(onPostgres)('two that write', () => {
     expect(await readJob(one, 'job_a')).toMatchObject({ id: 'job_a' })
   })
 
-  test('are many on one side: one at a time asks for the lock, or each would hold up everybody', async () => {
+  test('in one process poll for the lock one at a time, as each poll blocks the event loop', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     const clock = fakeClock()
     const [one, other] = [await tempDatabase({ file, clock }), await tempDatabase({ file, clock })]
@@ -98,7 +98,7 @@ describe.skipIf(onPostgres)('two that write', () => {
     const writes = Array.from({ length: 20 }, (_, n) => createJob(other, newJob(`job_${n}`)))
     for (let n = 0; n < 10; n++) {
       await clock.advance(20)
-      // Each that had asked would wait for its next time.
+      // Every writer that polls would wait for its next poll.
       expect(clock.pending).toBe(1)
     }
     await sql`commit`.execute(one.db)
@@ -108,10 +108,10 @@ describe.skipIf(onPostgres)('two that write', () => {
     expect(ids).toHaveLength(20)
   })
 
-  test('give up after a while with the reason, and lose nothing by it', async () => {
+  test('time out with the reason, and lose nothing', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     const one = await tempDatabase({ file })
-    // Each look at this clock is ten seconds later.
+    // Each reading of this clock is ten seconds later.
     let ticks = 0
     const hurried: Clock = {
       ...{ now: () => 0, monotonicNow: () => (ticks += 10_000) },
@@ -163,7 +163,7 @@ describe.skipIf(onPostgres)('two that write', () => {
 })
 
 describe.skipIf(onPostgres)(
-  'a file that is no database of this ev is refused with a remedy, and left as it is',
+  'a file that is not a database of this ev is refused with a remedy, and not changed',
   () => {
     const refusal = (about: RegExp) =>
       expect.objectContaining({ code: 'io', message: expect.stringMatching(about) })
@@ -206,7 +206,7 @@ describe.skipIf(onPostgres)(
       )
     })
 
-    test('a file cut short', async () => {
+    test('a truncated file', async () => {
       const file = await made()
       truncateSync(file, 5_000)
       await expectRefused(file, /cannot be used: .*malformed.* --data-dir, or move the file away/)
@@ -240,11 +240,11 @@ describe.skipIf(onPostgres)(
       early.close()
       await expectRefused(
         file,
-        /a development version of ev made it, .*\. Open it once with the last development version, or choose another directory with --data-dir\.$/,
+        /a development version of ev created it, .*\. Open it once with the last development version, or choose another directory with --data-dir\.$/,
       )
     })
 
-    test('a folder, and a place where none can be made', async () => {
+    test('a folder, and a path that cannot be created', async () => {
       const folder = tempFolder()
       await expect(openDatabase(`sqlite:${folder}`, fakeClock())).rejects.toThrow(
         refusal(/^The database .* cannot be used: .* --data-dir/),
@@ -257,9 +257,9 @@ describe.skipIf(onPostgres)(
       )
     })
 
-    test('one whose disk fails, which nobody is told to move away', async () => {
+    test('one on a failing disk, without the advice to move it away', async () => {
       const file = await made()
-      // A folder in the place of its journal.
+      // A folder at the path of its journal.
       mkdirSync(`${file}-wal`)
       await expectRefused(
         file,
@@ -267,7 +267,7 @@ describe.skipIf(onPostgres)(
       )
     })
 
-    test('a damage that shows only later is an error of its own, not a wrong answer', async () => {
+    test('damage found later is an error, not a wrong result', async () => {
       const file = await made()
       const handle = openSync(file, 'r+')
       for (const page of rootPages(file, ['item', 'job'])) {
@@ -284,7 +284,7 @@ describe.skipIf(onPostgres)(
 
 const PAGE_SIZE = 4_096
 
-/** The pages at which tables begin, from 1. */
+/** Root pages of the tables, from 1. */
 function rootPages(file: string, tables: readonly string[]): number[] {
   const sqlite = new SqliteDatabase(file, { readonly: true })
   const page = sqlite.prepare('select rootpage from sqlite_master where name = ?').pluck()

@@ -7,7 +7,7 @@ import { createJob } from '../../src/jobs/job-store.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'
 
 describe('a database', () => {
-  test('opened for the first time by several processes at once is made once', async () => {
+  test('opened by several processes at once is migrated once', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     const children = Array.from({ length: 4 }, () =>
       spawn(process.execPath, ['--input-type=module', '-e', OPENER, SRC, file], {
@@ -27,7 +27,7 @@ describe('a database', () => {
     expect(faults).toEqual(['', '', '', ''])
   })
 
-  test('whose making was cut off by a kill is made by the next that comes', async () => {
+  test('whose migration was killed is migrated by the next process', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     for (let killed = 0; killed < 3; killed++) {
       const args = ['--input-type=module', '-e', OPENER, SRC, file]

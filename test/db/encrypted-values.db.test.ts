@@ -25,7 +25,7 @@ const addReplay = ({ db }: Database, answer: string, created_at: number) =>
     })
     .execute()
 
-test('a seal opens what was sealed before where it opens the newest of each kind', async () => {
+test('stored values can be decrypted if the newest of each kind can', async () => {
   const database = await tempDatabase()
   expect(await canDecrypt(database, ours)).toBe(true)
   await addWebhook(database, { id: 'wh_a', secret: before.encrypt('a'), createdAt: 1 })
@@ -38,7 +38,7 @@ test('a seal opens what was sealed before where it opens the newest of each kind
   expect(await canDecrypt(database, ours)).toBe(true)
 })
 
-test('a webhook that was deleted says nothing of a seal', async () => {
+test('secrets of deleted webhooks are not checked', async () => {
   const database = await tempDatabase()
   await addWebhook(database, { id: 'wh_a', secret: before.encrypt('a'), createdAt: 1 })
   await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 4))

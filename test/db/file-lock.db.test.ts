@@ -15,7 +15,7 @@ test('a lock excludes a second one in the same process until it is released', ()
   second?.release()
 })
 
-test('locks of two names, or of two data directories, are two locks', () => {
+test('locks with different names or data directories are independent', () => {
   const dataDir = tempFolder()
   const locks = [
     acquireLock(dataDir, 'job_a'),
@@ -26,7 +26,7 @@ test('locks of two names, or of two data directories, are two locks', () => {
   for (const lock of locks) lock?.release()
 })
 
-test('whether it is held can be seen without taking it, or making its file', () => {
+test('isLocked neither acquires the lock nor creates its file', () => {
   const dataDir = tempFolder()
   expect(isLocked(dataDir, 'job_a')).toBe(false)
   expect(readdirSync(dataDir)).toEqual([])
@@ -37,7 +37,7 @@ test('whether it is held can be seen without taking it, or making its file', () 
   acquireLock(dataDir, 'job_a')?.release()
 })
 
-test('a data directory that cannot be used is named with a remedy', () => {
+test('a data directory that cannot be used is an error with a remedy', () => {
   const file = join(tempFolder(), 'file')
   writeFileSync(file, '')
   expect(() => acquireLock(file, 'job_a')).toThrow(
@@ -50,10 +50,10 @@ test('a data directory that cannot be used is named with a remedy', () => {
   )
 })
 
-test('a lock needs no journal, for which a full disk has no room', () => {
+test('a lock needs no journal, so it works on a full disk', () => {
   const dataDir = tempFolder()
   acquireLock(dataDir, 'job_a')?.release()
-  // A folder in its place cannot be written.
+  // A folder at its path makes it unwritable.
   mkdirSync(join(dataDir, 'locks', 'job_a.lock-journal'))
   const lock = acquireLock(dataDir, 'job_a')
   expect(lock).not.toBeNull()

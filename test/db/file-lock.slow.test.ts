@@ -6,7 +6,7 @@ import { acquireLock } from '../../src/db/file-lock.ts'
 import { tempFolder } from '../support/database.ts'
 
 const LOCK = join(import.meta.dirname, '../../src/db/file-lock.ts')
-/** Takes a lock, says whether it has it, and sits on it until it is killed or told to let go. */
+/** Tries to acquire a lock, reports the result, and holds it until it is killed or released. */
 const HOLDER = `
   const { acquireLock } = await import(process.argv[1])
   const lock = acquireLock(process.argv[2], 'job_a')
@@ -26,7 +26,7 @@ async function nextLine({ stdout }: ChildProcess): Promise<string> {
   return String((await once(stdout, 'data'))[0]).trim()
 }
 
-test('another process is excluded, until the holder releases', async () => {
+test('another process is excluded until the holder releases', async () => {
   const dataDir = tempFolder()
   const { child, says } = await holder(dataDir)
   expect(says).toBe('held')
@@ -39,7 +39,7 @@ test('another process is excluded, until the holder releases', async () => {
   lock?.release()
 })
 
-test('the lock of a process that was killed is gone with it', async () => {
+test('a lock is released when its process is killed', async () => {
   const dataDir = tempFolder()
   const { child } = await holder(dataDir)
   expect(acquireLock(dataDir, 'job_a')).toBeNull()

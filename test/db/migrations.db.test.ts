@@ -12,7 +12,7 @@ import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { tempDatabase } from '../support/database.ts'
 
 describe('a database of a development version', () => {
-  test('with all of its migrations is taken over as it is', async () => {
+  test('with all of its migrations is upgraded without changes', async () => {
     const database = await tempDatabase()
     await createJob(database, { id: 'job_a', sourceKey: 'a', source: '{}' })
     await record(database, DEVELOPMENT_MIGRATIONS)
@@ -29,8 +29,8 @@ describe('a database of a development version', () => {
     onTestFinished(() => record(database, Object.keys(MIGRATIONS)))
     await record(database, some)
     await expect(write(database, migrate)).rejects.toThrow(
-      'a development version of ev made it, with migrations up to 0007_retries; ' +
-        'ev takes over only databases with all up to 0010_session_grace',
+      'a development version of ev created it, with migrations up to 0007_retries; ' +
+        'ev upgrades only databases with all migrations up to 0010_session_grace',
     )
     expect(await recorded(database)).toEqual(some)
   })

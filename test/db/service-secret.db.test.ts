@@ -10,7 +10,7 @@ const place = (given: { secret?: string; secretFile?: string; dataDir?: string }
   ...given,
 })
 
-test('a secret is made once, for its owner alone to read', () => {
+test('a secret is generated once, readable only by its owner', () => {
   const at = place({ dataDir: join(tempFolder(), 'new') })
   expect(needsSecret(at)).toBe(true)
   const made = readSecret(at, systemRandom)
@@ -21,14 +21,14 @@ test('a secret is made once, for its owner alone to read', () => {
   expect(readFileSync(join(at.dataDir, 'secret'), 'utf8')).toBe(`${made}\n`)
 })
 
-test('one that is given wins, and none is made', () => {
+test('a configured secret takes precedence, and none is generated', () => {
   const at = place({ secret: 'given-by-hand-0123' })
   expect(needsSecret(at)).toBe(false)
   expect(readSecret(at, systemRandom)).toBe('given-by-hand-0123')
   expect(statSync(join(at.dataDir, 'secret'), { throwIfNoEntry: false })).toBeUndefined()
 })
 
-test('a file that is named must be there, and hold one that cannot be guessed', () => {
+test('a configured file must exist and contain a secret of sufficient length', () => {
   const file = join(tempFolder(), 'own')
   const at = place({ secretFile: file })
   expect(needsSecret(at)).toBe(false)
@@ -39,7 +39,7 @@ test('a file that is named must be there, and hold one that cannot be guessed', 
   expect(readSecret(at, systemRandom)).toBe('long-enough-0123456789')
 })
 
-test('a mark tells whether two secrets are the same, and does not hold them', () => {
+test('a fingerprint identifies a secret without revealing it', () => {
   expect(fingerprint('given-by-hand-0123')).toBe(fingerprint('given-by-hand-0123'))
   expect(fingerprint('given-by-hand-0123')).not.toBe(fingerprint('given-by-hand-0124'))
   expect(fingerprint('given-by-hand-0123')).toMatch(/^[0-9a-f]{64}$/)

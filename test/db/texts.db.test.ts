@@ -18,11 +18,11 @@ const ODD = [
   ...['{"a":1}', '{"a":"\\u0000"}', '["\\ud800"]', '{\0', 'İ', 'ß', '\r\n', '\t', '\x7f', '\x01'],
 ]
 
-test('every text column of every table keeps odd texts as they are', async () => {
+test('every text column of every table preserves unusual texts', async () => {
   const database = await tempDatabase()
   for (const table of TABLES) {
     const columns = await columnsOf(database, table)
-    // In one transaction: each of its own would wait for the disk.
+    // One transaction: separate ones would each wait for the disk.
     await write(database, async trx => {
       for (const [n, text] of ODD.entries()) {
         const row = rowOf(table, columns, text, n)
@@ -38,7 +38,7 @@ test('every text column of every table keeps odd texts as they are', async () =>
   }
 })
 
-test('rows of a list keep them, with what came along, and are found by them', async () => {
+test('rows of a list preserve them with their cells, and are found by them', async () => {
   const database = await tempDatabase()
   await database.db
     .insertInto('job')
@@ -64,7 +64,7 @@ test('rows of a list keep them, with what came along, and are found by them', as
   }
 })
 
-test('a result with a NUL and half a character in it is read like any other', async () => {
+test('a result with a NUL and a lone surrogate is read like any other', async () => {
   const { database, jobId } = await listOf(['a@x.test'])
   const result = JSON.stringify({ evidence: '\0', said: '\ud800', verdict: { reason: 'timeout' } })
   await sql`
@@ -74,7 +74,7 @@ test('a result with a NUL and half a character in it is read like any other', as
   expect(found.rows.map(row => row.result)).toEqual([result])
 })
 
-test('the history keeps them, and is found and removed by them', async () => {
+test('the history preserves them, and can be searched and deleted by them', async () => {
   const database = await tempDatabase()
   const rows = ODD.map((email, n) => ({
     ...{ id: `ver_${n}`, account_id: 'acc_a', key_id: 'key_a', email, valid: 1, deliverable: 1 },
@@ -97,7 +97,7 @@ test('the history keeps them, and is found and removed by them', async () => {
   expect((await getHistoryPage(database, query)).rows).toEqual([])
 })
 
-test('several as one parameter are each themselves', async () => {
+test('several as one parameter are each preserved', async () => {
   const { db } = await tempDatabase()
   const { rows } = await sql<{ text: string }>`
     select cast(${'a\0b'} as text) as text
@@ -105,7 +105,7 @@ test('several as one parameter are each themselves', async () => {
   expect(rows).toEqual([{ text: 'a\0b' }])
 })
 
-test('IDs are in the order of their bytes, whatever language the database was made for', async () => {
+test('IDs are ordered by bytes, whatever the locale of the database', async () => {
   const ids = ['Z', 'a', 'B', 'job_1', 'job-1', 'job_10', 'job_2', 'JOB', 'é', 'z', '_', '1']
   const database = await tempDatabase()
   for (const id of ids) await addJob(database, [], id)
@@ -122,7 +122,7 @@ async function listOf(texts: readonly string[]) {
   return { database, jobId: (await readJob(database, 'job_a')).id }
 }
 
-/** A row of a table with a text in each of its columns that take any. */
+/** A row of a table with this text in each free-text column. */
 function rowOf(
   table: keyof Schema,
   columns: readonly Column[],
@@ -132,7 +132,7 @@ function rowOf(
   const row = Object.fromEntries(
     columns.map(({ name, type }) => [name, /text/i.test(type) ? text : n]),
   )
-  // The schema itself looks at these.
+  // Columns with check constraints.
   if (table === 'job') Object.assign(row, { state: 'completed', done: 0, total: 0, finished_at: n })
   if (table === 'item') Object.assign(row, { state: 'done', same_as: null })
   return row

@@ -156,7 +156,7 @@ describe('the doctor', () => {
     )
     const text = JSON.stringify(await gathered(world))
     expect(text).toContain('554 no\uFFFD[2J')
-    expect(text).toContain('192.0.2.9 is called \uFFFD[2j.test')
+    expect(text).toContain('192.0.2.9 has the PTR name \uFFFD[2j.test')
     expect(text).not.toMatch(/\\u001b|\\u0007/)
   })
 })

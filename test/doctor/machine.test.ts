@@ -81,7 +81,7 @@ describe('the data directory', () => {
     const path = join(folder(), 'a/b')
     expect(await find(path)).toMatchObject({
       state: 'ok',
-      says: expect.stringMatching('nothing yet'),
+      says: expect.stringMatching('usable and empty'),
     })
     expect(() => statSync(join(path, '..'))).toThrow(/ENOENT/)
   })
@@ -90,7 +90,7 @@ describe('the data directory', () => {
     const path = folder()
     expect(await find(path)).toMatchObject({ state: 'ok' })
     const database = await openDatabase(`sqlite:${join(path, 'ev.sqlite')}`, fakeClock())
-    expect(await find(path)).toMatchObject({ state: 'ok', says: `${path} can be used` })
+    expect(await find(path)).toMatchObject({ state: 'ok', says: `${path} is usable` })
     await database.close()
   })
 
@@ -124,7 +124,7 @@ describe('the data directory', () => {
     writeFileSync(join(path, 'ev.sqlite'), 'this is no database, and it is long enough to tell')
     expect(await find(path)).toMatchObject({
       state: 'fail',
-      says: expect.stringMatching(/ev\.sqlite cannot be used: file is not a database/),
+      says: expect.stringMatching(/cannot use the database .*ev\.sqlite: file is not a database/),
     })
   })
 })

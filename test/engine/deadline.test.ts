@@ -29,9 +29,9 @@ describe('withDeadline', () => {
 
   test.each([0, 1])('aborts with either of two signals and clears its timer: %i', which => {
     const clock = fakeClock()
-    const given = [new AbortController(), new AbortController()]
-    const { signal } = withDeadline(clock, 1_000, [...given.map(one => one.signal), undefined])
-    given[which]?.abort()
+    const sources = [new AbortController(), new AbortController()]
+    const { signal } = withDeadline(clock, 1_000, [...sources.map(one => one.signal), undefined])
+    sources[which]?.abort()
     expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({ aborted: true, timers: 0 })
   })
 
@@ -43,11 +43,11 @@ describe('withDeadline', () => {
 
   test('does not abort after done, which may be called twice', async () => {
     const clock = fakeClock()
-    const given = new AbortController()
-    const { signal, done } = withDeadline(clock, 1_000, [given.signal])
+    const source = new AbortController()
+    const { signal, done } = withDeadline(clock, 1_000, [source.signal])
     done()
     done()
-    given.abort()
+    source.abort()
     await clock.advance(2_000)
     expect({ aborted: signal.aborted, timers: clock.pending }).toEqual({
       aborted: false,
@@ -57,12 +57,12 @@ describe('withDeadline', () => {
 
   test('adds one listener to a signal for thousands of deadlines, and all of them abort', () => {
     const clock = fakeClock()
-    const given = new AbortController()
-    const limits = Array.from({ length: 3_000 }, () => withDeadline(clock, null, [given.signal]))
+    const source = new AbortController()
+    const limits = Array.from({ length: 3_000 }, () => withDeadline(clock, null, [source.signal]))
     for (const { done } of limits.splice(0, 1_000)) done()
-    limits.push(...Array.from({ length: 1_000 }, () => withDeadline(clock, null, [given.signal])))
-    expect(getEventListeners(given.signal, 'abort')).toHaveLength(1)
-    given.abort()
+    limits.push(...Array.from({ length: 1_000 }, () => withDeadline(clock, null, [source.signal])))
+    expect(getEventListeners(source.signal, 'abort')).toHaveLength(1)
+    source.abort()
     expect(limits.filter(({ signal }) => !signal.aborted)).toEqual([])
   })
 })
@@ -76,10 +76,10 @@ describe('abortable', () => {
   })
 
   test('rejects with the reason of the signal', async () => {
-    const given = new AbortController()
-    const waiting = abortable(new Promise(() => {}), given.signal)
-    given.abort(new Error('enough'))
-    await expect(waiting).rejects.toThrow('enough')
+    const source = new AbortController()
+    const pending = abortable(new Promise(() => {}), source.signal)
+    source.abort(new Error('enough'))
+    await expect(pending).rejects.toThrow('enough')
   })
 
   test('rejects with the error of the promise', async () => {

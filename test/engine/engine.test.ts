@@ -71,10 +71,10 @@ describe('one address', () => {
 
   test.each([null, undefined, 42, {}, Symbol('a'), Object.create(null), ['ann@a.test']])(
     'is invalid if it is not a text: %s',
-    async given => {
+    async value => {
       const { engine, settled, many } = createTestEngine()
-      expect((await settled(engine.verify(given as string))).verdict.reason).toBe('invalid_email')
-      const results = await many([given as string, 'ann@a.test'])
+      expect((await settled(engine.verify(value as string))).verdict.reason).toBe('invalid_email')
+      const results = await many([value as string, 'ann@a.test'])
       expect(results.map(({ verdict }) => verdict.reason)).toEqual([
         'invalid_email',
         'accepted_email',
@@ -84,7 +84,7 @@ describe('one address', () => {
 })
 
 describe('an address that needs no probe is not probed', () => {
-  const quietHouse = (options: Parameters<typeof createTestEngine>[0] = {}) =>
+  const silentEngine = (options: Parameters<typeof createTestEngine>[0] = {}) =>
     createTestEngine({ ...options, dial: () => closedDial })
 
   test.each([
@@ -96,7 +96,7 @@ describe('an address that needs no probe is not probed', () => {
     'ann@hidden.onion',
     'ann@printer.home.arpa',
   ])('a special-use name, without any lookup: %s', async text => {
-    const { verify, zone } = quietHouse({ engine: { specialDomains: false } })
+    const { verify, zone } = silentEngine({ engine: { specialDomains: false } })
     expect((await verify(text)).verdict.reason).toBe('invalid_domain')
     expect(zone.asked).toEqual([])
   })
@@ -105,13 +105,13 @@ describe('an address that needs no probe is not probed', () => {
     ['a fault', 'ann@@a.test', 'invalid_email'],
     ['an address literal', 'ann@[192.0.2.7]', 'smtp_skipped'],
   ])('%s, without a DNS lookup', async (_, text, reason) => {
-    const { verify, zone } = quietHouse()
+    const { verify, zone } = silentEngine()
     expect((await verify(text)).verdict.reason).toBe(reason)
     expect(zone.asked).toEqual([])
   })
 
   test('a blocked one, without a DNS lookup', async () => {
-    const { verify, zone } = quietHouse({ engine: { lists: { blocked: ['ann@a.test'] } } })
+    const { verify, zone } = silentEngine({ engine: { lists: { blocked: ['ann@a.test'] } } })
     expect((await verify('ann@a.test')).verdict.reason).toBe('blocklisted')
     expect(zone.asked).toEqual([])
   })
@@ -130,7 +130,7 @@ describe('an address that needs no probe is not probed', () => {
     ],
     ['an exchanger without an address', 'no_mx_record', { zone: { 'mx.a.test': 'no-name' } }],
   ])('without an SMTP session, for %s: %s', async (_, reason, options) => {
-    const { verify } = quietHouse(options)
+    const { verify } = silentEngine(options)
     expect((await verify('ann@a.test')).verdict.reason).toBe(reason)
   })
 
@@ -247,6 +247,6 @@ describe('suggestions', () => {
   })
 })
 
-function lists(given: { disposable?: string[]; spamTrap?: string[] }) {
-  return { engine: { lists: given } }
+function lists(value: { disposable?: string[]; spamTrap?: string[] }) {
+  return { engine: { lists: value } }
 }

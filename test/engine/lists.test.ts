@@ -23,7 +23,7 @@ function planOf(given: Partial<ListFiles>): ListFiles {
   return { files: {}, entries: {}, operators: {}, ...given }
 }
 
-function traitsOf(lists: ReturnType<typeof openLists>, text: string) {
+function flagsOf(lists: ReturnType<typeof openLists>, text: string) {
   const address = parseAddress(text)
   if (isFault(address)) throw new Error(address.message)
   return lists.classifier.of(address)
@@ -36,9 +36,9 @@ describe('lists', () => {
     const blocked = file('blocked.txt', 'one.test\n')
     const lists = openLists(planOf({ files: { blocked }, entries: { blocked: ['two.test'] } }))
     for (const domain of ['one.test', 'two.test']) {
-      expect(traitsOf(lists, `ann@${domain}`).blocked).toBe(true)
+      expect(flagsOf(lists, `ann@${domain}`).blocked).toBe(true)
     }
-    expect(traitsOf(lists, 'ann@three.test').blocked).toBe(false)
+    expect(flagsOf(lists, 'ann@three.test').blocked).toBe(false)
   })
 
   test('are read for all five kinds', () => {
@@ -50,22 +50,22 @@ describe('lists', () => {
       role: file('role.txt', 'casework'),
     }
     const lists = openLists(planOf({ files }))
-    expect(traitsOf(lists, 'x@throw.test').disposable).toBe(true)
-    expect(traitsOf(lists, 'x@kept.test').disposable).toBe(false)
-    expect(traitsOf(lists, 'ann@firm.test')).toMatchObject({ blocked: true, spamTrap: false })
-    expect(traitsOf(lists, 'bob@firm.test')).toMatchObject({ blocked: false, spamTrap: true })
-    expect(traitsOf(lists, 'casework@firm.test').role).toBe(true)
+    expect(flagsOf(lists, 'x@throw.test').disposable).toBe(true)
+    expect(flagsOf(lists, 'x@kept.test').disposable).toBe(false)
+    expect(flagsOf(lists, 'ann@firm.test')).toMatchObject({ blocked: true, spamTrap: false })
+    expect(flagsOf(lists, 'bob@firm.test')).toMatchObject({ blocked: false, spamTrap: true })
+    expect(flagsOf(lists, 'casework@firm.test').role).toBe(true)
   })
 
   test('are read when opened and on each reload', () => {
     const blocked = file('blocked.txt', 'one.test\n')
     const lists = openLists(planOf({ files: { blocked }, entries: { role: ['casework'] } }))
     file('blocked.txt', 'two.test\n')
-    expect(traitsOf(lists, 'ann@one.test').blocked).toBe(true)
+    expect(flagsOf(lists, 'ann@one.test').blocked).toBe(true)
     lists.reload()
-    expect(traitsOf(lists, 'ann@one.test').blocked).toBe(false)
-    expect(traitsOf(lists, 'ann@two.test').blocked).toBe(true)
-    expect(traitsOf(lists, 'casework@a.test').role).toBe(true)
+    expect(flagsOf(lists, 'ann@one.test').blocked).toBe(false)
+    expect(flagsOf(lists, 'ann@two.test').blocked).toBe(true)
+    expect(flagsOf(lists, 'casework@a.test').role).toBe(true)
   })
 
   test('can be replaced on reload, operators too', () => {
@@ -74,11 +74,11 @@ describe('lists', () => {
     const fresh = { blocked: file('other.txt', 'one.test') }
     lists.reload(planOf({ files: fresh, operators: { apex: operator(['acme.test']) } }))
     expect(lists.operators.of('mx.acme.test').name).toBe('apex')
-    expect(traitsOf(lists, 'ann@one.test').blocked).toBe(true)
+    expect(flagsOf(lists, 'ann@one.test').blocked).toBe(true)
     // Later reloads use these sources.
     file('other.txt', 'two.test')
     lists.reload()
-    expect(traitsOf(lists, 'ann@two.test').blocked).toBe(true)
+    expect(flagsOf(lists, 'ann@two.test').blocked).toBe(true)
     expect(lists.operators.of('mx.acme.test').name).toBe('apex')
   })
 
@@ -91,12 +91,12 @@ describe('lists', () => {
     const lists = openLists(plan)
     file('blocked.txt', content)
     expect(() => lists.reload(planOf({ files: { blocked }, operators }))).toThrow(message)
-    expect(traitsOf(lists, 'ann@one.test').blocked).toBe(true)
-    expect(traitsOf(lists, 'ann@two.test').blocked).toBe(false)
+    expect(flagsOf(lists, 'ann@one.test').blocked).toBe(true)
+    expect(flagsOf(lists, 'ann@two.test').blocked).toBe(false)
     expect(lists.operators.of('mx.acme.test').name).toBe('acme')
     file('blocked.txt', 'two.test')
     lists.reload()
-    expect(traitsOf(lists, 'ann@two.test').blocked).toBe(true)
+    expect(flagsOf(lists, 'ann@two.test').blocked).toBe(true)
   })
 })
 

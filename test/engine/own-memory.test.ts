@@ -103,25 +103,25 @@ describe('a custom result cache', () => {
 describe('the cache of a process', () => {
   test('deletes expired entries', async () => {
     const clock = fakeClock()
-    const memory = processCache(clock)
+    const cache = processCache(clock)
     const probed = {
       answer: { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: reply(550) },
       ...{ catchAll: null, host: null, ip: null, tls: false, connectMs: null, asked: true },
     } as const
-    await memory.set(new Map([['ann@a.test', { probed, at: clock.now() }]]))
-    expect((await memory.get(['ann@a.test', 'bob@a.test'])).size).toBe(1)
+    await cache.set(new Map([['ann@a.test', { probed, at: clock.now() }]]))
+    expect((await cache.get(['ann@a.test', 'bob@a.test'])).size).toBe(1)
     await clock.advance(6 * HOUR + 1)
-    expect((await memory.get(['ann@a.test'])).size).toBe(0)
+    expect((await cache.get(['ann@a.test'])).size).toBe(0)
   })
 
   test('stores only definite answers', async () => {
     const clock = fakeClock()
-    const memory = processCache(clock)
+    const cache = processCache(clock)
     const answer = { kind: 'no-response', why: 'timeout', stage: 'rcpt', detail: '' } as const
     const probed = { answer, catchAll: null, host: null, ip: null, tls: false }
     const entry = { probed: { ...probed, connectMs: null, asked: true }, at: clock.now() }
-    await memory.set(new Map([['ann@a.test', entry]]))
-    expect((await memory.get(['ann@a.test'])).size).toBe(0)
+    await cache.set(new Map([['ann@a.test', entry]]))
+    expect((await cache.get(['ann@a.test'])).size).toBe(0)
   })
 })
 

@@ -7,7 +7,7 @@ import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 /** A server with a changeable reply for `ann`. */
-function fickle(first: string | null) {
+function changeable(first: string | null) {
   let opinion = first
   const script = toRecipients(to => (to.startsWith('ann@') ? opinion : '550 5.1.1 No such user'))
   return {
@@ -29,7 +29,9 @@ describe('cached answers and their freshness', () => {
     ['an unknown mailbox', NO, 'rejected_email', 6 * HOUR],
     ['a full mailbox', '552 5.2.2 Mailbox full', 'mailbox_full', 6 * HOUR],
   ])('%s', async (_, reply, reason, freshMs) => {
-    const { engine, verify, clock, recipients } = createTestEngine({ script: fickle(reply).script })
+    const { engine, verify, clock, recipients } = createTestEngine({
+      script: changeable(reply).script,
+    })
     const first = await verify('ann@a.test')
     expect(first).toMatchObject({ verdict: { reason }, cached: false })
     await clock.advance(freshMs - MINUTE)
@@ -46,9 +48,9 @@ describe('cached answers and their freshness', () => {
   })
 
   test.each<[string, string, MxScript['answer'] | MxScript]>([
-    ['greylisting', 'greylisted', fickle('450 4.2.0 Greylisted').script],
-    ['a temporary failure', 'unavailable_smtp', fickle(LATER).script],
-    ['a block of ev', 'probe_blocked', fickle('550 5.7.1 Your IP is on a block list').script],
+    ['greylisting', 'greylisted', changeable('450 4.2.0 Greylisted').script],
+    ['a temporary failure', 'unavailable_smtp', changeable(LATER).script],
+    ['a block of ev', 'probe_blocked', changeable('550 5.7.1 Your IP is on a block list').script],
     ['garbage', 'invalid_smtp', { greeting: 'hello there' }],
     ['a missing reply', 'timeout', { greeting: null }],
   ])('does not cache %s', async (_, reason, script) => {
@@ -84,7 +86,7 @@ describe('cached answers and their freshness', () => {
 
 describe('a stale answer', () => {
   test('is served at once and refreshed in the background', async () => {
-    const { script, say } = fickle(YES)
+    const { script, say } = changeable(YES)
     const { engine, clock, verify } = createTestEngine({ script })
     await verify('ann@a.test')
     await clock.advance(3 * DAY)
@@ -104,7 +106,7 @@ describe('a stale answer', () => {
   })
 
   test('is not replaced by a temporary failure', async () => {
-    const { script, say } = fickle(YES)
+    const { script, say } = changeable(YES)
     const { engine, clock, verify } = createTestEngine({ script })
     await verify('ann@a.test')
     await clock.advance(3 * DAY)
@@ -117,7 +119,7 @@ describe('a stale answer', () => {
   })
 
   test('is served for seven days and no longer', async () => {
-    const { script, say } = fickle(YES)
+    const { script, say } = changeable(YES)
     const { clock, verify, reason } = createTestEngine({ script })
     await verify('ann@a.test')
     say(LATER)
@@ -149,7 +151,7 @@ describe('a stale answer', () => {
   })
 
   test('is the fallback of a list when the refresh has no result', async () => {
-    const { script, say } = fickle(YES)
+    const { script, say } = changeable(YES)
     const { clock, many, recipients } = createTestEngine({ script })
     await many(['ann@a.test'])
     await clock.advance(2 * DAY)
@@ -160,7 +162,7 @@ describe('a stale answer', () => {
   })
 
   test('is replaced by the new answer in a list', async () => {
-    const { script, say } = fickle(YES)
+    const { script, say } = changeable(YES)
     const { clock, many } = createTestEngine({ script })
     await many(['ann@a.test'])
     await clock.advance(2 * DAY)
@@ -172,7 +174,7 @@ describe('a stale answer', () => {
 
 describe('a refresh on demand', () => {
   test('forceRefresh probes despite a fresh answer and caches the new one', async () => {
-    const { script, say } = fickle(YES)
+    const { script, say } = changeable(YES)
     const { verify, recipients } = createTestEngine({ script })
     await verify('ann@a.test')
     say(NO)
@@ -188,7 +190,7 @@ describe('a refresh on demand', () => {
   })
 
   test('forceRefresh returns a temporary failure and keeps the cached answer', async () => {
-    const { script, say } = fickle(YES)
+    const { script, say } = changeable(YES)
     const { reason } = createTestEngine({ script })
     await reason('ann@a.test')
     say(LATER)
@@ -208,7 +210,9 @@ describe('a refresh on demand', () => {
 
 describe('getCached', () => {
   test('returns the cached answer while it is fresh, without a probe', async () => {
-    const { engine, verify, clock, recipients } = createTestEngine({ script: fickle(YES).script })
+    const { engine, verify, clock, recipients } = createTestEngine({
+      script: changeable(YES).script,
+    })
     expect(await engine.getCached('ann@a.test')).toBeNull()
     expect(recipients()).toEqual([])
     const first = await verify('ann@a.test')
@@ -227,7 +231,7 @@ describe('getCached', () => {
   })
 
   test('returns null for an invalid address, and after the domain ceased to exist', async () => {
-    const { engine, verify, zone, clock } = createTestEngine({ script: fickle(YES).script })
+    const { engine, verify, zone, clock } = createTestEngine({ script: changeable(YES).script })
     await verify('ann@a.test')
     expect(await engine.getCached('nonsense')).toBeNull()
     zone.set('a.test', 'no-name')

@@ -40,7 +40,7 @@ async function queued(database: Database, id: string, owner: Partial<Owner> = {}
 }
 
 describe('jobs of an account', () => {
-  test('are nobody else’s, and none that is not all there', async () => {
+  test('belong to one account and are not loading', async () => {
     const database = await tempDatabase()
     await queued(database, 'job_a')
     await createJob(database, owned('job_loading'))
@@ -50,7 +50,7 @@ describe('jobs of an account', () => {
     expect(await accountJob(database, 'acc_a', 'job_absent')).toBeNull()
   })
 
-  test('come newest first and page by page, also those of one moment', async () => {
+  test('are listed newest first in pages, even with equal times', async () => {
     const database = await tempDatabase()
     for (const id of ['job_1', 'job_2', 'job_3']) await queued(database, id)
     await createJob(database, owned('job_loading'))
@@ -62,7 +62,7 @@ describe('jobs of an account', () => {
     expect(await page({ createdAt: database.clock.now(), id: 'job_2' })).toEqual(['job_1'])
   })
 
-  test('are told apart by state and by sandbox', async () => {
+  test('are filtered by state and by sandbox', async () => {
     const database = await tempDatabase()
     await queued(database, 'job_1')
     await queued(database, 'job_2', { sandbox: true })
@@ -77,7 +77,7 @@ describe('jobs of an account', () => {
     expect(await ids({ sandbox: false })).toEqual(['job_1'])
   })
 
-  test('that are open are those of all accounts, singles included, and none of the command line', async () => {
+  test('that are open are listed for all accounts, with single verifications and without command-line lists', async () => {
     const database = await tempDatabase()
     await createJob(database, { id: 'list', sourceKey: 's', source: '{}' })
     await addItems(database, 'list', [{ position: 1, text: 'a', dedupeKey: 'a' }])
@@ -91,7 +91,7 @@ describe('jobs of an account', () => {
   })
 
   test.skipIf(onPostgres)(
-    'that never became queued go at the next start; lists of the command line stay',
+    'that were never queued are deleted at the next start; lists of the command line stay',
     async () => {
       const database = await tempDatabase()
       await createJob(database, owned('job_loading'))
@@ -106,7 +106,7 @@ describe('jobs of an account', () => {
     },
   )
 
-  test('that never became queued go after an hour, where another process may be loading them', async () => {
+  test('that were never queued are deleted after an hour if another process may be loading them', async () => {
     const clock = fakeClock()
     const database = await tempDatabase({ clock })
     await createJob(database, owned('job_left'))
@@ -123,7 +123,7 @@ describe('jobs of an account', () => {
   })
 })
 
-test('a job whose rows are each asked for themselves has no duplicates', async () => {
+test('a job that verifies duplicates separately has no duplicates', async () => {
   const database = await tempDatabase()
   await createJob(database, owned('j'))
   const twice = [1, 2].map(position => ({ position, text: 'a', dedupeKey: 'a' }))
@@ -134,7 +134,7 @@ test('a job whose rows are each asked for themselves has no duplicates', async (
   })
 })
 
-test('a list that was answered at once is there as a finished job with its results', async () => {
+test('a list that was answered directly is stored as a completed job with its results', async () => {
   const database = await tempDatabase()
   const { clock } = database
   const results = [
@@ -162,7 +162,7 @@ test('a list that was answered at once is there as a finished job with its resul
   expect(rows.map(({ result }) => JSON.parse(result ?? ''))).toEqual(results)
 })
 
-describe('credits that a job holds', () => {
+describe('reserved credits of a job', () => {
   const PERIOD = 0
   const CREDITS = { accountId: 'acc_a', period: PERIOD }
 
@@ -172,7 +172,7 @@ describe('credits that a job holds', () => {
     await addItems(database, 'j', [{ position: 1, text: 'a', dedupeKey: 'a' }])
     await write(database, async trx => {
       await reserveCredits(trx, { ...CREDITS, amount: 7, limit: 10 })
-      await queueJobIn(trx, 'j', { now: 0, hold: { amount: 7, period: PERIOD } })
+      await queueJobIn(trx, 'j', { now: 0, reservation: { amount: 7, period: PERIOD } })
     })
     return database
   }
@@ -181,7 +181,7 @@ describe('credits that a job holds', () => {
     ['cancelled', database => cancelJob(database, 'j')],
     ['failed', database => write(database, trx => failJob(trx, 'j', 'server_error', 0))],
     ['deleted', database => deleteJob(database, 'j')],
-  ])('go back when it is %s', async (_, end) => {
+  ])('are released when it is %s', async (_, end) => {
     const database = await holding()
     expect(await readCredit(database, 'acc_a', PERIOD)).toMatchObject({ held: 7, used: 0 })
     await end(database)
@@ -190,7 +190,7 @@ describe('credits that a job holds', () => {
   })
 })
 
-test('a job of thousands of rows is deleted whole', async () => {
+test('deletes all of the thousands of rows of a job', async () => {
   const database = await tempDatabase()
   await queued(database, 'j', {}, 10_000)
   await queued(database, 'k', {}, 3)

@@ -4,8 +4,8 @@ import { HOUR } from '../../src/platform/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 import { seedFiledJob } from '../support/job-rows.ts'
 
-describe('what a job waits for', () => {
-  test('is counted by operator, the most rows first, with the times at which they are due', async () => {
+describe('waiting rows of a job', () => {
+  test('are counted by operator, the most rows first, with their due times', async () => {
     const database = await tempDatabase()
     const now = database.clock.now()
     await seedFiledJob(database, 'job_a', ['slow', 'quick', 'slow', 'slow', null])
@@ -18,7 +18,7 @@ describe('what a job waits for', () => {
     ])
   })
 
-  test('is estimated from a sample where very many rows wait', async () => {
+  test('are estimated from a sample if very many rows wait', async () => {
     const database = await tempDatabase()
     const operators = Array.from({ length: 2_000 }, (_, n) =>
       n % 100 < 70 ? 'large' : `small${n}`,
@@ -31,8 +31,8 @@ describe('what a job waits for', () => {
   })
 })
 
-describe('what waits beside a job', () => {
-  test('at an operator is that of the other jobs', async () => {
+describe('waiting rows of other jobs', () => {
+  test('are counted at an operator', async () => {
     const database = await tempDatabase()
     await seedFiledJob(database, 'job_a', ['slow', 'slow'])
     await seedFiledJob(database, 'job_b', ['slow', 'quick', null])
@@ -42,7 +42,7 @@ describe('what waits beside a job', () => {
     expect(await countWaitingAt(database, 'quick', 'job_b')).toEqual({ rows: 0, jobs: 0 })
   })
 
-  test('without an operator yet is counted too', async () => {
+  test('are counted before they are routed', async () => {
     const database = await tempDatabase()
     await seedFiledJob(database, 'job_a', [null, 'slow'])
     await seedFiledJob(database, 'job_b', [null, null])

@@ -23,14 +23,14 @@ const ANSWERS = {
   refused: { kind: 'blocked', why: 'blocklist' },
 } as const
 
-/** What a server said, as far as it matters for keeping it. */
+/** The reply of a server, as far as it matters for caching. */
 const remembered = (kind: keyof typeof ANSWERS, at: number, host = 'mx.a.test'): CachedAnswer =>
   ({ probed: { answer: ANSWERS[kind], catchAll: false, host }, at }) as unknown as CachedAnswer
 
 const keep = (database: Database, entries: Record<string, CachedAnswer>) =>
   write(database, trx => putCachedAnswers(trx, new Map(Object.entries(entries))))
 
-test('an answer comes back as it was kept; an unknown address has none', async () => {
+test('returns an answer as it was cached, and nothing for an unknown address', async () => {
   const { database, clock } = await memory()
   const answer = remembered('accepted', clock.now())
   await keep(database, { 'a@x.test': answer })
@@ -42,7 +42,7 @@ test('an answer comes back as it was kept; an unknown address has none', async (
 test.each([
   ['accepted', 7 * DAY],
   ['rejected', 6 * HOUR],
-] as const)('what was %s is kept for its time and not longer', async (kind, keepMs) => {
+] as const)('an answer of kind %s is cached until it expires', async (kind, keepMs) => {
   const { database, clock } = await memory()
   await keep(database, { 'a@x.test': remembered(kind, clock.now()) })
   await clock.advance(keepMs - 1)
@@ -52,7 +52,7 @@ test.each([
 })
 
 test.each(['deferred', 'silent', 'refused'] as const)(
-  'what was %s says nothing of the address: it is not kept, and what was known stays',
+  'a %s outcome says nothing about the address: it is not cached, and the cached answer stays',
   async kind => {
     const { database, clock } = await memory()
     const known = remembered('accepted', clock.now())
@@ -68,7 +68,7 @@ test.each(['deferred', 'silent', 'refused'] as const)(
   },
 )
 
-test('a later definite answer takes the place of an earlier one, with its own time', async () => {
+test('a later definite answer replaces an earlier one, with its own expiry', async () => {
   const { database, clock } = await memory()
   await keep(database, { 'a@x.test': remembered('accepted', clock.now()) })
   const later = remembered('rejected', clock.now() + HOUR)
@@ -78,7 +78,7 @@ test('a later definite answer takes the place of an earlier one, with its own ti
   expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(0)
 })
 
-test('thousands are kept and recalled at once', async () => {
+test('caches and returns thousands of answers at once', async () => {
   const { database, clock } = await memory()
   const keys = Array.from({ length: 2_100 }, (_, n) => `user${n}@x.test`)
   const one = remembered('accepted', clock.now())
@@ -86,7 +86,7 @@ test('thousands are kept and recalled at once', async () => {
   expect((await getCachedAnswers(database, keys)).size).toBe(keys.length)
 })
 
-test('forgetting removes what is no longer kept, and only that', async () => {
+test('deletes only expired answers', async () => {
   const { database, clock } = await memory()
   await keep(database, {
     'a@x.test': remembered('rejected', clock.now()),

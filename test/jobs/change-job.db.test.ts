@@ -17,7 +17,7 @@ async function createServices() {
   return { database, worker: idleWorker(), settings: { dataDir: tempFolder() } }
 }
 
-test('a job of another account is not found', async () => {
+test('does not find a job of another account', async () => {
   const services = await createServices()
   const job = await seedJob(services.database, { texts: MIXED })
   expect(await getJob(services, { jobId: 'job_a', accountId: 'acc_1' })).toEqual(job)
@@ -27,7 +27,7 @@ test('a job of another account is not found', async () => {
 })
 
 describe('cancelling a job', () => {
-  test('tells the worker once, and says whether it was cancelled before', async () => {
+  test('notifies the worker once and reports whether it was cancelled before', async () => {
     const services = await createServices()
     const job = await seedJob(services.database, { texts: MIXED, done: 2 })
     expect(await cancelJob(services, job)).toMatchObject({
@@ -39,7 +39,7 @@ describe('cancelling a job', () => {
     expect(services.worker.dropped).toEqual(['job_a'])
   })
 
-  test('is refused where it has ended otherwise, or is deleted', async () => {
+  test('is refused if the job has ended otherwise or was deleted', async () => {
     const services = await createServices()
     const job = await seedJob(services.database, { texts: MIXED })
     await expect(cancelJob(services, job)).rejects.toThrow(
@@ -54,7 +54,7 @@ describe('cancelling a job', () => {
 })
 
 describe('deleting a job', () => {
-  test('cancels one that is not finished: its credits go back, and its history goes', async () => {
+  test('cancels an unfinished job, releases its credits and deletes its history', async () => {
     const services = await createServices()
     const { database, worker } = services
     const job = await seedJob(database, { texts: MIXED, done: 2 })
@@ -81,7 +81,7 @@ describe('deleting a job', () => {
     expect(left).toEqual([{ id: 'ver_2' }])
   })
 
-  test('waits for no list that ev bulk works on, and touches nothing of it', async () => {
+  test('fails at once for a list that ev bulk processes, and leaves it unchanged', async () => {
     const services = await createServices()
     const { database, settings } = services
     await createJob(database, { id: 'job_own', sourceKey: 'key', source: '{}' })

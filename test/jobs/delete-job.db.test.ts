@@ -5,14 +5,14 @@ import { deleteJob, deleteJobsBefore } from '../../src/jobs/delete-job.ts'
 import { addItems, deleteLoadingJobs, queueJob } from '../../src/jobs/import/item-import.ts'
 import { accountJob, openJobs } from '../../src/jobs/job-list.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
-import { createJob, findJob, openJobIn } from '../../src/jobs/job-store.ts'
+import { createJob, findJob, getLockedOpenJob } from '../../src/jobs/job-store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { onPostgres, tempDatabase, tempFolder, tempPostgres } from '../support/database.ts'
 
 const ROWS = 9_000
 
-describe('a long list that is deleted', () => {
-  test('is gone for its account while its rows still go, and others are not kept waiting', async () => {
+describe('deleting a long list', () => {
+  test('hides it from its account while its rows are deleted, without blocking others', async () => {
     const database = await loaded()
     const deleting = deleteJob(database, 'j')
     const seen: number[] = []
@@ -25,18 +25,18 @@ describe('a long list that is deleted', () => {
       if ((seen.at(-1) ?? 0) < ROWS) {
         expect(await accountJob(database, 'acc_a', 'j')).toBeNull()
         expect(await openJobs(database)).toEqual([])
-        expect(await openJobIn(database.db, 'j')).toBeNull()
+        expect(await getLockedOpenJob(database.db, 'j')).toBeNull()
       }
       await new Promise<void>(resolve => void setImmediate(resolve))
     }
     await deleting
-    // Somebody who asked meanwhile was answered between two pages.
+    // A concurrent request was answered between two pages.
     expect(seen.some(rows => rows > 0 && rows < ROWS)).toBe(true)
     expect(await findJob(database, 'j')).toBeNull()
     expect(await rowsLeft(database)).toBe(0)
   })
 
-  test('goes later on when a crash left some of it', async () => {
+  test('continues after a crash', async () => {
     const database = await loaded()
     const crash = new Error('power cut')
     let writes = 0
@@ -59,15 +59,15 @@ describe('a long list that is deleted', () => {
   })
 })
 
-describe('a job that several remove', () => {
-  test('at once is gone when each of them says so, and nobody is in the way of the other', async () => {
+describe('a job that several processes delete', () => {
+  test('at the same time is deleted when each of them returns', async () => {
     const [one, other] = await twoOf(await loadedAt())
     await Promise.all([deleteJob(one, 'j'), deleteJob(other, 'j')])
     expect(await findJob(one, 'j')).toBeNull()
     expect(await rowsLeft(one)).toBe(0)
   })
 
-  test('as it is old is removed by one of them, which tells it', async () => {
+  test('because it is old is returned by only one of them', async () => {
     const [one, other] = await twoOf(await loadedAt())
     await cancelJob(one, 'j')
     const folder = tempFolder()
@@ -79,7 +79,7 @@ describe('a job that several remove', () => {
     expect(await rowsLeft(one)).toBe(0)
   })
 
-  test('stays when it is none any more that is meant', async () => {
+  test('stays if it is no longer selected', async () => {
     const database = await loaded()
     expect(await deleteJob(database, 'j', ({ state }) => state === 'loading')).toBe(false)
     expect(await deleteJob(database, 'no such job')).toBe(false)
@@ -87,7 +87,7 @@ describe('a job that several remove', () => {
   })
 })
 
-/** A database with a list, and another way to it, as another process has. */
+/** A database with a list, and a second connection to it like that of another process. */
 const loadedAt = async () => {
   const url = onPostgres ? await tempPostgres() : `sqlite:${join(tempFolder(), 'ev.sqlite')}`
   const database = await opened(url)

@@ -47,7 +47,7 @@ describe('an item that a member of the cluster claimed', () => {
       ({ state, holder, result }) => [state, holder, result],
     )
 
-  test('takes its result from that member, and is in nobody’s hand then', async () => {
+  test('accepts its result from that member and has no holder afterwards', async () => {
     const bench = await claimed()
     expect(await recordAs(bench, 1, by('mem_b'), '"of b"')).toEqual([false])
     expect(await recordAs(bench, 1, by('mem_a'), '"of a"')).toEqual([true])
@@ -58,7 +58,7 @@ describe('an item that a member of the cluster claimed', () => {
     ])
   })
 
-  test('takes no result of a member that was buried, before and after another claims it', async () => {
+  test('rejects the result of an expired member, before and after another claims it', async () => {
     const bench = await claimed()
     await deregister(bench.database, 'mem_a', releaseClaims)
     expect(await recordAs(bench, 1, by('mem_a'), '"late"')).toEqual([false])
@@ -69,7 +69,7 @@ describe('an item that a member of the cluster claimed', () => {
     expect((await rowsOf(bench))[0]).toEqual(['done', null, '"of b"'])
   })
 
-  test('is not put back by a member that was buried', async () => {
+  test('is not postponed by an expired member', async () => {
     const bench = await claimed()
     await deregister(bench.database, 'mem_a', releaseClaims)
     await claimAs(bench, 'mem_b')
@@ -81,7 +81,7 @@ describe('an item that a member of the cluster claimed', () => {
     expect(await put.execute()).toMatchObject([{ tries: 7, egress: 'e' }])
   })
 
-  test('takes no result of whoever was only routing it', async () => {
+  test('rejects the result of a process that was only routing it', async () => {
     const bench = await claimed()
     expect(await recordAs(bench, 1, { state: 'queued' })).toEqual([false])
     await postpone(bench, { position: 1, fence: by('mem_a') })
@@ -90,7 +90,7 @@ describe('an item that a member of the cluster claimed', () => {
     expect(await recordAs(other, 1, { state: 'queued' })).toEqual([true])
   })
 
-  test('takes the first of several results that is in time, and says which', async () => {
+  test('accepts the first of several results that is in time, and reports which', async () => {
     const bench = await claimed()
     const results = [
       { position: 1, result: '"late"', fence: by('mem_b') },
@@ -106,7 +106,7 @@ describe('an item that a member of the cluster claimed', () => {
     ])
   })
 
-  test('keeps a text of any characters in its result, route and egress', async () => {
+  test('preserves any characters in its result, route and egress', async () => {
     const bench = await claimed()
     const odd = JSON.stringify({ text: 'a\u0000b \ud800 “ü” \u{10fffe}' })
     expect(await recordAs(bench, 1, by('mem_a'), odd)).toEqual([true])
@@ -115,7 +115,7 @@ describe('an item that a member of the cluster claimed', () => {
 })
 
 test.runIf(onPostgres)(
-  'eight that claim at once, on two servers, never get the same item, and get all',
+  'eight concurrent claims on two servers never get the same item, and get all items',
   async () => {
     const { a, b, clock } = await twoServers()
     const texts = Array.from({ length: 400 }, (_, n) => `u${n}@d${n % 7}.test`)

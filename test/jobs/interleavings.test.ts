@@ -45,7 +45,7 @@ const steps = fc.array(
   { maxLength: 14 },
 )
 
-test('whatever is submitted, cancelled, deleted, finished or crashed between, the ledger is right', async () => {
+test('the ledger is correct for any order of submit, cancel, delete, finish and crash', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async run => {
       const service = await started()
@@ -59,7 +59,7 @@ test('whatever is submitted, cancelled, deleted, finished or crashed between, th
 
 type Step = NonNullable<Parameters<Parameters<typeof steps.map>[0]>[0][number]>
 
-/** A service without its paths, that can crash and begin anew. */
+/** A service without its HTTP paths that can crash and start again. */
 async function started() {
   const script = toRecipients(to => {
     if (to.startsWith('grey')) return '451 4.7.1 Come back later'
@@ -69,7 +69,7 @@ async function started() {
   const { clock, file, doors } = around
   const { random } = doors
   const config = around.configWith()
-  // As many as a list or two want, so that some are refused.
+  // Enough for one or two lists, so that some are refused.
   const plan: Plan = { ...(PLANS[0] as Plan), name: 'few', creditsPerDay: 9 }
   const plans = new Map([[plan.name, plan]])
   for (const id of ACCOUNTS) {
@@ -84,7 +84,7 @@ async function started() {
   const deleted = new Set<string>()
   let services = await start()
 
-  /** As `ev serve` takes up what the process before left. */
+  /** Continues the jobs of the previous process as `ev serve` does. */
   async function start() {
     const database = await openDatabase(`sqlite:${file}`, clock)
     const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
@@ -154,7 +154,7 @@ async function started() {
       sandbox: false,
       reservation,
     }
-    // After a crash before the commit nobody is answered.
+    // After a crash before the commit no request is answered.
     ledger.settle({ ...settled, entry: { result } }).catch(() => {})
   }
 
@@ -166,7 +166,7 @@ async function started() {
     }
   }
 
-  /** Its database is gone in the middle of things: nothing more that it does is kept. */
+  /** Its database becomes unavailable at any point: nothing that it does later is stored. */
   async function crash() {
     const { database, worker, ledger, engine } = services
     await database.close()
@@ -206,11 +206,13 @@ async function started() {
       const events = (await db.selectFrom('event').selectAll().execute()).filter(
         ({ kind }) => kind === 'batch.completed',
       )
-      const told = events.map(({ body }) => JSON.parse(body).data.job_id as string)
-      expect(new Set(told).size).toBe(told.length)
+      const announced = events.map(({ body }) => JSON.parse(body).data.job_id as string)
+      expect(new Set(announced).size).toBe(announced.length)
       for (const job of left) {
         await checkRows(job, services.database)
-        expect(told.filter(id => id === job.id)).toHaveLength(job.state === 'completed' ? 1 : 0)
+        expect(announced.filter(id => id === job.id)).toHaveLength(
+          job.state === 'completed' ? 1 : 0,
+        )
       }
       const ids = new Set(left.map(({ id }) => id))
       const items = await db.selectFrom('item').select('job_id').distinct().execute()
@@ -233,7 +235,7 @@ const subscribe = ({ db }: Awaited<ReturnType<typeof openDatabase>>, accountId: 
     })
     .execute()
 
-/** Each row has one result where the job is whole, and what the job counts is what its rows say. */
+/** Each row of a completed job has one result, and the counts of the job match its rows. */
 async function checkRows(job: Job, database: Awaited<ReturnType<typeof openDatabase>>) {
   expect(['completed', 'cancelled']).toContain(job.state)
   const rows = await resultPage(database, { jobId: job.id, after: 0, max: 1_000 })
@@ -245,7 +247,7 @@ async function checkRows(job: Job, database: Awaited<ReturnType<typeof openDatab
   }
 }
 
-/** Nothing is set aside any more, and each definite answer in the history was paid for once. */
+/** No credits are reserved any more, and each definite answer in the history was charged once. */
 async function checkBooks(db: Awaited<ReturnType<typeof openDatabase>>['db']) {
   for (const accountId of ACCOUNTS) {
     const credits = await db

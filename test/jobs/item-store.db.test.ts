@@ -6,7 +6,7 @@ import {
   nextDueAt,
   pinnedItems,
   unpinItems,
-  waitingPage,
+  listWaitingPairs,
 } from '../../src/jobs/item-claims.ts'
 import {
   type Postponed,
@@ -45,7 +45,7 @@ const statesOf = async ({ database }: Bench) =>
   )
 
 describe('queued items', () => {
-  test('come in the order of the list, page by page, without duplicates', async () => {
+  test('are listed in list order, page by page, without duplicates', async () => {
     const { database, job } = await queuedJob(['a', 'b', 'a', 'c', 'd'])
     const page = (after: number) => queuedItems(database, { jobId: job.id, after, max: 2 })
     expect((await page(0)).map(({ position }) => position)).toEqual([1, 2])
@@ -54,7 +54,7 @@ describe('queued items', () => {
     expect((await page(0))[0]).toEqual({ position: 1, text: 'a', copies: 2 })
   })
 
-  test('that are filed wait under their operator, due at once', async () => {
+  test('wait for their operator once routed, due at once', async () => {
     const bench = await routed(['a@x.test', 'b@y.test', 'c@x.test'])
     const { database, job, clock } = bench
     expect(await jobsWaitingFor(database, 'op')).toEqual([job.id])
@@ -65,7 +65,7 @@ describe('queued items', () => {
 })
 
 describe('a claim', () => {
-  test('takes whole domains first, so that few transactions serve them', async () => {
+  test('claims complete domains first, so that few transactions serve them', async () => {
     const bench = await routed(['1@b.test', '2@a.test', '3@b.test', '4@a.test', '5@c.test'])
     expect((await claim(bench, 3)).map(({ text }) => text)).toEqual([
       ...['1@b.test', '2@a.test', '4@a.test'],
@@ -75,7 +75,7 @@ describe('a claim', () => {
     expect(await statesOf(bench)).toEqual(Array(5).fill('probing'))
   })
 
-  test('never takes an item twice, however many claim at once', async () => {
+  test('never claims an item twice, however many claims run at once', async () => {
     const texts = Array.from({ length: 200 }, (_, n) => `u${n}@d${n % 9}.test`)
     const bench = await routed(texts)
     const claims = await Promise.all(Array.from({ length: 30 }, () => claim(bench, 9)))
@@ -85,7 +85,7 @@ describe('a claim', () => {
     expect(claims.every(({ length }) => length <= 9)).toBe(true)
   })
 
-  test('takes nothing of another operator or another job', async () => {
+  test('claims no item of another operator or job', async () => {
     const bench = await routed(['a@x.test'])
     await addJob(bench.database, ['b@x.test'], 'job_b')
     await fileAll(bench.database, 'job_b')
@@ -94,7 +94,7 @@ describe('a claim', () => {
     expect(await jobsWaitingFor(bench.database, 'op')).toEqual(['job_b'])
   })
 
-  test('finds the jobs that wait for an operator, and page by page the operators that wait', async () => {
+  test('finds the jobs that wait for an operator, and pages through waiting operators', async () => {
     const bench = await routed(['a@x.test', 'b@x.test'])
     const { database } = bench
     for (const id of ['job_c', 'job_b']) {
@@ -104,14 +104,14 @@ describe('a claim', () => {
     expect(await jobsWaitingFor(database, 'op')).toEqual(['job_a'])
     expect(await jobsWaitingFor(database, 'x.test')).toEqual(['job_b', 'job_c'])
     expect(await jobsWaitingFor(database, 'nobody')).toEqual([])
-    const first = await waitingPage(database, { after: { operator: '', jobId: '' }, max: 3 })
+    const first = await listWaitingPairs(database, { after: { operator: '', jobId: '' }, max: 3 })
     expect(first).toEqual([
       { operator: 'op', jobId: 'job_a' },
       { operator: 'x.test', jobId: 'job_b' },
       { operator: 'x.test', jobId: 'job_c' },
     ])
     const after = first[2] as (typeof first)[number]
-    expect(await waitingPage(database, { after, max: 3 })).toEqual([
+    expect(await listWaitingPairs(database, { after, max: 3 })).toEqual([
       { operator: 'y.test', jobId: 'job_b' },
       { operator: 'y.test', jobId: 'job_c' },
     ])
@@ -119,7 +119,7 @@ describe('a claim', () => {
     expect(await jobsWaitingFor(database, 'op')).toEqual([])
   })
 
-  test('takes what is due and nothing else; what is put back is taken at its time', async () => {
+  test('claims only due items; postponed items are claimed when due', async () => {
     const bench = await routed(['a@x.test', 'b@x.test'])
     const { clock } = bench
     await claim(bench)
@@ -134,7 +134,7 @@ describe('a claim', () => {
     expect(await dueAtOf(bench)).toBeNull()
   })
 
-  test('that was cut off is made again when the job is taken up', async () => {
+  test('is repeated when the job is started after a crash', async () => {
     const bench = await routed(['a@x.test', 'b@x.test'])
     expect(await claim(bench)).toHaveLength(2)
     await startJob(bench.database, bench.job.id)
@@ -142,8 +142,8 @@ describe('a claim', () => {
   })
 })
 
-describe('an item with an egress of its own', () => {
-  test('is taken by that egress alone; one without, by any', async () => {
+describe('an item pinned to an egress', () => {
+  test('is claimed only by that egress; other items by any', async () => {
     const bench = await routed(['a@x.test', 'b@x.test', 'c@x.test'])
     await claim(bench)
     await postpone(bench, { position: 1, egress: 'a' }, { position: 2, egress: 'b' })
@@ -155,10 +155,10 @@ describe('an item with an egress of its own', () => {
     expect((await claimFor(bench, 'a')).map(({ position }) => position)).toEqual([1])
   })
 
-  test('can be taken apart from those that any may ask, due or not', async () => {
+  test('can be claimed separately from unpinned items, due or not', async () => {
     const bench = await routed(['a@x.test', 'b@x.test'])
     const { database, job, clock } = bench
-    const own = { jobId: job.id, operator: 'op', egress: 'a', ownOnly: true }
+    const own = { jobId: job.id, operator: 'op', egress: 'a', pinnedOnly: true }
     expect(await nextDueAt(database, own)).toBeNull()
     await claim(bench, 1)
     await postpone(bench, { position: 1, egress: 'a', dueAt: clock.now() + 60_000 })
@@ -166,7 +166,7 @@ describe('an item with an egress of its own', () => {
     expect(claimed.map(({ position }) => position)).toEqual([1])
   })
 
-  test('tells which it is and who was turned away before', async () => {
+  test('stores its egress and those that were blocked before', async () => {
     const bench = await routed(['a@x.test', 'b@x.test'])
     expect(await claim(bench)).toMatchObject(Array(2).fill({ egress: null, refused_by: null }))
     await postpone(bench, { position: 1, egress: 'c', refusedBy: ['a', 'b'] })
@@ -179,7 +179,7 @@ describe('an item with an egress of its own', () => {
     expect(await claimFor(bench, 'c')).toMatchObject([{ accepted: null }])
   })
 
-  test('is known by its operator, and may be given to any, due at once and begun anew', async () => {
+  test('is listed by operator and can be unpinned, due at once with its tries reset', async () => {
     const bench = await routed(['a@x.test', 'b@x.test', 'c@x.test'])
     const { database, job, clock } = bench
     await claim(bench)
@@ -212,7 +212,7 @@ describe('a result', () => {
       result,
     }))
 
-  test('is taken once and only once', async () => {
+  test('is accepted exactly once', async () => {
     const bench = await routed(['a@x.test'])
     await record(bench, 1, '"first"')
     await record(bench, 1, '"second"')
@@ -220,7 +220,7 @@ describe('a result', () => {
     expect(await statesOf(bench)).toEqual(['done'])
   })
 
-  test('is not undone by a late postponement or by taking the job up', async () => {
+  test('is not undone by a late postponement or a start of the job', async () => {
     const bench = await routed(['a@x.test'])
     await claim(bench)
     await record(bench, 1, '"first"')
@@ -230,7 +230,7 @@ describe('a result', () => {
     expect(await claim(bench)).toEqual([])
   })
 
-  test('is that of all its duplicates, in the order of the list and page by page', async () => {
+  test('applies to all duplicates, in list order and page by page', async () => {
     const bench = await queuedJob(['a', 'b', 'a', 'b', 'c'])
     await record(bench, 2, '"of b"')
     await record(bench, 1, '"of a"')

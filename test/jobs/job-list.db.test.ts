@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
-import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
+import { storeRoutes, queuedItems } from '../../src/jobs/item-store.ts'
 import { findJobs, listJobs, getRemainingWork, unfinishedJobs } from '../../src/jobs/job-list.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { markWritten } from '../../src/jobs/job-store.ts'
@@ -16,7 +16,7 @@ test('jobs are listed the latest first', async () => {
   expect(ids(await listJobs(database))).toEqual(['job_a', 'job_z'])
 })
 
-test('a job is found by the beginning of its ID, in which no character is a wildcard', async () => {
+test('a job is found by a prefix of its ID, in which no character is a wildcard', async () => {
   const { database } = await queuedJob(['a'], 'job_abc')
   await addJob(database, ['a'], 'job_abd')
   expect(ids(await findJobs(database, 'job_abc'))).toEqual(['job_abc'])
@@ -26,7 +26,7 @@ test('a job is found by the beginning of its ID, in which no character is a wild
   }
 })
 
-test('unfinished are those that somebody may go on with, if only to write them', async () => {
+test('unfinished jobs can be continued, if only to write their output', async () => {
   const { database } = await queuedJob(['a'], 'open')
   for (const id of ['unwritten', 'written']) await addJob(database, [], id)
   await addJob(database, ['a'], 'cancelled')
@@ -35,24 +35,24 @@ test('unfinished are those that somebody may go on with, if only to write them',
   expect(ids(await unfinishedJobs(database)).sort()).toEqual(['open', 'unwritten'])
 })
 
-test('the rest of a job is told by what it waits for, what is due first first', async () => {
+test('the remaining work of a job lists operators in due order', async () => {
   const { database, job, clock } = await queuedJob(['a', 'b', 'c', 'd', 'e', 'f'])
   await addJob(database, ['x'], 'another')
   const [a, b, c, d, e] = await queuedItems(database, { jobId: job.id, after: 0, max: 5 })
-  const file = (items: readonly (typeof a)[], operator: string, now: number) =>
+  const route = (items: readonly (typeof a)[], operator: string, now: number) =>
     write(database, trx =>
-      fileItems(trx, {
+      storeRoutes(trx, {
         jobId: job.id,
         now,
-        filed: items.map(item => ({
+        routed: items.map(item => ({
           ...{ position: item?.position ?? 0, operator, domain: 'd.test', route: '{}' },
         })),
       }),
     )
   const now = clock.now()
-  await file([a, b], 'late', now + 5_000)
-  await file([c, d], 'soon', now)
-  await file([e], 'asked', now)
+  await route([a, b], 'late', now + 5_000)
+  await route([c, d], 'soon', now)
+  await route([e], 'asked', now)
   const claim = { jobId: job.id, operator: 'asked', egress: 'default', max: 9, now }
   expect(await claimItems(database, claim)).toHaveLength(1)
   expect(await getRemainingWork(database, job.id)).toEqual({

@@ -13,7 +13,7 @@ import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../supp
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 
 describe('a job that is loaded', () => {
-  test('is loading until it is queued, and counts its rows then', async () => {
+  test('is loading until it is queued, which counts its rows', async () => {
     const database = await tempDatabase()
     await createJob(database, { id: 'j', sourceKey: 's', source: '{}' })
     expect(await readJob(database, 'j')).toMatchObject({ state: 'loading', total: 0 })
@@ -22,7 +22,7 @@ describe('a job that is loaded', () => {
     expect(await queueJob(database, 'j')).toMatchObject({ state: 'queued', total: 2, done: 0 })
   })
 
-  test('keeps every row of thousands, and texts of all kinds as they are', async () => {
+  test('stores every one of thousands of rows, and any text unchanged', async () => {
     const odd = ['', ' ', '"', "o'neil@x.test", '\u0000', '😀@x.test', '$1', '{"a":1}']
     const texts = [...odd, ...Array.from({ length: 2_500 }, (_, n) => `user${n}@x.test`)]
     const { database, job } = await queuedJob(texts)
@@ -32,7 +32,7 @@ describe('a job that is loaded', () => {
     expect(stored.map(({ text }) => text)).toEqual(texts)
   })
 
-  test('tells duplicates: they point to their first, which counts them', async () => {
+  test('marks duplicates with their first row, which counts them', async () => {
     const { database, job } = await queuedJob(['a', 'b', 'a', 'c', 'a', 'b'])
     expect(job).toMatchObject({ total: 6, duplicates: 3 })
     const rows = await database.db
@@ -50,7 +50,7 @@ describe('a job that is loaded', () => {
     ])
   })
 
-  test('does not take the rows of another job for duplicates', async () => {
+  test('does not treat rows of another job as duplicates', async () => {
     const { database } = await queuedJob(['a', 'b'], 'job_a')
     expect(await addJob(database, ['a', 'b'], 'job_b')).toMatchObject({ duplicates: 0 })
   })
@@ -71,7 +71,7 @@ describe('the unfinished job of a source', () => {
     expect(await unfinishedJob(database, 'source of job_a')).toMatchObject({ id: 'job_b' })
   })
 
-  test('is one that is finished and not written yet, and none once it is', async () => {
+  test('may be completed but not written; null once it is written', async () => {
     const { database, clock } = await queuedJob([], 'job_a')
     const found = await unfinishedJob(database, 'source of job_a')
     expect(found).toMatchObject({ state: 'completed' })
@@ -81,8 +81,8 @@ describe('the unfinished job of a source', () => {
   })
 })
 
-describe('a job at work', () => {
-  test('taken up again puts back what was under way, and leaves what is done', async () => {
+describe('a job in progress', () => {
+  test('requeues items in flight and keeps finished ones when started again', async () => {
     const { database, job } = await queuedJob(['a', 'b', 'c'])
     expect(await startJob(database, job.id)).toMatchObject({ state: 'processing' })
     const set = (position: number, state: 'probing' | 'done', result: string | null) =>
@@ -94,7 +94,7 @@ describe('a job at work', () => {
     expect(rows.map(({ state }) => state)).toEqual(['routed', 'done', 'queued'])
   })
 
-  test('is finished with its last row, exactly once and not a row before', async () => {
+  test('is completed with its last row, exactly once', async () => {
     const { database, job, clock } = await queuedJob(['a', 'b', 'a'])
     await startJob(database, job.id)
     const count = (counts: Partial<typeof NONE>) =>
@@ -124,7 +124,7 @@ describe('a job at work', () => {
 })
 
 describe('a job that is cancelled', () => {
-  test('is finished for good: its source begins anew', async () => {
+  test('is finished: its source starts a new job', async () => {
     const { database, job, clock } = await queuedJob(['a'], 'job_a')
     expect(await cancelJob(database, job.id)).toBe(true)
     expect(await readJob(database, job.id)).toMatchObject({
@@ -133,7 +133,7 @@ describe('a job that is cancelled', () => {
     expect(await unfinishedJob(database, 'source of job_a')).toBeNull()
   })
 
-  test('takes no more results: nothing of the transaction that brings them is written', async () => {
+  test('accepts no more results: their transaction is rolled back', async () => {
     const { database, job, clock } = await queuedJob(['a', 'b'])
     await startJob(database, job.id)
     await cancelJob(database, job.id)
@@ -149,7 +149,7 @@ describe('a job that is cancelled', () => {
     expect(await queuedItems(database, { jobId: job.id, after: 0, max: 9 })).toHaveLength(2)
   })
 
-  test('is neither queued after its loading nor taken up', async () => {
+  test('is neither queued after loading nor started', async () => {
     const database = await tempDatabase()
     await createJob(database, { id: 'j', sourceKey: 's', source: '{}' })
     await addItems(database, 'j', [{ position: 1, text: 'a', dedupeKey: 'a' }])
@@ -159,7 +159,7 @@ describe('a job that is cancelled', () => {
     expect(await readJob(database, 'j')).toMatchObject({ state: 'cancelled' })
   })
 
-  test('stays what it is when it was finished before', async () => {
+  test('keeps its state if it was already finished', async () => {
     const { database, job, clock } = await queuedJob([])
     const finishedAt = clock.now()
     await clock.advance(1_000)
@@ -170,8 +170,8 @@ describe('a job that is cancelled', () => {
   })
 })
 
-describe('jobs that go', () => {
-  test('take their items with them and leave those of others', async () => {
+describe('deleted jobs', () => {
+  test('lose their items; those of other jobs stay', async () => {
     const { database } = await queuedJob(['a', 'b'], 'job_a')
     await addJob(database, ['a'], 'job_b')
     await deleteJob(database, 'job_a')
@@ -180,7 +180,7 @@ describe('jobs that go', () => {
     await expect(readJob(database, 'job_a')).rejects.toThrow()
   })
 
-  test('are those that were finished before a time; the unfinished stay', async () => {
+  test('are those finished before a time; unfinished jobs stay', async () => {
     const { database, clock } = await queuedJob([], 'old')
     await clock.advance(1_000)
     await addJob(database, [], 'new')
@@ -190,7 +190,7 @@ describe('jobs that go', () => {
     expect(left.map(({ id }) => id)).toEqual(['new', 'open'])
   })
 
-  test('are not those that somebody goes on with meanwhile', async () => {
+  test('do not include jobs that were resumed meanwhile', async () => {
     const { database, clock } = await queuedJob(
       Array.from({ length: 20_000 }, (_, n) => `u${n}@x.test`),
       'long',
@@ -203,14 +203,14 @@ describe('jobs that go', () => {
     const deleting = deleteJobsBefore(database, tempFolder(), clock.now())
     const rows = () => queuedItems(database, { jobId: 'long', after: 0, max: 20_000 })
     while ((await rows()).length === 20_000) await setImmediate()
-    const o = { now: clock.now(), hold: null }
+    const o = { now: clock.now(), reservation: null }
     await write(database, trx => reopenJob(trx, cancelled, o))
     expect((await deleting).map(({ id }) => id)).toEqual(['long'])
     expect(await readJob(database, 'resumed')).toMatchObject({ state: 'queued' })
   })
 
   test.skipIf(onPostgres)(
-    'are not those that a process holds: it may be about to write them',
+    'do not include locked jobs, of which the output may be about to be written',
     async () => {
       const { database, clock, job } = await queuedJob([], 'held')
       await addJob(database, [], 'free')

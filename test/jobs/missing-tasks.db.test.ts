@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
-import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
+import { storeRoutes, queuedItems } from '../../src/jobs/item-store.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
 import {
@@ -25,14 +25,14 @@ async function addJob(database: Database, id: string, texts: readonly string[], 
   await queueJob(database, id)
 }
 
-/** Files all items of a job; each text is `name@operator`. */
-async function fileAll(database: Database, jobId: string) {
+/** Routes all items of a job; each text is `name@operator`. */
+async function routeAll(database: Database, jobId: string) {
   const items = await queuedItems(database, { jobId, after: 0, max: 1_000 })
-  const filed = items.map(({ position, text }) => {
+  const routed = items.map(({ position, text }) => {
     const operator = text.split('@')[1] ?? ''
     return { position, operator, domain: operator, route: '{}' }
   })
-  await write(database, trx => fileItems(trx, { jobId, filed, now: database.clock.now() }))
+  await write(database, trx => storeRoutes(trx, { jobId, routed, now: database.clock.now() }))
   await database.db
     .updateTable('job')
     .set({ state: 'processing' })
@@ -49,39 +49,39 @@ const setItem = (database: Database, jobId: string, position: number, values: ob
     .where('position', '=', position)
     .execute()
 
-describe('jobs that need an entry to be routed', () => {
-  test('are those of accounts that are not over and have items that nobody looked at', async () => {
+describe('jobs that need a routing task', () => {
+  test('are open jobs of accounts that have unrouted items', async () => {
     const database = await tempDatabase()
     for (const id of ['job_new', 'job_filed', 'job_part', 'job_over']) {
       await addJob(database, id, ['ann@a', 'bob@b'])
     }
     await addJob(database, 'job_alone', ['ann@a'], false)
-    await fileAll(database, 'job_filed')
-    await fileAll(database, 'job_part')
+    await routeAll(database, 'job_filed')
+    await routeAll(database, 'job_part')
     await setItem(database, 'job_part', 2, { state: 'queued' })
     await cancelJob(database, 'job_over')
     expect((await jobsWithoutTask(database)).toSorted()).toEqual(['job_new', 'job_part'])
   })
 
-  test('are also those that nobody began', async () => {
+  test('include jobs that were not started', async () => {
     const database = await tempDatabase()
     await addJob(database, 'job_1', ['ann@a'])
-    await fileAll(database, 'job_1')
+    await routeAll(database, 'job_1')
     expect(await jobsWithoutTask(database)).toEqual([])
     await database.db.updateTable('job').set({ state: 'queued' }).execute()
     expect(await jobsWithoutTask(database)).toEqual(['job_1'])
   })
 })
 
-describe('operators that need an entry to be asked', () => {
-  test('have items of open jobs of accounts that have been due for a while and that any egress may ask', async () => {
+describe('operators that need a probe task', () => {
+  test('have unpinned items of open jobs of accounts that have been due for a while', async () => {
     const clock = fakeClock()
     const database = await tempDatabase({ clock })
     await addJob(database, 'job_1', ['ann@a', 'bob@b', 'cat@c', 'dan@d', 'eve@e', 'fay@e'])
     await addJob(database, 'job_2', ['ann@a', 'gus@g'])
     await addJob(database, 'job_over', ['ann@h'])
     await addJob(database, 'job_alone', ['ann@i'], false)
-    for (const id of ['job_1', 'job_2', 'job_over', 'job_alone']) await fileAll(database, id)
+    for (const id of ['job_1', 'job_2', 'job_over', 'job_alone']) await routeAll(database, id)
     await cancelJob(database, 'job_over')
     const dueBefore = clock.now()
     await setItem(database, 'job_1', 2, { due_at: dueBefore + 1 })
@@ -95,13 +95,13 @@ describe('operators that need an entry to be asked', () => {
     })
   })
 
-  test('come in pages, each beginning where the one before ended', async () => {
+  test('are listed in pages that continue each other', async () => {
     const clock = fakeClock()
     const database = await tempDatabase({ clock })
     const texts = Array.from({ length: 7 }, (_, n) => `ann@op${n}`)
     await addJob(database, 'job_1', [...texts, 'bob@op3'])
     await addJob(database, 'job_2', ['ann@op3'])
-    for (const id of ['job_1', 'job_2']) await fileAll(database, id)
+    for (const id of ['job_1', 'job_2']) await routeAll(database, id)
     const found: string[][] = []
     for (let after: typeof BEGINNING | null = BEGINNING; after !== null; ) {
       const page = { after, max: 3, dueBefore: clock.now() }
@@ -118,12 +118,12 @@ describe('operators that need an entry to be asked', () => {
   })
 })
 
-test('items of an egress are told by job, operator and egress, when they have been due for a while', async () => {
+test('overdue pinned items are listed by job, operator and egress', async () => {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await addJob(database, 'job_1', ['ann@a', 'bob@a', 'cat@b', 'dan@b'])
   await addJob(database, 'job_over', ['ann@a'])
-  for (const id of ['job_1', 'job_over']) await fileAll(database, id)
+  for (const id of ['job_1', 'job_over']) await routeAll(database, id)
   for (const position of [1, 2]) await setItem(database, 'job_1', position, { egress: 'x' })
   await setItem(database, 'job_1', 3, { egress: 'y', due_at: clock.now() + 1 })
   await setItem(database, 'job_over', 1, { egress: 'x' })
@@ -134,10 +134,10 @@ test('items of an egress are told by job, operator and egress, when they have be
   expect(await overduePinnedItems(database, clock.now() + 1)).toHaveLength(2)
 })
 
-test('of all that ask at once one has the round, and the next one only after a while', async () => {
+test('one of several concurrent processes reconciles, and the next one only after the interval', async () => {
   const database = await tempDatabase()
-  const asked = await Promise.all([0, 1, 2].map(() => claimReconciliation(database, 60_000)))
-  expect(asked.filter(isOurs => isOurs)).toHaveLength(1)
+  const claims = await Promise.all([0, 1, 2].map(() => claimReconciliation(database, 60_000)))
+  expect(claims.filter(isOurs => isOurs)).toHaveLength(1)
   expect(await claimReconciliation(database, 60_000)).toBe(false)
   expect(await claimReconciliation(database, 0)).toBe(true)
 })

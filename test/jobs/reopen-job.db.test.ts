@@ -5,7 +5,7 @@ import { parseRow } from '../../src/jobs/import/submission.ts'
 import { recordResults } from '../../src/jobs/item-store.ts'
 import { cancelJob, countResults, failJob, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
-import { countUnasked, reopenJob } from '../../src/jobs/prepare-resume.ts'
+import { countUnverified, reopenJob } from '../../src/jobs/prepare-resume.ts'
 import { erasePersonalData, findPersonalData } from '../../src/maintenance/purge-data.ts'
 import { plansOf } from '../db/plan/query-plans.ts'
 import { fakeClock } from '../support/clock.ts'
@@ -13,37 +13,37 @@ import { fileAll, onPostgres, tempDatabase } from '../support/database.ts'
 
 const HOUR_MS = 3_600_000
 
-describe('what a job that ended early would cost', () => {
-  test('is one credit for each address without a result: no duplicate, and nothing that is no address', async () => {
+describe('the cost of resuming a job', () => {
+  test('is one credit per address without a result, except duplicates and malformed rows', async () => {
     const { database, clock } = await job([
       ...['ann@a.test', 'bob@a.test', 'no address', '', 'ann@a.test', 'cid@a.test', '\u0000'],
     ])
-    await give(database, 1, 2)
+    await storeResult(database, 1, 2)
     await cancelJob(database, 'job_a')
-    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(2)
+    expect(await countUnverified(database, await readJob(database, 'job_a'))).toBe(2)
     expect(clock.pending).toBe(0)
   })
 
   test('is counted to the end of a long list', async () => {
     const { database } = await job(Array.from({ length: 10_001 }, (_, n) => `u${n}@a.test`))
     await cancelJob(database, 'job_a')
-    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(10_001)
+    expect(await countUnverified(database, await readJob(database, 'job_a'))).toBe(10_001)
   })
 
-  test('is nothing for an address that was erased', async () => {
+  test('is zero for an erased address', async () => {
     const { database } = await job(['ann@a.test', 'bob@a.test'])
     await cancelJob(database, 'job_a')
     await erase(database, 'ann@a.test')
-    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(1)
+    expect(await countUnverified(database, await readJob(database, 'job_a'))).toBe(1)
   })
 })
 
-describe('a job that is opened again', () => {
-  test('goes on where it was, and the time that it stood still is none that it worked', async () => {
+describe('a reopened job', () => {
+  test('continues where it was, without counting the time that it was stopped', async () => {
     const { database, clock } = await job(['ann@a.test', 'bob@a.test'])
     const startedAt = clock.now()
     await startJob(database, 'job_a')
-    await give(database, 1, 1)
+    await storeResult(database, 1, 1)
     await clock.advance(60_000)
     await write(database, trx => failJob(trx, 'job_a', 'server_error', clock.now()))
     await clock.advance(HOUR_MS)
@@ -53,7 +53,7 @@ describe('a job that is opened again', () => {
     })
   })
 
-  test('that was never begun waits to be', async () => {
+  test('that was never started is queued', async () => {
     const { database, clock } = await job(['ann@a.test'])
     await cancelJob(database, 'job_a')
     await clock.advance(HOUR_MS)
@@ -62,7 +62,7 @@ describe('a job that is opened again', () => {
     })
   })
 
-  test('has its erased rows looked at anew, as nobody could be asked about them', async () => {
+  test('routes its erased rows again', async () => {
     const { database } = await job(['ann@a.test', 'bob@a.test', 'cid@b.test'])
     await fileAll(database, 'job_a')
     await database.db
@@ -78,7 +78,7 @@ describe('a job that is opened again', () => {
     expect(rows.map(({ state }) => state)).toEqual(['queued', 'queued', 'routed'])
   })
 
-  test.skipIf(onPostgres)('is opened by indexes', async () => {
+  test.skipIf(onPostgres)('uses indexes', async () => {
     const { database } = await job(['ann@a.test'])
     await fileAll(database, 'job_a')
     await cancelJob(database, 'job_a')
@@ -102,8 +102,8 @@ async function job(texts: readonly string[]) {
   return { database, clock }
 }
 
-/** A row gets a result, which counts for so many. */
-const give = (database: Database, position: number, copies: number) =>
+/** Stores a result of a row, which counts for `copies` rows. */
+const storeResult = (database: Database, position: number, copies: number) =>
   write(database, async trx => {
     await recordResults(trx, 'job_a', [{ position, result: '{}', class: 'risky' }])
     const counts = { deliverable: 0, risky: copies, undeliverable: 0, unknown: 0 }
@@ -112,10 +112,10 @@ const give = (database: Database, position: number, copies: number) =>
 
 const reopen = async (
   database: Database,
-  hold: { amount: number; period: number } | null = null,
+  reservation: { amount: number; period: number } | null = null,
 ) => {
   const ended = await readJob(database, 'job_a')
-  return write(database, trx => reopenJob(trx, ended, { now: database.clock.now(), hold }))
+  return write(database, trx => reopenJob(trx, ended, { now: database.clock.now(), reservation }))
 }
 
 const erase = async (database: Database, address: string) =>

@@ -48,7 +48,7 @@ async function cancelled({ database }: Services, id = 'job_a') {
 const credit = ({ database, clock }: Services) =>
   readCredit(database, 'acc_1', periodStart(clock.now()))
 
-test('a job goes on with credits for its rest, and the worker is told', async () => {
+test('resumes a job with credits for its remaining rows and notifies the worker', async () => {
   const services = await createServices()
   const job = await cancelled(services)
   expect(await resumeJob(services, { job, plan: FREE })).toMatchObject({
@@ -63,7 +63,7 @@ test('a job goes on with credits for its rest, and the worker is told', async ()
   expect(await credit(services)).toMatchObject({ held: 4 })
 })
 
-test('no more lists are open at a time than the plan allows: a job that is resumed is one of them', async () => {
+test('counts a resumed job toward the concurrent lists of the plan', async () => {
   const services = await createServices()
   const job = await cancelled(services)
   const open = await seedJob(services.database, { id: 'job_b', texts: MIXED, done: 1 })
@@ -80,7 +80,7 @@ test('no more lists are open at a time than the plan allows: a job that is resum
   expect(services.worker.taken).toEqual(['job_a'])
 })
 
-test('a job that is resumed by two at once is resumed once', async () => {
+test('resumes a job once for two concurrent requests', async () => {
   const services = await createServices()
   const job = await cancelled(services)
   const both = await Promise.allSettled([
@@ -91,7 +91,7 @@ test('a job that is resumed by two at once is resumed once', async () => {
   expect(await credit(services)).toMatchObject({ held: 4 })
 })
 
-test('an account without credits is told so by an event, and its job stays as it is', async () => {
+test('emits an event and leaves the job unchanged if the credits are used up', async () => {
   const services = await createServices()
   const { database } = services
   const job = await cancelled(services)
@@ -107,7 +107,7 @@ test('an account without credits is told so by an event, and its job stays as it
   expect(events).toEqual([{ kind: 'quota.exceeded' }])
 })
 
-test('a job stays as it is where what is to be written with it fails', async () => {
+test('leaves the job unchanged if the transaction fails', async () => {
   const services = await createServices()
   const job = await cancelled(services)
   const failing = async () => {

@@ -2,9 +2,14 @@ import { expect, test } from 'vitest'
 import { register } from '../../src/cluster/members.ts'
 import type { Database } from '../../src/db/database.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
-import { claimItems, itemsOf, releaseItems } from '../../src/jobs/item-claims.ts'
+import { claimItems, listClaimedItems, releaseItems } from '../../src/jobs/item-claims.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
-import { startSharedJob, createJob, jobsAmong, openJobsAmong } from '../../src/jobs/job-store.ts'
+import {
+  startSharedJob,
+  createJob,
+  findJobsByIds,
+  findOpenJobsByIds,
+} from '../../src/jobs/job-store.ts'
 import { addJob, fileAll, tempDatabase } from '../support/database.ts'
 
 const owner = {
@@ -17,7 +22,7 @@ async function addOurs(database: Database, id: string): Promise<void> {
   await queueJob(database, id)
 }
 
-test('a job of an account is begun once, and what others ask about stays theirs', async () => {
+test('a job of an account is started once, and claims of other members stay', async () => {
   const database = await tempDatabase()
   await addOurs(database, 'job_1')
   expect(await startSharedJob(database, 'job_1')).toMatchObject({ state: 'processing' })
@@ -29,7 +34,7 @@ test('a job of an account is begun once, and what others ask about stays theirs'
   ])
 })
 
-test('a job that is over, of the command line, or not there is not begun', async () => {
+test('a job that has ended, is of the command line or does not exist is not started', async () => {
   const database = await tempDatabase()
   await addOurs(database, 'job_1')
   await cancelJob(database, 'job_1')
@@ -44,20 +49,20 @@ test('a job that is over, of the command line, or not there is not begun', async
   ])
 })
 
-test('many jobs are looked at in one go: those that are worked on, or all that are there', async () => {
+test('many jobs are read at once: only the open ones, or all that exist', async () => {
   const database = await tempDatabase()
   for (const id of ['job_1', 'job_2', 'job_3']) await addOurs(database, id)
   await cancelJob(database, 'job_2')
   await addJob(database, ['ann@a'], 'job_alone')
   const ids = ['job_1', 'job_2', 'job_alone', 'job_absent']
-  expect((await openJobsAmong(database, ids)).map(({ id }) => id)).toEqual(['job_1'])
-  expect((await jobsAmong(database, ids)).map(({ id }) => id).toSorted()).toEqual([
+  expect((await findOpenJobsByIds(database, ids)).map(({ id }) => id)).toEqual(['job_1'])
+  expect((await findJobsByIds(database, ids)).map(({ id }) => id).toSorted()).toEqual([
     ...['job_1', 'job_2', 'job_alone'],
   ])
-  expect(await openJobsAmong(database, [])).toEqual([])
+  expect(await findOpenJobsByIds(database, [])).toEqual([])
 })
 
-test('what a member holds is given back as far as it holds it still', async () => {
+test('releases only the items that a member still holds', async () => {
   const database = await tempDatabase()
   const texts = ['ann@a', 'bob@a', 'cat@a']
   await addJob(database, texts, 'job_1')
@@ -67,7 +72,7 @@ test('what a member holds is given back as far as it holds it still', async () =
   const share = { jobId: 'job_1', operator: 'op', egress: 'default', now: database.clock.now() }
   await claimItems(database, { ...share, max: 2, holder: 'mem_1' })
   await claimItems(database, { ...share, max: 1, holder: 'mem_2' })
-  const held = await itemsOf(database, 'mem_1')
+  const held = await listClaimedItems(database, 'mem_1')
   expect(held.toSorted((a, b) => a.position - b.position)).toEqual([
     { jobId: 'job_1', position: 1 },
     { jobId: 'job_1', position: 2 },

@@ -46,7 +46,7 @@ async function setAside({ database, clock }: Services, amount: number) {
   await write(database, trx => reserveCredits(trx, held))
 }
 
-test('a list is queued with its credits set aside, and the worker is told', async () => {
+test('queues a list with its credits reserved and notifies the worker', async () => {
   const services = await createServices()
   const loaded: number[] = []
   const afterLoad: JobInput['afterLoad'] = async ({ total }) => void loaded.push(total)
@@ -70,7 +70,7 @@ test.each<[string, JobInput, object]>([
     (({ rowCount: _, ...list }) => list)(listOf(9, { storedRows: 10 })),
     { storedRows: 2, rows: 8, isMore: true },
   ],
-])('a list that is refused with %s leaves nothing', async (code, list, facts) => {
+])('a list refused with %s leaves nothing behind', async (code, list, facts) => {
   const services = await createServices()
   const { database, worker } = services
   const texts = ['a@x.example', 'b@x.example']
@@ -85,7 +85,7 @@ test.each<[string, JobInput, object]>([
   expect(worker.taken).toEqual([])
 })
 
-test('an account whose credits are used up is told so by an event, and nothing is stored', async () => {
+test('emits an event and stores nothing if the credits are used up', async () => {
   const services = await createServices()
   await setAside(services, 100)
   await expect(submitJob(services, listOf(1))).rejects.toMatchObject({
@@ -95,7 +95,7 @@ test('an account whose credits are used up is told so by an event, and nothing i
   expect(await jobs(services)).toEqual([])
 })
 
-test('credits that others take while a list is stored are missed at its end, and nothing is left of it', async () => {
+test('refuses a list if its credits are used up while it is stored, and leaves nothing behind', async () => {
   const services = await createServices()
   const afterLoad = () => setAside(services, 100)
   await expect(submitJob(services, { ...listOf(3), afterLoad })).rejects.toMatchObject({
@@ -105,7 +105,7 @@ test('credits that others take while a list is stored are missed at its end, and
   expect(await jobs(services)).toEqual([])
 })
 
-test('the sandbox costs nothing, also where the credits are used up', async () => {
+test('the sandbox costs no credits, even if they are used up', async () => {
   const services = await createServices()
   await setAside(services, 100)
   const job = await submitJob(services, { ...listOf(3), sandbox: true })

@@ -276,7 +276,7 @@ describe('what watches a machine or a service', () => {
       dns: {
         state: 'fail',
         says: expect.stringContaining('the DNS server says that gmail.com does not exist'),
-        todo: expect.stringContaining('Name another server with --dns'),
+        todo: expect.stringContaining('Set another server with --dns'),
       },
     })
     server.lie = null

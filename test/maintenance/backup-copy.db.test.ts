@@ -6,7 +6,7 @@ import { addAccount } from '../support/account-rows.ts'
 import { addJob, tempDatabase, tempFolder } from '../support/database.ts'
 import { addWebhook } from '../support/webhook-rows.ts'
 
-test('a copy of a file has what the file has, while somebody works on it', async () => {
+test('a copy of a file is complete while another process writes to it', async () => {
   const folder = tempFolder()
   const file = join(folder, 'ev.sqlite')
   const database = await tempDatabase({ file })
@@ -22,7 +22,7 @@ test('a copy of a file has what the file has, while somebody works on it', async
 })
 
 test.each(['postgres://ev:secret@db.example/ev', 'postgresql://db.example/ev?sslmode=require'])(
-  'a database on a server is not copied so, and what does it is named: %s',
+  'a PostgreSQL database is refused with an alternative: %s',
   url => {
     const copy = join(tempFolder(), 'copy.sqlite')
     expect(() => copyFile(url, copy)).toThrow(/PostgreSQL server is no file.*pg_dump/)
@@ -31,7 +31,7 @@ test.each(['postgres://ev:secret@db.example/ev', 'postgresql://db.example/ev?ssl
   },
 )
 
-test('a copy that is damaged, or is not there, is told', () => {
+test('a copy that is damaged or missing is reported', () => {
   const file = join(tempFolder(), 'copy.sqlite')
   expect(() => contentsOf(file)).toThrow('is damaged: it does not exist')
   writeFileSync(file, 'no database'.repeat(100))

@@ -21,7 +21,7 @@ async function withDatabase() {
 
 const refused = (code: string, facts: object) => expect.objectContaining({ code, facts })
 
-test('a copy says what is in it, and is for nobody else to read', async () => {
+test('a copy reports its row counts, and is readable only by its owner', async () => {
   const { input, file, database, copies } = await withDatabase()
   expect(backup({ ...input, force: false })).toMatchObject({
     ...{ file, database, contents: { accounts: 1, keys: 0 }, bytes: statSync(file).size },
@@ -30,7 +30,7 @@ test('a copy says what is in it, and is for nobody else to read', async () => {
   expect(copies()).toEqual(['copy'])
 })
 
-test('a file that is there is replaced only where that is forced', async () => {
+test('an existing file is replaced only with force', async () => {
   const { input, file, copies } = await withDatabase()
   writeFileSync(file, 'mine')
   expect(() => backup({ ...input, force: false })).toThrow(refused('backup_exists', { file }))
@@ -40,14 +40,14 @@ test('a file that is there is replaced only where that is forced', async () => {
   expect(copies()).toEqual(['copy'])
 })
 
-test('a database is not copied onto itself, however that is forced', async () => {
+test('a database is not copied onto itself, even with force', async () => {
   const { input, database } = await withDatabase()
   expect(() => backup({ ...input, file: database, force: true })).toThrow(
     refused('backup_of_itself', { file: database }),
   )
 })
 
-test('what is not there, is no database or has no room leaves no copy', async () => {
+test('a missing or invalid database or a full disk leaves no copy', async () => {
   const { folder, input, copies } = await withDatabase()
   const absent = join(folder, 'none.sqlite')
   expect(() => backup({ ...input, databaseUrl: `sqlite:${absent}`, force: false })).toThrow(

@@ -10,12 +10,12 @@ async function services() {
   const database = await tempDatabase({ clock })
   const warnings: string[] = []
   const log = { ...silentLog, warn: (text: string) => void warnings.push(text) }
-  /** As in a process that starts. */
+  /** As in a new process. */
   const start = () => new ClockCheck({ database, clock, log })
   return { clock, database, warnings, start }
 }
 
-/** Of each hour that passes, whether the clock is trusted. */
+/** Returns for each hour whether the clock is trusted. */
 async function hours(check: ClockCheck, clock: ReturnType<typeof fakeClock>, count: number) {
   const trusted: boolean[] = []
   for (let n = 0; n < count; n++) {
@@ -26,7 +26,7 @@ async function hours(check: ClockCheck, clock: ReturnType<typeof fakeClock>, cou
 }
 
 describe('the clock', () => {
-  test('is trusted as it runs on, after a sleep of hours, and when it is set back and right again', async () => {
+  test('is trusted while it runs, after a sleep of hours, and when it is set back and corrected', async () => {
     const { clock, start, warnings } = await services()
     const check = start()
     expect(await check.isTrusted()).toBe(true)
@@ -38,7 +38,7 @@ describe('the clock', () => {
     expect(warnings).toEqual([])
   })
 
-  test.skipIf(onPostgres)('that jumps ahead is not trusted for a day', async () => {
+  test.skipIf(onPostgres)('is not trusted for a day after a jump ahead', async () => {
     const { clock, start, warnings } = await services()
     const check = start()
     await check.isTrusted()
@@ -50,7 +50,7 @@ describe('the clock', () => {
   })
 
   test.skipIf(onPostgres)(
-    'that is ahead at the start, and put right, is trusted then',
+    'is trusted when it was ahead at the start and has been corrected',
     async () => {
       const { clock, start } = await services()
       await start().isTrusted()
@@ -62,7 +62,7 @@ describe('the clock', () => {
     },
   )
 
-  test.skipIf(onPostgres)('that jumps again begins its day anew', async () => {
+  test.skipIf(onPostgres)('is not trusted for another day after a second jump', async () => {
     const { clock, start, warnings } = await services()
     const check = start()
     await check.isTrusted()
@@ -74,17 +74,14 @@ describe('the clock', () => {
     expect(warnings).toHaveLength(2)
   })
 
-  test.runIf(onPostgres)(
-    'is trusted where the database server agrees, and not where it does not',
-    async () => {
-      const { clock, database, start } = await services()
-      clock.jump(-40 * DAY)
-      await start().isTrusted()
-      clock.jump(40 * DAY)
-      expect(await start().isTrusted()).toBe(true)
-      clock.jump(40 * DAY)
-      expect(await start().isTrusted()).toBe(false)
-      expect(database.dialect).toBe('postgres')
-    },
-  )
+  test.runIf(onPostgres)('is trusted if and only if the database server agrees', async () => {
+    const { clock, database, start } = await services()
+    clock.jump(-40 * DAY)
+    await start().isTrusted()
+    clock.jump(40 * DAY)
+    expect(await start().isTrusted()).toBe(true)
+    clock.jump(40 * DAY)
+    expect(await start().isTrusted()).toBe(false)
+    expect(database.dialect).toBe('postgres')
+  })
 })

@@ -18,7 +18,7 @@ import {
 } from '../support/database.ts'
 import { addDelivery, addWebhook, attemptAt, record } from '../support/webhook-rows.ts'
 
-/** A list of the service; those of the command line are not copied. */
+/** A list of the service; lists of the command line are not copied. */
 async function addList(database: Database, texts: readonly string[], id: string): Promise<void> {
   await addJob(database, texts, id)
   await database.db.updateTable('job').set({ account_id: 'acc_a' }).where('id', '=', id).execute()
@@ -26,7 +26,7 @@ async function addList(database: Database, texts: readonly string[], id: string)
 
 const sqlite = () => tempDatabase({ file: join(tempFolder(), 'ev.sqlite') })
 
-/** All rows of a table, whatever their order. */
+/** All rows of a table, in any order. */
 async function rowsOf({ db }: Database, table: (typeof COPIED)[number]): Promise<string[]> {
   const { rows } = await sql<object>`select * from ${sql.table(table)}`.execute(db)
   return rows.map(row => JSON.stringify(Object.entries(row).sort())).sort()
@@ -37,7 +37,7 @@ async function countAll(database: Database): Promise<number> {
   return all.flat().length
 }
 
-/** Texts that one database or the other takes badly, and what means something in JSON. */
+/** Texts that are difficult for one of the databases or for JSON. */
 const TEXTS = [
   'a\u0000b@x.test',
   '\u{10fffe}0@x.test',
@@ -46,7 +46,7 @@ const TEXTS = [
   '',
 ]
 
-/** Something in every table, odd texts in all that people fill. */
+/** Fills every table, with unusual texts in all free-text columns. */
 async function fill(database: Database): Promise<void> {
   const { db } = database
   await addAccount(database, 'acc_a')
@@ -115,8 +115,8 @@ const addCredit = ({ db }: Database, held: number) =>
     .values({ account_id: 'acc_a', period_start: 0, used: 5, held, warned: 0 })
     .execute()
 
-describe.runIf(onPostgres)('a copy on a server', () => {
-  test('has each row as it was, to the last byte, and tells how many', async () => {
+describe.runIf(onPostgres)('a copy to PostgreSQL', () => {
+  test('has each row unchanged, to the last byte, and counts them', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await fill(from)
     const { rows, loadingJobs, probingItems } = await copyDatabase(from, to)
@@ -129,7 +129,7 @@ describe.runIf(onPostgres)('a copy on a server', () => {
     expect([loadingJobs, probingItems]).toEqual([0, 0])
   })
 
-  test('is made in pages, and tells how far it is', async () => {
+  test('is made in pages, and reports its progress', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await addList(
       from,
@@ -157,7 +157,7 @@ describe.runIf(onPostgres)('a copy on a server', () => {
     expect(told).toEqual([2, 4])
   })
 
-  test('asks again what was being asked, and leaves lists behind that were never stored whole', async () => {
+  test('requeues items in flight, and leaves out partially imported lists', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await addList(from, ['a@x.test', 'b@x.test'], 'job_a')
     await fileAll(from, 'job_a')
@@ -178,7 +178,7 @@ describe.runIf(onPostgres)('a copy on a server', () => {
     ])
   })
 
-  test('has no lists of the command line, which are made of files of one machine', async () => {
+  test('leaves out lists of the command line, which read files of this machine', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await addJob(from, ['a@x.test'], 'job_own')
     await addList(from, ['b@x.test'], 'job_a')
@@ -187,7 +187,7 @@ describe.runIf(onPostgres)('a copy on a server', () => {
     expect(await jobs).toEqual([{ job_id: 'job_a' }])
   })
 
-  test('sets aside what open jobs hold, and nothing for whoever waited for an answer', async () => {
+  test('keeps the reservations of open jobs, and releases those of requests', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await addCredit(from, 9)
     await addList(from, ['a@x.test'], 'job_a')
@@ -200,7 +200,7 @@ describe.runIf(onPostgres)('a copy on a server', () => {
     expect(credit).toMatchObject([{ used: 5, held: 4 }])
   })
 
-  test('knows nothing of who worked on the file', async () => {
+  test('has no members', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     const pace = { operator: 'op', egress: 'a', state: '{}', changed_at: 1 }
     await from.db.insertInto('pace').values(pace).execute()
@@ -213,7 +213,7 @@ describe.runIf(onPostgres)('a copy on a server', () => {
 })
 
 describe.runIf(onPostgres)('a copy is refused', () => {
-  test('where something is in the target already, which stays as it is', async () => {
+  test('if the target is not empty, which is not changed', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await fill(from)
     await addAccount(to, 'acc_b')
@@ -224,7 +224,7 @@ describe.runIf(onPostgres)('a copy is refused', () => {
     expect(await countAll(to)).toBe(4)
   })
 
-  test('where somebody works on the target', async () => {
+  test('if the target is in use', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await to.db
       .insertInto('member')
@@ -236,7 +236,7 @@ describe.runIf(onPostgres)('a copy is refused', () => {
     await expect(copyDatabase(from, to)).rejects.toThrow('it has 1 of member')
   })
 
-  test('once it is made', async () => {
+  test('if it was already made', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await fill(from)
     await copyDatabase(from, to)
@@ -246,8 +246,8 @@ describe.runIf(onPostgres)('a copy is refused', () => {
   })
 })
 
-describe.runIf(onPostgres)('a copy that ends half way', () => {
-  test('leaves nothing behind, and can be made again', async () => {
+describe.runIf(onPostgres)('an aborted copy', () => {
+  test('leaves nothing behind, and can be repeated', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await fill(from)
     const full = (progress: CopyProgress) => {
@@ -259,7 +259,7 @@ describe.runIf(onPostgres)('a copy that ends half way', () => {
     expect(rows.item).toBe(TEXTS.length)
   })
 
-  test('as its connection is cut, leaves nothing behind, and the file can be written again', async () => {
+  test('leaves nothing behind after a lost connection, and the file can be written again', async () => {
     const from = await sqlite()
     await fill(from)
     const proxy = await cutProxy(await tempPostgres())
@@ -277,7 +277,7 @@ describe.runIf(onPostgres)('a copy that ends half way', () => {
     expect(await rowsOf(to, 'job')).toHaveLength(2)
   })
 
-  test('since a row was lost on its way is none', async () => {
+  test('is discarded if a row is missing', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await fill(from)
     await sql`create function drop_row() returns trigger language plpgsql as 'begin return null; end'`.execute(
@@ -296,23 +296,26 @@ describe.runIf(onPostgres)('a copy that ends half way', () => {
   })
 })
 
-test.runIf(onPostgres)('nobody writes to either database before the copy is whole', async () => {
-  const [from, to] = [await sqlite(), await tempDatabase()]
-  await fill(from)
-  const done: string[] = []
-  const late: Promise<unknown>[] = []
-  await copyDatabase(from, to, ({ table }) => {
-    if (table !== 'account') return
-    const ofFile = write(from, trx => trx.deleteFrom('item').execute())
-    late.push(ofFile.then(() => done.push('file')))
-    late.push(addAccount(to, 'acc_late').then(() => done.push('server')))
-  })
-  done.push('copied')
-  await Promise.all(late)
-  expect(done[0]).toBe('copied')
-  expect(await rowsOf(to, 'item')).toHaveLength(TEXTS.length)
-  expect(await rowsOf(to, 'account')).toHaveLength(2)
-})
+test.runIf(onPostgres)(
+  'both databases are locked for writes until the copy is complete',
+  async () => {
+    const [from, to] = [await sqlite(), await tempDatabase()]
+    await fill(from)
+    const done: string[] = []
+    const late: Promise<unknown>[] = []
+    await copyDatabase(from, to, ({ table }) => {
+      if (table !== 'account') return
+      const ofFile = write(from, trx => trx.deleteFrom('item').execute())
+      late.push(ofFile.then(() => done.push('file')))
+      late.push(addAccount(to, 'acc_late').then(() => done.push('server')))
+    })
+    done.push('copied')
+    await Promise.all(late)
+    expect(done[0]).toBe('copied')
+    expect(await rowsOf(to, 'item')).toHaveLength(TEXTS.length)
+    expect(await rowsOf(to, 'account')).toHaveLength(2)
+  },
+)
 
 test('nothing is copied into a file', async () => {
   const [from, to] = [await sqlite(), await sqlite()]

@@ -25,7 +25,7 @@ const addAttempt = ({ db }: Database, id: string, number = 1) =>
     })
     .execute()
 
-/** What is there, by ID. */
+/** IDs of the existing rows. */
 async function kept({ db }: Database) {
   const [deliveries, events, webhooks] = await Promise.all(
     (['delivery', 'event', 'webhook'] as const).map(table =>
@@ -46,8 +46,8 @@ async function kept({ db }: Database) {
   }
 }
 
-describe('a delivery that is over', () => {
-  test('goes at the very end of its time, with its attempts and its event', async () => {
+describe('an expired delivery', () => {
+  test('is deleted at the end of its retention, with its attempts and its event', async () => {
     const database = await tempDatabase()
     await addDelivery(database, 'dlv_a', { state: 'failed', expires_at: 10 })
     await addDelivery(database, 'dlv_b', { state: 'delivered', expires_at: 11 })
@@ -64,7 +64,7 @@ describe('a delivery that is over', () => {
     expect(await kept(database)).toMatchObject({ deliveries: ['dlv_c'], events: ['evt_c'] })
   })
 
-  test('leaves its event to the others that carry it, and the last takes it along', async () => {
+  test('keeps an event that other deliveries refer to, and the last one deletes it', async () => {
     const database = await tempDatabase()
     const ended = { state: 'delivered', event_id: 'evt_x' } as const
     await addDelivery(database, 'dlv_a', { ...ended, expires_at: 10 })
@@ -75,7 +75,7 @@ describe('a delivery that is over', () => {
     expect(await kept(database)).toMatchObject({ deliveries: [], events: [] })
   })
 
-  test('goes in steps with others, those that are over the longest first', async () => {
+  test('is deleted in steps, the longest expired first', async () => {
     const database = await tempDatabase()
     for (const expires_at of [3, 1, 2]) {
       await addDelivery(database, `dlv_${expires_at}`, { state: 'failed', expires_at })
@@ -86,7 +86,7 @@ describe('a delivery that is over', () => {
   })
 })
 
-test('what waits at a webhook that is off goes by the time at which it was due, and nothing else does', async () => {
+test('open deliveries of a disabled webhook are deleted by their due time, and no others', async () => {
   const database = await tempDatabase()
   await addWebhook(database, { id: 'wh_on' })
   await addWebhook(database, { id: 'wh_off', active: false })
@@ -106,7 +106,7 @@ test('what waits at a webhook that is off goes by the time at which it was due, 
   })
 })
 
-test('a deleted webhook goes with the last of its deliveries, in steps', async () => {
+test('a deleted webhook is removed with the last of its deliveries, in steps', async () => {
   const database = await tempDatabase()
   await addWebhook(database, { id: 'wh_a' })
   await addWebhook(database, { id: 'wh_b' })
@@ -139,7 +139,7 @@ describe('an event without a delivery', () => {
       .values({ id, account_id: 'acc_a', kind: 'quota.warning', body: '{}', created_at })
       .execute()
 
-  test('goes by its age, and one on its way does not', async () => {
+  test('is deleted by its age, and one with a delivery is not', async () => {
     const database = await tempDatabase()
     await addEvent(database, 'evt_old', 9)
     await addEvent(database, 'evt_young', 10)
@@ -148,7 +148,7 @@ describe('an event without a delivery', () => {
     expect((await kept(database)).events).toEqual(['evt_a', 'evt_young'])
   })
 
-  test('is looked for among the oldest alone', async () => {
+  test('is searched only among the oldest', async () => {
     const database = await tempDatabase()
     await addDelivery(database, 'dlv_a', { at: 1 })
     await addDelivery(database, 'dlv_b', { at: 2 })
@@ -158,7 +158,7 @@ describe('an event without a delivery', () => {
   })
 })
 
-test('a secret that was replaced is forgotten when it signs nothing more, step by step', async () => {
+test('a replaced secret is cleared after its grace period, in steps', async () => {
   const database = await tempDatabase()
   for (const [id, graceMs] of [
     ['wh_a', 10],

@@ -15,14 +15,14 @@ function written(...statements: string[]): string {
   return file
 }
 
-describe('a look at the database', () => {
-  test('makes none where there is none', () => {
+describe('inspecting a database', () => {
+  test('creates none', () => {
     const folder = tempFolder()
     expect(look(join(folder, 'ev.sqlite'))).toMatchObject({ kind: 'absent' })
     expect(readdirSync(folder)).toEqual([])
   })
 
-  test('finds ours usable, while somebody works on it and afterwards, and changes nothing', async () => {
+  test('finds it usable, in use and afterwards, and changes nothing', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     const database = await tempDatabase({ file })
     expect(look(file)).toEqual({ kind: 'usable', file })
@@ -32,7 +32,7 @@ describe('a look at the database', () => {
     expect(statSync(file)).toMatchObject({ mtimeMs, size })
   })
 
-  test('tells one of a newer version, of an early development version, of another program, and a damaged one', () => {
+  test('detects a newer version, an early development version, another program and damage', () => {
     const newer = written(
       'create table kysely_migration (name text)',
       "insert into kysely_migration values ('9999_later')",
@@ -44,7 +44,7 @@ describe('a look at the database', () => {
     )
     expect(look(early)).toMatchObject({
       kind: 'unusable',
-      why: expect.stringMatching(/^a development version of ev made it/),
+      why: expect.stringMatching(/^a development version of ev created it/),
     })
     expect(look(written('create table bookmarks (id text)'))).toMatchObject({
       kind: 'unusable',

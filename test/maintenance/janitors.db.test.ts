@@ -21,7 +21,7 @@ import { onPostgres, tempDatabase } from '../support/database.ts'
 import { countedRandom } from '../support/random.ts'
 import { addDelivery, addWebhook, attemptAt, FAILURE } from '../support/webhook-rows.ts'
 
-/** Each with what it removes of what `fill` makes by 100. */
+/** The retention rules, each with the number of rows of `fill` that it deletes. */
 const EXPIRIES: readonly Expiry[] = [
   deleteReplaysBefore,
   deleteDeliveriesUntil,
@@ -36,7 +36,7 @@ const EXPIRIES: readonly Expiry[] = [
 
 const MANY = 40
 
-/** Of everything: as many as are over by 100, and one that is not. */
+/** Fills every table with rows that expire by 100, and one that does not. */
 async function fill(database: Database): Promise<void> {
   const { db } = database
   await addWebhook(database, { id: 'wh_a' })
@@ -81,7 +81,7 @@ async function fill(database: Database): Promise<void> {
   await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_gone', 50))
 }
 
-/** A whole round, in small steps; gives how many rows went. */
+/** Runs all rules in small steps; returns the number of deleted rows. */
 async function cleanUp(database: Database): Promise<number> {
   let all = 0
   for (const expiry of EXPIRIES) {
@@ -95,12 +95,12 @@ async function cleanUp(database: Database): Promise<number> {
 const count = async ({ db }: Database, table: keyof Schema) =>
   (await db.selectFrom(table).selectAll().execute()).length
 
-describe('two janitors at the same time', () => {
-  test('remove each row once, and nothing that is still of use', async () => {
+describe('two concurrent retention jobs', () => {
+  test('delete each row once, and no row that is still needed', async () => {
     const database = await tempDatabase()
     await fill(database)
     const [one = 0, other = 0] = await Promise.all([cleanUp(database), cleanUp(database)])
-    // What one had in its hands the other passed over, and an event of two deliveries may be left over.
+    // Rows locked by one job were skipped by the other; an event of two deliveries may remain.
     const rest = await cleanUp(database)
     expect(await cleanUp(database)).toBe(0)
     const gone = {
@@ -123,7 +123,7 @@ describe('two janitors at the same time', () => {
     expect(left).toEqual([1, 1, 1, 1, 4, 3, 2])
   })
 
-  test('and what writes down attempts of the same deliveries: nobody waits for another', async () => {
+  test('do not block the writer of attempts of the same deliveries', async () => {
     const database = await tempDatabase()
     await fill(database)
     const attempts = Array.from({ length: MANY }, (_, n) => {
@@ -132,7 +132,7 @@ describe('two janitors at the same time', () => {
       return { ...attemptAt(id, FAILURE), delivery: { id, webhookId: 'wh_off', round } }
     })
     const record = (trx: Trx) => recordAttempts(trx, attempts, { now: 60 })
-    // Where two wait for one another, that is told here, and not tried again.
+    // A deadlock is reported here, and not retried.
     const recorded = onPostgres
       ? database.db.transaction().execute(record)
       : write(database, record)
@@ -146,7 +146,7 @@ describe('two janitors at the same time', () => {
 })
 
 describe.runIf(onPostgres)('a deleted webhook', () => {
-  test('stays while somebody tells it of something, and goes with that', async () => {
+  test('is kept while an event is written for it, and deleted with that event', async () => {
     const database = await tempDatabase()
     await addWebhook(database)
     await write(database, trx =>

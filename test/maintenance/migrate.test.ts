@@ -7,7 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { tempFolder } from '../support/database.ts'
 
-/** Nobody answers there: what is refused is refused before it is asked. */
+/** No server listens there: refusals happen before it is contacted. */
 const TO = 'postgres://ev@127.0.0.1:1/ev'
 
 function migrateFrom(dataDir: string) {
@@ -17,7 +17,7 @@ function migrateFrom(dataDir: string) {
   return migrate({ clock: systemClock, random: systemRandom }, input)
 }
 
-test('there is nothing to migrate where there is no database', async () => {
+test('a missing database is refused', async () => {
   const dataDir = tempFolder()
   const facts = { file: join(dataDir, 'ev.sqlite'), task: 'migrate' }
   await expect(migrateFrom(dataDir)).rejects.toThrow(
@@ -29,7 +29,7 @@ test.each([
   ['serve', SERVE_LOCK],
   ['bulk', jobLockName('a list')],
 ] as const)(
-  'nothing is copied while ev %s is at work, and the lock is given back',
+  'nothing is copied while ev %s is running, and the lock is released',
   async (command, name) => {
     const dataDir = tempFolder()
     const database = await openDatabase(`sqlite:${join(dataDir, 'ev.sqlite')}`, systemClock)

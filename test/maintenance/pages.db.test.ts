@@ -8,7 +8,7 @@ test.each([
   [3, [3, 3, 1]],
   [7, [7, 0]],
   [8, [7]],
-])('pages of %i rows are each looked at once, and together are all: %j', async (rows, sizes) => {
+])('pages of %i rows cover all rows once: %j', async (rows, sizes) => {
   const database = await tempDatabase()
   await addJob(database, ['a', 'b', 'c', 'd'], 'job_b')
   await addJob(database, ['a', 'b', 'c'], 'job_a')
@@ -26,7 +26,7 @@ test.each([
   ])
 })
 
-test('of an empty table there is one page, with nothing in it', async () => {
+test('an empty table has one empty page', async () => {
   const { db } = await tempDatabase()
   const look = async (within: ReturnType<typeof sql<boolean>>) =>
     (await sql`select id from event where ${within}`.execute(db)).rows

@@ -11,7 +11,7 @@ import { seedJob } from '../support/job-rows.ts'
 const OLD: PurgeInput = { isDryRun: false, isAll: false, address: null }
 const ANN = 'ann@x.example'
 
-/** Two databases, each with a list that is finished. */
+/** Two databases, each with a finished list. */
 async function createServices() {
   const clock = fakeClock()
   const databases = [await tempDatabase({ clock }), await tempDatabase({ clock })] as const
@@ -26,7 +26,7 @@ async function createServices() {
 const texts = ({ db }: Database) =>
   db.selectFrom('item').select('text').orderBy('position').execute()
 
-test('what is old enough is deleted in each database, and what is not stays', async () => {
+test('expired data is deleted in each database, and no other', async () => {
   const services = await createServices()
   const { databases, clock } = services
   expect(await purge(services, OLD)).toMatchObject({ jobs: [], traces: null, isGone: true })
@@ -52,7 +52,7 @@ test('an address is erased in all databases, and nothing else is deleted', async
   }
 })
 
-test('an address in a list that is not finished is erased in none of them', async () => {
+test('an address of an unfinished list is erased in no database', async () => {
   const services = await createServices()
   const { databases } = services
   await seedJob(databases[1], { id: 'job_open', texts: [ANN], done: 0 })

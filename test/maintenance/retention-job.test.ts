@@ -33,7 +33,7 @@ async function services() {
 
 const TABLES = ['verification', 'replay', 'event', 'delivery', 'attempt', 'answer', 'credit']
 
-test('what was kept long enough goes, and nothing younger', async () => {
+test('expired data is deleted, and nothing younger', async () => {
   const { clock, database, logged, begin, count } = await services()
   const { db } = database
   const now = clock.now()
@@ -74,7 +74,7 @@ test('what was kept long enough goes, and nothing younger', async () => {
   ])
   for (let passes = 0; passes < 2; passes++) {
     await clock.advance(HOUR)
-    // A pass sets the timer of the next when it is through.
+    // A run sets the timer of the next one when it ends.
     while (clock.pending === 0) await drainEventLoop()
   }
   for (const table of TABLES) expect(await count(table), table).toBe(0)
@@ -82,7 +82,7 @@ test('what was kept long enough goes, and nothing younger', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('what is left of a list that could not be stored goes, and not what is being stored', async () => {
+test('abandoned imports are deleted, and running ones are not', async () => {
   const { clock, database, begin } = await services()
   const owner = {
     accountId: 'acc',
@@ -105,7 +105,7 @@ test('what is left of a list that could not be stored goes, and not what is bein
   await janitor.stop()
 })
 
-test('many rows go in steps, with pauses between for others', async () => {
+test('many rows are deleted in steps, with pauses', async () => {
   const { clock, database, begin, count } = await services()
   await sql`insert into answer
     with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500)
@@ -121,7 +121,7 @@ test('many rows go in steps, with pauses between for others', async () => {
   await janitor.stop()
 })
 
-test('a clock that jumps ahead removes nothing', async () => {
+test('nothing is deleted after a clock jump', async () => {
   const { clock, database, begin, count } = await services()
   await createJob(database, { id: 'job_a', sourceKey: 'job_a', source: '{}' })
   await queueJob(database, 'job_a')

@@ -5,7 +5,7 @@ import { DAY } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 
-test('what is old goes in steps, and what is young stays', async () => {
+test('old rows are deleted in steps, and young ones are kept', async () => {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   const now = clock.now()
@@ -28,7 +28,7 @@ test('what is old goes in steps, and what is young stays', async () => {
   expect(await countBefore(database, 'verification', Number.MAX_SAFE_INTEGER)).toBe(1)
 })
 
-test('what is simulated and answers to requests are kept for a day, and what waits at a webhook that is off for seven', () => {
+test('sandbox rows and stored responses are kept for a day, deliveries of a disabled webhook for seven', () => {
   const before = new Map(retentions(100 * DAY, 90 * DAY).map(one => [one.name, one.before / DAY]))
   expect(Object.fromEntries(before)).toEqual({
     ...{
@@ -43,13 +43,13 @@ test('what is simulated and answers to requests are kept for a day, and what wai
   })
 })
 
-test('steps that take long have fewer rows', async () => {
+test('slow steps are followed by smaller ones', async () => {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   const steps: number[] = []
   const expiry = async (_trx: unknown, _before: number, max: number) => {
     steps.push(max)
-    // What takes as long as a millisecond for each row.
+    // Takes 1 ms per row.
     await clock.advance(max)
     return steps.length === 8 ? 0 : max
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { bytesOnServer } from '../../src/maintenance/size.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 
-test('a server tells how large the database is; of a file whoever has it can see that', async () => {
+test('the size of a PostgreSQL database is known; a file has none', async () => {
   const bytes = await bytesOnServer(await tempDatabase())
   if (onPostgres) expect(bytes).toBeGreaterThan(1_000_000)
   else expect(bytes).toBeNull()

@@ -5,7 +5,7 @@ import { drainEventLoop } from '../support/wait.ts'
 
 type Written = { readonly items: number[]; readonly attempt: number }
 
-/** Writes what it is given, unless told to fail. */
+/** Records its batches; may be set to fail. */
 function bench(
   next: (attempt: number, size: number) => AfterFailure = () => 'retry',
   options: Partial<BatcherOptions<number, undefined>> = {},
@@ -31,7 +31,7 @@ function bench(
 }
 
 describe('a batch', () => {
-  test('holds what came in one turn of the event loop, in its order', async () => {
+  test('contains the items of one turn of the event loop, in order', async () => {
     const { clock, batcher, written } = bench()
     const added = [batcher.add(1), batcher.add(2)]
     expect([written.length, batcher.pending]).toEqual([0, 2])
@@ -43,7 +43,7 @@ describe('a batch', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is not larger than its bound, and what comes while one runs is the next', async () => {
+  test('is limited in size; items added while it runs go into the next one', async () => {
     const { clock, batcher, sizes } = bench()
     for (let n = 0; n < 1_950; n++) void batcher.add(n)
     await batcher.flushed()
@@ -51,7 +51,7 @@ describe('a batch', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('runs at its time bound, which counts from its first item', async () => {
+  test('runs after its maximum wait, which counts from its first item', async () => {
     const { clock, batcher, sizes } = bench(undefined, { waitMs: 50 })
     void batcher.add(1)
     await clock.advance(30)
@@ -68,7 +68,7 @@ describe('a batch', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('runs at its size bound, before its time', async () => {
+  test('runs at its minimum size, before its maximum wait', async () => {
     const { clock, batcher, sizes } = bench(undefined, { waitMs: 50, sizeMin: 3, sizeMax: 5 })
     for (let n = 0; n < 9; n++) void batcher.add(n)
     await drainEventLoop()
@@ -77,7 +77,7 @@ describe('a batch', () => {
     expect(sizes()).toEqual([3, 5, 1])
   })
 
-  test('counts items by their size', async () => {
+  test('sums the sizes of its items', async () => {
     const { batcher, sizes } = bench(undefined, { sizeOf: item => item, sizeMax: 10 })
     for (const size of [0, 4, 4, 40, 1]) void batcher.add(size)
     expect(batcher.sizePending).toBe(49)
@@ -86,7 +86,7 @@ describe('a batch', () => {
     expect(batcher.sizePending).toBe(0)
   })
 
-  test('holds one item of a key, the last, for all that wait for it', async () => {
+  test('contains only the last item of a key, whose result all callers get', async () => {
     const { batcher, written } = bench(undefined, { keyOf: item => String(item % 10) })
     const added = [batcher.add(1), batcher.add(2), batcher.add(11)]
     await Promise.all(added)
@@ -95,7 +95,7 @@ describe('a batch', () => {
     expect(written.at(-1)).toEqual({ items: [21], attempt: 1 })
   })
 
-  test('waits as long as each turn brings more, when asked to', async () => {
+  test('with whileBusy is delayed as long as each turn adds items', async () => {
     const { batcher, sizes } = bench(undefined, { whileBusy: true })
     const arrive = (n: number) =>
       setImmediate(() => {
@@ -107,7 +107,7 @@ describe('a batch', () => {
     expect(sizes()).toEqual([3])
   })
 
-  test('gives each caller its own result or error', async () => {
+  test('returns to each caller its own result or error', async () => {
     const batcher = new Batcher<number, string>({
       clock: fakeClock(),
       sizeMax: 10,
@@ -123,7 +123,7 @@ describe('a batch', () => {
 })
 
 describe('a batch that fails', () => {
-  test('is retried by itself, and then what came meanwhile', async () => {
+  test('is retried before the items added meanwhile', async () => {
     const { clock, batcher, written, failures, state } = bench()
     state.failing = true
     void batcher.add(1)
@@ -141,7 +141,7 @@ describe('a batch that fails', () => {
     expect([batcher.pending, batcher.fault]).toEqual([0, null])
   })
 
-  test('can be retried though its callers, and later ones, got the error', async () => {
+  test('can be retried after its callers and later ones got the error', async () => {
     const { clock, batcher, state, sizes } = bench(attempt =>
       attempt < 3 ? 'retry' : 'retry-unawaited',
     )
@@ -164,7 +164,7 @@ describe('a batch that fails', () => {
     expect(sizes()).toEqual([1, 2])
   })
 
-  test('can be given up, and the next one runs', async () => {
+  test('can be dropped, and the next one runs', async () => {
     const { batcher, written, failures, state } = bench(attempt =>
       attempt < 2 ? 'split' : 'reject',
     )
@@ -176,7 +176,7 @@ describe('a batch that fails', () => {
     expect(written).toEqual([{ items: [2], attempt: 1 }])
   })
 
-  test('can be split, and then the bad item fails alone', async () => {
+  test('can be split, so that the bad item fails alone', async () => {
     const { batcher, written, state } = bench((_, size) => (size > 1 ? 'split' : 'reject'))
     state.poison = 2
     const added = await Promise.allSettled([1, 2, 3].map(item => batcher.add(item)))
@@ -184,7 +184,7 @@ describe('a batch that fails', () => {
     expect(written.map(({ items }) => items)).toEqual([[1], [3]])
   })
 
-  test('can take those that wait with it', async () => {
+  test('can reject the queued items too', async () => {
     let runs = 0
     const { batcher } = bench(() => 'reject-all', {
       sizeMax: 2,
@@ -200,7 +200,7 @@ describe('a batch that fails', () => {
     expect(runs).toBe(2)
   })
 
-  test('is waited for by whoever waits until all is done', async () => {
+  test('is included in flushed()', async () => {
     const { clock, batcher, state } = bench()
     state.failing = true
     void batcher.add(1)
@@ -218,7 +218,7 @@ describe('a batch that fails', () => {
 })
 
 describe('closing', () => {
-  test('runs what waits at once, and what is added later', async () => {
+  test('runs queued items and later ones without delay', async () => {
     const { clock, batcher, sizes } = bench(undefined, { waitMs: 50 })
     for (let n = 0; n < 1_650; n++) void batcher.add(n)
     expect(await batcher.close()).toBe(0)
@@ -229,7 +229,7 @@ describe('closing', () => {
     expect(await batcher.close()).toBe(0)
   })
 
-  test('ends the wait for a retry', async () => {
+  test('skips the wait for a retry', async () => {
     const { clock, batcher, state, sizes } = bench()
     state.failing = true
     void batcher.add(1)
@@ -239,7 +239,7 @@ describe('closing', () => {
     expect([sizes(), clock.pending]).toEqual([[1], 0])
   })
 
-  test('gives up a batch that fails twice, and says how many items are lost', async () => {
+  test('drops a batch that fails twice, and returns the number of dropped items', async () => {
     const { clock, batcher, state } = bench()
     state.failing = true
     const added = batcher.add(1)

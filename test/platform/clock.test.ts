@@ -5,7 +5,7 @@ import { sleep, systemClock, yieldToEventLoop } from '../../src/platform/clock.t
 import { fakeClock } from '../support/clock.ts'
 
 describe('sleep', () => {
-  test('lasts as long as it says', async () => {
+  test('lasts for the given time', async () => {
     const clock = fakeClock()
     let awake = false
     const sleeping = sleep(clock, 1_000).then(() => {
@@ -17,7 +17,7 @@ describe('sleep', () => {
     await sleeping
   })
 
-  test('ends at once when the signal aborts, and leaves neither timer nor listener', async () => {
+  test('ends when the signal aborts, and leaves neither timer nor listener', async () => {
     const clock = fakeClock()
     const giveUp = new AbortController()
     const sleeping = sleep(clock, 1_000, giveUp.signal)
@@ -27,13 +27,13 @@ describe('sleep', () => {
     expect(getEventListeners(giveUp.signal, 'abort')).toEqual([])
   })
 
-  test('does not begin when the signal has aborted before', async () => {
+  test('does not start if the signal has already aborted', async () => {
     const clock = fakeClock()
     await sleep(clock, 1_000, AbortSignal.abort())
     expect(clock.pending).toBe(0)
   })
 
-  test('that is over hears no more of its signal', async () => {
+  test('removes its listener when it ends', async () => {
     const clock = fakeClock()
     const { signal } = new AbortController()
     const sleeping = sleep(clock, 10, signal)
@@ -44,14 +44,14 @@ describe('sleep', () => {
   })
 })
 
-describe('the clock of the system', () => {
-  test('tells the wall time, and ticks that never go back', () => {
+describe('the system clock', () => {
+  test('returns the wall time, and a monotonic time', () => {
     expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1_000)
     const [first, second] = [systemClock.monotonicNow(), systemClock.monotonicNow()]
     expect(second).toBeGreaterThanOrEqual(first)
   })
 
-  test('calls once after the time, and not at all when it was cancelled', async () => {
+  test('calls back once after the delay, and never after a cancel', async () => {
     const calls: string[] = []
     const cancel = systemClock.after(1, () => calls.push('cancelled'))
     cancel()
@@ -64,19 +64,19 @@ describe('the clock of the system', () => {
     expect(calls).toEqual(['called'])
   })
 
-  test('a wait beyond what timers can hold is not one that ends at once', async () => {
+  test('a delay beyond the range of setTimeout does not end immediately', async () => {
     let called = false
     const cancel = systemClock.after(2 ** 40, () => {
       called = true
     })
-    // One that Node cuts to 1 ms would be called before this one.
+    // A delay that Node reduces to 1 ms would fire before this one.
     await new Promise<void>(resolve => void systemClock.after(5, resolve))
     cancel()
     expect(called).toBe(false)
   })
 })
 
-test('a breath lets the event loop turn once', async () => {
+test('yieldToEventLoop lets the event loop turn once', async () => {
   let turned = false
   void setImmediate().then(() => {
     turned = true

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { EvError, errorMessage } from '../../src/platform/error.ts'
 
-test('an error of ours has a code, a sentence and what lay beneath', () => {
+test('EvError has a code, a message and a cause', () => {
   const cause = new Error('ENOSPC')
   const error = new EvError('cannot_write', 'out.csv cannot be written.', { cause })
   expect(error).toBeInstanceOf(Error)
@@ -17,6 +17,6 @@ test.each([
   [{ message: 'pg-boss hands out such', stack: 'at …' }, 'pg-boss hands out such'],
   [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
   [new URL('mailto:ann@x.test'), 'mailto:ann@x.test'],
-])('whatever is thrown has a text: %s', (thrown, text) => {
+])('errorMessage returns a message for any thrown value: %s', (thrown, text) => {
   expect(errorMessage(thrown)).toBe(text)
 })

@@ -11,7 +11,7 @@ import {
   pluralize,
 } from '../../src/platform/format.ts'
 
-test('numbers have a comma between thousands', () => {
+test('numbers have thousands separators', () => {
   expect([0, 999, 1_234_567, 2.5].map(formatNumber)).toEqual(['0', '999', '1,234,567', '2.5'])
 })
 
@@ -27,11 +27,11 @@ test.each([
   expect(pluralize(count, noun)).toBe(text)
 })
 
-test('a plural that no rule forms is given', () => {
+test('an irregular plural is passed in', () => {
   expect(pluralize(2, 'server says', 'servers say')).toBe('2 servers say')
 })
 
-test('a share is of a whole, and 0 % of nothing', () => {
+test('a percentage of zero is 0 %', () => {
   const shares = [formatPercent(1, 3), formatPercent(3, 3), formatPercent(0, 0)]
   expect(shares).toEqual(['33.3 %', '100 %', '0 %'])
   expect([formatPercent(1, 20_000), formatPercent(1, 1_000)]).toEqual(['< 0.1 %', '0.1 %'])
@@ -45,7 +45,7 @@ test('sizes are in powers of 1,000, limits in MiB', () => {
   expect(formatMebibytes(100 * 1024 * 1024)).toBe('100 MiB')
 })
 
-test('durations have the units that people use', () => {
+test('durations use readable units', () => {
   const durations = [0, 999, 12_400, 60_000, 200_000, 3_600_000, 7_500_000, 345_600_000]
   expect(durations.map(formatDuration)).toEqual([
     ...['0 ms', '999 ms', '12 s', '1 min', '3 min 20 s', '1 h', '2 h 5 min', '4 days'],

@@ -20,7 +20,7 @@ describe('an address', () => {
   )
 })
 
-describe('what limits count by', () => {
+describe('the rate limit key', () => {
   test.each([
     ['192.0.2.1', '192.0.2.1'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
@@ -30,13 +30,13 @@ describe('what limits count by', () => {
     ['::1', '0:0:0:0::/64'],
     ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
     ['1:2:3:4:5:6:192.0.2.1', '1:2:3:4::/64'],
-  ])('%s is counted as %s', (ip, counted) => {
+  ])('of %s is %s', (ip, counted) => {
     expect(rateLimitIp(ip)).toBe(counted)
   })
 })
 
 describe('ranges', () => {
-  test('of one family hold no address of the other', () => {
+  test('of one family contain no address of the other', () => {
     expect([inRanges(['::/0'])('192.0.2.1'), inRanges(['0.0.0.0/0'])('::1')]).toEqual([
       false,
       false,

@@ -10,7 +10,7 @@ function heard() {
   return { clock, log, lines }
 }
 
-test('trouble that is told every second is told once, and once a minute while it goes on', async () => {
+test('a warning repeated every second is logged once, and then once a minute', async () => {
   const { clock, log, lines } = heard()
   for (let second = 0; second < 150; second++) {
     log.error('jobs cannot be looked at', { why: 'away', stack: `at ${second}` })
@@ -23,7 +23,7 @@ test('trouble that is told every second is told once, and once a minute while it
   ])
 })
 
-test('what was quiet for a while is told again', async () => {
+test('a warning that recurs after a pause is logged again', async () => {
   const { clock, log, lines } = heard()
   log.warn('a member is slow')
   await clock.advance(15_001)
@@ -34,7 +34,7 @@ test('what was quiet for a while is told again', async () => {
   ])
 })
 
-test('another cause, another of its kind and another level are other trouble; what is no trouble is always told', () => {
+test('warnings with other fields or levels are separate; debug and info are never throttled', () => {
   const { log, lines } = heard()
   log.error('cannot be fetched', { kind: 'probe/a', why: 'reset' })
   log.error('cannot be fetched', { kind: 'probe/a', why: 'starting up' })
@@ -45,7 +45,7 @@ test('another cause, another of its kind and another level are other trouble; wh
   expect(lines).toHaveLength(6)
 })
 
-test('of very many different troubles the earliest are forgotten, so that memory does not grow', () => {
+test('the number of tracked warnings is bounded, and the oldest is evicted', () => {
   const { log, lines } = heard()
   for (let job = 0; job < 600; job++) log.error('a job failed', { job })
   log.error('a job failed', { job: 599 })

@@ -3,7 +3,7 @@ import { type LoopOptions, startLoop } from '../../src/platform/loop.ts'
 import { fakeClock } from '../support/clock.ts'
 import { recordingLog } from '../support/log.ts'
 
-/** A loop that runs each second; `runs` has the second of each run. */
+/** A loop that runs every second; `runs` has the second of each run. */
 function bench(options: Partial<LoopOptions> = {}) {
   const clock = fakeClock()
   const { log, lines } = recordingLog()
@@ -23,14 +23,14 @@ function bench(options: Partial<LoopOptions> = {}) {
   return { clock, lines, runs, state, loop }
 }
 
-test('runs at once, and then each time so long after the end of the last run', async () => {
+test('runs immediately, and then each interval after the end of the last run', async () => {
   const { clock, runs, state } = bench()
   state.lastsMs = 500
   await clock.advance(4_500)
   expect(runs).toEqual([0, 1, 2.5, 4])
 })
 
-test('begins later when told to, and asks each time how long to wait', async () => {
+test('starts after an initial delay, and reads its interval before each wait', async () => {
   let waitMs = 0
   const everyMs = () => (waitMs += 1_000)
   const { clock, runs } = bench({ startAfterMs: 500, everyMs })
@@ -38,7 +38,7 @@ test('begins later when told to, and asks each time how long to wait', async () 
   expect(runs).toEqual([0.5, 1.5, 3.5, 6.5])
 })
 
-test('runs at once when woken, and once more when woken during a run', async () => {
+test('runs immediately when woken, and once more when woken during a run', async () => {
   const { clock, runs, state, loop } = bench({ everyMs: 60_000 })
   await clock.advance(3_000)
   state.lastsMs = 1_000
@@ -50,7 +50,7 @@ test('runs at once when woken, and once more when woken during a run', async () 
   expect(runs).toEqual([0, 3, 4])
 })
 
-test('waits longer with each failure, and as usual after a success', async () => {
+test('backs off after failures, and resets after a success', async () => {
   const { clock, runs, state } = bench()
   state.error = new Error('away')
   await clock.advance(15_000)
@@ -60,7 +60,7 @@ test('waits longer with each failure, and as usual after a success', async () =>
   expect(runs.slice(6)).toEqual([16, 17, 18])
 })
 
-test('waits between the bounds that it is given for a retry', async () => {
+test('retries within the given bounds', async () => {
   let runs = 0
   const { clock } = bench({
     ...{ everyMs: 3_600_000, retryMs: 500, retryMaxMs: 1_000 },
@@ -73,7 +73,7 @@ test('waits between the bounds that it is given for a retry', async () => {
   expect(runs).toBe(4)
 })
 
-test('logs a failure that goes on once, then once a minute, and the next one at once', async () => {
+test('logs a continuing failure once, then once a minute, and a new one immediately', async () => {
   const { clock, lines, state } = bench()
   state.error = new Error('away')
   await clock.advance(70_000)
@@ -88,7 +88,7 @@ test('logs a failure that goes on once, then once a minute, and the next one at 
   expect(lines).toHaveLength(3)
 })
 
-test('when stopped waits for its run, begins no other, and leaves no timer', async () => {
+test('waits for its run when stopped, starts no other, and leaves no timer', async () => {
   const { clock, runs, state, loop, lines } = bench()
   state.lastsMs = 700
   state.error = new Error('cut off')
@@ -106,7 +106,7 @@ test('when stopped waits for its run, begins no other, and leaves no timer', asy
   expect([runs, lines, clock.pending]).toEqual([[0, 1], [], 0])
 })
 
-test('is stopped by the signal of its owner, and hands its runs one that aborts then', async () => {
+test('stops when its signal aborts, and aborts the signal of its run', async () => {
   const owner = new AbortController()
   const signals: AbortSignal[] = []
   const { clock } = bench({

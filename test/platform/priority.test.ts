@@ -3,7 +3,7 @@ import { type BackgroundWork, type LoopTimes, Priority } from '../../src/platfor
 import { fakeClock } from '../support/clock.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-/** A priority over an event loop that is as busy as it is told to be. */
+/** A Priority with a simulated event loop load. */
 function loop() {
   const clock = fakeClock()
   const times = { active: 0, idle: 0 }
@@ -19,7 +19,7 @@ function loop() {
           : priority.yieldToRequests(work)
       void start.then(() => started.push(name))
     },
-    /** So many ms of it were busy, the others idle. */
+    /** Busy time, ms; the rest was idle. */
     async pass(ms: number, busyMs: number) {
       times.active += busyMs
       times.idle += ms - busyMs
@@ -29,7 +29,7 @@ function loop() {
 }
 
 describe('background work', () => {
-  test('starts in the next turn of the event loop while there are no requests', async () => {
+  test('starts in the next turn of the event loop without requests', async () => {
     const { ask, started } = loop()
     ask('route')
     ask('import')
@@ -38,7 +38,7 @@ describe('background work', () => {
     expect(started).toEqual(['route', 'import'])
   })
 
-  test('gives way to an import, which waits for requests alone', async () => {
+  test('yields to an import, which yields only to requests', async () => {
     const { ask, pass, started } = loop()
     ask('import')
     await drainEventLoop()
@@ -52,7 +52,7 @@ describe('background work', () => {
     expect(started.at(-1)).toBe('probe')
   })
 
-  test('waits for the end of a request, and until half of the time is idle', async () => {
+  test('waits for the end of a request, and until the event loop is half idle', async () => {
     const { ask, pass, priority, started } = loop()
     const endRequest = priority.startRequest()
     ask('import', 'first')
@@ -69,7 +69,7 @@ describe('background work', () => {
     expect(started).toEqual(['first', 'second'])
   })
 
-  test('goes on under constant load, one piece in 30 ms', async () => {
+  test('continues under constant load, one unit per 30 ms', async () => {
     const { ask, pass, priority, started } = loop()
     priority.startRequest()
     await pass(100, 100)
@@ -84,7 +84,7 @@ describe('background work', () => {
     expect(started).toEqual(['0', '1', '2'])
   })
 
-  test('takes turns by its kind, however many of one kind wait', async () => {
+  test('is started round-robin by kind', async () => {
     const { ask, pass, priority, started } = loop()
     priority.startRequest()
     for (let n = 0; n < 3; n++) ask('probe')
@@ -97,7 +97,7 @@ describe('background work', () => {
     expect(started).toEqual(['probe', 'route', 'import', 'probe', 'probe'])
   })
 
-  test('gives way for a second after the last request', async () => {
+  test('yields for a second after the last request', async () => {
     const { ask, clock, pass, priority, started } = loop()
     const endRequest = priority.startRequest()
     endRequest()
@@ -113,7 +113,7 @@ describe('background work', () => {
     expect(started).toContain('after')
   })
 
-  test('has more than eight probes in flight only as long as they leave the event loop idle', async () => {
+  test('has more than eight probes in flight only while the event loop is idle', async () => {
     const { ask, ends, pass, started } = loop()
     for (let n = 0; n < 8 + 3; n++) ask('probe')
     await drainEventLoop()
@@ -129,7 +129,7 @@ describe('background work', () => {
     expect(started).toHaveLength(8 + 2)
   })
 
-  test('waits for nothing once it is to end', async () => {
+  test('starts without delay after stop()', async () => {
     const { ask, pass, priority, started } = loop()
     priority.startRequest()
     await pass(100, 100)

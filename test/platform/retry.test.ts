@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { backoff, type RetryOptions, retry } from '../../src/platform/retry.ts'
 import { fakeClock } from '../support/clock.ts'
 
-/** Retries what fails `failures` times; `attempts` has the second of each attempt. */
+/** Retries a call that fails `failures` times; `attempts` has the second of each attempt. */
 function bench(failures: number, options: Partial<RetryOptions> = {}) {
   const clock = fakeClock()
   const startedAt = clock.monotonicNow()
@@ -24,27 +24,27 @@ describe('a retry', () => {
     expect(attempts).toEqual([0, 1, 2, 3])
   })
 
-  test('waits as its backoff says', async () => {
+  test('waits for its backoff', async () => {
     const { clock, attempts, ended } = bench(5, { delayMs: backoff(1_000, 5_000) })
     await clock.advance(60_000)
     await ended
     expect(attempts).toEqual([0, 1, 3, 7, 12, 17])
   })
 
-  test('ends with an error that is not to be retried', async () => {
+  test('ends at an error that is not retryable', async () => {
     const isRetryable = (error: unknown) => (error as Error).message !== 'failure 2'
     const { attempts, ended } = bench(3, { isRetryable })
     await expect(ended).rejects.toThrow('failure 2')
     expect(attempts).toHaveLength(2)
   })
 
-  test('ends after its attempts', async () => {
+  test('ends after the maximum number of attempts', async () => {
     const { attempts, ended } = bench(9, { attemptsMax: 4 })
     await expect(ended).rejects.toThrow('failure 4')
     expect(attempts).toHaveLength(4)
   })
 
-  test('begins no attempt after its time', async () => {
+  test('starts no attempt after its deadline', async () => {
     const clock = fakeClock()
     const { ended } = bench(99, { clock, delayMs: 1_000, until: clock.monotonicNow() + 2_500 })
     const rejected = expect(ended).rejects.toThrow('failure 4')
@@ -52,7 +52,7 @@ describe('a retry', () => {
     await rejected
   })
 
-  test('is tried a last time when its signal aborts, and reports each failure before', async () => {
+  test('makes a last attempt when its signal aborts, and reports each earlier failure', async () => {
     const stopping = new AbortController()
     const reported: number[] = []
     const onRetry = (_: unknown, attempt: number) => void reported.push(attempt)

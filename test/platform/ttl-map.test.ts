@@ -7,7 +7,7 @@ const mapOf = (sizeMax: number) => {
   return { clock, map: new TtlMap<{ n: number }>({ sizeMax, clock }) }
 }
 
-test('an entry is there for its time and gone after it', async () => {
+test('an entry expires after its TTL', async () => {
   const { clock, map } = mapOf(9)
   map.set('a', { n: 1 }, 1_000)
   map.set('b', { n: 2 }, 2_000)
@@ -18,7 +18,7 @@ test('an entry is there for its time and gone after it', async () => {
   expect(map.get('b')).toEqual({ n: 2 })
 })
 
-test('an entry of the first tick ends as any other does', () => {
+test('an entry set at time 0 expires too', () => {
   let ticks = 0
   const clock = { now: () => ticks, monotonicNow: () => ticks, after: () => () => {} }
   const map = new TtlMap<{ n: number }>({ sizeMax: 9, clock })
@@ -27,7 +27,7 @@ test('an entry of the first tick ends as any other does', () => {
   expect(map.get('a')).toBeUndefined()
 })
 
-test('a wall clock that jumps ends nothing early and keeps nothing longer', async () => {
+test('a jump of the wall clock does not change the expiry', async () => {
   const { clock, map } = mapOf(9)
   map.set('a', { n: 1 }, 1_000)
   clock.jump(86_400_000)
@@ -37,7 +37,7 @@ test('a wall clock that jumps ends nothing early and keeps nothing longer', asyn
   expect(map.get('a')).toBeUndefined()
 })
 
-test('a full map lets go of what was not used for longest', () => {
+test('a full map evicts the least recently used entry', () => {
   const { map } = mapOf(2)
   map.set('a', { n: 1 }, 1_000)
   map.set('b', { n: 2 }, 1_000)
@@ -47,7 +47,7 @@ test('a full map lets go of what was not used for longest', () => {
   expect(map.size).toBe(2)
 })
 
-test('an entry set again has the new value and the new time; one deleted is gone', async () => {
+test('setting an entry again replaces its value and TTL; deleting removes it', async () => {
   const { clock, map } = mapOf(9)
   map.set('a', { n: 1 }, 1_000)
   await clock.advance(900)
@@ -58,7 +58,7 @@ test('an entry set again has the new value and the new time; one deleted is gone
   expect(map.get('a')).toBeUndefined()
 })
 
-test('what has not expired is listed, the last used first, and listing it is no use of it', async () => {
+test('entries() returns unexpired entries, the most recently used first, without counting as a use', async () => {
   const { clock, map } = mapOf(2)
   map.set('gone', { n: 0 }, 500)
   map.set('a', { n: 1 }, 1_000)

@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Handler, Queue, Reschedule } from '../../src/queue/queue.ts'
 
-/** A queue with its time: a fake clock's, or the real one for a queue that lives in a database. */
+/** A queue with its clock: a fake one, or the real one for a queue in a database. */
 export type QueueBench = {
   readonly queue: Queue
-  /** Long enough for the queue to begin what it must not begin: several of its looks. */
+  /** Long enough for a wrong start to happen: several polls. */
   readonly waitMs: number
   now(): number
-  /** Lets `ms` pass. */
+  /** Advances the clock by `ms`. */
   pass(ms: number): Promise<void>
-  /** Lets time pass until the event has happened. */
+  /** Advances the clock until the event has happened. */
   until<T>(event: Promise<T>): Promise<T>
   dispose(): Promise<void>
 }
 
-/** What every queue promises; each implementation runs it over itself. */
+/** The guarantees of every queue; each implementation runs this suite. */
 export function queueConformance(name: string, makeQueue: () => Promise<QueueBench>): void {
   describe(`the queue ${name}`, () => {
     let bench: QueueBench
@@ -355,11 +355,11 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
   })
 }
 
-/** A handler whose runs last until the test ends them, and which remembers them. */
+/** A handler that records its runs, which last until the test ends them. */
 export class Desk {
   readonly order: string[] = []
   readonly twiceAtOnce: string[] = []
-  /** Keys that ran when their lease said that the worker stops. */
+  /** Keys that were running when their leases signaled the stop. */
   readonly told: string[] = []
   runningMax = 0
   readonly #running = new Map<string, { end(next: Reschedule): void; fail(error: Error): void }>()
@@ -385,18 +385,18 @@ export class Desk {
     this.#take(key).fail(new Error('the handler failed'))
   }
 
-  /** Everything that runs ends, and whatever begins later ends at once. */
+  /** Ends all runs, and all later ones at once. */
   endAll(): void {
     this.#isDone = true
     for (const key of this.running) this.end(key, 'done')
   }
 
-  /** When the key has begun to run for the `times`-th time. */
+  /** Resolves once the key has started for the `times`-th time. */
   started(key: string, times = 1): Promise<void> {
     return this.#when(() => this.order.filter(one => one === key).length >= times)
   }
 
-  /** When so many runs have begun in all. */
+  /** Resolves once this number of runs has started in total. */
   count(runs: number): Promise<void> {
     return this.#when(() => this.order.length >= runs)
   }

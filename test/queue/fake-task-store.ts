@@ -1,22 +1,22 @@
 import type { Clock } from '../../src/platform/clock.ts'
 import type { Claim, TaskStore } from '../../src/queue/task-consumer.ts'
 
-/** Claims that were not renewed for so long go to others. */
+/** Time without renewal after which a claim expires. */
 const HEARTBEAT_MS = 10_000
 
 type Task = { readonly id: string; attempt: number; isActive: boolean; touchedAt: number }
 
-/** Tasks that several consumers share, in memory: what pg-boss does, on the test's clock. */
+/** Shared tasks in memory: the behavior of pg-boss on a fake clock. */
 export class FakeTaskStore implements TaskStore {
   readonly #clock: Clock
-  /** By key, those first that were added first. */
+  /** By key, oldest first. */
   readonly #tasks = new Map<string, Task>()
   #added = 0
-  /** What was called, in order. */
+  /** Calls in order. */
   readonly calls: string[] = []
-  /** Every call fails with it. */
+  /** Error for every call. */
   fault: Error | null = null
-  /** Calls wait for it, once it is set. */
+  /** Calls wait for this promise once it is set. */
   gate: Promise<void> | null = null
 
   constructor(clock: Clock) {
@@ -58,14 +58,14 @@ export class FakeTaskStore implements TaskStore {
     return new Set(held.map(({ id }) => id))
   }
 
-  /** Tasks whose claim was not renewed wait again. */
+  /** Tasks with an expired claim wait again. */
   expire(): void {
     for (const task of this.#tasks.values()) {
       if (this.#clock.monotonicNow() - task.touchedAt > HEARTBEAT_MS) task.isActive = false
     }
   }
 
-  /** As if its worker had not been heard of. */
+  /** Expires the claim of its worker. */
   takeAway(key: string): void {
     const task = this.#tasks.get(key)
     if (task === undefined) throw new Error(`${key} is not there`)

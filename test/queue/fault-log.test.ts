@@ -14,7 +14,7 @@ test('logs database faults once, then every minute, and once when they are over'
   for (let second = 0; second < 90; second++) {
     faults.fault('work cannot be fetched now', { kind: 'a', error: 'refused' })
     faults.fault('claims could not be renewed; will retry', { kind: 'b', error: 'refused' })
-    // One connection of several is still good.
+    // One of several connections still works.
     faults.success()
     await clock.advance(1_000)
   }

@@ -5,7 +5,7 @@ import { fakeClock } from '../support/clock.ts'
 import { fc, runs } from '../support/property.ts'
 import { Desk, queueConformance } from './conformance.ts'
 
-/** Steps of fake time; an event that needs an hour and more does not come at all. */
+/** Steps of fake time; an event more than an hour away never happens. */
 const STEP_MS = 50
 const STEPS_MAX = 72_000
 
@@ -128,7 +128,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ passMs: fc.constantFrom(1, 10, 50) }),
 )
 
-/** Walks the steps beside a ledger of what each key is owed: the earliest time somebody asked for. */
+/** Runs the steps against a model: for each key, the earliest due time requested. */
 async function play(steps: readonly Step[], concurrency: number): Promise<void> {
   const clock = fakeClock()
   const queue = createMemoryQueue(clock, silentLog)

@@ -5,7 +5,7 @@ import { fc, runs } from '../support/property.ts'
 import { Desk } from './conformance.ts'
 import { FakeTaskStore } from './fake-task-store.ts'
 
-/** Consumers of several processes over one store; time passes with a beat and a poll each second. */
+/** Consumers of several processes on one store; each second has a heartbeat and a poll. */
 function makeFixture(count = 1) {
   const clock = fakeClock()
   const store = new FakeTaskStore(clock)
@@ -113,7 +113,7 @@ describe('a consumer of a shared kind', () => {
     await one.put(['a'], 0)
     await pass(1_000)
     other.work(others.handler, { concurrency: 1 })
-    // The worker of the one goes on; the entry is given to the other behind its back.
+    // The worker of the first goes on while the task is given to the second.
     store.takeAway('a')
     other.wake()
     await pass(4_000)
@@ -132,7 +132,7 @@ describe('a consumer of a shared kind', () => {
     consumer.work(desk.handler, { concurrency: 1 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
-    // Another had it and is done with it, unnoticed here.
+    // Another process had it and has finished it, unnoticed here.
     store.takeAway('a')
     const [claim] = await store.claim(1)
     if (claim !== undefined) await store.complete([claim])
@@ -337,7 +337,7 @@ describe('a consumer of a shared kind', () => {
   })
 })
 
-/** Works, and gives the keys whose lease was lost. */
+/** Starts a worker and returns the keys whose leases were lost. */
 function loseInto(consumer: TaskConsumer, desk: Desk): string[] {
   const keys: string[] = []
   consumer.work(
@@ -370,8 +370,8 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
 )
 
 /**
- * Walks the steps beside a ledger: what each key is owed, the earliest time somebody asked for since it ran,
- * and all times that were ever asked for, as each may bring a run.
+ * Runs the steps against a model: for each key, the earliest due time requested since its last run,
+ * and all times ever requested, because each may cause a run.
  */
 async function play(steps: readonly Step[]): Promise<void> {
   const { consumers, store, clock, pass } = makeFixture(CONSUMERS)
@@ -387,7 +387,7 @@ async function play(steps: readonly Step[]): Promise<void> {
     return dueAt === undefined ? 'done' : { dueAt }
   }
   const early: string[] = []
-  /** Whoever could not put tries that again. */
+  /** A failed put is retried. */
   const failed: (() => Promise<void> | undefined)[] = []
   for (const consumer of consumers) {
     consumer.work(
@@ -404,7 +404,7 @@ async function play(steps: readonly Step[]): Promise<void> {
     else if ('away' in step) store.fault = step.away ? new Error('away') : null
     else if ('put' in step) {
       const at = clock.now() + step.inMs
-      // Whoever puts has filed what it is for.
+      // The work of a put is stored before the put.
       owe(`${step.put}`, at)
       await consumers[step.by]?.put([`${step.put}`], step.inMs).catch(() => {
         failed.push(() => consumers[step.by]?.put([`${step.put}`], Math.max(0, at - clock.now())))

@@ -7,7 +7,7 @@ import { inject, onTestFinished } from 'vitest'
 import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import { TABLES } from '../../src/db/schema.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
-import { fileItems, queuedItems } from '../../src/jobs/item-store.ts'
+import { storeRoutes, queuedItems } from '../../src/jobs/item-store.ts'
 import { startJob } from '../../src/jobs/job-state.ts'
 import { createJob, type Job } from '../../src/jobs/job-store.ts'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
@@ -131,7 +131,7 @@ export async function fileAll(
   }),
 ): Promise<void> {
   const items = await queuedItems(database, { jobId, after: 0, max: 10_000 })
-  const filed = items.map(({ position, text }) => ({ position, route: '{}', ...place(text) }))
-  await write(database, trx => fileItems(trx, { jobId, filed, now: database.clock.now() }))
+  const routed = items.map(({ position, text }) => ({ position, route: '{}', ...place(text) }))
+  await write(database, trx => storeRoutes(trx, { jobId, routed, now: database.clock.now() }))
   await startJob(database, jobId)
 }

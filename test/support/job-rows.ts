@@ -3,7 +3,7 @@ import { sandboxResult } from '../../src/engine/sandbox.ts'
 import { isFailure, toClass } from '../../src/engine/verdict/verdict.ts'
 import { addItems, queueJobIn } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
-import { fileItems, recordResults } from '../../src/jobs/item-store.ts'
+import { storeRoutes, recordResults } from '../../src/jobs/item-store.ts'
 import { countResults, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-store.ts'
 
@@ -44,10 +44,10 @@ export async function seedFiledJob(
   operators: readonly (string | null)[],
 ): Promise<void> {
   await seedJob(database, { id, texts: operators.map((_, n) => `u${n}@a.test`), done: 0 })
-  const filed = operators.flatMap((operator, n) =>
+  const routed = operators.flatMap((operator, n) =>
     operator === null ? [] : [{ position: n + 1, operator, domain: 'a.test', route: '{}' }],
   )
-  await write(database, trx => fileItems(trx, { jobId: id, filed, now: database.clock.now() }))
+  await write(database, trx => storeRoutes(trx, { jobId: id, routed, now: database.clock.now() }))
 }
 
 /** The first rows of a queued job, or those behind the ones that have some, get simulated results. */

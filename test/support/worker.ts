@@ -54,7 +54,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: Works = 
     id: string,
     texts: readonly string[],
     owner: Partial<Owner> = {},
-    hold: { amount: number; period: number } | null = null,
+    reservation: { amount: number; period: number } | null = null,
   ): Promise<Job> {
     const whose = { accountId: 'acc_a', keyId: 'key_a', type: 'batch', name: null, sandbox: false }
     const job = { id, sourceKey: id, source: '{}', owner: { ...whose, ...owner } as Owner }
@@ -64,7 +64,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: Works = 
       id,
       texts.map((text, n) => ({ position: n + 1, ...parseRow(text) })),
     )
-    return write(database, trx => queueJobIn(trx, id, { now: clock.now(), hold }))
+    return write(database, trx => queueJobIn(trx, id, { now: clock.now(), reservation }))
   }
 
   /** Lets time pass in small steps, so that what waits for no time goes on between them. */

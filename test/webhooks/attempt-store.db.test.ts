@@ -25,7 +25,7 @@ import {
 } from '../support/webhook-rows.ts'
 
 describe('an attempt', () => {
-  test('of sixty and more of one delivery takes the place of the oldest', async () => {
+  test('beyond sixty of one delivery replaces the oldest', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_b')])
     for (let n = 0; n < 63; n++) await record(database, [attemptAt('dlv_a', { startedAt: n })])
@@ -33,7 +33,7 @@ describe('an attempt', () => {
     expect(kept).toEqual([...Array.from({ length: 60 }, (_, n) => ['dlv_a', n + 4]), ['dlv_b', 1]])
   })
 
-  test('that is to be tried again moves its delivery on, and is kept with all that came of it', async () => {
+  test('that will be retried updates its delivery, and is stored with its result', async () => {
     const database = await createDeliveries('dlv_a')
     const before = await deliveryRow(database, 'dlv_a')
     await record(database, [attemptAt('dlv_a')])
@@ -56,7 +56,7 @@ describe('an attempt', () => {
     ])
   })
 
-  test('that succeeded ends its delivery, and so does one that failed for good', async () => {
+  test('that succeeded or failed for good finishes its delivery', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a', SUCCESS), attemptAt('dlv_b', FAILURE)])
     expect(await deliveryRow(database, 'dlv_a')).toMatchObject({
@@ -69,17 +69,17 @@ describe('an attempt', () => {
     expect(await listNextDeliveries(database, 'wh_a', { now: 1e9, except: [], max: 1 })).toEqual([])
   })
 
-  test('that nobody answered has neither status nor headers nor body', async () => {
+  test('without a response has no status, headers or body', async () => {
     const database = await createDeliveries('dlv_a')
-    const silent = { statusCode: null, headers: null, excerpt: null, error: 'Nobody answered.' }
+    const silent = { statusCode: null, headers: null, excerpt: null, error: 'No response.' }
     await record(database, [attemptAt('dlv_a', silent)])
     expect(await attemptsOf(database)).toMatchObject([
-      { status_code: null, headers: null, excerpt: null, error: 'Nobody answered.' },
+      { status_code: null, headers: null, excerpt: null, error: 'No response.' },
     ])
     expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ status_code: null })
   })
 
-  test('is counted on over all rounds of its delivery', async () => {
+  test('is numbered across all cycles of its delivery', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a')])
     await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'scheduled', 1))])
@@ -96,7 +96,7 @@ describe('an attempt', () => {
     expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ trigger: 'manual', attempt: 1 })
   })
 
-  test('keeps the texts of the receiver to the byte', async () => {
+  test('keeps texts of the receiver unchanged', async () => {
     const database = await createDeliveries('dlv_a')
     const excerpt = 'a "b" \\ \n\t {"c":[1]} é 漢 😀'
     await record(database, [attemptAt('dlv_a', { excerpt, headers: { 'x-a': '"\\' } })])
@@ -108,8 +108,8 @@ describe('an attempt', () => {
   test.each<[string, Partial<NewAttempt>]>([
     ['succeeded', SUCCESS],
     ['failed for good', FAILURE],
-    ['is to be tried again', {}],
-  ])('that %s leaves a round that was asked for meanwhile as it is', async (_, given) => {
+    ['will be retried', {}],
+  ])('that %s does not change a cycle that was started meanwhile', async (_, given) => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', { state: 'retry_scheduled', attempt: 5, at: 100 })
     const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
@@ -119,7 +119,7 @@ describe('an attempt', () => {
     expect(await noticeOf(database)).toBeUndefined()
   })
 
-  test('of the first round leaves one that began since as it is, also before its first attempt', async () => {
+  test('of the first cycle does not change one that was started since, even before its first attempt', async () => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', { trigger: 'manual', at: 100 })
     const asked = await deliveryRow(database, 'dlv_a')
@@ -127,7 +127,7 @@ describe('an attempt', () => {
     expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
   })
 
-  test('of a second round leaves a third that was asked for meanwhile as it is', async () => {
+  test('of a second cycle does not change a third that was started meanwhile', async () => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', {
       ...{ trigger: 'manual', state: 'retry_scheduled', attempt: 2, at: 100 },
@@ -137,7 +137,7 @@ describe('an attempt', () => {
     expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
   })
 
-  test('whose delivery or webhook is gone is passed over, and the others are not', async () => {
+  test('of a deleted delivery or webhook is dropped, and the others are not', async () => {
     const database = await createDeliveries('dlv_a')
     await addWebhook(database, { id: 'wh_b' })
     await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
@@ -153,7 +153,7 @@ describe('an attempt', () => {
     expect(await database.db.selectFrom('notice').selectAll().execute()).toEqual([])
   })
 
-  test('may come with two hundred others', async () => {
+  test('can be recorded with two hundred others', async () => {
     const ids = Array.from({ length: 200 }, (_, n) => `dlv_${1_000 + n}`)
     const database = await createDeliveries(...ids)
     await record(
@@ -171,18 +171,18 @@ describe('an attempt', () => {
 
 describe('the owner of a webhook', () => {
   test.each<[string, DeliveryTrigger, Partial<NewAttempt>, number | undefined]>([
-    ['what was given up', 'scheduled', FAILURE, 1],
-    ['what was given up after somebody asked for it once more', 'manual', FAILURE, 1],
-    ['nothing that is tried again', 'scheduled', {}, undefined],
-    ['nothing that arrived', 'scheduled', SUCCESS, undefined],
-  ])('is told of %s', async (_, trigger, given, told) => {
+    ['a failed delivery', 'scheduled', FAILURE, 1],
+    ['a delivery that failed after a manual retry', 'manual', FAILURE, 1],
+    ['nothing that will be retried', 'scheduled', {}, undefined],
+    ['nothing that was delivered', 'scheduled', SUCCESS, undefined],
+  ])('is alerted to %s', async (_, trigger, given, told) => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', { trigger, attempt: 5, state: 'retry_scheduled' })
     await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', trigger, 5), ...given })])
     expect((await noticeOf(database))?.failed_events).toBe(told)
   })
 
-  test('is told how many were given up, and why the last of them', async () => {
+  test('is alerted to the number of failed events and the last error', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c')
     await record(database, [
       attemptAt('dlv_a', { ...FAILURE, error: 'first' }),
@@ -202,7 +202,7 @@ describe('a test', () => {
     next: { state: 'delivered', expiresAt: 900_000 },
   }
 
-  test('is written down with what came of it', async () => {
+  test('is recorded with its result', async () => {
     const database = await createDeliveries()
     await write(database, trx => recordTest(trx, TEST))
     const event = await database.db.selectFrom('event').selectAll().execute()
@@ -227,7 +227,7 @@ describe('a test', () => {
     ])
   })
 
-  test('that failed says nothing of how its webhook stands, and nobody is told', async () => {
+  test('that failed does not affect its webhook and sends no alert', async () => {
     const database = await createDeliveries()
     const before = await findWebhook(database, 'acc_a', 'wh_a')
     const failed = { ...TEST, ...FAILURE, statusCode: 410, error: 'It answered 410.' }

@@ -19,7 +19,7 @@ const NOW = Date.UTC(2026, 5, 1)
 const SCHEDULED = { state: 'retry_scheduled', attempt: 1 } as const
 
 describe('a wall clock that was set back', () => {
-  test('takes along what was due at once, and what waits', async () => {
+  test('moves the times of due and waiting deliveries', async () => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_new', { at: NOW + DAY })
     await addDelivery(database, 'dlv_soon', { ...SCHEDULED, at: NOW + DAY + 5 * MINUTE })
@@ -35,7 +35,7 @@ describe('a wall clock that was set back', () => {
     expect(await dueAt('dlv_over')).toBe(NOW + DAY)
   })
 
-  test('while nobody looked is known by what cannot be', async () => {
+  test('before the start is detected by implausible times', async () => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_new', { at: NOW + 1 })
     await addDelivery(database, 'dlv_waits', { ...SCHEDULED, at: NOW + DAY })
@@ -47,7 +47,7 @@ describe('a wall clock that was set back', () => {
     expect(await dueAt('dlv_never')).toBe(NOW + DAY)
   })
 
-  test('holds back no notice, and counts a failing webhook from now on', async () => {
+  test('delays no alert, and restarts the failure series of a webhook', async () => {
     const database = await createDeliveries('dlv_a')
     await record(database, [attemptAt('dlv_a')], NOW + 400 * DAY)
     const entered = { webhookId: 'wh_a', accountId: 'acc_a', events: 1, error: null }
@@ -62,7 +62,7 @@ describe('a wall clock that was set back', () => {
   })
 })
 
-test('where no clock was set back nothing is written', async () => {
+test('that was not set back causes no write', async () => {
   const database = await createDeliveries()
   await addDelivery(database, 'dlv_due', { at: NOW - 5 })
   await addDelivery(database, 'dlv_waits', { ...SCHEDULED, at: NOW + DAY })
@@ -76,7 +76,7 @@ test('where no clock was set back nothing is written', async () => {
 })
 
 test.skipIf(onPostgres)(
-  'to know that, the index of what is open is read, and no delivery',
+  'is detected by the index of open deliveries, without reading rows',
   async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     const plan = await plansOf(database, db => shiftAfterClockSkew(db, { now: NOW, byMs: 0 }))

@@ -24,7 +24,7 @@ async function withFailed() {
 
 const stateIn = async (database: Database) => (await deliveryRow(database, 'dlv_a'))?.state
 
-test('a delivery is found by its ID alone where no webhook and no account is named', async () => {
+test('a delivery is found by its ID alone if neither webhook nor account is specified', async () => {
   const services = await withFailed()
   const { webhook, logged } = await getDelivery(services, ALONE)
   expect([webhook.id, logged.delivery.id]).toEqual(['wh_a', 'dlv_a'])
@@ -49,14 +49,14 @@ test('a delivery of another account, another webhook or a deleted one is not fou
   expect(services.wakes).toEqual([])
 })
 
-test('what is sent once more is due, and those who send are told', async () => {
+test('a retried delivery is due, and the sender is woken', async () => {
   const services = await withFailed()
   const { delivery } = await retryDelivery(services, ALONE)
   expect(delivery).toMatchObject({ state: 'pending', trigger: 'manual', attempt: 0 })
   expect(services.wakes).toHaveLength(1)
 })
 
-test('all that failed since a time is sent once more, and those who send are told', async () => {
+test('all deliveries that failed since a time are retried, and the sender is woken', async () => {
   const services = await withFailed()
   const target = { webhookId: 'wh_a', accountId: null }
   expect(await retryFailedDeliveries(services, { ...target, since: 101 })).toMatchObject({
@@ -69,7 +69,7 @@ test('all that failed since a time is sent once more, and those who send are tol
   expect(services.wakes).toHaveLength(2)
 })
 
-test('nothing is sent once more to a webhook that is off', async () => {
+test('nothing is retried for a disabled webhook', async () => {
   const services = await withFailed()
   const target = { webhookId: 'wh_a', accountId: 'acc_a' }
   await setWebhookActive(services, { ...target, active: false })
@@ -79,7 +79,7 @@ test('nothing is sent once more to a webhook that is off', async () => {
   expect(await stateIn(services.database)).toBe('failed')
 })
 
-test('nothing is sent once more where what is to be written with it fails', async () => {
+test('nothing is retried if the write before the commit fails', async () => {
   const services = await withFailed()
   const failing = async () => {
     throw new Error('no room for the answer')

@@ -24,14 +24,14 @@ const page = async (database: Database, given: Partial<DeliveryQuery> = {}) =>
   )
 
 describe('the log of a webhook', () => {
-  test('has its own deliveries, the newest first, whole', async () => {
+  test('has its own deliveries, newest first, with all fields', async () => {
     const database = await services()
     expect(await page(database)).toEqual(['dlv_d', 'dlv_b', 'dlv_a', 'dlv_c'])
     const [first] = await getDeliveryPage(database, { webhookId: 'wh_a', before: null, max: 1 })
     expect(first).toEqual(await deliveryRow(database, 'dlv_d'))
   })
 
-  test('goes on after the last of a page, also among those of one moment', async () => {
+  test('continues after the last row of a page, also among rows of the same time', async () => {
     const database = await services()
     expect(await page(database, { max: 2 })).toEqual(['dlv_d', 'dlv_b'])
     const before = { createdAt: 20, id: 'dlv_b' }
@@ -39,7 +39,7 @@ describe('the log of a webhook', () => {
     expect(await page(database, { before: { createdAt: 10, id: 'dlv_c' } })).toEqual([])
   })
 
-  test('can be asked for one state, one kind, or both', async () => {
+  test('can be filtered by state, kind, or both', async () => {
     const database = await services()
     expect(await page(database, { status: 'failed' })).toEqual(['dlv_b', 'dlv_a'])
     expect(await page(database, { status: 'retry_scheduled' })).toEqual([])
@@ -68,7 +68,7 @@ describe('one delivery', () => {
       )
       .execute()
 
-  test('comes with the bytes of its event and its attempts, the first first', async () => {
+  test('has the body of its event and its attempts, oldest first', async () => {
     const database = await services()
     await addAttempts(database, 'dlv_a', 3)
     await addAttempts(database, 'dlv_b', 1)
@@ -82,7 +82,7 @@ describe('one delivery', () => {
     ])
   })
 
-  test('is found at its webhook alone', async () => {
+  test('is found only under its own webhook', async () => {
     const database = await services()
     expect(await findDelivery(database, 'wh_b', 'dlv_a')).toBeNull()
     expect(await findDelivery(database, 'wh_a', 'dlv_x')).toBeNull()

@@ -11,19 +11,19 @@ import {
 const NOW = Date.UTC(2026, 5, 1, 12)
 
 describe('after an attempt', () => {
-  test.each([200, 201, 202, 204, 299])('that was answered %i, an event has arrived', status => {
+  test.each([200, 201, 202, 204, 299])('with status %i an event is delivered', status => {
     expect(nextOf({ status })).toEqual({ state: 'delivered', expiresAt: NOW + 7 * DAY })
     expect(isDelivered(status)).toBe(true)
   })
 
-  test('a simulated event that has arrived is kept for a day, and one that failed for seven', () => {
+  test('a delivered sandbox event is kept for a day, and a failed one for seven', () => {
     const sandbox = true
     expect(nextOf({ status: 200, sandbox })).toMatchObject({ expiresAt: NOW + DAY })
     expect(nextOf({ status: 410, sandbox })).toMatchObject({ expiresAt: NOW + 7 * DAY })
   })
 
   test.each([
-    null, // nobody answered
+    null, // no response
     100,
     199,
     300,
@@ -36,34 +36,34 @@ describe('after an attempt', () => {
     500,
     503,
     600,
-  ])('that was answered %s, it is sent again', status => {
+  ])('with status %s it is retried', status => {
     expect(nextOf({ status })).toEqual({ state: 'retry_scheduled', dueAt: NOW + MINUTE })
     expect(isDelivered(status)).toBe(false)
   })
 
-  test('it is sent again 1 min, 5 min, 30 min, 2 h and 24 h later, each after the one before', () => {
+  test('retries follow 1 min, 5 min, 30 min, 2 h and 24 h later, each after the one before', () => {
     const waits = [0, 1, 2, 3, 4].map(attempt => waitMs({ status: 500, attempt }))
     expect(waits).toEqual([MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR])
     expect(waits).toEqual([...RETRY_DELAYS_MS])
   })
 
-  test('the sixth of a round is the last, and what failed is kept 7 days', () => {
+  test('the sixth of a cycle is the last, and a failed delivery is kept for 7 days', () => {
     const failed = { state: 'failed', expiresAt: NOW + 7 * DAY }
     expect(nextOf({ status: 500, attempt: 5 })).toEqual(failed)
     expect(nextOf({ status: 500, attempt: 5, trigger: 'manual' })).toEqual(failed)
     expect(nextOf({ status: 200, attempt: 5 }).state).toBe('delivered')
   })
 
-  test('that somebody asked for, the round is as long', () => {
+  test('that was started manually, the cycle has the same length', () => {
     expect(waitMs({ status: 500, attempt: 0, trigger: 'manual' })).toBe(MINUTE)
   })
 
-  test('that was answered 410, nothing is sent again', () => {
+  test('with status 410 nothing is retried', () => {
     expect(nextOf({ status: 410 })).toEqual({ state: 'failed', expiresAt: NOW + 7 * DAY })
     expect(nextOf({ status: 410, retryAfterMs: HOUR }).state).toBe('failed')
   })
 
-  test('that was a test, nothing is sent again', () => {
+  test('of a test nothing is retried', () => {
     expect(nextOf({ status: 500, trigger: 'test' }).state).toBe('failed')
     expect(nextOf({ status: null, trigger: 'test' }).state).toBe('failed')
     expect(nextOf({ status: 204, trigger: 'test' }).state).toBe('delivered')
@@ -92,7 +92,7 @@ describe('a Retry-After', () => {
     [new Date(at).toUTCString(), 10 * MINUTE], // RFC 9110 §5.6.7: IMF-fixdate
     ['Monday, 01-Jun-26 12:10:00 GMT', 10 * MINUTE], // RFC 850
     ['Mon, 01 Jun 2026 11:00:00 GMT', 0], // past
-  ])('of “%s” asks for %i ms', (header, ms) => {
+  ])('of “%s” means %i ms', (header, ms) => {
     expect(retryAfterMs(header, NOW)).toBe(ms)
   })
 
@@ -109,17 +109,17 @@ describe('a Retry-After', () => {
     '2026-06-01T12:10:00Z', // no date of HTTP
     'Mon, 99 Jun 2026 12:10:00 GMT',
     'Mon Jun  1 12:10:00 2026', // asctime: without a zone
-  ])('of “%s” asks for nothing', header => {
+  ])('of “%s” is ignored', header => {
     expect(retryAfterMs(header, NOW)).toBeNull()
   })
 
-  test('of more digits than a number has is still a number', () => {
+  test('with more digits than a number has is still a number', () => {
     const next = { status: 503, retryAfterMs: retryAfterMs('9'.repeat(400), NOW) }
     expect(waitMs(next)).toBe(24 * HOUR)
   })
 })
 
-describe('a webhook is switched off', () => {
+describe('a webhook is disabled', () => {
   const failing = { status: 500, failingSince: NOW - 5 * DAY, seenMs: HOUR, now: NOW }
   test('after failing for 5 days, with the next attempt', () => {
     expect(disabledCode(failing)).toBe('failing')
@@ -128,11 +128,11 @@ describe('a webhook is switched off', () => {
     expect(disabledCode({ ...failing, failingSince: null })).toBeNull()
   })
 
-  test('not when most of the 5 days nothing was tried', () => {
+  test('not if nothing was attempted during most of the 5 days', () => {
     expect(disabledCode({ ...failing, seenMs: HOUR - 1 })).toBeNull()
   })
 
-  test('at once when it is gone', () => {
+  test('at once after a 410', () => {
     const gone = { status: 410, failingSince: null, seenMs: 0, now: NOW }
     expect(disabledCode(gone)).toBe('gone')
   })

@@ -15,7 +15,7 @@ import type { DeliveryState, DeliveryTable } from '../../src/webhooks/tables.ts'
 import { tempDatabase } from '../support/database.ts'
 import { addDelivery, addWebhook, deliveryRow } from '../support/webhook-rows.ts'
 
-describe('the webhooks that have something due', () => {
+describe('webhooks with due deliveries', () => {
   const due = async (database: Database, now: number) =>
     (await listDueWebhooks(database, now)).map(({ id }) => id).sort()
 
@@ -34,14 +34,14 @@ describe('the webhooks that have something due', () => {
     expect(await due(database, 20)).toEqual(['wh_a', 'wh_b'])
   })
 
-  test('are each told once, however much is due there', async () => {
+  test('are listed once, however many deliveries are due', async () => {
     const database = await tempDatabase()
     await addWebhook(database)
     for (let n = 0; n < 5; n++) await addDelivery(database, `dlv_${n}`, { at: n })
     expect(await due(database, 9)).toEqual(['wh_a'])
   })
 
-  test('are neither off nor deleted', async () => {
+  test('are neither disabled nor deleted', async () => {
     const database = await tempDatabase()
     for (const id of ['wh_deleted', 'wh_off', 'wh_on']) {
       await addWebhook(database, { id, active: id !== 'wh_off' })
@@ -58,7 +58,7 @@ describe('the next delivery of a webhook', () => {
   const next = async (database: Database, now: number, except: string[] = []) =>
     (await all(database, { now, except, max: 1 }))[0] ?? null
 
-  test('is its earliest due, but for those under way', async () => {
+  test('is its earliest due, except those in flight', async () => {
     const database = await tempDatabase()
     await addWebhook(database)
     await addWebhook(database, { id: 'wh_b' })
@@ -82,7 +82,7 @@ describe('the next delivery of a webhook', () => {
     ])
   })
 
-  test('is, of those due at the same time, the one that was made first', async () => {
+  test('is the oldest of those due at the same time', async () => {
     const database = await tempDatabase()
     await addWebhook(database)
     for (const [id, created_at] of [
@@ -96,7 +96,7 @@ describe('the next delivery of a webhook', () => {
     expect(await next(database, 10, ['dlv_c'])).toBe('dlv_b')
   })
 
-  test('comes with the bytes of its event, its round, and its webhook as it stands now', async () => {
+  test('has the body of its event, its cycle, and its webhook in its current state', async () => {
     const database = await tempDatabase()
     const webhook = await addWebhook(database)
     await addDelivery(database, 'dlv_a', {
@@ -116,7 +116,7 @@ describe('the next delivery of a webhook', () => {
     expect(after?.webhook).toEqual({ ...webhook, url, updatedAt: now })
   })
 
-  test('is none while the webhook is off, and again when it is on', async () => {
+  test('is missing while the webhook is disabled, and back when it is enabled', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { active: false })
     await addDelivery(database, 'dlv_a', { at: 10 })
@@ -127,7 +127,7 @@ describe('the next delivery of a webhook', () => {
     expect(await nextDueAt(database, 'wh_a', [])).toBe(10)
   })
 
-  test('is none once the webhook is deleted, or where there is no such webhook', async () => {
+  test('is missing for a deleted or unknown webhook', async () => {
     const database = await tempDatabase()
     await addWebhook(database)
     await addDelivery(database, 'dlv_a', { at: 10 })
@@ -138,7 +138,7 @@ describe('the next delivery of a webhook', () => {
     expect(await nextDueAt(database, 'wh_x', [])).toBeNull()
   })
 
-  test('is due at the earliest time of what is open and not under way', async () => {
+  test('is due at the earliest time of those open and not in flight', async () => {
     const database = await tempDatabase()
     await addWebhook(database)
     await addDelivery(database, 'dlv_a', { at: 10 })
@@ -150,7 +150,7 @@ describe('the next delivery of a webhook', () => {
   })
 })
 
-test('open are all that are still to arrive, wherever', async () => {
+test('counts the open deliveries of all webhooks', async () => {
   const database = await tempDatabase()
   expect(await countOpenDeliveries(database)).toBe(0)
   await addWebhook(database, { active: false })
@@ -160,16 +160,16 @@ test('open are all that are still to arrive, wherever', async () => {
   expect(await countOpenDeliveries(database)).toBe(2)
 })
 
-const ANEW = {
+const NEW_CYCLE = {
   ...{ state: 'pending', trigger: 'manual', attempt: 0, due_at: 500, expires_at: null },
 } as const satisfies Partial<DeliveryTable>
 
-describe('a delivery that is asked for once more', () => {
+describe('a retried delivery', () => {
   const retry = (database: Database, id: string, webhookId = 'wh_a') =>
     write(database, trx => retryDelivery(trx, webhookId, id, 500))
 
   test.each<DeliveryState>(['failed', 'delivered', 'retry_scheduled'])(
-    'is due at once in a new round: %s',
+    'is due at once in a new cycle: %s',
     async state => {
       const database = await tempDatabase()
       const outcome = { status_code: 500, duration_ms: 84, error: 'It answered 500.' }
@@ -177,12 +177,12 @@ describe('a delivery that is asked for once more', () => {
       await addDelivery(database, 'dlv_a', facts)
       const before = await deliveryRow(database, 'dlv_a')
       const row = await retry(database, 'dlv_a')
-      expect(row).toEqual({ ...before, ...ANEW })
+      expect(row).toEqual({ ...before, ...NEW_CYCLE })
       expect(await deliveryRow(database, 'dlv_a')).toEqual(row)
     },
   )
 
-  test('and is still to be sent for the first time stays as it is', async () => {
+  test('is unchanged if its first attempt is pending', async () => {
     const database = await tempDatabase()
     await addDelivery(database, 'dlv_a', { at: 100 })
     const before = await deliveryRow(database, 'dlv_a')
@@ -190,19 +190,19 @@ describe('a delivery that is asked for once more', () => {
     expect(await deliveryRow(database, 'dlv_a')).toEqual(before)
   })
 
-  test('is one of that webhook, and no other goes with it', async () => {
+  test('belongs to its webhook, and no other is retried', async () => {
     const database = await tempDatabase()
     await addDelivery(database, 'dlv_a', { state: 'failed' })
     await addDelivery(database, 'dlv_b', { state: 'failed' })
     expect(await retry(database, 'dlv_a', 'wh_b')).toBeNull()
     expect(await retry(database, 'dlv_x')).toBeNull()
     await retry(database, 'dlv_a')
-    expect(await deliveryRow(database, 'dlv_a')).toMatchObject(ANEW)
+    expect(await deliveryRow(database, 'dlv_a')).toMatchObject(NEW_CYCLE)
     expect(await deliveryRow(database, 'dlv_b')).toMatchObject({ state: 'failed' })
   })
 })
 
-test('recovered are all that failed at a webhook and were made since then, and no tests', async () => {
+test('recovery retries all deliveries of a webhook that failed since a time, except tests', async () => {
   const database = await tempDatabase()
   const failed = { state: 'failed' as const, attempt: 6, expires_at: 9_000 }
   await addDelivery(database, 'dlv_before', { ...failed, at: 99 })
@@ -219,12 +219,12 @@ test('recovered are all that failed at a webhook and were made since then, and n
     write(database, trx => recoverDeliveries(trx, 'wh_a', { since: 100, now: 500 }))
   expect(await recover()).toBe(2)
   expect(await all()).toEqual(
-    before.map(row => (['dlv_a', 'dlv_b'].includes(row.id) ? { ...row, ...ANEW } : row)),
+    before.map(row => (['dlv_a', 'dlv_b'].includes(row.id) ? { ...row, ...NEW_CYCLE } : row)),
   )
   expect(await recover()).toBe(0)
 })
 
-test('many are recovered in steps, between which others are heard', async () => {
+test('recovery of many runs in steps that do not block the event loop', async () => {
   const database = await tempDatabase()
   await addWebhook(database)
   await sql`

@@ -15,7 +15,7 @@ import { tempDatabase } from '../support/database.ts'
 import { addWebhook } from '../support/webhook-rows.ts'
 
 describe('webhooks', () => {
-  test('are seen, changed and removed by their account alone', async () => {
+  test('are visible to, changed and deleted by their own account only', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a' })
     const now = database.clock.now() + 1
@@ -31,7 +31,7 @@ describe('webhooks', () => {
     expect(await countWebhooks(database.db, 'acc_a')).toBe(1)
   })
 
-  test('change in what is named and in nothing else', async () => {
+  test('change in the given fields and no others', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a' })
     const before = await findWebhook(database, 'acc_a', 'wh_a')
@@ -45,7 +45,7 @@ describe('webhooks', () => {
     })
   })
 
-  test('that are switched on again begin anew: with no reason for being off, and not failing', async () => {
+  test('that are enabled start over: without a reason for being disabled, and not failing', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a', active: false })
     await stand(database, { disabled_reason: 'gone', failing_since: 7 })
@@ -60,7 +60,7 @@ describe('webhooks', () => {
     expect(on).toMatchObject({ active: true, disabledReason: null, failingSince: null })
   })
 
-  test('that are on already go on failing when somebody switches them on', async () => {
+  test('that are enabled already keep failing when they are enabled again', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a' })
     await stand(database, { failing_since: 7 })
@@ -71,7 +71,7 @@ describe('webhooks', () => {
 
   test.each([
     ['to another URL', 'https://b.example/', null],
-    ['to the URL that they have', 'https://app.example/hook', 7],
+    ['to their current URL', 'https://app.example/hook', 7],
   ])('that fail and are changed %s: %s, failing since %s', async (_, url, failingSince) => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a' })
@@ -80,7 +80,7 @@ describe('webhooks', () => {
     expect(await changed).toMatchObject({ url, failingSince })
   })
 
-  test('that were deleted are shown nowhere, and cannot be changed or deleted again', async () => {
+  test('that were deleted are not listed, and cannot be changed or deleted again', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a' })
     await addWebhook(database, { id: 'wh_b' })
@@ -104,7 +104,7 @@ describe('webhooks', () => {
 })
 
 describe('a secret that is rotated', () => {
-  test('leaves the one before it for its grace', async () => {
+  test('keeps the previous one for its grace period', async () => {
     const database = await tempDatabase()
     const before = await addWebhook(database, { id: 'wh_a', secret: 'first' })
     const now = database.clock.now() + 5
@@ -118,7 +118,7 @@ describe('a secret that is rotated', () => {
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toEqual(await rotated)
   })
 
-  test('leaves none without a grace, and takes away the one that was before', async () => {
+  test('keeps none without a grace period, and drops the previous one', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a', secret: 'first' })
     const rotate = (secret: string, graceMs: number) =>
@@ -134,7 +134,7 @@ describe('a secret that is rotated', () => {
     expect(row).toMatchObject({ previous_secret: null, previous_until: null })
   })
 
-  test('is that of its account alone', async () => {
+  test('belongs to its own account only', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a', secret: 'first' })
     const foreign = write(database, trx =>

@@ -39,7 +39,7 @@ async function createServices({ webhookAllowRanges = [] as string[] } = {}) {
 const refused = (code: string, facts: object) => expect.objectContaining({ code, facts })
 
 describe('creating a webhook', () => {
-  test('returns its secret, of which the database has the sealed form', async () => {
+  test('returns its secret, which the database stores encrypted', async () => {
     const services = await createServices()
     const { webhook, secret } = await createWebhook(services, INPUT)
     expect(await getWebhook(services, { webhookId: webhook.id, accountId: null })).toEqual(webhook)
@@ -47,7 +47,7 @@ describe('creating a webhook', () => {
     expect(services.secretBox.decrypt(webhook.secret)).toBe(secret)
   })
 
-  test('keeps a description without text as none', async () => {
+  test('stores a blank description as null', async () => {
     const services = await createServices()
     const { webhook } = await createWebhook(services, { ...INPUT, description: ' \n' })
     expect(webhook.description).toBeNull()
@@ -58,7 +58,7 @@ describe('creating a webhook', () => {
     expect(none.description).toBeNull()
   })
 
-  test('is refused for a URL inside, and says that allowing its range would help', async () => {
+  test('rejects a URL on a private network, and says that allowing its range would help', async () => {
     const url = 'https://inside.test/'
     await expect(createWebhook(await createServices(), { ...INPUT, url })).rejects.toThrow(
       refused('webhook_url_rejected', {
@@ -76,7 +76,7 @@ describe('creating a webhook', () => {
     )
   })
 
-  test('is refused beyond the limit of its account, whatever others have', async () => {
+  test('rejects webhooks beyond the limit of the account, whatever others have', async () => {
     const services = await createServices()
     for (let n = 0; n < WEBHOOKS_MAX; n++) await addWebhook(services.database, { id: `wh_${n}` })
     await expect(createWebhook(services, INPUT)).rejects.toThrow(
@@ -85,7 +85,7 @@ describe('creating a webhook', () => {
     await createWebhook(services, { ...INPUT, accountId: 'acc_b' })
   })
 
-  test('leaves nothing where what is to be written with it fails', async () => {
+  test('writes nothing if the write before the commit fails', async () => {
     const services = await createServices()
     const failing = async () => {
       throw new Error('no room for the answer')
@@ -95,7 +95,7 @@ describe('creating a webhook', () => {
   })
 })
 
-test('a webhook of another account is not found, and nothing is done to it', async () => {
+test('a webhook of another account is not found and not changed', async () => {
   const services = await createServices()
   const webhook = await addWebhook(services.database)
   const tried = [
@@ -112,7 +112,7 @@ test('a webhook of another account is not found, and nothing is done to it', asy
 })
 
 describe('changing a webhook', () => {
-  test('checks a URL that is new, and not the one that it has', async () => {
+  test('checks a new URL, and not the current one', async () => {
     const services = await createServices()
     const { webhook } = await createWebhook(services, INPUT)
     const target = { webhookId: webhook.id, accountId: 'acc_a' }
@@ -125,7 +125,7 @@ describe('changing a webhook', () => {
     expect(await getWebhook(services, target)).toEqual(webhook)
   })
 
-  test('sends what waited once it is switched on, and not before', async () => {
+  test('sends open deliveries once it is enabled, and not before', async () => {
     const services = await createServices()
     await addWebhook(services.database)
     expect(await setWebhookActive(services, { ...OF_ANYBODY, active: false })).toMatchObject({
@@ -137,7 +137,7 @@ describe('changing a webhook', () => {
     expect(services.wakes).toHaveLength(2)
   })
 
-  test('gives it another secret; the one before signs until the end of the grace period', async () => {
+  test('issues a new secret; the previous one signs until the end of the grace period', async () => {
     const services = await createServices()
     const { secret: before } = await addWebhook(services.database)
     const now = services.clock.now()

@@ -12,7 +12,7 @@ import { addWebhook } from '../support/webhook-rows.ts'
 const BASE_URL = 'https://api.example.com'
 
 describe('an event', () => {
-  test('is written once, with a delivery for each active webhook that subscribed to it', async () => {
+  test('is written once, with a delivery for each active subscribed webhook', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a', events: ['batch.completed'] })
     await addWebhook(database, { id: 'wh_b', events: ['batch.completed', 'quota.warning'] })
@@ -29,7 +29,7 @@ describe('an event', () => {
     expect((await events(database)).map(event => event.id)).toEqual([id])
   })
 
-  test('leaves nothing behind when nobody subscribed', async () => {
+  test('is not written without a subscribed webhook', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { events: ['quota.warning'] })
     expect(await emitOne(database, 'batch.completed')).toBeNull()
@@ -37,7 +37,7 @@ describe('an event', () => {
     expect(await deliveries(database)).toEqual([])
   })
 
-  test('goes with the transaction that it belongs to', async () => {
+  test('is rolled back with the transaction that it belongs to', async () => {
     const database = await tempDatabase()
     await addWebhook(database, {})
     const failing = write(database, async trx => {
@@ -67,7 +67,7 @@ describe('an event', () => {
     })
   })
 
-  test('of the sandbox says so beside its data', async () => {
+  test('of the sandbox is marked beside its data', async () => {
     const database = await tempDatabase()
     await addWebhook(database, {})
     await write(database, trx =>
@@ -85,7 +85,7 @@ describe('the event of a job', () => {
     ...{ undeliverable: 1_200, unknown: 100, failed: 10 },
   }
 
-  test('that is completed tells its counts, which sum up, and where its results are', async () => {
+  test('that is completed has its counts, which sum up, and the URL of its results', async () => {
     const [body] = await told({ ...COUNTS, state: 'completed' })
     expect(body).toMatchObject({ event: 'batch.completed' })
     expect(body.data).toEqual({
@@ -97,7 +97,7 @@ describe('the event of a job', () => {
     expect(valid + invalid + risky + unknown + failed).toBe(total)
   })
 
-  test('that failed tells how far it came', async () => {
+  test('that failed has its progress', async () => {
     const [body] = await told({ ...COUNTS, state: 'failed', done: 4_200, error: 'server_error' })
     expect(body).toMatchObject({ event: 'batch.failed' })
     expect(body.data).toEqual({
@@ -106,7 +106,7 @@ describe('the event of a job', () => {
     })
   })
 
-  test('that is simulated says so', async () => {
+  test('of the sandbox is marked', async () => {
     const [body] = await told({ ...COUNTS, state: 'completed', sandbox: 1 })
     expect(body.sandbox).toBe(true)
   })
@@ -117,7 +117,7 @@ describe('the event of a job', () => {
     ['has no account', { state: 'completed', account_id: null }],
     ['is not finished', { state: 'processing' }],
     ['is a single address without a result', { state: 'failed', type: 'single' }],
-  ])('that %s is not told', async (_, change) => {
+  ])('that %s is not sent', async (_, change) => {
     expect(await told({ ...COUNTS, ...change })).toEqual([])
   })
 })
@@ -139,7 +139,7 @@ const deliveries = ({ db }: Database) =>
     .orderBy('webhook_id')
     .execute()
 
-/** The bodies of what is told when a job stands so. */
+/** The bodies of the events emitted when a job has these counts. */
 async function told(change: Partial<Job>) {
   const database = await tempDatabase()
   await addWebhook(database, {})

@@ -27,32 +27,32 @@ import {
 const beside = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
   writeConcurrent(database, trx => recordAttempts(trx, attempts, { now }))
 
-/** The same, but where two wait for one another that is told, and not tried again. */
+/** The same, except that a deadlock is reported and not retried. */
 const once = (database: Database, attempts: readonly NewAttempt[]) =>
   onPostgres
     ? database.db.transaction().execute(trx => recordAttempts(trx, attempts, { now: NOW }))
     : beside(database, attempts)
 
-/** All that an attempt may change. */
+/** All columns that an attempt may change. */
 const standOf = async (database: Database) => ({
   delivery: await deliveryRow(database, 'dlv_a'),
   webhook: await findWebhook(database, 'acc_a', 'wh_a'),
   notice: await noticeOf(database),
 })
 
-describe('an attempt that a stalled server writes down late, when another has made it too,', () => {
+describe('an attempt that a stalled server records late, after another made it too,', () => {
   test.each<[string, Partial<NewAttempt>, Partial<NewAttempt>]>([
     ['failed, as did the other', { startedAt: 2_000 }, {}],
     ['failed for good, as did the other', { startedAt: 2_000, ...FAILURE }, FAILURE],
-    ['failed, and the other was taken', SUCCESS, {}],
-    ['failed for good, and the other was taken', SUCCESS, FAILURE],
+    ['failed, and the other succeeded', SUCCESS, {}],
+    ['failed for good, and the other succeeded', SUCCESS, FAILURE],
     [
-      'was told that nothing is wanted, and the other was taken',
+      'got a 410, and the other succeeded',
       SUCCESS,
       { ...FAILURE, statusCode: 410, disabledCode: 'gone' },
     ],
-    ['was taken, as was the other', { startedAt: 2_000, ...SUCCESS }, SUCCESS],
-  ])('%s: it is kept, and counts nothing twice', async (_, first, late) => {
+    ['succeeded, as did the other', { startedAt: 2_000, ...SUCCESS }, SUCCESS],
+  ])('%s: it is stored, and nothing counts twice', async (_, first, late) => {
     const database = await createDeliveries('dlv_a')
     await record(database, [attemptAt('dlv_a', first)])
     const before = await standOf(database)
@@ -61,7 +61,7 @@ describe('an attempt that a stalled server writes down late, when another has ma
     expect((await attemptsOf(database)).map(row => row.number)).toEqual([1, 2])
   })
 
-  test('was taken, and the other failed: the webhook is known to take something', async () => {
+  test('succeeded, and the other failed: the webhook counts as working', async () => {
     const database = await createDeliveries('dlv_a')
     await record(database, [attemptAt('dlv_a')])
     const before = await deliveryRow(database, 'dlv_a')
@@ -71,11 +71,11 @@ describe('an attempt that a stalled server writes down late, when another has ma
   })
 })
 
-describe('an attempt that is written down again, as nobody heard that it was,', () => {
+describe('an attempt that is recorded again because the confirmation was lost,', () => {
   test.each<[string, Partial<NewAttempt>]>([
     ['failed', {}],
     ['failed for good', FAILURE],
-    ['was taken', SUCCESS],
+    ['succeeded', SUCCESS],
   ])('and %s is there once', async (_, given) => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a', given)])
@@ -90,33 +90,36 @@ describe('an attempt that is written down again, as nobody heard that it was,', 
     ])
   })
 
-  test.runIf(onPostgres)('as its connection was cut after the commit, is there once', async () => {
-    const proxy = await cutProxy(await tempPostgres())
-    onTestFinished(() => proxy.close())
-    const database = await openDatabase(proxy.url, systemClock)
-    onTestFinished(() => database.close())
-    await addWebhook(database)
-    await addDelivery(database, 'dlv_a', { at: 100 })
-    const cut = proxy.cutAfterCommit(/insert into attempt/)
-    const attempts = [attemptAt('dlv_a', FAILURE)]
-    const fault = await beside(database, attempts).catch(error => error)
-    await cut
-    expect(isStorageError(fault)).toBe(true)
-    await beside(database, attempts)
-    expect(await attemptsOf(database)).toHaveLength(1)
-    expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ state: 'failed', attempt: 1 })
-    expect(await noticeOf(database)).toMatchObject({ failed_events: 1 })
-  })
+  test.runIf(onPostgres)(
+    'because its connection was cut after the commit, is there once',
+    async () => {
+      const proxy = await cutProxy(await tempPostgres())
+      onTestFinished(() => proxy.close())
+      const database = await openDatabase(proxy.url, systemClock)
+      onTestFinished(() => database.close())
+      await addWebhook(database)
+      await addDelivery(database, 'dlv_a', { at: 100 })
+      const cut = proxy.cutAfterCommit(/insert into attempt/)
+      const attempts = [attemptAt('dlv_a', FAILURE)]
+      const fault = await beside(database, attempts).catch(error => error)
+      await cut
+      expect(isStorageError(fault)).toBe(true)
+      await beside(database, attempts)
+      expect(await attemptsOf(database)).toHaveLength(1)
+      expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ state: 'failed', attempt: 1 })
+      expect(await noticeOf(database)).toMatchObject({ failed_events: 1 })
+    },
+  )
 })
 
-/** Any order that is not that of the IDs. */
+/** Any order other than that of the IDs. */
 const shuffled = <T>(all: readonly T[], seed: number): T[] =>
   all
     .map((one, n) => ({ one, by: (n * 7919 + seed * 104_729) % 1_009 }))
     .sort((a, b) => a.by - b.by)
     .map(({ one }) => one)
 
-describe('many that write down attempts at the same time', () => {
+describe('concurrent writers of attempts', () => {
   const WEBHOOKS = 8
   const ids = Array.from({ length: 64 }, (_, n) => `dlv_${100 + n}`)
   const webhookOf = (id: string) => `wh_${Number(id.slice(4)) % WEBHOOKS}`
@@ -135,7 +138,7 @@ describe('many that write down attempts at the same time', () => {
     return database
   }
 
-  test('of all deliveries in any order: each counts once, and none waits for ever', async () => {
+  test('for all deliveries in any order: each counts once, and none deadlocks', async () => {
     const database = await services()
     await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
@@ -156,7 +159,7 @@ describe('many that write down attempts at the same time', () => {
     )
   })
 
-  test('each of its own, at webhooks that they share: nothing is lost', async () => {
+  test('each for its own deliveries at shared webhooks: nothing is lost', async () => {
     const database = await services()
     const groups = Map.groupBy(shuffled(ids, 3), (_, n) => n % 8)
     await Promise.all(

@@ -32,8 +32,11 @@ import { attemptAt } from '../support/webhook-rows.ts'
 
 const NOW = 1_000_000
 
-/** PostgreSQL chooses by what it knows of the rows: there must be many, as in a house that has been in use for a while. */
-describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by its index', () => {
+/**
+ * PostgreSQL plans by its statistics: there must be many rows, as on a server that has been in use
+ * for a while.
+ */
+describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries uses its index', () => {
   const page = { webhookId: 'wh_7', before: { createdAt: 900, id: 'dlv_900' }, max: 9 }
   const inTrx = (work: (trx: Trx) => Promise<unknown>) => (database: Database) =>
     write(database, work)
@@ -49,7 +52,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
 
   const STATEMENTS: [string, (database: Database) => Promise<unknown>, RegExp][] = [
     [
-      'the webhooks that have something due, one step for each of them',
+      'webhooks with due deliveries, one step per webhook',
       db => listDueWebhooks(db, 30_000),
       /Recursive Union(.|\n)*Limit\n.*Index Only Scan using delivery_due/,
     ],
@@ -59,51 +62,51 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
       /delivery_due/,
     ],
     ['the next due time', db => nextDueAt(db, 'wh_7', ['dlv_x']), /delivery_due/],
-    ['how many are open', db => countOpenDeliveries(db), /delivery_due/],
+    ['the number of open deliveries', db => countOpenDeliveries(db), /delivery_due/],
     [
-      'what attempts are entered at',
+      'the deliveries of recorded attempts',
       inTrx(trx => recordAttempts(trx, attempts, { now: NOW })),
       /delivery_pkey(.|\n)*attempt_key/,
     ],
-    ['a new round', inTrx(trx => retryDelivery(trx, 'wh_7', 'dlv_7', NOW)), /delivery_pkey/],
+    ['a manual retry', inTrx(trx => retryDelivery(trx, 'wh_7', 'dlv_7', NOW)), /delivery_pkey/],
     [
-      'new rounds for what failed',
+      'the retry of failed deliveries',
       inTrx(trx => recoverDeliveries(trx, 'wh_7', { since: 1, now: NOW })),
       /delivery_state/,
     ],
     ['a page of the log', db => getDeliveryPage(db, page), /delivery_webhook/],
     [
-      'a page of the log, of one state',
+      'a page of the log, by state',
       db => getDeliveryPage(db, { ...page, status: 'failed', event: 'quota.warning' }),
       /delivery_state/,
     ],
     ['one delivery', db => findDelivery(db, 'wh_7', 'dlv_7'), /delivery_pkey/],
-    ['what is over', expiring(deleteDeliveriesUntil, 9), /delivery_expiry/],
-    ['what waits at webhooks that are off', expiring(deleteStrandedUntil, 9), /delivery_due/],
+    ['expired deliveries', expiring(deleteDeliveriesUntil, 9), /delivery_expiry/],
+    ['deliveries stranded at disabled webhooks', expiring(deleteStrandedUntil, 9), /delivery_due/],
     [
-      'what deleted webhooks leave',
+      'deliveries of deleted webhooks',
       expiring(deleteWebhooksUntil, 9),
       /delivery_(webhook|state|due)/,
     ],
     ['events without a delivery', expiring(deleteOrphanedEventsBefore, 9), /delivery_event/],
-    ['answers that are over', expiring(deleteAnswersBefore, 9), /answer_expiry/],
-    ['replays that are over', expiring(deleteReplaysBefore, 9), /replay_age/],
-    ['sessions that are over', expiring(deleteSessionsUntil, 9), /session_(expiry|idle)/],
-    ['credits of old days', expiring(deleteCreditsBefore, 9), /credit/],
-    ['notices that are due', db => listDueAlerts(db, 9), /notice_due/],
+    ['expired responses', expiring(deleteAnswersBefore, 9), /answer_expiry/],
+    ['expired idempotency keys', expiring(deleteReplaysBefore, 9), /replay_age/],
+    ['expired sessions', expiring(deleteSessionsUntil, 9), /session_(expiry|idle)/],
+    ['credits of past periods', expiring(deleteCreditsBefore, 9), /credit/],
+    ['due alerts', db => listDueAlerts(db, 9), /notice_due/],
     [
-      'what a clock that was set back would move',
+      'rows to move after a clock change',
       db => shiftAfterClockSkew(db, { now: NOW, byMs: 0 }),
       /delivery_due/,
     ],
     [
-      'what is erased of an event',
+      'the erasure of an event',
       db => erasePersonalData(db, { ...NO_PERSONAL_DATA, events: ['evt_7'] }),
       /delivery_event/,
     ],
   ]
 
-  test('and reads no long table whole', async () => {
+  test('and reads no long table in full', async () => {
     const database = await inUse()
     for (const [name, run, index] of STATEMENTS) {
       const plan = await plansOf(database, run)
@@ -114,7 +117,10 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries goes by
   })
 })
 
-/** 400 webhooks, four of them with 5,000 open deliveries each, one of these off; others with what is over; their attempts. */
+/**
+ * 400 webhooks, four of them with 5,000 open deliveries each, one of these disabled; others with
+ * finished deliveries; their attempts.
+ */
 async function inUse(): Promise<Database> {
   const database = await tempDatabase()
   const { db } = database

@@ -22,8 +22,8 @@ import { plansOf } from '../db/plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { addDelivery, addWebhook, attemptAt } from '../support/webhook-rows.ts'
 
-/** Webhooks have millions of deliveries: a plan that reads them all stops the whole service. */
-describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', () => {
+/** Webhooks have millions of deliveries: a full scan would stop the service. */
+describe.skipIf(onPostgres)('a statement on many deliveries uses its index', () => {
   const page = { webhookId: 'wh_a', before: { createdAt: 9, id: 'dlv_x' }, max: 9 }
   const except = ['dlv_x', 'dlv_y']
   const inTrx = (work: (trx: Trx) => Promise<unknown>) => (database: Database) =>
@@ -31,7 +31,7 @@ describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', 
 
   test.each<[string, (database: Database) => Promise<unknown>, RegExp]>([
     [
-      'the webhooks that have something due',
+      'webhooks with due deliveries',
       db => listDueWebhooks(db, 9),
       /SEARCH delivery .*COVERING INDEX delivery_due \(webhook_id=\? AND due_at<\?\)/,
     ],
@@ -46,18 +46,18 @@ describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', 
       /SEARCH delivery USING COVERING INDEX delivery_due \(webhook_id=\?\)/,
     ],
     [
-      'how many are open',
+      'the number of open deliveries',
       db => countOpenDeliveries(db),
       /SCAN delivery USING COVERING INDEX delivery_due/,
     ],
     [
-      'what attempts are entered at',
+      'the deliveries of recorded attempts',
       inTrx(trx => recordAttempts(trx, [attemptAt('dlv_a')], { now: 9 })),
       /SEARCH delivery USING INDEX sqlite_autoindex_delivery_1 \(id=\?\)/,
     ],
-    ['a new round', inTrx(trx => retryDelivery(trx, 'wh_a', 'dlv_a', 9)), /delivery.*\(id=\?\)/],
+    ['a manual retry', inTrx(trx => retryDelivery(trx, 'wh_a', 'dlv_a', 9)), /delivery.*\(id=\?\)/],
     [
-      'new rounds for what failed',
+      'the retry of failed deliveries',
       inTrx(trx => recoverDeliveries(trx, 'wh_a', { since: 1, now: 9 })),
       /INDEX delivery_state \(webhook_id=\? AND state=\? AND created_at>\?\)/,
     ],
@@ -67,24 +67,24 @@ describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', 
       /INDEX delivery_webhook \(webhook_id=\? AND \(created_at,id\)<\(\?,\?\)\)/,
     ],
     [
-      'a page of the log, of one kind',
+      'a page of the log, by kind',
       db => getDeliveryPage(db, { ...page, event: 'quota.warning' }),
       /INDEX delivery_webhook \(webhook_id=\? AND \(created_at,id\)<\(\?,\?\)\)/,
     ],
     [
-      'a page of the log, of one state',
+      'a page of the log, by state',
       db => getDeliveryPage(db, { ...page, status: 'failed', event: 'quota.warning' }),
       /INDEX delivery_state \(webhook_id=\? AND state=\? AND \(created_at,id\)<\(\?,\?\)\)/,
     ],
     ['one delivery', db => findDelivery(db, 'wh_a', 'dlv_a'), /delivery.*\(id=\?\)/],
-    ['what is over', inTrx(trx => deleteDeliveriesUntil(trx, 9, 9)), /INDEX delivery_expiry/],
+    ['expired deliveries', inTrx(trx => deleteDeliveriesUntil(trx, 9, 9)), /INDEX delivery_expiry/],
     [
-      'what waits at webhooks that are off',
+      'deliveries stranded at disabled webhooks',
       inTrx(trx => deleteStrandedUntil(trx, 9, 9)),
       /INDEX delivery_due \(webhook_id=\? AND due_at<\?\)/,
     ],
     [
-      'what deleted webhooks leave',
+      'deliveries of deleted webhooks',
       inTrx(trx => deleteWebhooksUntil(trx, 9, 9)),
       /INDEX delivery_(webhook|state) \(webhook_id=\?\)/,
     ],
@@ -93,7 +93,7 @@ describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', 
       inTrx(trx => deleteOrphanedEventsBefore(trx, 9, 9)),
       /INDEX delivery_event \(event_id=\?\)/,
     ],
-    ['notices that are due', db => listDueAlerts(db, 9), /notice USING INDEX notice_due/],
+    ['due alerts', db => listDueAlerts(db, 9), /notice USING INDEX notice_due/],
   ])('%s', async (_, run, index) => {
     const database = await tempDatabase()
     await addWebhook(database)

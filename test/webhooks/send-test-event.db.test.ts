@@ -12,7 +12,7 @@ import { createTestDelivery, SECRET, type TestDelivery } from '../support/webhoo
 import { answered } from '../support/webhook-transport.ts'
 
 describe('a test event', () => {
-  test('is sent at once, signed as all others are, and says what came of it', async () => {
+  test('is sent at once, signed like all others, and returns its result', async () => {
     const h = await createTestDelivery({ clock: fakeClock(Date.now()) })
     await h.addWebhook()
     const outcome = await send(h)
@@ -30,7 +30,7 @@ describe('a test event', () => {
     })
   })
 
-  test('of the sandbox says so', async () => {
+  test('of the sandbox is marked', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await send(h, true)
@@ -39,7 +39,7 @@ describe('a test event', () => {
     expect(JSON.parse(h.transport.sent[1]?.body ?? '')).not.toHaveProperty('sandbox')
   })
 
-  test('stands in the log with the bytes that were sent, and is not sent again', async () => {
+  test('is in the log with the bytes that were sent, and is not retried', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     h.transport.answer(answered(500, { server: 'odd' }, 'oh'))
@@ -62,7 +62,7 @@ describe('a test event', () => {
     expect(h.transport.sent).toHaveLength(1)
   })
 
-  test('changes nothing of how the webhook stands, even if it is gone, and is sent to one that is off', async () => {
+  test('does not affect the state of the webhook, even after a 410, and is sent to a disabled one', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     h.transport.answer(410)
@@ -78,7 +78,7 @@ describe('a test event', () => {
     expect(await h.webhooks()).toMatchObject([{ active: 0 }])
   })
 
-  test('that cannot be signed is not sent, and says why', async () => {
+  test('that cannot be signed is not sent, and returns the reason', async () => {
     const h = await createTestDelivery()
     await h.addWebhook({ secret: 'sealed elsewhere' })
     const outcome = await send(h)

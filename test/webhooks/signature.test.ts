@@ -10,7 +10,7 @@ const OLD = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const NEW = 'whsec_aaaabbbbccccddddeeeeffff00001111'
 
 describe('the signature of the spec', () => {
-  test('is the HMAC-SHA256 of the body in lower-case hex, keyed with the whole secret as it is shown', () => {
+  test('is the HMAC-SHA256 of the body in lower-case hex, keyed with the complete secret as shown', () => {
     const expected = createHmac('sha256', Buffer.from(OLD, 'utf8')).update(BODY).digest('hex')
     expect(headers([OLD])['X-EV-Signature']).toBe(expected)
     expect(expected).toMatch(/^[0-9a-f]{64}$/)
@@ -24,24 +24,24 @@ describe('the signature of the spec', () => {
     expect(signature).toBe('45ec03b2b33403c8043a90de06bedad0827183927115fd7e448ef97eeb13c5be')
   })
 
-  test('is of the current secret alone while there are two', () => {
+  test('uses only the current secret while there are two', () => {
     expect(headers([NEW, OLD])['X-EV-Signature']).toBe(headers([NEW])['X-EV-Signature'])
   })
 })
 
 describe('the signature of Standard Webhooks', () => {
-  test('is taken by its own package', () => {
+  test('verifies with its own package', () => {
     expect(new Webhook(OLD).verify(BODY, headers([OLD]))).toMatchObject({ event_id: 'evt_1' })
   })
 
-  test('is taken with every secret that we make', () => {
+  test('verifies with every secret that ev creates', () => {
     for (let n = 0; n < 100; n++) {
       const { text } = newSigningSecret(systemRandom)
       expect(() => new Webhook(text).verify(BODY, headers([text]))).not.toThrow()
     }
   })
 
-  test('is taken with the old and with the new secret while there are two', () => {
+  test('verifies with the old and the new secret while there are two', () => {
     const both = headers([NEW, OLD])
     expect(both['webhook-signature']).toMatch(/^v1,\S+ v1,\S+$/)
     for (const secret of [OLD, NEW]) {
@@ -49,7 +49,7 @@ describe('the signature of Standard Webhooks', () => {
     }
   })
 
-  test('is not taken with another secret, and not for another body, ID or time', () => {
+  test('does not verify with another secret, nor for another body, ID or time', () => {
     const { text } = newSigningSecret(systemRandom)
     expect(() => new Webhook(text).verify(BODY, headers([NEW, OLD]))).toThrow(/signature/)
     const receiver = new Webhook(OLD)
@@ -62,12 +62,12 @@ describe('the signature of Standard Webhooks', () => {
     )
   })
 
-  test('tells the event and the second of the attempt', () => {
+  test('covers the event and the second of the attempt', () => {
     const signed = signedHeaders(BODY, { eventId: 'evt_1', at: 1_780_315_200_999, secrets: [OLD] })
     expect(signed).toMatchObject({ 'webhook-id': 'evt_1', 'webhook-timestamp': '1780315200' })
   })
 })
 
-/** Signed now, as the package refuses what is older than five minutes. */
+/** Signed with the current time, because the package rejects signatures older than five minutes. */
 const headers = (secrets: readonly [string, ...string[]]) =>
   signedHeaders(BODY, { eventId: 'evt_1', at: Date.now(), secrets })

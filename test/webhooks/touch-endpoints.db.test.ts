@@ -25,7 +25,7 @@ describe('a webhook', () => {
     return webhook?.failingSince
   }
 
-  test('fails from its first failure on until it takes something', async () => {
+  test('is failing from its first failure until its first success', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
     await record(database, [attemptAt('dlv_a')], 10)
     expect(await stands(database)).toBe(10)
@@ -40,8 +40,8 @@ describe('a webhook', () => {
   test.each<[string, Partial<NewAttempt>[], number | null]>([
     ['a success and then a failure', [SUCCESS, FAILURE], 20],
     ['a failure and then a success', [FAILURE, SUCCESS], null],
-    ['failures alone', [FAILURE, {}], 10],
-  ])('that failed before goes by the order in one group: %s', async (_, group, since) => {
+    ['only failures', [FAILURE, {}], 10],
+  ])('that was failing follows the order within one batch: %s', async (_, group, since) => {
     const database = await createDeliveries('dlv_x', 'dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_x')], 10)
     const attempts = group.map((given, n) => attemptAt(`dlv_${'ab'[n]}`, given))
@@ -49,7 +49,7 @@ describe('a webhook', () => {
     expect(await stands(database)).toBe(since)
   })
 
-  test('does not fail by what another one answers', async () => {
+  test('is not affected by the responses of another one', async () => {
     const database = await createDeliveries('dlv_a')
     await addWebhook(database, { id: 'wh_b' })
     await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
@@ -58,7 +58,7 @@ describe('a webhook', () => {
     expect(await findWebhook(database, 'acc_a', 'wh_b')).toMatchObject({ failingSince: 10 })
   })
 
-  test('counts what came of an attempt whose delivery has a new round by now', async () => {
+  test('counts an attempt whose delivery has a new cycle since', async () => {
     const database = await createDeliveries('dlv_a')
     await addDelivery(database, 'dlv_b', { state: 'retry_scheduled', attempt: 1 })
     await record(database, [attemptAt('dlv_a')], 10)
@@ -68,7 +68,7 @@ describe('a webhook', () => {
     expect(await stands(database)).toBeNull()
   })
 
-  test('is switched off with the reason that is given, keeps what waits, and its owner is told', async () => {
+  test('is disabled with the given reason, keeps its open deliveries, and its owner is alerted', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     const gone = { ...FAILURE, statusCode: 410, disabledCode: 'gone' } as const
     await record(database, [attemptAt('dlv_a', gone)])
@@ -81,7 +81,7 @@ describe('a webhook', () => {
     })
   })
 
-  test('that somebody switched off meanwhile is not switched off again', async () => {
+  test('that was disabled manually meanwhile is not disabled again', async () => {
     const database = await createDeliveries('dlv_a')
     await database.db.updateTable('webhook').set({ active: 0, updated_at: 77 }).execute()
     const gone = { ...FAILURE, statusCode: 410, disabledCode: 'gone' } as const
@@ -92,7 +92,7 @@ describe('a webhook', () => {
     expect(await noticeOf(database)).toMatchObject({ failed_events: 1, disabled_reason: null })
   })
 
-  test('that failed for long is not switched off by an attempt from before its success', async () => {
+  test('that failed for long is not disabled by an attempt from before its success', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
     await record(database, [attemptAt('dlv_a')], 10)
     const judged = { startedAt: 900, disabledCode: 'failing' } as const
@@ -103,7 +103,7 @@ describe('a webhook', () => {
     })
   })
 
-  test('that failed for long is switched off with the failure that says so', async () => {
+  test('that failed for long is disabled with the failure that asks for it', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a')], 10)
     const judged = { startedAt: 900, disabledCode: 'failing' } as const
@@ -116,7 +116,7 @@ describe('a webhook', () => {
     })
   })
 
-  test('is neither failing nor off by what was answered at the URL that it had before', async () => {
+  test('is neither failing nor disabled because of responses at its former URL', async () => {
     const database = await createDeliveries('dlv_a')
     await write(database, trx =>
       updateWebhook(trx, 'acc_a', 'wh_a', { url: 'https://moved.example/', now: 1 }),

@@ -17,7 +17,7 @@ const names = () =>
 const fault = (url: string, allowed: string[] = [], resolver: Zone = names()) =>
   validateWebhookUrl(url, { resolver, mayDial: createIpPolicy(allowed) })
 
-describe('a destination of webhooks', () => {
+describe('a webhook URL', () => {
   test.each([
     'https://app.example/hook',
     'https://app.example',
@@ -28,7 +28,7 @@ describe('a destination of webhooks', () => {
     'HTTPS://APP.EXAMPLE/Hook',
     `https://${PUBLIC}/`,
     'https://[2a00:1450::1]:8443/',
-  ])('%s is good', async url => {
+  ])('%s is valid', async url => {
     expect(await fault(url)).toBeNull()
   })
 
@@ -54,7 +54,7 @@ describe('a destination of webhooks', () => {
     ['https://nobody.example/', /no address/],
     ['https://mail.example/', /no address/],
     ['https://half.example/', /could not be looked up/],
-  ])('%s is refused, with the reason', async (url, reason) => {
+  ])('%s is rejected, with the reason', async (url, reason) => {
     expect(await fault(url)).toMatch(reason)
   })
 
@@ -91,11 +91,11 @@ describe('a destination of webhooks', () => {
     expect(await fault(url)).toMatch(/is not public/)
   })
 
-  test('an address with a zone is no URL', async () => {
+  test('an address with a zone is not a URL', async () => {
     expect(await fault('https://[fe80::1%25lo]/')).toMatch(/not a URL/)
   })
 
-  test('ranges that the operator allows are let in, by name and by number', async () => {
+  test('ranges that the admin allows are accepted, by name and by address', async () => {
     const allowed = ['127.0.0.0/8', '10.0.0.0/8']
     expect(await fault('https://127.0.0.1:8443/', allowed)).toBeNull()
     expect(await fault('https://localhost:8443/', allowed)).toBeNull()
@@ -103,7 +103,7 @@ describe('a destination of webhooks', () => {
     expect(await fault('https://mixed.example/', allowed)).toMatch(/not public/)
   })
 
-  test('plain HTTP is for this machine alone, where its loopback address is allowed', async () => {
+  test('plain HTTP is for this machine only, if its loopback address is allowed', async () => {
     const local = [
       ...['http://127.0.0.1:8081/', 'http://127.9.9.9:8081/hook', 'http://[::1]:8081/'],
       ...['http://localhost:8081/', 'http://LOCALHOST.:8081/', 'http://a.localhost:8081/'],
@@ -124,14 +124,14 @@ describe('a destination of webhooks', () => {
     expect(await fault('http://localhost:6379/', ['127.0.0.1'])).toMatch(/Port 6379 /)
   })
 
-  test('says that a name has an address that is not public, and not which', async () => {
+  test('reports that a name has a private address, but not which', async () => {
     expect(await fault('https://mixed.example/')).toBe(
       'The name mixed.example has an address that is not public.',
     )
     expect(await fault('https://0x7f.1/')).toBe('The address 127.0.0.1 is not public.')
   })
 
-  test('nothing is looked up for an address, or for what is refused by its shape', async () => {
+  test('causes no DNS query for an address or an invalid URL', async () => {
     const resolver = names()
     for (const url of ['https://10.0.0.1/', 'http://app.example/', 'https://app.example:25/']) {
       await fault(url, [], resolver)

@@ -13,7 +13,6 @@ import { reachedThresholds } from './quota-thresholds.ts'
 import { consumeReservation, lockCredit } from './reservations.ts'
 import { addUsage, type Usage } from './usage.ts'
 
-/** One verified address. */
 export type VerificationEntry = {
   /** ID in the history, `ver_…`, if the client has it already. */
   readonly id?: string

@@ -27,7 +27,7 @@ export type ChargeResult = {
 /** Windows by key, and the current time by the clock of the store. */
 export type Windows = { readonly windows: ReadonlyMap<string, Window>; readonly now: number }
 
-/** Storage for windows. */
+/** Storage of the windows, in PostgreSQL or in memory with a file. */
 export interface WindowStore {
   /**
    * The state of a bucket that this process has seen last; null if it is unknown or its window has
@@ -42,7 +42,6 @@ export interface WindowStore {
   count(requests: readonly ChargeRequest[]): Promise<readonly ChargeResult[]>
   /** The current state of buckets. */
   read(buckets: readonly Bucket[]): Promise<readonly BucketUsage[]>
-  /** Deletes expired windows. */
   deleteExpired(): Promise<void>
   close(): void
 }

@@ -34,10 +34,10 @@ export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof HTTPException) return fromHttpException(thrown)
   const cause = { cause: thrown }
   if (isStorageError(thrown)) {
-    const sentence = isOutage(thrown)
+    const message = isOutage(thrown)
       ? DATABASE_UNREACHABLE
       : 'The service cannot store data right now. Try again.'
-    return new ApiError('service_unavailable', sentence, { ...cause, retryAfterS: STORE_RETRY_S })
+    return new ApiError('service_unavailable', message, { ...cause, retryAfterS: STORE_RETRY_S })
   }
   if (thrown instanceof EvError && thrown.code === 'bad_input') {
     return new ApiError('invalid_request', thrown.message, cause)
@@ -53,7 +53,7 @@ export function answerError(c: Context<Env>, log: Log, thrown: unknown): Respons
   if (retryAfterS !== null) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterS))))
   if (status === 401) c.header('WWW-Authenticate', 'Bearer')
   const problem = wantsProblem(c.req.header('Accept'))
-  return c.body(JSON.stringify(problem ? problemOf(body) : body), status as ContentfulStatusCode, {
+  return c.body(JSON.stringify(problem ? toProblem(body) : body), status as ContentfulStatusCode, {
     'Content-Type': problem ? 'application/problem+json' : 'application/json',
   })
 }
@@ -105,7 +105,7 @@ const wantsProblem = (accept: string | undefined) =>
   accept?.includes('application/problem+json') === true
 
 /** RFC 9457 members plus the fields of the plain error body, so that one parser reads both. */
-const problemOf = (body: ReturnType<typeof errorBody>) => ({
+const toProblem = (body: ReturnType<typeof errorBody>) => ({
   type: 'about:blank',
   title: body.code,
   status: STATUS[body.code],

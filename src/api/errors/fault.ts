@@ -28,8 +28,8 @@ export function validationError(
   const issue = issues[0]
   if (issue === undefined) return new ApiError('invalid_request', 'The request is not valid')
   const label = fieldLabel(target, issue.path)
-  const sentence = `${label} ${describeIssue(issue, excerptAt(input, issue.path))}`
-  return new ApiError(codeOf(issue), sanitizeText(sentence, SENTENCE_LENGTH_MAX))
+  const message = `${label} ${describeIssue(issue, excerptAt(input, issue.path))}`
+  return new ApiError(errorCode(issue), sanitizeText(message, SENTENCE_LENGTH_MAX))
 }
 
 /** Fits all reason codes, the longest list of allowed values. */
@@ -109,7 +109,7 @@ const KINDS: Readonly<Record<string, string>> = {
   object: 'an object',
 }
 
-function codeOf({ params }: Issue): ApiCode {
+function errorCode({ params }: Issue): ApiCode {
   const code =
     typeof params === 'object' && params !== null && 'code' in params ? params.code : null
   return typeof code === 'string' && code in STATUS ? (code as ApiCode) : 'invalid_request'

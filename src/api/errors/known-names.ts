@@ -32,8 +32,8 @@ export function checkNames(
   const hint = nearest === null ? '' : ` Did you mean "${nearest}"?`
   const owner = parent === '' ? label : `"${parent}"`
   const allowed = known.length === 0 ? `no ${noun}s` : known.join(', ')
-  const sentence = `${excerpt} is not a known ${noun}.${hint} ${owner} takes ${allowed}.`
-  throw new ApiError('invalid_request', sentence)
+  const message = `${excerpt} is not a known ${noun}.${hint} ${owner} takes ${allowed}.`
+  throw new ApiError('invalid_request', message)
 }
 
 /** Joins a field name to the path of its parent. */

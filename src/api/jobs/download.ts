@@ -37,7 +37,7 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 
 /** `raw` omits the guard against formulas, which only CSV has. */
 function downloadText(job: Job, format: Format, options: { raw: boolean }): DownloadText {
-  const dialect = dialectOf(job)
+  const dialect = jobDialect(job)
   if (format === 'csv') {
     return dialect === null ? listCsv(job, options) : fileCsv(dialect, options)
   }
@@ -59,7 +59,7 @@ function fileCsv(dialect: ListDialect, options: { raw: boolean }): DownloadText 
 
 /** RFC 4180. If addresses were submitted with IDs, the last column has them. */
 function listCsv(job: Job, { raw }: { raw: boolean }): DownloadText {
-  const hasIds = sourceOf(job).ids === true
+  const hasIds = parseSource(job).ids === true
   const columns = [...ROW_COLUMNS, ...(hasIds ? ['id'] : [])]
   const writer = createRowWriter(NO_COLUMNS, columns, { raw })
   const row = (row: JobRow) => writer.row([], [...rowValues(row), ...(hasIds ? [row.id] : [])])
@@ -72,11 +72,11 @@ const NO_COLUMNS: ListDialect = {
 }
 
 /** The CSV dialect of the uploaded file; null if the list was not a file. */
-const dialectOf = (job: Job): ListDialect | null => sourceOf(job).dialect ?? null
+const jobDialect = (job: Job): ListDialect | null => parseSource(job).dialect ?? null
 
 type Source = { readonly dialect?: ListDialect | null; readonly ids?: boolean }
 
-const sourceOf = ({ source }: Job): Source => JSON.parse(source) as Source
+const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 
 /** Routes that download the results of a job as a file. */
 export function downloadRoutes(service: Service) {
@@ -159,10 +159,10 @@ async function download(
 
 function notReady({ state }: Job): ApiError {
   const isStopped = state === 'cancelled' || state === 'failed'
-  const sentence = isStopped
+  const message = isStopped
     ? `The job is ${state}, so its results are incomplete. Add ?partial=true to get the existing ones.`
     : `The job is ${state}; its results are available when it is completed. Add ?partial=true to get the existing ones.`
-  return new ApiError('job_not_ready', sentence)
+  return new ApiError('job_not_ready', message)
 }
 
 async function* filePieces(

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/job-list.ts'
-import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { type Job, getProgress } from '../../jobs/job-store.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { requireKey } from '../middleware/require-key.ts'
@@ -9,9 +9,9 @@ import { newRouter } from '../router.ts'
 import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { JobProgress, PROGRESS_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
-import { classesOf, summaryOf } from './job-view.ts'
+import { presentClasses, presentSummary } from './job-view.ts'
 import { loadJob } from './load-job.ts'
 import { nextCommit } from './long-poll.ts'
 
@@ -39,20 +39,20 @@ export function createProgress(clock: Pick<Clock, 'monotonicNow'>) {
     const rate = job.finished_at === null ? measureRate(job) : null
     return {
       status: job.state as Exclude<Job['state'], 'loading'>,
-      progress: progressOf(job),
+      progress: getProgress(job),
       total_emails: job.total,
       processed_emails: job.done,
-      classes: classesOf(job),
+      classes: presentClasses(job),
       rate_per_second: rate,
       seconds_left: rate ? Math.ceil((job.total - job.done) / rate) : null,
-      summary: summaryOf(job),
+      summary: presentSummary(job),
     }
   }
 }
 
 /** Route that streams the progress of a job. */
 export function jobEventRoutes(service: Service) {
-  const { streams } = stateOf(service)
+  const { streams } = getState(service)
   const events = createRoute({
     ...{ method: 'get', path: '/v1/jobs/{id}/events', operationId: 'followJob' },
     summary: 'Stream the progress of a job',

@@ -1,10 +1,10 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
-import { type Job, parseJobOptions, progressOf } from '../../jobs/job-store.ts'
+import { type Job, parseJobOptions, getProgress } from '../../jobs/job-store.ts'
 import { formatEstimate } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'
 import type { Service } from '../service.ts'
 import { simulatedTime, typicalMs } from '../verify/estimate.ts'
-import { presentWait, describeWait, type WaitReport } from './wait-report.ts'
+import { describeWait, presentWait, type WaitReport } from './wait-report.ts'
 
 /**
  * The status of a job. The caller adds results to `data`. `waitReport` is null if the job is
@@ -15,7 +15,7 @@ export function presentStatus(service: Service, job: Job, waitReport: WaitReport
     success: true as const,
     job_id: job.id,
     status: job.state as Exclude<Job['state'], 'loading'>,
-    progress: progressOf(job),
+    progress: getProgress(job),
     total_emails: job.total,
     processed_emails: job.done,
     estimated_time:
@@ -26,7 +26,7 @@ export function presentStatus(service: Service, job: Job, waitReport: WaitReport
       job.state === 'failed' ? { code: job.error ?? 'server_error', message: JOB_FAILED } : null,
     ...(job.sandbox === 1 ? { sandbox: true as const } : {}),
     data: {
-      summary: summaryOf(job),
+      summary: presentSummary(job),
       completed_at: job.finished_at === null ? null : isoTime(job.finished_at),
     },
   }
@@ -42,9 +42,9 @@ export function presentJob(service: Service, job: Job, waitReport: WaitReport | 
     ...status,
     ...(detail === null ? {} : { status_detail: detail }),
     ...(waitReport?.waits.length ? { waiting_for: waitReport.waits.map(presentWait) } : {}),
-    type: typeOf(job),
+    type: jobType(job),
     name: job.name,
-    data: { ...data, classes: classesOf(job), download_url },
+    data: { ...data, classes: presentClasses(job), download_url },
   }
 }
 
@@ -63,7 +63,7 @@ function reasonToWait(
  * Counts that add up to the processed rows. If the job was cancelled or failed, they add up to all
  * rows: rows that were never tried count as failed.
  */
-export function summaryOf(job: Job) {
+export function presentSummary(job: Job) {
   const endedEarly = job.state === 'failed' || job.state === 'cancelled'
   return {
     total: job.total,
@@ -75,12 +75,12 @@ export function summaryOf(job: Job) {
 }
 
 /** Counts that add up to the processed rows. */
-export const classesOf = ({ deliverable, risky, undeliverable, unknown }: Job) => ({
+export const presentClasses = ({ deliverable, risky, undeliverable, unknown }: Job) => ({
   ...{ deliverable, risky, undeliverable, unknown },
 })
 
 /** Lists of the CLI have no account, so the API never returns one. */
-const typeOf = ({ type }: Job) => type as Exclude<Job['type'], 'list'>
+const jobType = ({ type }: Job) => type as Exclude<Job['type'], 'list'>
 
 /**
  * Estimates the remaining time from the rate so far or, before the first result, from typical

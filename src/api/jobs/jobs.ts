@@ -4,7 +4,7 @@ import { toClass } from '../../engine/verdict/verdict.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
-import { pageOf, pageQuery, positionOf } from '../cursor.ts'
+import { pageQuery, parseCursor, toPage } from '../cursor.ts'
 import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -12,7 +12,7 @@ import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { JOB_STATES, JobPage, PAGE_EXAMPLE } from '../schemas/job.ts'
 import { BREAKDOWN_EXAMPLE, Breakdown } from '../schemas/job-results.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 import { jobChangeRoutes } from './change.ts'
 import { downloadRoutes } from './download.ts'
 import { jobEventRoutes } from './events.ts'
@@ -54,12 +54,12 @@ function jobListRoutes(service: Service) {
     const { limit, cursor, status } = c.req.valid('query')
     const found = await accountJobs(service.database, {
       accountId: c.get('caller').account.id,
-      after: positionOf(cursor),
+      after: parseCursor(cursor),
       max: limit + 1,
       sandbox: c.get('sandbox'),
       ...(status === undefined ? {} : { state: status }),
     })
-    const { rows, next } = pageOf(found, limit)
+    const { rows, next } = toPage(found, limit)
     const items = rows.map(job => {
       const { success: _, ...listed } = presentJob(service, job)
       return listed
@@ -88,7 +88,7 @@ function breakdownRoutes(service: Service) {
   } as const)
   return newRouter().openapi(breakdown, async c => {
     const { id } = c.req.valid('param')
-    const counted = await stateOf(service).breakdowns.get(await loadJob(c, service, id))
+    const counted = await getState(service).breakdowns.get(await loadJob(c, service, id))
     // Reloads the job: the count of a job that was deleted meanwhile is incomplete.
     const data = present(await loadJob(c, service, id), counted)
     return c.json({ success: true as const, data }, 200)

@@ -4,7 +4,7 @@ import type { Job } from '../../jobs/job-store.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import type { Env } from '../context.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 
 /** Loads the job of a path parameter. A job of another account is reported as missing. */
 export const loadJob = (c: Context<Env>, service: Service, id: string): Promise<Job> =>
@@ -17,5 +17,5 @@ export function noSuchJob(id: string): never {
 /** Dependencies of the use cases of jobs, with metrics to count refusals by plan limits. */
 export const jobServices = (service: Service) => ({
   ...service,
-  metrics: stateOf(service).metrics,
+  metrics: getState(service).metrics,
 })

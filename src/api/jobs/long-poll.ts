@@ -1,5 +1,5 @@
 import { accountJob } from '../../jobs/job-list.ts'
-import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { type Job, getProgress } from '../../jobs/job-store.ts'
 import { SECOND, sleep } from '../../platform/clock.ts'
 import type { Service } from '../service.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
@@ -34,7 +34,7 @@ export async function waitForJobChange(
 }
 
 const isUnchanged = (current: Job, before: Job) =>
-  current.state === before.state && progressOf(current) === progressOf(before)
+  current.state === before.state && getProgress(current) === getProgress(before)
 
 /** Waits until the worker has committed a change of the job, at most for `timeoutMs`. */
 export async function nextCommit(

@@ -8,7 +8,7 @@ import { json } from '../schemas/answers.ts'
 import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { JOB_EXAMPLE, JobAnswer, JobStatus, STATUS_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 import { textStream } from '../text-stream.ts'
 import { type JobRow, rowPages } from './job-row.ts'
 import { presentJob, presentStatus } from './job-view.ts'
@@ -51,14 +51,14 @@ export function statusRoutes(service: Service) {
     .openapi(status, async c => {
       const current = await loadOrWait(c, service, c.req.valid('param').id, c.req.valid('query'))
       const hasResults = current.state === 'completed' || isTrue(c.req.valid('query').partial)
-      const waitReport = await stateOf(service).waitReports.get(current)
+      const waitReport = await getState(service).waitReports.get(current)
       const body = presentStatus(service, current, waitReport)
       return withResults(c, service, body, hasResults ? current : null) as never
     })
     .openapi(job, async c => {
       const query = c.req.valid('query')
       const current = await loadOrWait(c, service, c.req.valid('param').id, query)
-      const body = presentJob(service, current, await stateOf(service).waitReports.get(current))
+      const body = presentJob(service, current, await getState(service).waitReports.get(current))
       if (query.include === undefined) return c.json(body, 200)
       const hasResults = current.state === 'completed' || isTrue(query.partial)
       return withResults(c, service, body, hasResults ? current : null) as never

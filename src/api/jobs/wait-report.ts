@@ -6,7 +6,7 @@ import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { WaitReason } from '../schemas/job.ts'
-import { probingMs, type EstimateDeps, typicalMs } from '../verify/estimate.ts'
+import { type EstimateDeps, probingMs, typicalMs } from '../verify/estimate.ts'
 
 /** Rows of a job that wait at one operator. */
 export type Wait = {

@@ -63,7 +63,10 @@ function keyChangeRoutes(service: Service) {
     description:
       'Fields that are omitted keep their values. The change applies from the next request on. A key can only reduce its own rights.',
     middleware,
-    request: { params, body: bodyOf(KeyPatchRequest, { example: PATCH_EXAMPLE, required: true }) },
+    request: {
+      params,
+      body: jsonBody(KeyPatchRequest, { example: PATCH_EXAMPLE, required: true }),
+    },
     responses: {
       200: json(KeyAnswer, 'The key', KEY_EXAMPLE),
       ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
@@ -79,7 +82,7 @@ function keyChangeRoutes(service: Service) {
     middleware: [...middleware, idempotent(service)],
     request: {
       params,
-      body: bodyOf(RotateRequest, { example: ROTATION_EXAMPLE, required: false }),
+      body: jsonBody(RotateRequest, { example: ROTATION_EXAMPLE, required: false }),
     },
     responses: {
       200: json(RotatedKey, 'The key with its new secret', ROTATED_KEY_EXAMPLE),
@@ -150,7 +153,7 @@ function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget 
 const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
 const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
 
-const bodyOf = <Schema extends z.ZodType>(
+const jsonBody = <Schema extends z.ZodType>(
   schema: Schema,
   { example, required }: { example: z.input<Schema>; required: boolean },
 ) => ({ content: { 'application/json': { schema, example } }, required })

@@ -5,12 +5,12 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { readBatch } from './emails.ts'
 import {
+  jobLinks,
   type ListOptionFields,
-  linksOf,
-  portions,
   presentQueued,
   queueList,
   readListOptions,
+  toChunks,
 } from './queue.ts'
 
 export type BatchBody = ListOptionFields & {
@@ -30,7 +30,7 @@ export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody):
   const deduplicate = body.deduplicate ?? true
   const listed = {
     ...{ type: 'batch' as const, name, source, options, deduplicate },
-    ...{ rowCount: all.length, rows: portions(all) },
+    ...{ rowCount: all.length, rows: toChunks(all) },
   }
   return queueList(c, service, listed, (job, estimated) => ({
     ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),

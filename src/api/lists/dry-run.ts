@@ -9,7 +9,7 @@ import type { Service } from '../service.ts'
 import { estimatedTime } from '../verify/estimate.ts'
 import { readName } from './batch.ts'
 import { emptyList } from './emails.ts'
-import { columnsOf, readFlag, readFormOptions, rowsOf } from './file-rows.ts'
+import { findColumns, readFlag, readFormOptions, readRows } from './file-rows.ts'
 import type { Upload } from './upload.ts'
 
 /**
@@ -23,12 +23,12 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
   readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
   const { checkSmtp } = readFormOptions(fields)
-  const { dialect, isFound } = await columnsOf(upload)
-  const preview = await previewOf(path, dialect)
+  const { dialect, isFound } = await findColumns(upload)
+  const preview = await readPreview(path, dialect)
   if (preview.length === 0) throw emptyList('The list has no rows.')
   const { signal } = c.req.raw
   const counting = { deduplicate, random: service.random, signal }
-  const tally = isFound ? await countImportedRows(rowsOf(path, dialect), counting) : null
+  const tally = isFound ? await countImportedRows(readRows(path, dialect), counting) : null
   if (signal.aborted) throw clientAborted()
   return c.json({
     success: true,
@@ -40,7 +40,7 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     encoding: dialect.encoding,
     delimiter: dialect.delimiter,
     ...presentCounts(tally),
-    credits_needed: c.get('sandbox') ? 0 : (tally?.asked ?? null),
+    credits_needed: c.get('sandbox') ? 0 : (tally?.addressCount ?? null),
     credits_balance: (await creditState(service, c.get('caller')))?.remaining ?? null,
     estimated_time:
       tally &&
@@ -58,9 +58,9 @@ const COLUMNS_MAX = 200
 const CELL_LENGTH_MAX = 80
 
 /** Reads the first rows and stops. */
-async function previewOf(path: string, dialect: ListDialect): Promise<string[][]> {
+async function readPreview(path: string, dialect: ListDialect): Promise<string[][]> {
   const rows: string[][] = []
-  for await (const batch of rowsOf(path, dialect)) {
+  for await (const batch of readRows(path, dialect)) {
     for (const { cells } of batch) {
       if (rows.length < PREVIEW_ROWS) rows.push(cells.slice(0, COLUMNS_MAX).map(excerpt))
     }

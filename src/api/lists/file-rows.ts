@@ -20,13 +20,13 @@ import type { Upload } from './upload.ts'
  * Detects the dialect of an uploaded list and its address column. Throws if the column is not
  * found.
  */
-export const dialectOf = (upload: Upload): Promise<ListDialect> => detected(upload, detectDialect)
+export const findDialect = (upload: Upload): Promise<ListDialect> => detected(upload, detectDialect)
 
 /** Detects the columns of an uploaded list. The address column may be missing. */
-export const columnsOf = (upload: Upload) => detected(upload, detectColumns)
+export const findColumns = (upload: Upload) => detected(upload, detectColumns)
 
 /** Yields the rows of an uploaded list in chunks. */
-export async function* rowsOf(
+export async function* readRows(
   path: string,
   dialect: ListDialect,
 ): AsyncGenerator<readonly ListRow[]> {

@@ -18,7 +18,7 @@ import { jobServices } from '../jobs/load-job.ts'
 import { clientAborted } from '../middleware/client-aborted.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 import { releaseOnFailure } from '../verify/ask.ts'
 import { reserveOrGetCached } from '../verify/credits.ts'
 
@@ -33,7 +33,7 @@ export async function answerInstant(
   options: JobOptions,
 ): Promise<Response> {
   const entries = emails.map(parseRow)
-  await checkPlanLimits(jobServices(service), ownerOf(c), { openLists: 0, rows: entries.length })
+  await checkPlanLimits(jobServices(service), planOwner(c), { openLists: 0, rows: entries.length })
   const unique = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
   const addresses = unique.filter(isAddress).length
   const isFree = c.get('sandbox') || addresses === 0
@@ -48,7 +48,7 @@ export async function answerInstant(
   })
 }
 
-const ownerOf = (c: Context<Env>) => {
+const planOwner = (c: Context<Env>) => {
   const { account, plan } = c.get('caller')
   return { accountId: account.id, plan }
 }
@@ -83,7 +83,7 @@ async function verifyAll(
   const { clock } = service
   const startedAt = clock.monotonicNow()
   const verify = () => verifyInTime(c, service, unique, options)
-  const byText = c.get('sandbox') ? null : await stateOf(service).admissions.run(c, verify)
+  const byText = c.get('sandbox') ? null : await getState(service).admissions.run(c, verify)
   const resultFor = (text: string) =>
     byText === null
       ? sandboxResult(clock, text)
@@ -149,7 +149,7 @@ function store(
     await settling(trx)
     await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
     const added = { openLists: 0, rows: items.length } as const
-    await checkPlanLimits(jobServices(service), ownerOf(c), added, trx)
+    await checkPlanLimits(jobServices(service), planOwner(c), added, trx)
     await service.ledger.record(trx, {
       ...owner,
       ...{

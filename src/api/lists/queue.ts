@@ -90,7 +90,7 @@ export function presentQueued(job: Job, estimated: string, message: string) {
 }
 
 /** Links to a job in responses of newer endpoints. */
-export const linksOf = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
+export const jobLinks = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
   status_url: `${baseUrl}/v1/jobs/${id}`,
   download_url: downloadUrl(baseUrl, id),
 })

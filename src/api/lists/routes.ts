@@ -23,7 +23,7 @@ import {
   QueuedFile,
 } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 import {
   LIST_BODY_MAX,
   SINGLE_BODY_MAX,
@@ -34,15 +34,15 @@ import { readName, verifyBatch } from './batch.ts'
 import { limitConcurrency } from './crowd.ts'
 import { dryRun } from './dry-run.ts'
 import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
-import { dialectOf, readFlag, readFormOptions, rowsOf } from './file-rows.ts'
+import { findDialect, readFlag, readFormOptions, readRows } from './file-rows.ts'
 import { answerInstant } from './instant.ts'
 import {
+  jobLinks,
   type ListOptionFields,
-  linksOf,
-  toChunks,
   presentQueued,
   queueList,
   readListOptions,
+  toChunks,
 } from './queue.ts'
 import { FORM_BYTES_MAX, fileForms, type Upload } from './upload.ts'
 
@@ -238,7 +238,7 @@ async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Pr
   const name = readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
   const options = readFormOptions(fields)
-  const dialect = await dialectOf(upload)
+  const dialect = await findDialect(upload)
   const source = { dialect }
   const rows = storedRows(path, dialect)
   const listed = { type: 'file' as const, name, deduplicate, source, options, rows }
@@ -255,7 +255,7 @@ async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Pr
 
 /** Adds the cells, which are returned with the results. */
 async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<readonly Row[]> {
-  for await (const batch of rowsOf(path, dialect)) {
+  for await (const batch of readRows(path, dialect)) {
     yield batch.map(({ text, cells }) => ({ text, cells: JSON.stringify(cells) }))
   }
 }
@@ -287,7 +287,7 @@ function requireDiskSpace(service: Service): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { isLow } = await service.disk()
     if (!isLow || (await isAnswered(c, service))) return next()
-    stateOf(service).metrics.refused('disk')
+    getState(service).metrics.refused('disk')
     throw new ApiError(
       'insufficient_storage',
       'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',

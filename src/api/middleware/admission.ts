@@ -2,7 +2,7 @@ import type { MiddlewareHandler } from 'hono'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
-import { type State, stateOf } from '../state.ts'
+import { getState, type State } from '../state.ts'
 
 /** Verifications at the same time. More are refused at once: their clients would time out. */
 export const VERIFYING_MAX = 1_000
@@ -22,7 +22,7 @@ const VERIFY = /^\/v1\/verify\b/
  * and each waits for this.
  */
 export function overloadError(service: Service): OverloadError {
-  const state = stateOf(service)
+  const state = getState(service)
   return ({ method, url = '', socket }) =>
     method === 'POST' && VERIFY.test(url) ? checkCapacity(state, socket) : null
 }
@@ -32,7 +32,7 @@ export function overloadError(service: Service): OverloadError {
  * answered.
  */
 export function admitVerifying(service: Service): MiddlewareHandler<Env> {
-  const state = stateOf(service)
+  const state = getState(service)
   return async (c, next) => {
     const error = checkCapacity(state, c.env?.incoming?.socket)
     if (error !== null) throw error
@@ -49,6 +49,6 @@ function checkCapacity({ admissions, metrics, verifying }: State, socket: object
   admissions.noteRequest(socket)
   if (verifying < VERIFYING_MAX) return null
   metrics.refused('crowd')
-  const sentence = `${VERIFYING_MAX} verifications are in flight. Try again.`
-  return new ApiError('service_unavailable', sentence, { retryAfterS: 1 })
+  const message = `${VERIFYING_MAX} verifications are in flight. Try again.`
+  return new ApiError('service_unavailable', message, { retryAfterS: 1 })
 }

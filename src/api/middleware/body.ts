@@ -106,8 +106,8 @@ function parse(bytes: Uint8Array): unknown {
     )
   }
   if (isDeeper(value, DEPTH_MAX)) {
-    const sentence = `The body is nested deeper than ${DEPTH_MAX} levels`
-    throw new ApiError('invalid_json', sentence)
+    const message = `The body is nested deeper than ${DEPTH_MAX} levels`
+    throw new ApiError('invalid_json', message)
   }
   return value
 }

@@ -11,7 +11,7 @@ import { type BeforeCommit, type Trx, writeWith } from '../../db/database.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 
 /** The response of a request, to be stored and sent. */
 type Answer = {
@@ -111,7 +111,7 @@ export function idempotent(
     c.set('replay', null)
     if (key === undefined) return next()
     checkKey(key)
-    const { inFlightKeys } = stateOf(service)
+    const { inFlightKeys } = getState(service)
     const lock = `${c.get('caller').key.id} ${key}`
     if (inFlightKeys.has(lock)) throw inProgress()
     inFlightKeys.add(lock)
@@ -138,7 +138,7 @@ export async function findStoredResponse(
   service: Service,
   { key, body }: { key: string; body: Uint8Array },
 ): Promise<Response | null> {
-  const fingerprint = fingerprintOf(c, body)
+  const fingerprint = createFingerprint(c, body)
   c.set('replay', { key, fingerprint })
   const stored = await findStored(c, service, key)
   return stored === null ? null : repeat(c, service, stored, fingerprint)
@@ -176,7 +176,7 @@ const inProgress = () =>
   })
 
 /** The query and the sandbox header are part of the request, too. */
-function fingerprintOf(c: Context<Env>, body: Uint8Array): string {
+function createFingerprint(c: Context<Env>, body: Uint8Array): string {
   const { pathname, search } = new URL(c.req.url)
   const head = `${c.req.method} ${pathname}${search} ${c.get('sandbox') ? 'sandbox' : ''}\n`
   return createHash('sha256').update(head).update(body).digest('hex')
@@ -189,9 +189,9 @@ function repeat(
   fingerprint: string,
 ): Response {
   if (stored.fingerprint !== fingerprint) {
-    const sentence =
+    const message =
       'This Idempotency-Key was used for another request: use a new key for each request'
-    throw new ApiError('idempotency_mismatch', sentence)
+    throw new ApiError('idempotency_mismatch', message)
   }
   c.header('Idempotency-Replayed', 'true')
   return sendStored(c, JSON.parse(service.secretBox.decrypt(stored.answer)), stored.status)

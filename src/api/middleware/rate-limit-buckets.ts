@@ -17,7 +17,7 @@ export type LimitKind = (typeof LIMIT_KINDS)[number]
 export type KindBucket = Bucket & { readonly kind: LimitKind }
 
 /** All buckets that a request is counted in. The first exhausted one is reported. */
-export function bucketsOf(
+export function requestBuckets(
   caller: Caller,
   { ip, counts, settings, session }: RequestOrigin & { readonly counts: Counts },
 ): KindBucket[] {

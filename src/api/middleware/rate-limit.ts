@@ -8,14 +8,14 @@ import type { OperationError } from '../../platform/operation-error.ts'
 import type { Caller, Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 import {
-  bucketsOf,
   type Counts,
   describeLimit,
   type KindBucket,
   nearestLimit,
   type RequestOrigin,
+  requestBuckets,
   showLimit,
 } from './rate-limit-buckets.ts'
 
@@ -47,7 +47,7 @@ export async function admit(
     await service.ledger.refused(caller.account.id, caller.plan)
     throw outOfCredits(service, noCredits.limit)
   }
-  const buckets = bucketsOf(caller, { ...requestOrigin(c, service), counts })
+  const buckets = requestBuckets(caller, { ...requestOrigin(c, service), counts })
   const { refusedBy, states, giveBack } = settings.limits
     ? await limits.charge(buckets)
     : { refusedBy: null, states: limits.peek(buckets), giveBack: null }
@@ -121,15 +121,15 @@ export async function creditState(
 
 /** The error of an account that has no credits left. */
 export function outOfCredits(service: Service, limit: number): OperationError {
-  stateOf(service).metrics.refused('credits')
+  getState(service).metrics.refused('credits')
   return creditsUsedUpError(limit, service.clock.now())
 }
 
 function throwRateLimited(service: Service, bucket: KindBucket, { resetAt }: BucketState): never {
-  stateOf(service).metrics.refused(bucket.kind)
+  getState(service).metrics.refused(bucket.kind)
   const retryAfterS = secondsTo(service, resetAt)
-  const sentence = `Rate limit exceeded: ${describeLimit(bucket)}. Try again in ${retryAfterS} s.`
-  throw new ApiError('rate_limit', sentence, { retryAfterS })
+  const message = `Rate limit exceeded: ${describeLimit(bucket)}. Try again in ${retryAfterS} s.`
+  throw new ApiError('rate_limit', message, { retryAfterS })
 }
 
 const secondsTo = ({ clock }: Service, at: number) =>

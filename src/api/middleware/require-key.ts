@@ -9,7 +9,7 @@ import type { AskingSession, Caller, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 import { admitVerifying } from './admission.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
 import { isAnswered } from './idempotency.ts'
@@ -37,7 +37,7 @@ export type GuardRule = {
  * body.
  */
 export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler<Env>[] {
-  const state = stateOf(service)
+  const state = getState(service)
   const bodyRule = { bytesMax: rule.bodyMax, kind: rule.body ?? 'json' } as const
   const { counts } = rule
   const isVerification = counts !== null
@@ -156,7 +156,7 @@ async function authenticate(service: Service, authorization: string | undefined)
   if (found === null) throw (await isRevoked(database, hash)) ? revoked() : unauthenticated()
   const now = clock.now()
   if (isExpired(found.key.expiresAt, now) || isExpired(found.secretExpiresAt, now)) throw expired()
-  return callerOf(service, found)
+  return toCaller(service, found)
 }
 
 /**
@@ -172,10 +172,10 @@ async function authenticateSession(
   if (found === null || isExpired(found.key.expiresAt, now)) throw signedOut()
   if (isExpired(secretExpiresAt, now)) throw signedOut()
   if (!permits(found.key.scopes, 'dashboard')) throw signedOut()
-  return callerOf(service, { ...found, secretExpiresAt })
+  return toCaller(service, { ...found, secretExpiresAt })
 }
 
-const callerOf = ({ settings }: Service, { account, ...found }: FoundKey): Caller => ({
+const toCaller = ({ settings }: Service, { account, ...found }: FoundKey): Caller => ({
   ...{ account, ...found },
   plan: findPlan(settings.plans, account.plan),
 })

@@ -16,8 +16,8 @@ export function healthRoutes(service: MonitoringDeps) {
     .openapi(livez, c => c.json({ status: 'ok' as const }))
     .openapi(readyz, async c => {
       if (isStopping()) {
-        const sentence = 'The service is stopping'
-        throw new ApiError('service_unavailable', sentence, { retryAfterS: 5 })
+        const message = 'The service is stopping'
+        throw new ApiError('service_unavailable', message, { retryAfterS: 5 })
       }
       await checkDatabase()
       checkDns(service)
@@ -63,8 +63,8 @@ function databaseCheck({ database, clock, log }: MonitoringDeps): () => Promise<
       await inTime(clock, pending)
     } catch (error) {
       log.error('the database does not answer', { why: errorMessage(error) })
-      const sentence = 'The database does not answer'
-      throw new ApiError('service_unavailable', sentence, { retryAfterS: 5, cause: error })
+      const message = 'The database does not answer'
+      throw new ApiError('service_unavailable', message, { retryAfterS: 5, cause: error })
     }
   }
 }
@@ -73,8 +73,8 @@ function databaseCheck({ database, clock, log }: MonitoringDeps): () => Promise<
 function checkDns(service: MonitoringDeps): void {
   const failure = dnsFailure(service)
   if (failure === null) return
-  const sentence = `The DNS check fails: ${failure.detail}`
-  throw new ApiError('service_unavailable', sentence, { retryAfterS: DNS_RETRY_AFTER_S })
+  const message = `The DNS check fails: ${failure.detail}`
+  throw new ApiError('service_unavailable', message, { retryAfterS: DNS_RETRY_AFTER_S })
 }
 
 /** A failed check is repeated after half a minute. */

@@ -35,7 +35,7 @@ function monitoringOnly({ settings }: MonitoringDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const sent = /^Bearer +(\S+) *$/i.exec(c.req.header('Authorization') ?? '')?.[1]
     if (token !== null && sent !== undefined) {
-      if (!isSame(sent, token)) throw new ApiError('authentication_error', 'Invalid metrics token')
+      if (!isEqual(sent, token)) throw new ApiError('authentication_error', 'Invalid metrics token')
       return next()
     }
     // A request forwarded by a proxy on this machine comes from elsewhere, even if the proxy is not
@@ -52,6 +52,6 @@ const METRICS_HELP =
 const isLoopback = inRanges(['127.0.0.0/8', '::1'])
 
 /** Digests have equal lengths, so that timing reveals nothing about the length of the token. */
-const isSame = (one: string, other: string) => timingSafeEqual(digestOf(one), digestOf(other))
+const isEqual = (one: string, other: string) => timingSafeEqual(sha256(one), sha256(other))
 
-const digestOf = (text: string) => createHash('sha256').update(text).digest()
+const sha256 = (text: string) => createHash('sha256').update(text).digest()

@@ -94,15 +94,15 @@ const DeliveryDetail = z
   })
   .openapi('DeliveryDetail')
 
-const answerOf = <Data extends z.ZodType>(data: Data) =>
+const successBody = <Data extends z.ZodType>(data: Data) =>
   z.object({ success: z.literal(true), data })
 
-export const DeliveryPage = answerOf(z.object({ items: z.array(Delivery), ...pageFields })).openapi(
-  'DeliveryPage',
-)
+export const DeliveryPage = successBody(
+  z.object({ items: z.array(Delivery), ...pageFields }),
+).openapi('DeliveryPage')
 
-export const DeliveryAnswer = answerOf(Delivery).openapi('DeliveryAnswer')
-export const DeliveryDetailAnswer = answerOf(DeliveryDetail).openapi('DeliveryDetailAnswer')
+export const DeliveryAnswer = successBody(Delivery).openapi('DeliveryAnswer')
+export const DeliveryDetailAnswer = successBody(DeliveryDetail).openapi('DeliveryDetailAnswer')
 
 export const deliveryFilters = {
   status: z.enum(STATES).optional().openapi({ description: 'Only deliveries with this status.' }),
@@ -112,7 +112,7 @@ export const deliveryFilters = {
     .openapi({ description: 'Only deliveries of this event type.' }),
 }
 
-export const WebhookTest = answerOf(
+export const WebhookTest = successBody(
   z.object({
     delivery_id: z.string(),
     event_id: z.string(),
@@ -136,7 +136,7 @@ export const RecoveryRequest = z
   })
   .openapi('Recovery')
 
-export const Recovered = answerOf(
+export const Recovered = successBody(
   z.object({
     recovered: z.int().min(0).openapi({ description: 'Number of events that are resent.' }),
   }),

@@ -46,19 +46,19 @@ export const REPLAY_FAULTS = [
 ] as const satisfies readonly ApiCode[]
 
 /** Error responses of an operation with a key: the common ones and those of `codes`. */
-export const errorResponses = (...codes: ApiCode[]) => responsesOf(codes, ErrorBody)
+export const errorResponses = (...codes: ApiCode[]) => buildResponses(codes, ErrorBody)
 
 /** Error responses of an operation with errors that the sandbox simulates. */
 export const errorResponsesWithSimulated = (...codes: ApiCode[]) =>
-  responsesOf(codes, z.union([ErrorBody, SimulatedError]))
+  buildResponses(codes, z.union([ErrorBody, SimulatedError]))
 
-function responsesOf(codes: readonly ApiCode[], schema: z.ZodType) {
-  const byStatus: Record<number, ReturnType<typeof responseOf>> = {}
+function buildResponses(codes: readonly ApiCode[], schema: z.ZodType) {
+  const byStatus: Record<number, ReturnType<typeof errorResponse>> = {}
   const all = [...new Set([...codes, ...ALWAYS])]
   for (const status of new Set(all.map(code => STATUS[code]))) {
     const isSimulated = SIMULATED.includes(status)
     const documented = all.filter(code => STATUS[code] === status)
-    byStatus[status] = responseOf(documented, isSimulated ? schema : ErrorBody)
+    byStatus[status] = errorResponse(documented, isSimulated ? schema : ErrorBody)
   }
   return byStatus
 }
@@ -78,8 +78,8 @@ const ALWAYS: readonly ApiCode[] = [
   'service_unavailable',
 ]
 
-function responseOf(codes: readonly ApiCode[], schema: z.ZodType) {
-  const examples = Object.fromEntries(codes.map(code => [code, { value: exampleOf(code) }]))
+function errorResponse(codes: readonly ApiCode[], schema: z.ZodType) {
+  const examples = Object.fromEntries(codes.map(code => [code, { value: errorExample(code) }]))
   return {
     description: codes.map(code => `\`${code}\``).join(', '),
     content: {
@@ -89,7 +89,7 @@ function responseOf(codes: readonly ApiCode[], schema: z.ZodType) {
   }
 }
 
-const exampleOf = (code: ApiCode) => ({
+const errorExample = (code: ApiCode) => ({
   success: false as const,
   error: EXAMPLES[code] ?? 'A sentence that describes the error',
   code,

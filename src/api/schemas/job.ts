@@ -90,11 +90,9 @@ const waiting_for = z
         description:
           '`refused`: the operator blocks the service. `throttled`: the operator asked to slow down. `unknown_users`: the operator rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, or other domains at the same IP address come first. `pace`: addresses are probed at the rate that the operator accepts.',
       }),
-      until: time
-        .nullable()
-        .openapi({
-          description: 'Earliest time of the next attempt. Null if the rows are probed in turn.',
-        }),
+      until: time.nullable().openapi({
+        description: 'Earliest time of the next attempt. Null if the rows are probed in turn.',
+      }),
     }),
   )
   .optional()

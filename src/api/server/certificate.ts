@@ -13,14 +13,14 @@ export type CertificateFiles = { readonly cert: string; readonly key: string }
 export type Certificate = {
   readonly cert: string
   readonly key: string
-  /** Epoch ms. */
+  /** End of validity, epoch ms. */
   readonly expiresAt: number
 }
 
 /** Reads and validates a certificate. Throws EvError('bad_config') with the reason. */
 export function readCertificate(files: CertificateFiles): Certificate {
-  const cert = textOf(files.cert, 'certificate')
-  const key = textOf(files.key, 'private key')
+  const cert = readText(files.cert, 'certificate')
+  const key = readText(files.key, 'private key')
   const certificate = parseOrThrow(
     () => new X509Certificate(cert),
     `${files.cert} contains no certificate in PEM format`,
@@ -40,13 +40,13 @@ export function readCertificate(files: CertificateFiles): Certificate {
   return { cert, key, expiresAt: Date.parse(certificate.validTo) }
 }
 
-function textOf(file: string, what: string): string {
+function readText(file: string, label: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
     throw new EvError(
       'bad_config',
-      `The ${what} ${file} cannot be read: ${errorMessage(cause)}. Check its path and permissions.`,
+      `The ${label} ${file} cannot be read: ${errorMessage(cause)}. Check its path and permissions.`,
       { cause },
     )
   }
@@ -75,7 +75,7 @@ const WARN_BEFORE_MS = 7 * DAY
 
 export type Renewal = {
   /** Checks the files now, in addition to the interval. */
-  look(): void
+  checkNow(): void
   stop(): void
 }
 
@@ -91,7 +91,7 @@ export function watchCertificate(
 ): Renewal {
   let current = first
   let lastError = ''
-  const look = () => {
+  const checkNow = () => {
     try {
       const found = readCertificate(files)
       lastError = ''
@@ -108,11 +108,11 @@ export function watchCertificate(
     }
   }
   const loop = startLoop({
-    ...{ name: 'certificate check', run: look, clock, log },
+    ...{ name: 'certificate check', run: checkNow, clock, log },
     ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
   })
   warnOfExpiry(files, first, clock, log)
-  return { look, stop: () => void loop.stop() }
+  return { checkNow, stop: () => void loop.stop() }
 }
 
 function warnOfExpiry(files: CertificateFiles, { expiresAt }: Certificate, clock: Clock, log: Log) {

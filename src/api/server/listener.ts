@@ -7,7 +7,7 @@ import type { Log } from '../../platform/log.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { type ConnectionTracker, closeAfterResponse } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
-import { sendError, ipOf, type RefusalDeps, refusalResponse, refuse } from './reject.ts'
+import { type RefusalDeps, refusalResponse, refuse, sendError, socketIp } from './reject.ts'
 
 export type ListenerDeps = RefusalDeps & {
   readonly fetch: (request: Request, bindings: HttpBindings) => Response | Promise<Response>
@@ -47,7 +47,7 @@ export function requestListener(deps: ListenerDeps): Listener {
   return (request, response) => {
     const { socket } = request
     if (closing.has(socket)) return
-    response.on('error', () => {}) // The client has left; `close` notifies the source of the response.
+    response.on('error', () => {}) // The client left; `close` notifies the source.
     const count = traffic.trackRequest(request, response)
     const error =
       connectionLimitError(request, deps) ??
@@ -104,8 +104,8 @@ function drainBody(request: IncomingMessage): void {
 
 function connectionLimitError({ socket }: IncomingMessage, { limits, traffic }: ListenerDeps) {
   if (!traffic.isSurplus(socket)) return null
-  const sentence = `${limits.connectionsMax} connections are open. Try again.`
-  return new ApiError('service_unavailable', sentence, { retryAfterS: 1 })
+  const message = `${limits.connectionsMax} connections are open. Try again.`
+  return new ApiError('service_unavailable', message, { retryAfterS: 1 })
 }
 
 /** All requests must use TLS, which may end at a proxy. */
@@ -113,7 +113,7 @@ function tlsError(
   { socket, headers }: IncomingMessage,
   { mayBePlain }: ListenerDeps,
 ): ApiError | null {
-  if ('encrypted' in socket || mayBePlain(ipOf(socket), forwardedProto(headers))) return null
+  if ('encrypted' in socket || mayBePlain(socketIp(socket), forwardedProto(headers))) return null
   return new ApiError('ip_restricted', 'This service requires HTTPS')
 }
 

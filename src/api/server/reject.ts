@@ -31,7 +31,7 @@ export function refuse(response: ServerResponse, deps: RefusalDeps, error: ApiEr
 
 /** Sends an error without the app and keeps the connection open. */
 export function sendError(response: ServerResponse, deps: RefusalDeps, error: ApiError): void {
-  const { headers, body } = buildResponse(error, deps, ipOf(response.req.socket))
+  const { headers, body } = buildResponse(error, deps, socketIp(response.req.socket))
   response.writeHead(STATUS[error.code], headers)
   response.end(body)
 }
@@ -41,7 +41,7 @@ const isNext = (response: ServerResponse) => response.socket !== null
 
 /** Sends an error on a bare socket, which is closed once the response had time to arrive. */
 export function sendErrorAndClose(error: ApiError, socket: Socket, deps: RefusalDeps): void {
-  const { headers, body } = buildResponse(error, deps, ipOf(socket))
+  const { headers, body } = buildResponse(error, deps, socketIp(socket))
   const status = STATUS[error.code]
   const lines = Object.entries({ ...headers, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
@@ -91,8 +91,9 @@ function buildResponse(error: ApiError, { random, headers }: RefusalDeps, ip: st
 
 const ID_LENGTH = 20
 
-export const ipOf = (socket: { readonly remoteAddress?: string | undefined } | undefined): string =>
-  plainIp(socket?.remoteAddress ?? '') ?? UNKNOWN_CALLER
+export const socketIp = (
+  socket: { readonly remoteAddress?: string | undefined } | undefined,
+): string => plainIp(socket?.remoteAddress ?? '') ?? UNKNOWN_CALLER
 
 /** Stands for a socket that was closed, which has no address. */
 const UNKNOWN_CALLER = '0.0.0.0'

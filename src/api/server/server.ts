@@ -9,7 +9,7 @@ import { ConnectionTracker, closeAfterResponse } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
 import { listen } from './listen.ts'
 import { type ListenerDeps, requestListener } from './listener.ts'
-import { sendErrorAndClose, fromParserError, refuse } from './reject.ts'
+import { fromParserError, refuse, sendErrorAndClose } from './reject.ts'
 
 export type ServerDeps = Omit<ListenerDeps, 'traffic'> & {
   readonly host: string

@@ -10,7 +10,7 @@ import type { Env } from '../context.ts'
 import { unlessAborted } from '../middleware/client-aborted.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { getState } from '../state.ts'
 import { reserveOrGetCached } from './credits.ts'
 
 /** One address to verify, with its options. */
@@ -77,7 +77,7 @@ async function verify(c: Context<Env>, service: Service, input: VerifyInput): Pr
   if (cached !== null) return cached
   const { email, checkSmtp, forceRefresh } = input
   const probe = () => unlessAborted(c, service.engine.verify(email, { checkSmtp, forceRefresh }))
-  return stateOf(service).admissions.run(c, probe)
+  return getState(service).admissions.run(c, probe)
 }
 
 /** Commits the result before the response is sent, with an Idempotency-Key also the response. */

@@ -33,8 +33,8 @@ export async function estimatedTime(
     readonly checkSmtp: boolean
   },
 ): Promise<string> {
-  if (o.sandbox) return simulatedTime(sumOf(o.domains.values()))
-  if (!o.checkSmtp) return formatEstimate(typicalMs(deps.engine, sumOf(o.domains.values()), o))
+  if (o.sandbox) return simulatedTime(total(o.domains.values()))
+  if (!o.checkSmtp) return formatEstimate(typicalMs(deps.engine, total(o.domains.values()), o))
   const demands = groupByOperator(deps.engine, o.domains)
   return formatEstimate(STARTUP_MS + (await probingMs(deps, o.jobId, demands)))
 }
@@ -89,7 +89,7 @@ export async function probingMs(
 ): Promise<number> {
   const now = clock.now()
   const unrouted = await unroutedRows(database, jobId)
-  const all = Math.max(1, sumOf(demands.map(({ addresses }) => addresses)))
+  const all = Math.max(1, total(demands.map(({ addresses }) => addresses)))
   const slowest = demands
     .map(demand => ({ ...demand, ms: operatorMs(engine, demand, now) }))
     .sort((a, b) => b.ms - a.ms)
@@ -112,7 +112,7 @@ function connectionsMs({ egressPool, concurrency }: Engine, demands: readonly De
   const connections = demands.map(({ operator, addresses }) =>
     Math.ceil(addresses / egressPool.row(operator).recipientsPerSession),
   )
-  return (sumOf(connections) / concurrency) * CONNECTION_S * SECOND
+  return (total(connections) / concurrency) * CONNECTION_S * SECOND
 }
 
 /** Time of one operator at the rate that it currently accepts, in ms. */
@@ -133,4 +133,4 @@ function operatorMs(engine: Engine, { operator, addresses }: Demand, now: number
   return pausedMs + (connections / (perSecond * egresses)) * SECOND
 }
 
-const sumOf = (counts: Iterable<number>) => [...counts].reduce((sum, count) => sum + count, 0)
+const total = (counts: Iterable<number>) => [...counts].reduce((sum, count) => sum + count, 0)

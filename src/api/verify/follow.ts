@@ -12,8 +12,8 @@ import { logError } from '../errors/errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import type { StepBody } from '../schemas/step.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
-import { type VerifyInput, getCached, releaseOnFailure, verificationOrigin } from './ask.ts'
+import { getState } from '../state.ts'
+import { getCached, releaseOnFailure, type VerifyInput, verificationOrigin } from './ask.ts'
 import { reserveOrGetCached } from './credits.ts'
 
 /** Whether the client accepts the steps as server-sent events. */
@@ -49,11 +49,11 @@ export async function followOne(
       )
   return eventStream(c, service, disconnected => {
     const channel = createChannel<StreamEvent>()
-    const replay = cached === null ? null : { result: cached, steps }
+    const fromCache = cached === null ? null : { result: cached, steps }
     void follow(c, service, {
       input,
       reservation,
-      replay,
+      fromCache,
       disconnected,
       send: channel.put,
     }).finally(channel.end)
@@ -65,7 +65,7 @@ type FollowOptions = {
   readonly input: VerifyInput
   readonly reservation: Reservation | null
   /** The cached answer, if no credits are left. */
-  readonly replay: { readonly result: Result; readonly steps: readonly Step[] } | null
+  readonly fromCache: { readonly result: Result; readonly steps: readonly Step[] } | null
   /** Aborts when the client disconnects. */
   readonly disconnected: AbortSignal
   readonly send: (event: StreamEvent) => void
@@ -74,7 +74,7 @@ type FollowOptions = {
 /** Runs the verification. Never rejects. */
 async function follow(c: Context<Env>, service: Service, options: FollowOptions): Promise<void> {
   const { reservation, disconnected, send } = options
-  const state = stateOf(service)
+  const state = getState(service)
   // `admitVerifying` counts a request until its response starts, which was just now.
   state.verifying++
   const endRequest = service.priority.startRequest()
@@ -98,17 +98,17 @@ async function follow(c: Context<Env>, service: Service, options: FollowOptions)
 async function verify(
   c: Context<Env>,
   service: Service,
-  { input, replay, disconnected, send }: FollowOptions,
+  { input, fromCache, disconnected, send }: FollowOptions,
 ): Promise<Result> {
   const onStep = (step: Step) => send({ event: 'step', data: presentStep(step) })
-  if (replay !== null) {
-    replay.steps.forEach(onStep)
-    return replay.result
+  if (fromCache !== null) {
+    fromCache.steps.forEach(onStep)
+    return fromCache.result
   }
   const { email, checkSmtp, forceRefresh } = input
   if (!c.get('sandbox')) {
     const probe = () => service.engine.verify(email, { checkSmtp, forceRefresh, onStep })
-    return abortable(stateOf(service).admissions.run(c, probe), disconnected)
+    return abortable(getState(service).admissions.run(c, probe), disconnected)
   }
   const result = sandboxResult(service.clock, email)
   sandboxSteps(result).forEach(onStep)

@@ -22,7 +22,7 @@ import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts
 import { STEP_EXAMPLE, VerifyStep } from '../schemas/step.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
-import { type VerifyInput, answerOne } from './ask.ts'
+import { answerOne, type VerifyInput } from './ask.ts'
 import { followOne, noKeyForEvents, wantsEvents } from './follow.ts'
 import { simulatedError } from './sandbox.ts'
 import { SINGLE_BODY, unchecked, verifyMiddleware } from './verify-middleware.ts'
@@ -206,7 +206,7 @@ function singleRoutes(service: Service) {
     description:
       'An address that does not exist is a result. Only text that cannot be an address is refused, with 400 `invalid_email`. With `Accept: text/event-stream`, progress is streamed as server-sent events, and such text is a result, too: events `step` with a `VerifyStep` each, then `result` with the fields of `?include=flags,evidence`, or `error` with an `Error`.',
     middleware: verifyMiddleware(service, rule, noKeyForEvents),
-    request: { body: bodyOf(SingleRequest), query: SingleQuery },
+    request: { body: jsonBody(SingleRequest), query: SingleQuery },
     responses: {
       200: withEventStream(
         json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
@@ -220,7 +220,7 @@ function singleRoutes(service: Service) {
     description:
       'With `X-EV-Sandbox: true`, the result is simulated by the prefix of the address: valid, invalid, risky, catchall, disposable, role; error-auth, error-ratelimit, error-timeout, error-server.',
     middleware: verifyMiddleware(service, rule),
-    request: { body: bodyOf(ScoredRequest), query: SingleQuery },
+    request: { body: jsonBody(ScoredRequest), query: SingleQuery },
     responses: {
       200: json(ScoredResult, 'The result', SCORED_EXAMPLE),
       ...errorResponsesWithSimulated(...SINGLE_FAULTS),
@@ -239,7 +239,7 @@ function singleRoutes(service: Service) {
     )
 }
 
-const bodyOf = <Schema extends z.ZodType>(schema: Schema) => ({
+const jsonBody = <Schema extends z.ZodType>(schema: Schema) => ({
   required: true as const,
   content: { 'application/json': { schema, example: { email: 'user@example.com' } } },
 })

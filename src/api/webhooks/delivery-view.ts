@@ -24,7 +24,7 @@ export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
 export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webhook: Webhook) => ({
   ...presentDelivery(delivery, webhook),
   request: presentRequest(delivery, { body, url: webhook.url, last: attempts.at(-1) }),
-  response: responseOf(attempts.at(-1)),
+  response: presentResponse(attempts.at(-1)),
   attempts: attempts.map(presentAttempt),
 })
 
@@ -46,21 +46,24 @@ const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'r
 const presentRequest = (
   { event_id }: DeliveryTable,
   { body, url, last }: { body: string; url: string; last: AttemptTable | undefined },
-) => ({ url: last?.url ?? url, headers: headersOf(event_id, last), body })
+) => ({ url: last?.url ?? url, headers: requestHeaders(event_id, last), body })
 
 /** Omits signatures: with them a reader without write access could send the same request. */
-const headersOf = (eventId: string, last: AttemptTable | undefined): Record<string, string> => ({
+const requestHeaders = (
+  eventId: string,
+  last: AttemptTable | undefined,
+): Record<string, string> => ({
   'Content-Type': 'application/json',
   'webhook-id': eventId,
   ...(last && { 'webhook-timestamp': String(Math.floor(last.started_at / SECOND)) }),
 })
 
-const responseOf = (last: AttemptTable | undefined) =>
+const presentResponse = (last: AttemptTable | undefined) =>
   last === undefined || last.status_code === null
     ? null
     : {
         status_code: last.status_code,
-        headers: headersOfAnswer(last) ?? {},
+        headers: parseHeaders(last) ?? {},
         body: last.excerpt ?? '',
       }
 
@@ -70,8 +73,8 @@ const presentAttempt = (attempt: AttemptTable) => ({
   ...{ url: attempt.url, status_code: attempt.status_code, duration_ms: attempt.duration_ms },
   ...{ error: attempt.error, error_code: attempt.error_code },
   response_excerpt: attempt.excerpt,
-  response_headers: headersOfAnswer(attempt),
+  response_headers: parseHeaders(attempt),
 })
 
-const headersOfAnswer = ({ headers }: AttemptTable) =>
+const parseHeaders = ({ headers }: AttemptTable) =>
   headers === null ? null : (JSON.parse(headers) as Record<string, string>)

@@ -5,8 +5,8 @@ import { EVENTS, type SentEvent } from '../schemas/event.ts'
 
 /** Documents the requests that webhook receivers get. */
 export function describeCallbacks({ openAPIRegistry }: OpenAPIHono<Env>): void {
-  for (const kind of EVENT_KINDS) openAPIRegistry.registerWebhook(requestOf(kind, EVENTS[kind]))
-  openAPIRegistry.registerWebhook(requestOf(TEST_KIND, TEST))
+  for (const kind of EVENT_KINDS) openAPIRegistry.registerWebhook(describeEvent(kind, EVENTS[kind]))
+  openAPIRegistry.registerWebhook(describeEvent(TEST_KIND, TEST))
 }
 
 const TEST: SentEvent = {
@@ -15,7 +15,7 @@ const TEST: SentEvent = {
   example: { webhook_id: 'wh_8f3a2c1d', message: 'Test event' },
 }
 
-const requestOf = (kind: SentKind, { description, data, example }: SentEvent) => ({
+const describeEvent = (kind: SentKind, { description, data, example }: SentEvent) => ({
   method: 'post' as const,
   path: kind,
   summary: description,
@@ -27,7 +27,7 @@ const requestOf = (kind: SentKind, { description, data, example }: SentEvent) =>
     body: {
       content: {
         'application/json': {
-          schema: envelopeOf(kind, data),
+          schema: envelopeSchema(kind, data),
           example: { event: kind, ...ENVELOPE, data: example },
         },
       },
@@ -54,7 +54,7 @@ const SIGNED = z.object({
   ),
 })
 
-const envelopeOf = (kind: SentKind, data: z.ZodType) =>
+const envelopeSchema = (kind: SentKind, data: z.ZodType) =>
   z.object({
     event: z.literal(kind),
     event_id: z.string().openapi({ description: 'Identical for all attempts.' }),

@@ -16,11 +16,11 @@ export const presentWithSecret = (webhook: Webhook, secret: string) => ({
   ...restOf(webhook),
 })
 
-const fieldsOf = ({ id, url, events, active, description }: Webhook) => ({
+const presentFields = ({ id, url, events, active, description }: Webhook) => ({
   ...{ id, url, events: [...events], active, description },
 })
 
-const restOf = ({ createdAt, updatedAt, failingSince, ...webhook }: Webhook) => ({
+const presentStatus = ({ createdAt, updatedAt, failingSince, ...webhook }: Webhook) => ({
   created_at: isoTime(createdAt),
   updated_at: isoTime(updatedAt),
   disabled_reason: webhook.disabledReason,
@@ -29,5 +29,5 @@ const restOf = ({ createdAt, updatedAt, failingSince, ...webhook }: Webhook) => 
 })
 
 /** Present after a rotation, while the previous secret is stored. */
-const graceOf = ({ previousSecret }: Webhook) =>
+const presentGracePeriod = ({ previousSecret }: Webhook) =>
   previousSecret === null ? {} : { previous_secret_expires_at: isoTime(previousSecret.until) }

@@ -20,7 +20,7 @@ import {
 } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
-import { pageOf, pageQuery, positionOf } from '../cursor.ts'
+import { pageQuery, parseCursor, toPage } from '../cursor.ts'
 import { answerWith, commitResponse, idempotent } from '../middleware/idempotency.ts'
 import { requireKey } from '../middleware/require-key.ts'
 import { newRouter } from '../router.ts'
@@ -86,7 +86,7 @@ function webhookChangeRoutes(service: Service) {
     summary: 'Update a webhook endpoint',
     description: 'Fields that are omitted keep their values.',
     middleware: writing,
-    request: { params, body: bodyOf(WebhookPatchRequest, { active: false }) },
+    request: { params, body: jsonBody(WebhookPatchRequest, { active: false }) },
     responses: {
       ...answers,
       ...errorResponses(...CHANGE_FAULTS),
@@ -97,7 +97,7 @@ function webhookChangeRoutes(service: Service) {
     summary: 'Replace a webhook endpoint',
     description: 'Fields that are omitted get their default values. The secret does not change.',
     middleware: writing,
-    request: { params, body: bodyOf(NewWebhookRequest, NEW_WEBHOOK_EXAMPLE) },
+    request: { params, body: jsonBody(NewWebhookRequest, NEW_WEBHOOK_EXAMPLE) },
     responses: {
       ...answers,
       ...errorResponses(...CHANGE_FAULTS),
@@ -137,7 +137,7 @@ const CHANGE_FAULTS = [
   ...BODY_FAULTS,
 ]
 
-const bodyOf = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schema>) => ({
+const jsonBody = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schema>) => ({
   content: { 'application/json': { schema, example } },
   required: true as const,
 })
@@ -356,11 +356,11 @@ function deliveryLogRoutes(service: Service) {
       const { limit, cursor, status, event } = c.req.valid('query')
       const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
       const found = await getDeliveryPage(service.database, {
-        ...{ webhookId: webhook.id, before: positionOf(cursor), max: limit + 1 },
+        ...{ webhookId: webhook.id, before: parseCursor(cursor), max: limit + 1 },
         ...(status === undefined ? {} : { status }),
         ...(event === undefined ? {} : { event }),
       })
-      const { rows, next } = pageOf(found, limit)
+      const { rows, next } = toPage(found, limit)
       const items = rows.map(row => presentDelivery(row, webhook))
       const data = { items, next_cursor: next, has_more: next !== null }
       return c.json({ success: true as const, data }, 200)

@@ -1,4 +1,4 @@
-import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { type Job, getProgress } from '../../jobs/job-store.ts'
 import { listAndOutput, type JobStatus } from './job-status.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
@@ -16,7 +16,7 @@ export function jobObject(job: Job, state: JobStatus) {
     output,
     total: job.total,
     done: job.done,
-    progress: progressOf(job),
+    progress: getProgress(job),
     duplicates: job.duplicates,
     deliverable: job.deliverable,
     risky: job.risky,

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { listJobs } from '../../jobs/job-list.ts'
-import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { type Job, getProgress } from '../../jobs/job-store.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, databaseName, openAll } from '../database.ts'
 import { readConfig } from '../settings.ts'
@@ -66,7 +66,7 @@ const rowOf = ([job, status]: JobWithStatus): string[] => [
   job.id,
   status,
   `${job.total}`,
-  `${progressOf(job)} %`,
+  `${getProgress(job)} %`,
   `${job.deliverable}`,
   `${job.risky}`,
   `${job.undeliverable}`,

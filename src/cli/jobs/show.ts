@@ -1,6 +1,6 @@
 import { type Account, findAccount } from '../../accounts/account-store.ts'
-import { type RemainingWork, getRemainingWork, type Waiting } from '../../jobs/job-list.ts'
-import { type Job, progressOf } from '../../jobs/job-store.ts'
+import { type RemainingWork, getRemainingWork, type WaitingOperator } from '../../jobs/job-list.ts'
+import { type Job, getProgress } from '../../jobs/job-store.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
@@ -66,7 +66,7 @@ function text(
     ['type', isOfService(job) ? job.type : null],
     ['account', account === null ? null : sanitizeText(account.name)],
     ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],
-    ['done', `${job.done} (${progressOf(job)} %)`],
+    ['done', `${job.done} (${getProgress(job)} %)`],
     ['deliverable', `${job.deliverable}`],
     ['risky', `${job.risky}`],
     ['undeliverable', `${job.undeliverable}`],
@@ -103,7 +103,7 @@ function restFacts(
 /** Maximum number of operators shown; a large list may have thousands. */
 const OPERATORS_MAX = 20
 
-function waitingText(context: CliContext, waiting: readonly Waiting[]): string {
+function waitingText(context: CliContext, waiting: readonly WaitingOperator[]): string {
   if (waiting.length === 0) return ''
   const now = context.clock.now()
   const rows = waiting

@@ -129,7 +129,7 @@ async function serve(run: ServeRun): Promise<void> {
       const renewalDeps = { clock: context.clock, log }
       renewal = watchCertificate(address.files, certificate, renewalDeps, one => server.renew(one))
     }
-    const stopReloading = reloadOnSighup(context, lists, flags, log, () => renewal?.look())
+    const stopReloading = reloadOnSighup(context, lists, flags, log, () => renewal?.checkNow())
     const url = listenUrl(address, server.port)
     const isPlain = address.files === null
     // The sign-in link works for its first reader, so it is printed to a terminal and never to a

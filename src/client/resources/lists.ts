@@ -30,7 +30,7 @@ export type FileOptions = CreateOptions & {
 export type ListFile = Blob | string | Uint8Array | ReadableStream<Uint8Array>
 
 export type Lists = {
-  /** Verifies up to 10 addresses at once (`instant`), or up to 10,000 as a job. */
+  /** Verifies up to 10 addresses immediately (`instant`), or up to 10,000 as a job. */
   bulk(
     list: readonly string[] | BulkRequest,
     options?: CreateOptions,

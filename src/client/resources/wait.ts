@@ -13,11 +13,11 @@ export async function waitForEnd(
   deps: ClientDeps,
   { signal, onProgress }: WaitOptions,
 ): Promise<Job> {
-  let seen = -1
+  let lastProcessed = -1
   for (let polls = 0; ; polls++) {
     const job = await poll(polls === 0 ? 0 : WAIT_S)
-    if (job.processed_emails !== seen || isDone(job)) onProgress?.(job)
-    seen = job.processed_emails
+    if (job.processed_emails !== lastProcessed || isDone(job)) onProgress?.(job)
+    lastProcessed = job.processed_emails
     if (isDone(job)) return job
     const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MS * 1.5 ** polls)
     await deps.sleep(Math.round(pauseMs), signal)

@@ -133,8 +133,6 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
     if (!this.#isFlushing) this.#flushing = this.#flushDue()
   }
 
-  // Deciding and writing.
-
   /**
    * Processes batches one at a time; entries that become due meanwhile join the next one. Stops at
    * the first failure.
@@ -223,8 +221,6 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
     this.#isMember = members.includes(this.member)
     for (const record of records) this.#blocks.note(record)
   }
-
-  // Polling for changes by other members.
 
   async #pollStates(): Promise<void> {
     await this.#poll()

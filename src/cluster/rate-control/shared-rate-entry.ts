@@ -292,7 +292,6 @@ export class SharedRateEntry {
     this.#recompute(now, false)
   }
 
-  /** Fails all requests. */
   fail(error: unknown): void {
     const requests = [...this.#requests]
     this.#requests.clear()

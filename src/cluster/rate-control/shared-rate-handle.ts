@@ -151,7 +151,6 @@ export class SharedBlocks {
     return [...this.#blocks.values()].filter(matches)
   }
 
-  /** Deletes expired blocks. */
   deleteExpired(now: number): void {
     for (const [key, { refusal }] of this.#blocks)
       if (refusal.until <= now) this.#blocks.delete(key)

@@ -44,7 +44,9 @@ function loadStylesheet(/** @type {string} */ name) {
 function loaded(/** @type {HTMLElement} */ element) {
   return new Promise((resolve, reject) => {
     element.addEventListener('load', resolve)
-    element.addEventListener('error', () => reject(new Error('A file of the chart could not be loaded.')))
+    element.addEventListener('error', () =>
+      reject(new Error('A file of the chart could not be loaded.')),
+    )
     document.head.append(element)
   })
 }
@@ -92,7 +94,9 @@ function draw(
           ...(bars && { paths: bars }),
         })),
       ],
-      hooks: { setCursor: [plot => updateLegend(legend, { kinds, days, at: plot.cursor.idx ?? null })] },
+      hooks: {
+        setCursor: [plot => updateLegend(legend, { kinds, days, at: plot.cursor.idx ?? null })],
+      },
     },
     [days.map((_, n) => n), ...stacked(kinds.map(({ values }) => values)).toReversed()],
     chart,

@@ -209,7 +209,9 @@ export function createDoctorCache({ clock, log, examine }: DoctorCacheDeps): Doc
   }
 }
 
-/** Returns the blocks of egresses that only other processes use, read from the shared rate state. */
+/**
+ * Returns the blocks of egresses that only other processes use, read from the shared rate state.
+ */
 export async function blocksElsewhere(
   database: Database,
   { egressPool, titleOf }: Pick<OperatorsDeps, 'egressPool' | 'titleOf'>,

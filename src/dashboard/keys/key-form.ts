@@ -45,7 +45,9 @@ export const readTyped = ({ text, all }: SubmittedForm): Typed => ({
   expires: text('expires_at'),
 })
 
-/** Converts form values to a request body. Malformed values are sent as typed: the API rejects them. */
+/**
+ * Converts form values to a request body. Malformed values are sent as typed: the API rejects them.
+ */
 export const bodyOf = (typed: Typed) => ({
   name: typed.name,
   scopes: typed.scopes,

@@ -6,7 +6,9 @@ import type { Html } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { copyable } from '../page/text.ts'
 
-/** Shows the secret of a key once, in the response to its form; never in a URL, cookie or log line. */
+/**
+ * Shows the secret of a key once, in the response to its form; never in a URL, cookie or log line.
+ */
 export function secretPage(
   c: Context<Env>,
   baseUrl: string,

@@ -113,7 +113,9 @@ export function tookMs({ started_at, data }: AnyJob, now: number): number | null
   return Math.max(0, end - Date.parse(started_at))
 }
 
-/** Renders the state of a job as text with the available actions. Live progress is shown elsewhere. */
+/**
+ * Renders the state of a job as text with the available actions. Live progress is shown elsewhere.
+ */
 export function stateSentence(job: Job, now: number): Html {
   const { processed_emails: done, total_emails: total } = job
   const rows = pluralize(total, 'row')

@@ -6,7 +6,9 @@ import { reasonWord } from '../page/notice.ts'
 import { CLASSES } from './charts.ts'
 import { pathTo, type RowFilter } from './filters.ts'
 
-/** Attributes that replace only the rows and keep the form; `show` is the scroll modifier of htmx. */
+/**
+ * Attributes that replace only the rows and keep the form; `show` is the scroll modifier of htmx.
+ */
 const intoRows = (path: string, show = ''): Html =>
   html`hx-get="${path}" hx-target="#rows" hx-swap="outerHTML settle:0s${show}" hx-push-url="true"`
 

@@ -9,7 +9,9 @@ export type RowFilter = {
   readonly search: string
   readonly classes: readonly Class[]
   readonly reason: string
-  /** Start position: the cursor of the previous page, or else a row number. Empty: the first row. */
+  /**
+   * Start position: the cursor of the previous page, or else a row number. Empty: the first row.
+   */
   readonly cursor: string
   readonly row: string
 }

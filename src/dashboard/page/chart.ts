@@ -45,7 +45,9 @@ export const measureOf = (rows: readonly Bar[]): Measure => {
   return { total: sums.reduce((sum, one) => sum + one, 0), max: Math.max(1, ...sums) }
 }
 
-/** Renders a bar chart as a table: label, bar, count and share. The caption is for screen readers. */
+/**
+ * Renders a bar chart as a table: label, bar, count and share. The caption is for screen readers.
+ */
 export function bars(
   caption: string,
   rows: readonly Bar[],

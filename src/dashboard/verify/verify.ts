@@ -17,7 +17,9 @@ import { rows, steps } from './rows.ts'
 import { spokenVerdict } from './verdict.ts'
 import { EMPTY_FORM, readVerifyForm, type VerifyForm, verifyWithEvents } from './verify-events.ts'
 
-/** The Verify page: streams the steps of a verification, or renders the result without JavaScript. */
+/**
+ * The Verify page: streams the steps of a verification, or renders the result without JavaScript.
+ */
 export function verifyRoutes(_deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .get('/verify', c => verifyPage(c, IDLE, c.req.query('email')))

@@ -126,10 +126,7 @@ async function alert(api: Api, webhook: Webhook): Promise<Html> {
   const { id, url, active, disabled_reason: reason, failing_since: since } = webhook
   const link = html`<a href="/webhooks/${id}">View deliveries</a>.`
   if (!active) {
-    return notice(
-      'warn',
-      html`Your webhook ${shortUrl(url)} was disabled: ${reason ?? ''} ${link}`,
-    )
+    return notice('warn', html`Your webhook ${shortUrl(url)} was disabled: ${reason ?? ''} ${link}`)
   }
   const error = await lastError(api, id)
   return notice(

@@ -14,7 +14,6 @@ import { time } from '../page/text.ts'
 /** Returns the API path of an endpoint. */
 export const pathOf = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`
 
-
 /** Renders the deliveries of an endpoint with their filter form. */
 export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html> {
   const filter = filterOf(c)

@@ -136,13 +136,13 @@ async function clockAhead(client: pg.Client, clock: Clock): Promise<number> {
 }
 
 async function hasNewerMigrations(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query<{ there: boolean }>(
+  const { rows } = await client.query<{ exists: boolean }>(
     `select to_regclass('kysely_migration') is not null
-      and has_table_privilege('kysely_migration', 'SELECT') as there`,
+      and has_table_privilege('kysely_migration', 'SELECT') as "exists"`,
   )
-  if (rows[0]?.there !== true) return false
-  const made = await client.query<{ name: string }>('select name from kysely_migration')
-  return migrationSource(made.rows.map(({ name }) => name)) === 'newer'
+  if (rows[0]?.exists !== true) return false
+  const recorded = await client.query<{ name: string }>('select name from kysely_migration')
+  return migrationSource(recorded.rows.map(({ name }) => name)) === 'newer'
 }
 
 /** Commits WAL messages, which change no table and wait for the disk like any commit. */

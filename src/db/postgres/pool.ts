@@ -28,10 +28,10 @@ export type PoolOptions = {
 export function openPool(
   url: string,
   clock: Clock,
-  { max, name = 'ev', asyncCommit = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
+  { max, name = 'ev', asyncCommit = false, timings = DEFAULT_POOL_TIMINGS, ...rest }: PoolOptions,
 ): pg.Pool {
-  const { statementMs, silenceMs } = { ...timings, ...own }
-  const { backoff = new ConnectBackoff(clock, timings) } = own
+  const { statementMs, silenceMs } = { ...timings, ...rest }
+  const { backoff = new ConnectBackoff(clock, timings) } = rest
   const pool = new SharingPool(backoff, {
     Client: createClientClass(clock, backoff),
     connectionString: url,

@@ -3,7 +3,9 @@ import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { isIpv6, reversed } from './reverse-name.ts'
 
-/** Asks the usual blocklists for our address: one finding for each that lists it, and one for the others. */
+/**
+ * Looks up an IP address in common blocklists; returns a finding per listing and one for the rest.
+ */
 export async function onBlocklists(
   resolver: Resolver,
   ip: string,
@@ -19,7 +21,7 @@ export async function onBlocklists(
     ...entries.flatMap(([list, entry]) =>
       entry.kind === 'listed' ? [listing(list, ip, entry)] : [],
     ),
-    ...deaf(titles('deaf')),
+    ...unavailable(titles('unavailable')),
     ...clean(ip, titles('clean')),
   ]
 }
@@ -27,13 +29,13 @@ export async function onBlocklists(
 type Entry =
   | { readonly kind: 'clean' }
   | { readonly kind: 'listed'; readonly codes: readonly string[]; readonly reason: string | null }
-  /** It gives us no answers that mean anything. */
-  | { readonly kind: 'deaf' }
+  /** The list does not give usable answers. */
+  | { readonly kind: 'unavailable' }
 
-/** RFC 5782 §5: lists everywhere have this entry, so that one can see whether they answer. */
-const LISTED_EVERYWHERE = '2.0.0.127'
-/** And nowhere this one: a list that has been shut down may list the world. */
-const LISTED_NOWHERE = '1.0.0.127'
+/** Test entry that every blocklist contains (RFC 5782 §5). */
+const TEST_LISTED = '2.0.0.127'
+/** Test entry that no blocklist contains; a list that was shut down may list every address. */
+const TEST_UNLISTED = '1.0.0.127'
 
 async function lookUp(
   resolver: Resolver,
@@ -44,19 +46,22 @@ async function lookUp(
   const name = `${reversed(ip)}.${zone}`
   const ask = (entry: string) => resolver.resolve(`${entry}.${zone}`, 'A', signal)
   const [present, absent, ours] = await Promise.all([
-    ask(LISTED_EVERYWHERE),
-    ask(LISTED_NOWHERE),
+    ask(TEST_LISTED),
+    ask(TEST_UNLISTED),
     resolver.resolve(name, 'A', signal),
   ])
   if (codesOf(present).length === 0 || 'records' in absent || !isAnswer(ours))
-    return { kind: 'deaf' }
+    return { kind: 'unavailable' }
   const codes = codesOf(ours)
   if (codes.length === 0) return { kind: 'clean' }
-  const said = await resolver.resolve(name, 'TXT', signal)
-  return { kind: 'listed', codes, reason: 'records' in said ? (said.records[0] ?? null) : null }
+  const text = await resolver.resolve(name, 'TXT', signal)
+  return { kind: 'listed', codes, reason: 'records' in text ? (text.records[0] ?? null) : null }
 }
 
-/** RFC 5782 §2.1: an entry is an address in 127/8; 127.255.255.0/24 tells of trouble, such as a public resolver that asks. */
+/**
+ * Entries are addresses in 127/8 (RFC 5782 §2.1). 127.255.255.0/24 signals an error, such as a query
+ * from a public resolver.
+ */
 const codesOf = (answer: DnsAnswer<'A'>): string[] =>
   'records' in answer
     ? answer.records.filter(code => code.startsWith('127.') && !code.startsWith('127.255.255.'))
@@ -72,39 +77,39 @@ function listing(
   ip: string,
   { codes, reason }: Extract<Entry, { kind: 'listed' }>,
 ): Finding {
-  const meant =
+  const known =
     zone === 'zen.spamhaus.org'
       ? SPAMHAUS_CODES.find(([pattern]) => codes.some(code => pattern.test(code)))
       : undefined
-  const why = [meant?.[1], reason === null ? undefined : `“${sanitizeText(reason)}”`]
+  const why = [known?.[1], reason === null ? undefined : `"${sanitizeText(reason)}"`]
     .filter(text => text !== undefined)
     .join('; ')
-  const says = `${ip} is on the list of ${title} (${codes.join(', ')})${why === '' ? '' : `: ${why}`}`
-  return (weight === 'fail' ? fail : warn)(says, meant?.[2] ?? remedy)
+  const says = `${ip} is listed by ${title} (${codes.join(', ')})${why === '' ? '' : `: ${why}`}`
+  return (weight === 'fail' ? fail : warn)(says, known?.[2] ?? remedy)
 }
 
-const deaf = (titles: readonly string[]): Finding[] =>
+const unavailable = (titles: readonly string[]): Finding[] =>
   titles.length === 0
     ? []
     : [
         warn(
-          `no useful answer from ${titles.join(', ')}: whether we are listed there is not known`,
-          'Blocklists do not answer public resolvers, and Barracuda answers only those that are registered with it. Run a resolver of your own, such as unbound, and name it with --dns.',
+          `no usable answer from ${titles.join(', ')}: listing unknown`,
+          'Blocklists do not answer public resolvers, and Barracuda answers only registered ones. Run your own resolver, such as unbound, and set it with --dns.',
         ),
       ]
 
 const clean = (ip: string, titles: readonly string[]): Finding[] =>
-  titles.length === 0 ? [] : [ok(`${ip} is not on the lists of ${titles.join(', ')}`)]
+  titles.length === 0 ? [] : [ok(`${ip} is not listed by ${titles.join(', ')}`)]
 
-/** A DNS blocklist that mail servers ask (RFC 5782). */
+/** A DNS blocklist used by mail servers (RFC 5782). */
 type Blocklist = {
   readonly title: string
   readonly zone: string
-  /** Whether it lists IPv6 addresses. */
+  /** Whether the list contains IPv6 addresses. */
   readonly ipv6: boolean
-  /** How heavy a listing weighs: few large providers ask those that only warn. */
+  /** Severity of a listing: few large providers use the lists that only warn. */
   readonly weight: 'fail' | 'warn'
-  /** How to get off it. */
+  /** How to request removal. */
   readonly remedy: string
 }
 
@@ -114,22 +119,21 @@ export const BLOCKLISTS: readonly Blocklist[] = [
     zone: 'zen.spamhaus.org',
     ipv6: true,
     weight: 'fail',
-    remedy: 'Find the reason and ask for removal at https://check.spamhaus.org.',
+    remedy: 'Look up the reason and request removal at https://check.spamhaus.org.',
   },
   {
     title: 'SpamCop',
     zone: 'bl.spamcop.net',
     ipv6: false,
     weight: 'fail',
-    remedy:
-      'It forgets a listing within a day once nothing more is reported: https://www.spamcop.net/bl.shtml.',
+    remedy: 'Listings expire within a day after the last report: https://www.spamcop.net/bl.shtml.',
   },
   {
     title: 'Barracuda',
     zone: 'b.barracudacentral.org',
     ipv6: false,
     weight: 'fail',
-    remedy: 'Ask for removal at https://www.barracudacentral.org/rbl/removal-request.',
+    remedy: 'Request removal at https://www.barracudacentral.org/rbl/removal-request.',
   },
   {
     title: 'PSBL',
@@ -147,19 +151,23 @@ export const BLOCKLISTS: readonly Blocklist[] = [
   },
 ]
 
-/** What Spamhaus means by its answers, as far as the remedy depends on it. */
+/** Spamhaus return codes with their meaning, and a specific remedy where there is one. */
 const SPAMHAUS_CODES: readonly [pattern: RegExp, means: string, remedy: string | null][] = [
   [
     /^127\.0\.0\.1[01]$/,
-    'PBL: a range whose owner says that it sends no mail to others’ servers',
-    'If the address is fixed and yours, ask your hoster for a PTR record and take it off the PBL at https://check.spamhaus.org; else send from another address, or through --proxy.',
+    'PBL: an address range that its owner declares not to send mail directly',
+    'If the address is static and yours, ask your hosting provider for a PTR record and remove it from the PBL at https://check.spamhaus.org. Otherwise use another address, or --proxy.',
   ],
-  [/^127\.0\.0\.2$/, 'SBL: seen as a source of spam', null],
-  [/^127\.0\.0\.3$/, 'CSS: mail of poor repute came from it', null],
+  [/^127\.0\.0\.2$/, 'SBL: known source of spam', null],
+  [/^127\.0\.0\.3$/, 'CSS: sent mail with a poor reputation', null],
   [
     /^127\.0\.0\.[4-7]$/,
-    'XBL: a machine behind it seems to be infected or hijacked',
-    'Find and clean the machine behind this address first, then ask for removal at https://check.spamhaus.org.',
+    'XBL: a machine behind it appears to be infected or compromised',
+    'Find and clean the machine behind this address first, then request removal at https://check.spamhaus.org.',
   ],
-  [/^127\.0\.0\.9$/, 'DROP: a network held by criminals', 'Use an address of another hoster.'],
+  [
+    /^127\.0\.0\.9$/,
+    'DROP: a network controlled by criminals',
+    'Use an address of another hosting provider.',
+  ],
 ]

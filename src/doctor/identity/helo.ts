@@ -3,7 +3,7 @@ import { addressesOf } from '../../engine/dns/route.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { isSameIp } from './reverse-name.ts'
 
-/** Whether the name that we give ourselves is one that servers accept: a full host name that leads to us. */
+/** Checks that the HELO name is a fully qualified host name that resolves to our addresses. */
 export async function heloName(
   resolver: Resolver,
   helo: string,
@@ -11,34 +11,34 @@ export async function heloName(
   signal: AbortSignal,
 ): Promise<Finding> {
   if (helo.startsWith('[')) {
-    return warn(`we say HELO ${helo}, an address in place of a name, which some refuse`, SET_ONE)
+    return warn(`the HELO name ${helo} is an address literal, which some servers reject`, SET_HELO)
   }
   if (!helo.includes('.')) {
     return fail(
-      `we say HELO ${helo}, which is no full host name; many servers refuse that`,
-      SET_ONE,
+      `the HELO name ${helo} is not a fully qualified host name; many servers reject it`,
+      SET_HELO,
     )
   }
   const found = await addressesOf(resolver, helo, signal)
   if ('fault' in found) {
     return found.fault === 'server' || found.fault === 'timeout'
-      ? warn(`the DNS could not tell whether our HELO name ${helo} exists`, 'Run this again.')
+      ? warn(`the DNS lookup of the HELO name ${helo} failed`, 'Run this again.')
       : fail(
-          `our HELO name ${helo} has no address in the DNS; many servers refuse that`,
-          `Give ${helo} an address record with our own address, or set another name with --helo.`,
+          `the HELO name ${helo} has no address in the DNS; many servers reject it`,
+          `Add an address record for ${helo} with the public IP address, or set another name with --helo.`,
         )
   }
-  const says = `our HELO name ${helo} leads to ${found.addresses.join(', ')}`
-  if (ourAddresses.length === 0) return ok(`${says}; whether that is us is not known`)
-  const strange = ourAddresses.filter(
+  const says = `the HELO name ${helo} resolves to ${found.addresses.join(', ')}`
+  if (ourAddresses.length === 0) return ok(`${says}; the public IP address is unknown`)
+  const missing = ourAddresses.filter(
     ours => !found.addresses.some(address => isSameIp(address, ours)),
   )
-  if (strange.length === 0) return ok(says)
+  if (missing.length === 0) return ok(says)
   return warn(
-    `${says}, but we come from ${strange.join(', ')}`,
-    `Add an address record with ${strange.join(' and ')} to ${helo}, or set with --helo a name that leads there.`,
+    `${says}, but the public IP address is ${missing.join(', ')}`,
+    `Add an address record with ${missing.join(' and ')} for ${helo}, or set a name that resolves to it with --helo.`,
   )
 }
 
-const SET_ONE =
-  'Set the full name of this host with --helo probe.example.com: one that leads to our address, as its PTR record does.'
+const SET_HELO =
+  'Set the fully qualified name of this host with --helo probe.example.com. It must resolve to the public IP address and match its PTR record.'

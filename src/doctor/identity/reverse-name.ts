@@ -2,7 +2,9 @@ import type { DnsAnswer, Resolver } from '../../engine/dns/resolver.ts'
 import { addressesOf } from '../../engine/dns/route.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
-/** Whether our address has a name, that name our address, and both the look of a mail server. */
+/**
+ * Checks that an IP address has a PTR record that resolves back to it and does not look generic.
+ */
 export async function reverseName(
   resolver: Resolver,
   ip: string,
@@ -13,17 +15,17 @@ export async function reverseName(
   if ('fault' in answer) return unnamed(ip, helo, answer)
   const names = answer.records.slice(0, NAMES_MAX).map(plain)
   const found = await Promise.all(names.map(name => addressesOf(resolver, name, signal)))
-  const back = names.filter((_, i) => {
+  const confirmed = names.filter((_, i) => {
     const entry = found[i]
     return entry !== undefined && 'addresses' in entry && has(entry.addresses, ip)
   })
-  const name = back.find(one => one === plain(helo)) ?? back[0]
+  const name = confirmed.find(one => one === plain(helo)) ?? confirmed[0]
   return name === undefined
     ? unconfirmed(ip, names, found)
     : toFinding(resolver, ip, name, helo, signal)
 }
 
-/** RFC 7208 §5.5 looks at as many; one is right. */
+/** The limit of RFC 7208 §5.5; one name is normal. */
 const NAMES_MAX = 10
 
 async function toFinding(
@@ -33,19 +35,19 @@ async function toFinding(
   helo: string,
   signal: AbortSignal,
 ): Promise<Finding> {
-  const says = `${ip} is called ${name}, and ${name} leads back to it`
+  const says = `${ip} has the PTR name ${name}, which resolves back to it`
   if (looksGeneric(name, ip)) {
     return warn(
-      `${says}; but it looks like a name given to each of many customers, which some servers refuse`,
-      `Ask whoever gives you the address for a PTR record with a name of your own, such as ${exampleOf(helo)}.`,
+      `${says}; but the name looks generic, which some servers reject`,
+      `Ask your hosting provider for a PTR record with a name of your own, such as ${exampleOf(helo)}.`,
     )
   }
-  if (name === plain(helo)) return ok(`${says}; it is our HELO name too`)
+  if (name === plain(helo)) return ok(`${says} and is the HELO name`)
   const ours = await addressesOf(resolver, plain(helo), signal)
   if ('addresses' in ours && has(ours.addresses, ip)) {
-    return ok(`${says}; our HELO name ${helo} leads to it too`)
+    return ok(`${says}; the HELO name ${helo} also resolves to it`)
   }
-  return warn(`${says}; but we say HELO ${helo}`, `Set --helo ${name}.`)
+  return warn(`${says}; but the HELO name is ${helo}`, `Set --helo ${name}.`)
 }
 
 function unnamed(
@@ -55,13 +57,13 @@ function unnamed(
 ) {
   if (fault === 'server' || fault === 'timeout') {
     return warn(
-      `the DNS could not tell whether ${ip} has a name (PTR record)`,
-      'Run this again; if it stays so, ask whoever gives you the address to mend its reverse DNS.',
+      `the lookup of the PTR record of ${ip} failed`,
+      'Run this again. If it keeps failing, ask your hosting provider to fix the reverse DNS.',
     )
   }
   return fail(
-    `${ip} has no name (PTR record); Google, Microsoft and many others refuse such clients`,
-    `Set a PTR record for ${ip} in the console of your hoster, or ask it to: ${exampleOf(helo)}.`,
+    `${ip} has no PTR record; Google, Microsoft and many others reject such clients`,
+    `Set a PTR record for ${ip} at your hosting provider, such as ${exampleOf(helo)}.`,
   )
 }
 
@@ -74,23 +76,23 @@ function unconfirmed(
   const failed = found.some(
     one => one && 'fault' in one && (one.fault === 'server' || one.fault === 'timeout'),
   )
-  const says = `${ip} is called ${name}, but ${name} does not lead back to it`
+  const says = `${ip} has the PTR name ${name}, which does not resolve back to it`
   return failed
-    ? warn(`${says}, as the DNS could not tell`, 'Run this again.')
+    ? warn(`${says}: the DNS lookup failed`, 'Run this again.')
     : fail(
         says,
-        `Give ${name} an address record with ${ip}, or let the PTR record name another host.`,
+        `Add an address record for ${name} with ${ip}, or change the PTR record to another host.`,
       )
 }
 
-/** The address in its name, in either order, or a word for ranges that are dealt out. */
+/** Detects the address in its name, in either order, or a word for dynamic and customer ranges. */
 function looksGeneric(name: string, ip: string): boolean {
-  const deps = partsOf(ip)
-  if (deps.length === 4) {
+  const parts = partsOf(ip)
+  if (parts.length === 4) {
     const numbers = name.split(/[^0-9]+/).map(text => text.replace(/^0+(?=\d)/, ''))
     const line = `.${numbers.join('.')}.`
-    const orders = [deps, deps.toReversed()].map(order => `.${order.join('.')}.`)
-    const hex = deps.map(part => Number(part).toString(16).padStart(2, '0')).join('')
+    const orders = [parts, parts.toReversed()].map(order => `.${order.join('.')}.`)
+    const hex = parts.map(part => Number(part).toString(16).padStart(2, '0')).join('')
     if (orders.some(order => line.includes(order)) || name.includes(hex)) return true
   }
   return /(^|[.-])(dyn|dynamic|dhcp|pool|[av]?dsl|pppoe?|dial(up|in)|broadband|cable|cust|customers?|residential|unassigned)\d*[.-]/.test(
@@ -106,32 +108,35 @@ const exampleOf = (helo: string) =>
 
 const plain = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
-/** An IP address as a number, to compare and to take apart. */
+/** An IP address as a number. */
 type Ip = { readonly value: bigint; readonly bits: 32 | 128 }
 
 export const isIpv6 = (ip: string): boolean => parseIp(ip)?.bits === 128
 
-/** Reads an IP address of either family; an IPv4 address mapped into IPv6 is read as IPv4. Null where it is none. */
+/** Parses an IP address, an IPv4-mapped IPv6 address as IPv4. Returns null if it is malformed. */
 export function parseIp(text: string): Ip | null {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
 
-/** Whether both are one address, however they are written; what is no address is the same as nothing. */
+/** Compares two IP addresses in any notation; a malformed address equals nothing. */
 export function isSameIp(one: string, other: string): boolean {
   const [a, b] = [parseIp(one), parseIp(other)]
   return a !== null && b !== null && a.bits === b.bits && a.value === b.value
 }
 
-/** `1.2.0.192`, or the 32 nibbles of an IPv6 address: as reverse names and block lists have it (RFC 3596 §2.5, RFC 5782 §2). */
+/**
+ * Reverses an address as reverse DNS and blocklists need it: `1.2.0.192`, or the 32 nibbles of an
+ * IPv6 address (RFC 3596 §2.5, RFC 5782 §2).
+ */
 export function reversed(ip: string): string {
   return partsOf(ip).toReversed().join('.')
 }
 
-/** The name under which the PTR record of an address stands. */
+/** Returns the DNS name of the PTR record of an address. */
 export const reverseZoneName = (ip: string): string =>
   `${reversed(ip)}.${isIpv6(ip) ? 'ip6' : 'in-addr'}.arpa`
 
-/** Octets in decimal, or nibbles. */
+/** Splits an address into decimal octets (IPv4) or hexadecimal nibbles (IPv6). */
 function partsOf(ip: string): string[] {
   const parsed = parseIp(ip)
   if (parsed === null) return []
@@ -148,7 +153,7 @@ function parseIpv4(text: string): Ip | null {
 }
 
 function parseIpv6(text: string): Ip | null {
-  // The URL parser knows every way of writing one, and writes it as groups of hexadecimal digits.
+  // The URL parser accepts every notation and normalizes it to hexadecimal groups.
   const url = `http://[${text}]/`
   if (!/^[0-9a-f:.]+$/i.test(text) || !URL.canParse(url)) return null
   const [head = '', tail] = new URL(url).hostname.slice(1, -1).split('::')

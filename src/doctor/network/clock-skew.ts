@@ -3,30 +3,33 @@ import { formatDurationInWords } from '../../platform/format.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import type { HandshakeResult } from './smtp-handshake.ts'
 
-/** Whether our clock goes right, by the dates in the greetings of servers. */
+/** Checks the system clock against the dates in server greetings. */
 export function clockFinding(visits: readonly HandshakeResult[], now: number): Finding {
   if (now < NOT_BEFORE) {
-    return fail(`it is ${shown(now)} here, which is before this program was made`, SET_IT)
+    return fail(`the clock shows ${shown(now)}, which is before this version of ev was built`, SYNC)
   }
   const offsets = visits
     .map(offsetOf)
     .filter(offset => offset !== null)
     .sort((a, b) => a - b)
   const offset = offsets[Math.floor(offsets.length / 2)]
-  if (offset === undefined) return ok(`it is ${shown(now)} here; no mail server told the time`)
-  const off = `our clock is ${formatDurationInWords(Math.abs(offset), Math.round)} ${offset > 0 ? 'fast' : 'slow'} by the time of mail servers`
-  if (Math.abs(offset) > DAY) return fail(off, SET_IT)
-  if (Math.abs(offset) > OFFSET_MAX_MS) return warn(off, SET_IT)
-  return ok('our clock agrees with that of mail servers')
+  if (offset === undefined) return ok(`the clock shows ${shown(now)}; no mail server sent its time`)
+  const says = `the clock is ${formatDurationInWords(Math.abs(offset), Math.round)} ${offset > 0 ? 'fast' : 'slow'} compared with mail servers`
+  if (Math.abs(offset) > DAY) return fail(says, SYNC)
+  if (Math.abs(offset) > OFFSET_MAX_MS) return warn(says, SYNC)
+  return ok('the clock agrees with mail servers')
 }
 
-/** No clock that goes right is before this: the month in which the doctor was written. */
+/** The month in which this check was written: no correct clock shows an earlier time. */
 const NOT_BEFORE = Date.UTC(2026, 10, 1)
-/** What waits for a time of day or dates a result bears this much. */
+/** Schedules and result timestamps tolerate this offset. */
 const OFFSET_MAX_MS = 5 * MINUTE
-const SET_IT = 'Let the system keep the time: timedatectl set-ntp true, or run chrony.'
+const SYNC = 'Synchronize the clock: run timedatectl set-ntp true, or chrony.'
 
-/** How far our clock was ahead when the server greeted with a date of RFC 5322 §3.3, as Exim, Sendmail and Exchange do. */
+/**
+ * Returns how far the clock is ahead of a date (RFC 5322 §3.3) in the greeting, as Exim, Sendmail and
+ * Exchange send it; null if there is none.
+ */
 function offsetOf({ outcome }: HandshakeResult): number | null {
   if (outcome.kind !== 'greeted') return null
   const [date] =

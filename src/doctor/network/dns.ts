@@ -9,31 +9,31 @@ import type { Clock } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
-/** One DNS server, asked alone. */
+/** A DNS server with a resolver that queries only this server. */
 export type DnsServer = { readonly name: string; readonly resolver: Resolver }
 
 export type DnsCheckDeps = {
   readonly dnsServers: readonly DnsServer[]
-  /** Names that must have MX records; empty: a server that lies is only a warning. */
+  /** Domains that must have MX records; empty: a lying server is only a warning. */
   readonly dnsCheckNames: readonly string[]
   readonly clock: Clock
   readonly random: Random
 }
 
-/** Whether each DNS server answers for these names, how fast, and whether it tells the truth. */
+/** Checks that each DNS server resolves these names, how fast, and that its answers are correct. */
 export async function dnsFindings(
   deps: DnsCheckDeps,
   names: readonly string[],
   signal: AbortSignal,
 ): Promise<Finding[]> {
-  const healths = await Promise.all(
+  const checks = await Promise.all(
     deps.dnsServers.map(server => checkServer(server, deps, names, signal)),
   )
-  const anyAnswers = healths.some(({ answered }) => answered > 0)
-  return healths.map(health => toFinding(health, anyAnswers))
+  const anyAnswers = checks.some(({ answered }) => answered > 0)
+  return checks.map(one => toFinding(one, anyAnswers))
 }
 
-type Health = {
+type ServerCheck = {
   readonly server: string
   readonly asked: number
   readonly answered: number
@@ -48,7 +48,7 @@ async function checkServer(
   { clock, random, dnsCheckNames }: DnsCheckDeps,
   names: readonly string[],
   signal: AbortSignal,
-): Promise<Health> {
+): Promise<ServerCheck> {
   const ask = async (question: string, type: RecordType) => {
     const startedAt = clock.monotonicNow()
     const answer: DnsAnswer<RecordType> = await resolver.resolve(question, type, signal)
@@ -74,46 +74,46 @@ async function checkServer(
   }
 }
 
-/** A verification waits for two or three answers, one after another. */
+/** A verification waits for two or three lookups in sequence. */
 const SLOW_MS = 500
 
 const isAnswer = (answer: DnsAnswer<RecordType>) =>
   'records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data'
 
-function toFinding(health: Health, anyAnswers: boolean): Finding {
-  const { server, asked, answered, medianMs } = health
-  const counted = `${server} answered ${answered} of ${asked} questions`
-  if (answered === 0) return dead(health, anyAnswers)
-  const { check } = health
+function toFinding(result: ServerCheck, anyAnswers: boolean): Finding {
+  const { server, asked, answered, medianMs } = result
+  const count = `${server} answered ${answered} of ${asked} queries`
+  if (answered === 0) return unresponsive(result, anyAnswers)
+  const { check } = result
   if (typeof check !== 'string') {
-    const toVerdict = health.isChecked ? fail : warn
-    return toVerdict(`${server} does not tell the truth: ${check.detail}`, TODO[check.kind])
+    const severity = result.isChecked ? fail : warn
+    return severity(`${server} returns wrong answers: ${check.detail}`, TODO[check.kind])
   }
   if (answered < asked) {
     return warn(
-      `${counted}; ${wordsOf(health.faults)}`,
-      'Run this again; if it stays so, name another server with --dns.',
+      `${count}; ${describeFaults(result.faults)}`,
+      'Run this again. If it keeps failing, set another server with --dns.',
     )
   }
-  const says = `${counted}, in ${medianMs} ms at the median`
+  const says = `${count}, median ${medianMs} ms`
   return medianMs > SLOW_MS
-    ? warn(says, 'That is slow. Run a resolver near, such as unbound, and name it with --dns.')
+    ? warn(says, 'This is slow. Run a local resolver, such as unbound, and set it with --dns.')
     : ok(says)
 }
 
 const TODO = {
   missing:
-    'A captive portal, filter, VPN or sandbox answers in place of the DNS. Name another server with --dns, or where this is a network of your own, names that exist in it with --dns-check-names.',
+    'A captive portal, filter, VPN or sandbox intercepts DNS. Set another server with --dns. In a private network, set names that exist in it with --dns-check-names.',
   invented:
-    'Such a server hides domains that do not exist, and makes blocklists list everybody. Name another with --dns.',
+    'This server invents addresses for domains that do not exist, which makes blocklists report every address as listed. Set another server with --dns.',
 } as const satisfies Record<CheckFailure['kind'], string>
 
-function dead({ server, faults }: Health, anyAnswers: boolean): Finding {
-  const says = `${server} answers nothing: ${wordsOf(faults)}`
+function unresponsive({ server, faults }: ServerCheck, anyAnswers: boolean): Finding {
+  const says = `${server} does not resolve names: ${describeFaults(faults)}`
   return anyAnswers
-    ? warn(says, 'Take it off the list of servers (--dns, or /etc/resolv.conf): it costs time.')
-    : fail(says, 'Name a working DNS server with --dns, or mend /etc/resolv.conf.')
+    ? warn(says, 'Remove it from --dns or /etc/resolv.conf: it delays lookups.')
+    : fail(says, 'Set a working DNS server with --dns, or fix /etc/resolv.conf.')
 }
 
-const wordsOf = (faults: readonly DnsFault[]) =>
-  faults.includes('timeout') ? 'it keeps silent' : 'it fails, or refuses to answer'
+const describeFaults = (faults: readonly DnsFault[]) =>
+  faults.includes('timeout') ? 'queries time out' : 'queries fail or are refused'

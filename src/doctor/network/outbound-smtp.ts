@@ -4,27 +4,27 @@ import { type Finding, fail, ok, warn } from '../finding.ts'
 import { parseIp } from '../identity/reverse-name.ts'
 import type { HandshakeResult, Outcome } from './smtp-handshake.ts'
 
-/** Whether mail servers can be reached, and if not, where the way is closed. */
+/** Checks that mail servers are reachable, and if not, why. */
 export function portFinding(
-  visits: readonly HandshakeResult[],
+  handshakes: readonly HandshakeResult[],
   port: number,
   proxied: boolean,
 ): Finding {
-  const best = [...Map.groupBy(visits, ({ host }) => host).values()].map(bestOf)
+  const best = [...Map.groupBy(handshakes, ({ host }) => host).values()].map(bestOf)
   const greeted = best.filter(is('greeted'))
   const refused = best.filter(is('refused'))
-  if (greeted.length + refused.length === 0) return closed(best, port, proxied)
+  if (greeted.length + refused.length === 0) return unreachable(best, port, proxied)
   const count = `${greeted.length} of ${best.length} mail servers`
-  if (refused.length > 0) return rejected(`${count} greeted us on port ${port}`, greeted, refused)
+  if (refused.length > 0) return rejected(`${count} accepted port ${port}`, greeted, refused)
   const others = best.filter(handshake => handshake.outcome.kind !== 'greeted')
   const names = greeted.map(({ host }) => host).join(', ')
-  const says = `${count} greeted us on port ${port}: ${names}`
+  const says = `${count} accepted port ${port}: ${names}`
   if (others.length === 0) return ok(says)
-  const missing = others.map(({ host, outcome }) => `${host} (${wordOf(outcome)})`).join(', ')
+  const missing = others.map(({ host, outcome }) => `${host} (${labelOf(outcome)})`).join(', ')
   if (others.length <= greeted.length) return ok(`${says}; not ${missing}`)
   return warn(
     `${says}; not ${missing}`,
-    'Look at the names above: if most are not found, see to the DNS; if they keep silent, ask your hoster whether it limits mail.',
+    'If most are not found, fix the DNS. If they do not respond, ask your hosting provider whether it limits outbound mail.',
   )
 }
 
@@ -37,7 +37,7 @@ const is =
   (handshake: HandshakeResult): handshake is With<K> =>
     handshake.outcome.kind === kind
 
-/** From the best news to the worst. */
+/** From best to worst. */
 const ORDER: readonly Outcome['kind'][] = [
   'greeted',
   'refused',
@@ -47,8 +47,8 @@ const ORDER: readonly Outcome['kind'][] = [
   'unresolved',
 ]
 
-const bestOf = (visits: readonly HandshakeResult[]): HandshakeResult =>
-  visits.toSorted(
+const bestOf = (handshakes: readonly HandshakeResult[]): HandshakeResult =>
+  handshakes.toSorted(
     (a, b) => ORDER.indexOf(a.outcome.kind) - ORDER.indexOf(b.outcome.kind),
   )[0] as HandshakeResult
 
@@ -57,39 +57,39 @@ function rejected(
   greeted: readonly HandshakeResult[],
   refused: readonly With<'refused'>[],
 ): Finding {
-  const said = refused
-    .map(({ host, outcome }) => `${host} said “${textOf(outcome.reply)}”`)
+  const replies = refused
+    .map(({ host, outcome }) => `${host} replied "${textOf(outcome.reply)}"`)
     .join('; ')
   const todo =
-    'They refuse our address or our name, and may say why: mend what the lines below find of PTR, HELO and blocklists.'
+    'The servers reject the IP address or the HELO name; the reply may say why. Fix the problems with PTR, HELO and blocklists below.'
   return greeted.length === 0
-    ? fail(`${says}, others refuse us: ${said}`, todo)
-    : warn(`${says}; ${said}`, todo)
+    ? fail(`${says}, others rejected the connection: ${replies}`, todo)
+    : warn(`${says}; ${replies}`, todo)
 }
 
 const textOf = ({ code, enhanced, text }: Reply) =>
   sanitizeText(`${code} ${enhanced === null ? '' : `${enhanced} `}${text}`, REPLY_CHARACTERS_MAX)
-/** Enough for what a refusal says first. */
+/** Enough for the first sentence of a rejection. */
 const REPLY_CHARACTERS_MAX = 160
 
-function closed(best: readonly HandshakeResult[], port: number, proxied: boolean): Finding {
+function unreachable(best: readonly HandshakeResult[], port: number, proxied: boolean): Finding {
   if (best.some(is('mute'))) {
     return fail(
-      `connections to port ${port} open, but no mail server speaks on them`,
-      'A firewall or proxy between takes them: ask your network or hoster to let outbound mail pass untouched.',
+      `connections to port ${port} open, but no mail server responds on them`,
+      'A firewall or proxy intercepts them. Ask your network or hosting provider not to intercept outbound mail.',
     )
   }
-  const dialled = best.filter(is('unreached'))
-  const [first] = dialled
+  const dialed = best.filter(is('unreached'))
+  const [first] = dialed
   if (first === undefined) return noHostFound(best)
-  const names = dialled.map(({ host }) => host).join(', ')
+  const names = dialed.map(({ host }) => host).join(', ')
   if (proxied) {
     return fail(
       `no mail server can be reached through the proxy (${sanitizeText(first.outcome.detail)}): ${names}`,
-      `Check that the proxy runs, takes our log-in and lets connections to port ${port} pass.`,
+      `Check that the proxy runs, accepts the credentials and allows connections to port ${port}.`,
     )
   }
-  const { why, todo } = causeOf(dialled, port)
+  const { why, todo } = causeOf(dialed, port)
   return fail(`no mail server can be reached (${why}): ${names}`, todo)
 }
 
@@ -97,23 +97,23 @@ function noHostFound(best: readonly HandshakeResult[]): Finding {
   const isPrivate = best.some(is('not-public'))
   return isPrivate
     ? fail(
-        'the addresses of the mail servers are not public, so none was called',
-        'The DNS gives addresses of your own network: ask another resolver with --dns, or let them be dialled with --allow-ranges.',
+        'the addresses of the mail servers are not public, so none was contacted',
+        'The DNS returns addresses of a private network. Set another resolver with --dns, or allow the addresses with --allow-ranges.',
       )
     : fail(
-        'none of the mail servers could be found in the DNS, so none was called',
-        'See to the DNS first: name a working server with --dns.',
+        'the mail servers were not found in the DNS, so none was contacted',
+        'Fix the DNS first: set a working server with --dns.',
       )
 }
 
-/** Firewalls drop, reject or forbid; what happened to most is what is wrong. */
-function causeOf(dialled: readonly With<'unreached'>[], port: number): Cause {
-  const codes = dialled.map(({ outcome }) => outcome.code)
+/** Derives the cause from the most frequent error code: firewalls drop, reject or forbid. */
+function causeOf(dialed: readonly With<'unreached'>[], port: number): Cause {
+  const codes = dialed.map(({ outcome }) => outcome.code)
   const counts = [...Map.groupBy(codes, code => code)].sort(([, a], [, b]) => b.length - a.length)
   const [code = ''] = counts[0] ?? []
-  const byAddress = dialled.some(({ host }) => parseIp(host) !== null)
+  const byAddress = dialed.some(({ host }) => parseIp(host) !== null)
   const cause = CAUSES[code] ?? {
-    why: sanitizeText(dialled[0]?.outcome.detail ?? code),
+    why: sanitizeText(dialed[0]?.outcome.detail ?? code),
     todo: BLOCKED,
   }
   const why = byAddress ? `${cause.why}, by name and by address` : cause.why
@@ -123,41 +123,41 @@ function causeOf(dialled: readonly With<'unreached'>[], port: number): Cause {
 type Cause = { readonly why: string; readonly todo: string }
 
 const BLOCKED =
-  'Outbound port {port} is blocked, as most hosters do: ask yours to open it, or dial through --proxy socks5://… on a machine where it is open.'
+  'Outbound port {port} is blocked, as at most hosting providers. Ask yours to open it, or use --proxy socks5://… on a machine where it is open.'
 
 const CAUSES: Readonly<Record<string, Cause>> = {
-  ETIMEDOUT: { why: 'nobody answers', todo: BLOCKED },
+  ETIMEDOUT: { why: 'connections time out', todo: BLOCKED },
   ECONNREFUSED: {
     why: 'all connections are refused',
-    todo: 'Unless all of them are down, a firewall of this machine or network rejects port {port}: open it there, ask your hoster, or dial through --proxy socks5://….',
+    todo: 'A firewall of this machine or network probably rejects port {port}. Open it there, ask your hosting provider, or use --proxy socks5://….',
   },
-  EHOSTUNREACH: { why: 'a router says that there is no way', todo: BLOCKED },
+  EHOSTUNREACH: { why: 'host unreachable', todo: BLOCKED },
   ENETUNREACH: {
     why: 'this machine has no route to the internet',
-    todo: 'Give this machine, or the container that it runs in, a route to the internet.',
+    todo: 'Give this machine or its container a route to the internet.',
   },
   EACCES: {
-    why: 'this machine forbids it',
-    todo: 'A firewall or security policy of this machine forbids port {port}: allow it there.',
+    why: 'permission denied',
+    todo: 'A firewall or security policy of this machine forbids port {port}. Allow it there.',
   },
   EPERM: {
-    why: 'this machine forbids it',
-    todo: 'A firewall or security policy of this machine forbids port {port}: allow it there.',
+    why: 'permission denied',
+    todo: 'A firewall or security policy of this machine forbids port {port}. Allow it there.',
   },
   EADDRNOTAVAIL: {
-    why: 'this machine does not have the source address',
-    todo: 'Set --source-address to an address that this machine has (ip address shows them).',
+    why: 'the source address does not belong to this machine',
+    todo: 'Set --source-address to an address of this machine; ip address lists them.',
   },
-  EMFILE: { why: 'too many files are open', todo: 'Raise the limit of open files (ulimit -n).' },
+  EMFILE: { why: 'too many open files', todo: 'Raise the limit of open files (ulimit -n).' },
 }
 
-const wordOf = (outcome: Outcome): string => WORDS[outcome.kind]
+const labelOf = (outcome: Outcome): string => LABELS[outcome.kind]
 
-const WORDS = {
-  greeted: 'greeted us',
-  refused: 'refuses us',
-  mute: 'does not speak',
+const LABELS = {
+  greeted: 'accepted',
+  refused: 'rejected the connection',
+  mute: 'no SMTP response',
   unreached: 'not reached',
   unresolved: 'not found in the DNS',
-  'not-public': 'not at a public address',
+  'not-public': 'not a public address',
 } as const satisfies Record<Outcome['kind'], string>

@@ -10,35 +10,35 @@ import {
 } from './smtp-handshake.ts'
 
 /**
- * Who is called at unless the user says otherwise: large providers by name, and two of them (GMX, Yahoo) by an address
- * of many years, so that trouble with the DNS is told from a closed port.
+ * Default mail servers to check: large providers by name, and two of them (GMX, Yahoo) also by a
+ * long-lived address, to distinguish DNS problems from a blocked port.
  */
-const USUAL_EXCHANGERS: readonly string[] = [...REFERENCE_MX_HOSTS, '212.227.17.5', '188.125.72.73']
-/** RFC 5321 §4.5.4.2. */
+const DEFAULT_HOSTS: readonly string[] = [...REFERENCE_MX_HOSTS, '212.227.17.5', '188.125.72.73']
+/** The SMTP port (RFC 5321 §4.5.4.2). */
 const SMTP_PORT = 25
 
 /**
- * The same, for the port that is dialled. On another one nobody of them takes mail: there are mail servers of one's own,
- * as those of `ev simulate`, and whoever they are, the DNS names them. So no address of a stranger is dialled for nothing.
+ * Returns the default mail servers for a port. Another port means private servers, such as those of
+ * `ev simulate`, which the DNS resolves: the addresses of third parties are not dialed then.
  */
 export const referenceMxHosts = (smtpPort: number): readonly string[] =>
-  smtpPort === SMTP_PORT ? USUAL_EXCHANGERS : REFERENCE_MX_HOSTS
+  smtpPort === SMTP_PORT ? DEFAULT_HOSTS : REFERENCE_MX_HOSTS
 
 export type ProbeAllDeps = HandshakeDeps & {
   readonly resolver: Resolver
   readonly isPublic: (ip: string) => boolean
-  /** Only addresses of its family can be dialled from it. */
+  /** Limits the check to addresses of its family. */
   readonly sourceAddress: string | null
 }
 
-/** Calls at all of them at once, at one address of each family. */
+/** Connects to all hosts concurrently, at one address of each family. */
 export async function probeAll(
   deps: ProbeAllDeps,
   hosts: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly HandshakeResult[]> {
-  const visits = await Promise.all(hosts.map(host => probeHost(deps, host, signal)))
-  return visits.flat()
+  const handshakes = await Promise.all(hosts.map(host => probeHost(deps, host, signal)))
+  return handshakes.flat()
 }
 
 async function probeHost(
@@ -47,12 +47,12 @@ async function probeHost(
   signal: AbortSignal,
 ): Promise<HandshakeResult[]> {
   const found = await targetsOf(deps, host, signal)
-  if ('fault' in found) return [notCalled(host, null, { kind: 'unresolved', fault: found.fault })]
+  if ('fault' in found) return [notDialed(host, null, { kind: 'unresolved', fault: found.fault })]
   return Promise.all(
     firstOfEach(found.addresses, deps.sourceAddress).map(ip =>
       deps.isPublic(ip)
         ? smtpHandshake(deps, { host, ip }, signal)
-        : notCalled(host, ip, { kind: 'not-public' }),
+        : notDialed(host, ip, { kind: 'not-public' }),
     ),
   )
 }
@@ -67,7 +67,7 @@ function firstOfEach(addresses: readonly string[], sourceAddress: string | null)
   ) as string[]
 }
 
-const notCalled = (host: string, ip: string | null, outcome: Outcome): HandshakeResult => ({
+const notDialed = (host: string, ip: string | null, outcome: Outcome): HandshakeResult => ({
   host,
   ip,
   outcome,

@@ -7,30 +7,30 @@ import { Session } from '../../engine/smtp/session.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 
-/** One call at one address of a mail server. */
+/** The result of a connection to one address of a mail server. */
 export type HandshakeResult = {
-  /** As it was named to us: a host name or an address. */
+  /** The host name or IP address that was given. */
   readonly host: string
-  /** Null where none was found. */
+  /** The dialed address; null if the name did not resolve. */
   readonly ip: string | null
   readonly outcome: Outcome
-  /** The address of our end of the connection. */
+  /** The local address of the connection; null if unknown. */
   readonly localAddress: string | null
 }
 
 export type Outcome =
-  /** It knows who we are. `at`: our wall clock, epoch ms, when it greeted. */
+  /** The server accepted the connection and EHLO. `at`: time of the greeting, epoch ms. */
   | {
       readonly kind: 'greeted'
       readonly greeting: Reply
       readonly ehlo: Reply
       readonly at: number
     }
-  /** It speaks, and will not have us. */
+  /** The server rejected the connection or EHLO with a reply. */
   | { readonly kind: 'refused'; readonly reply: Reply }
-  /** A connection opened, and no mail server spoke on it. */
+  /** A connection opened, but no SMTP reply came. */
   | { readonly kind: 'mute'; readonly detail: string }
-  /** No connection opened; `code` is that of the system, such as ECONNREFUSED. */
+  /** No connection opened; `code` is the system error code, such as ECONNREFUSED. */
   | { readonly kind: 'unreached'; readonly code: string; readonly detail: string }
   | { readonly kind: 'unresolved'; readonly fault: DnsFault }
   | { readonly kind: 'not-public' }
@@ -42,30 +42,30 @@ export type HandshakeDeps = {
   readonly smtpPort: number
 }
 
-/** A SYN that is lost is sent again after 1 s and 3 s (RFC 6298 §5). */
+/** Allows for lost SYNs, which are retransmitted after 1 s and 3 s (RFC 6298 §5). */
 const CONNECT_MS = 4 * SECOND
-/** Some let a stranger wait before they greet; large providers do not. */
+/** Some servers delay the greeting of unknown clients; large providers do not. */
 const REPLY_MS = 4 * SECOND
-/** The whole conversation, so that time is left for what depends on its outcome. */
+/** Limits the whole session, to leave time for the checks that depend on it. */
 const SESSION_MS = 6 * SECOND
 
-/** Calls at a mail server: greeting, EHLO, QUIT and never more. */
+/** Connects to a mail server and runs greeting, EHLO and QUIT, nothing else. */
 export async function smtpHandshake(
   deps: HandshakeDeps,
   to: { readonly host: string; readonly ip: string },
   signal: AbortSignal,
 ): Promise<HandshakeResult> {
-  const limit = new AbortController()
-  const giveUp = () => limit.abort()
+  const timeout = new AbortController()
+  const giveUp = () => timeout.abort()
   const cancel = deps.clock.after(CONNECT_MS, giveUp)
   signal.addEventListener('abort', giveUp, { once: true })
   try {
     if (signal.aborted) giveUp()
-    const socket = await deps.dial.connect({ ...to, port: deps.smtpPort }, limit.signal)
+    const socket = await deps.dial.connect({ ...to, port: deps.smtpPort }, timeout.signal)
     const outcome = await converse(deps, socket, signal)
     return { ...to, outcome, localAddress: localAddressOf(socket) }
   } catch (error) {
-    return { ...to, outcome: unreached(error, limit.signal.aborted), localAddress: null }
+    return { ...to, outcome: unreached(error, timeout.signal.aborted), localAddress: null }
   } finally {
     cancel()
     signal.removeEventListener('abort', giveUp)
@@ -111,7 +111,7 @@ function unreached(error: unknown, gaveUp: boolean): Outcome {
   return { kind: 'unreached', code: gaveUp ? 'ETIMEDOUT' : code, detail: errorMessage(error) }
 }
 
-/** A dial may give any stream; one of TCP knows where it begins. */
+/** Reads the local address; only TCP sockets have one, other streams return null. */
 function localAddressOf(socket: Duplex): string | null {
   const address = 'localAddress' in socket ? socket.localAddress : null
   return typeof address === 'string' ? address : null

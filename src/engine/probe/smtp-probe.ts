@@ -405,7 +405,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #countRefusal({ kind }: RecipientOutcome) {
     const isRefused = kind !== 'accepted'
     if (isRefused) this.#refusals.add(1)
-    this.#group.options.rateController.recent(isRefused)
+    this.#group.options.rateController.onReply(isRefused)
   }
 
   /**
@@ -414,9 +414,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   #countUnknown({ kind, why }: RecipientOutcome) {
     const { rateController, single } = this.#group.options
-    if (kind === 'accepted') rateController.found()
-    else if (kind !== 'rejected' || why !== 'no-mailbox') rateController.notUnknown()
-    else if (!single && rateController.unknown()) this.#streakExceeded = true
+    if (kind === 'accepted') rateController.onKnownRecipient()
+    else if (kind !== 'rejected' || why !== 'no-mailbox') rateController.onOtherReply()
+    else if (!single && rateController.onUnknownRecipient()) this.#streakExceeded = true
   }
 
   /** Counts an outcome for the operator. Returns true if it holds for all remaining recipients. */

@@ -195,10 +195,10 @@ export class RateController {
    * Counts one unknown user, from any connection. Returns true at the streak limit: the operator is
    * paused, and the session should end.
    */
-  unknown(): boolean {
+  onUnknownRecipient(): boolean {
     this.#handle.note(onUnknownRecipient)
     if (this.unknownsLeft > 0) return false
-    this.streakExceeded()
+    this.onUnknownStreak()
     return true
   }
 
@@ -208,7 +208,7 @@ export class RateController {
   }
 
   /** Counts one recipient with a reply. */
-  recent(isRefused: boolean): void {
+  onReply(isRefused: boolean): void {
     this.#recent.add(isRefused)
   }
 
@@ -225,17 +225,17 @@ export class RateController {
   }
 
   /** Records an existing mailbox or an inconclusive reply, which ends a streak of unknown users. */
-  notUnknown(): void {
+  onOtherReply(): void {
     this.#handle.note(onOtherReply)
   }
 
   /** Pauses the operator after a streak of unknown users. */
-  streakExceeded(): void {
+  onUnknownStreak(): void {
     this.#handle.change(onUnknownStreak)
   }
 
   /** Records an accepted recipient, so the unknown users before it were no dictionary attack. */
-  found(): void {
+  onKnownRecipient(): void {
     this.#handle.note(onKnownRecipient)
   }
 

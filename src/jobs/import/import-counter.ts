@@ -28,7 +28,7 @@ export class ImportCounter {
   /** Number of rows that duplicate an earlier one. */
   duplicates = 0
   /** Number of addresses to verify, at most one credit each. */
-  asked = 0
+  addressCount = 0
   /** These addresses by domain; domains beyond the maximum are not counted. */
   readonly domains = new Map<string, number>()
 
@@ -36,10 +36,10 @@ export class ImportCounter {
     this.#firsts = o.deduplicate ? new DedupeIndex(o.random) : null
   }
 
-  take(text: string): CountedRow {
+  add(text: string): CountedRow {
     const entry = parseRow(text)
     const position = ++this.total
-    const duplicateOf = this.#firsts?.take(entry.dedupeKey, position) ?? null
+    const duplicateOf = this.#firsts?.add(entry.dedupeKey, position) ?? null
     if (!isAddress(entry)) this.malformed++
     else if (duplicateOf === null) this.#countAddress(entry)
     if (duplicateOf !== null) this.duplicates++
@@ -47,7 +47,7 @@ export class ImportCounter {
   }
 
   #countAddress({ dedupeKey }: ParsedRow) {
-    this.asked++
+    this.addressCount++
     const domain = dedupeKey.slice(dedupeKey.lastIndexOf('@') + 1)
     const count = this.domains.get(domain) ?? 0
     if (count > 0 || this.domains.size < DOMAINS_MAX) this.domains.set(domain, count + 1)
@@ -67,7 +67,7 @@ export async function countImportedRows(
   const counter = new ImportCounter(o)
   for await (const batch of batches) {
     if (o.signal.aborted) break
-    for (const { text } of batch) counter.take(text)
+    for (const { text } of batch) counter.add(text)
     // Parsing a batch of addresses blocks the event loop.
     await yieldToEventLoop()
   }
@@ -103,11 +103,11 @@ export class DedupeIndex {
    * Adds a row. Returns the position of the first row with this key; null if it is this one.
    * Positions start at 1 and increase.
    */
-  take(key: string, position: number): number | null {
+  add(key: string, position: number): number | null {
     if (position >= this.#copies.length) this.#copies = widen(this.#copies)
     // A third of the slots stays free, or searches for a free slot become long.
     if (this.#size * 3 >= this.#capacity * 2) this.#grow()
-    const hash = hashOf(key, this.#seeds)
+    const hash = hashKey(key, this.#seeds)
     const at = this.#find(hash)
     const first = this.#slots[at + 2] ?? 0
     this.#copies[first || position] = (this.#copies[first || position] ?? 0) + 1
@@ -131,7 +131,7 @@ export class DedupeIndex {
   /** Returns the index of the slot that holds a hash, or of the free slot for it. */
   #find([one, other]: Hash): number {
     const slots = this.#slots
-    for (let slot = bucketOf(one, this.#capacity); ; slot = (slot + 1) % this.#capacity) {
+    for (let slot = slotFor(one, this.#capacity); ; slot = (slot + 1) % this.#capacity) {
       const at = slot * SLOT_WORDS
       if (slots[at + 2] === 0 || (slots[at] === one && slots[at + 1] === other)) return at
     }
@@ -149,7 +149,7 @@ export class DedupeIndex {
       const position = before[at + 2] as number
       if (position === 0) continue
       const one = before[at] as number
-      let to = bucketOf(one, capacity) * SLOT_WORDS
+      let to = slotFor(one, capacity) * SLOT_WORDS
       while (slots[to + 2] !== 0) to = (to + SLOT_WORDS) % slots.length
       slots[to] = one
       slots[to + 1] = before[at + 1] as number
@@ -163,7 +163,7 @@ export class DedupeIndex {
  * Returns the slot that a hash points to, by its upper bits, so that neighbors stay neighbors in a
  * larger table.
  */
-const bucketOf = (one: number, capacity: number) => Math.floor((one / WORD) * capacity)
+const slotFor = (one: number, capacity: number) => Math.floor((one / WORD) * capacity)
 
 type Hash = readonly [number, number]
 
@@ -179,7 +179,7 @@ function widen(words: Uint32Array): Uint32Array<ArrayBuffer> {
  * Computes two 32-bit hashes in one pass, each mixed with the other at the end (after cyrb53,
  * public domain).
  */
-function hashOf(key: string, seeds: Hash): Hash {
+function hashKey(key: string, seeds: Hash): Hash {
   let [one, other] = seeds
   for (let at = 0; at < key.length; at++) {
     const unit = key.charCodeAt(at)

@@ -8,7 +8,7 @@ import { type Class, isFailure, type Result, toClass } from '../../engine/verdic
 import { HOUR } from '../../platform/clock.ts'
 import { deleteJob } from '../delete-job.ts'
 import { finishJob, refuseCancelled } from '../job-state.ts'
-import { type Job, jobIn, type NewJob, newRow } from '../job-store.ts'
+import { type Job, getLockedJob, type NewJob, newRow } from '../job-store.ts'
 import type { ItemTable } from '../tables.ts'
 
 export type NewItem = {
@@ -55,12 +55,12 @@ export async function markCopies(
   await writeConcurrent(database, trx =>
     // Values read from JSON have no index: SQLite builds one only for a materialized CTE.
     sql`
-      with noted(position, copies) as materialized (
+      with counts(position, copies) as materialized (
         select cast(value ->> 'position' as bigint), cast(value ->> 'copies' as bigint)
         from ${jsonRows(trx, repeated)})
-      update item set copies = noted.copies from noted
+      update item set copies = counts.copies from counts
       where item.job_id = ${jobId} and item.position between ${first} and ${last}
-        and item.position = noted.position`.execute(trx),
+        and item.position = counts.position`.execute(trx),
   )
 }
 
@@ -80,21 +80,22 @@ export type QueueOptions = {
   /** Number of rows whose text is not an address. */
   readonly malformed?: number
   /** Credits reserved for the job, and the start of their period; null if there are none. */
-  readonly hold?: { readonly amount: number; readonly period: number } | null
+  readonly reservation?: { readonly amount: number; readonly period: number } | null
 }
 
 /** Like `queueJob`, in a transaction of the caller. */
 export async function queueJobIn(
   trx: Transaction<Schema>,
   jobId: string,
-  { now, counted, malformed = 0, hold = null }: QueueOptions,
+  { now, counted, malformed = 0, reservation = null }: QueueOptions,
 ): Promise<Job> {
-  refuseCancelled(await jobIn(trx, jobId))
+  refuseCancelled(await getLockedJob(trx, jobId))
   const { total, duplicates } = counted ?? (await markDuplicates(trx, jobId))
-  const held = hold === null ? {} : { held: hold.amount, credit_period: hold.period }
+  const reserved =
+    reservation === null ? {} : { held: reservation.amount, credit_period: reservation.period }
   const job = await trx
     .updateTable('job')
-    .set({ state: 'queued', total, duplicates, malformed, done: 0, ...held })
+    .set({ state: 'queued', total, duplicates, malformed, done: 0, ...reserved })
     .where('id', '=', jobId)
     .returningAll()
     .executeTakeFirstOrThrow()

@@ -38,7 +38,7 @@ export type Loaded = {
   /** Number of rows that duplicate an earlier one. */
   readonly duplicates: number
   /** Number of addresses to verify, at most one credit each; null if credits are unlimited. */
-  readonly asked: number | null
+  readonly addressCount: number | null
   /** Number of addresses by domain. */
   readonly domains: ReadonlyMap<string, number>
 }
@@ -59,13 +59,13 @@ const CHUNK_LENGTH_MAX = 1024 * 1024
 
 /**
  * Stores the rows of a list as a job in state `loading`; after a crash the next start deletes it.
- * Returns null and deletes the job as soon as more than `askedMax` addresses would be verified.
+ * Returns null and deletes the job as soon as more than `addressesMax` addresses would be verified.
  */
 export async function loadJob(
   deps: LoadDeps,
   submission: Submission,
   rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>,
-  askedMax: number | null,
+  addressesMax: number | null,
 ): Promise<Loaded | null> {
   const jobId = newId(submission, deps.random)
   await createJob(deps.database, toJob(jobId, submission))
@@ -73,16 +73,16 @@ export async function loadJob(
     const counter = new ImportCounter({ deduplicate: submission.deduplicate, random: deps.random })
     const loader = new RowLoader(deps, jobId, counter)
     for await (const batch of rows) {
-      await loader.take(batch)
-      if (askedMax !== null && counter.asked > askedMax) {
+      await loader.add(batch)
+      if (addressesMax !== null && counter.addressCount > addressesMax) {
         await deleteJob(deps.database, jobId)
         return null
       }
     }
     await loader.end()
     const { total, malformed, duplicates, domains } = counter
-    const asked = askedMax === null ? null : counter.asked
-    return { jobId, submission, total, malformed, duplicates, asked, domains }
+    const addressCount = addressesMax === null ? null : counter.addressCount
+    return { jobId, submission, total, malformed, duplicates, addressCount, domains }
   } catch (error) {
     await dropLoading(deps.database, jobId)
     throw error
@@ -95,20 +95,21 @@ export async function loadJob(
  */
 export async function queueLoaded(
   trx: Trx,
-  { jobId, submission, total, malformed, duplicates, asked }: Loaded,
+  { jobId, submission, total, malformed, duplicates, addressCount }: Loaded,
   o: { readonly now: number; readonly creditsPerDay: number | null },
 ): Promise<{ readonly job: Job } | { readonly creditsLeft: number }> {
   const { accountId } = submission
   const period = periodStart(o.now)
-  const hold = asked === null || asked === 0 ? null : { amount: asked, period }
-  if (hold !== null) {
+  const reservation =
+    addressCount === null || addressCount === 0 ? null : { amount: addressCount, period }
+  if (reservation !== null) {
     const limit = o.creditsPerDay
-    if (!(await reserveCredits(trx, { accountId, ...hold, limit }))) {
+    if (!(await reserveCredits(trx, { accountId, ...reservation, limit }))) {
       return { creditsLeft: await creditsLeft(trx, { accountId, period, limit: limit ?? 0 }) }
     }
   }
   const counted = { total, duplicates }
-  return { job: await queueJobIn(trx, jobId, { now: o.now, counted, malformed, hold }) }
+  return { job: await queueJobIn(trx, jobId, { now: o.now, counted, malformed, reservation }) }
 }
 
 /**
@@ -148,9 +149,9 @@ class RowLoader {
     this.#counter = counter
   }
 
-  async take(rows: readonly Row[]): Promise<void> {
+  async add(rows: readonly Row[]): Promise<void> {
     for (const row of rows) {
-      this.#add(row)
+      this.#addRow(row)
       if (!this.#isFull) continue
       await this.#store()
       await this.#yieldToRequests()
@@ -185,8 +186,8 @@ class RowLoader {
     return this.#chunk.length >= IMPORT_ROWS_MAX || this.#length >= CHUNK_LENGTH_MAX
   }
 
-  #add({ text, cells = null }: Row) {
-    const row = this.#counter.take(text)
+  #addRow({ text, cells = null }: Row) {
+    const row = this.#counter.add(text)
     this.#chunk.push({ ...row, cells })
     this.#length += row.text.length + (cells?.length ?? 0)
   }

@@ -35,10 +35,10 @@ export class Claims {
    * Claims up to `max` items of these lists: each list gets an equal share, and the remainder goes
    * to lists with more items.
    */
-  async take(
+  async claim(
     lists: readonly ActiveJob[],
     o: Slot & {
-      readonly ownOnly?: boolean
+      readonly pinnedOnly?: boolean
       readonly backedUpOnly?: boolean
       readonly max: number
       readonly now: number

@@ -178,7 +178,7 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outco
   const available = () => engine.egressPool.availableFor(slot.operator)
   const uncertainForMs = () => engine.egressPool.uncertainForMs(slot.egress, slot.operator)
   const refusedForMs = () => {
-    return engine.egressPool.refusedForMs(slot.egress, slot.operator, domainOf(outcome.result))
+    return engine.egressPool.refusedForMs(slot.egress, slot.operator, getDomain(outcome.result))
   }
   const { greylistDelayMs } = work
   const dnsUncertainForMs = () => dnsWaitMs(engine.resolverCheck)
@@ -198,7 +198,7 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outco
 }
 
 const jsonOrNull = (value: unknown) => (value === null ? null : JSON.stringify(value))
-const domainOf = ({ evidence: { address } }: Result): string =>
+const getDomain = ({ evidence: { address } }: Result): string =>
   isFault(address) ? '' : address.domain.ascii
 
 /** Postpones an item unchanged, because it was not probed. */

@@ -60,10 +60,10 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
 /** Claims items. A claim may be committed although its reply is lost. */
 async function claimRows(
   { claims, orphans }: ProbeWork,
-  ...args: Parameters<Claims['take']>
+  ...args: Parameters<Claims['claim']>
 ): Promise<ClaimedRow[]> {
   try {
-    return await claims.take(...args)
+    return await claims.claim(...args)
   } catch (error) {
     orphans?.suspect()
     throw error
@@ -106,18 +106,18 @@ export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<Resche
   await recorder.flushed()
   const lists = await claims.waitingFor(operator)
   const { egressPool } = lists[0]?.engine ?? {}
-  const ownOnly = egressPool?.isDeprioritised(egress, operator) ?? false
-  if (ownOnly && egressPool !== undefined) {
+  const pinnedOnly = egressPool?.isDeprioritised(egress, operator) ?? false
+  if (pinnedOnly && egressPool !== undefined) {
     await slots.put({ operator, egress: egressPool.primaryFor(operator) })
   }
   let soonest: number | null = null
   for (const { id } of lists) {
-    const dueAt = await nextDueAt(database, { jobId: id, ...slot, ownOnly })
+    const dueAt = await nextDueAt(database, { jobId: id, ...slot, pinnedOnly })
     if (dueAt !== null) soonest = Math.min(soonest ?? dueAt, dueAt)
   }
   if (soonest === null) return 'done'
   // No other egress claims the items pinned to this one: it passes them on, due or not.
-  return { dueAt: ownOnly ? database.clock.now() : soonest }
+  return { dueAt: pinnedOnly ? database.clock.now() : soonest }
 }
 
 /**
@@ -131,8 +131,8 @@ async function deferToOthers(work: ProbeWork, slot: Slot, engine: Engine): Promi
   // Items that were postponed but not committed yet count too.
   await recorder.flushed()
   const max = engine.rateController(operator, egress).row.recipientsPerSession
-  const own = { ...slot, ownOnly: true, max, holder, now: Number.MAX_SAFE_INTEGER }
-  const claimed = await claimRows(work, await claims.waitingFor(operator), own)
+  const pinned = { ...slot, pinnedOnly: true, max, holder, now: Number.MAX_SAFE_INTEGER }
+  const claimed = await claimRows(work, await claims.waitingFor(operator), pinned)
   if (claimed.length > 0) {
     await probeAndRelease(work, slot, claimed)
     return { dueAt: database.clock.now() }

@@ -13,7 +13,7 @@ export const probeKind = (egress: string) => `probe/${egress}`
 export const slotKey = (operator: string, number: number) => `${operator}#${number}`
 
 /** Returns the operator of a task key. */
-export const operatorOf = (key: string) => key.slice(0, key.lastIndexOf('#'))
+export const parseOperator = (key: string) => key.slice(0, key.lastIndexOf('#'))
 
 /** Enqueues the probe tasks of slots. */
 export interface ProbeTasks {
@@ -31,7 +31,7 @@ export function directTasks(queue: Queue): ProbeTasks {
   return {
     put: ({ operator, egress }, dueAt) => queue.put(probeKind(egress), slotKey(operator, 0), dueAt),
     putAll: ({ operator, egress }, count) =>
-      queue.putAll(probeKind(egress), keysOf(operator, count)),
+      queue.putAll(probeKind(egress), slotKeys(operator, count)),
   }
 }
 
@@ -62,7 +62,7 @@ export function batchedTasks(
       return batcher.add({ kind: probeKind(egress), keys: [slotKey(operator, 0)], dueAt: due })
     },
     putAll: ({ operator, egress }, count) =>
-      batcher.add({ kind: probeKind(egress), keys: keysOf(operator, count), dueAt: undefined }),
+      batcher.add({ kind: probeKind(egress), keys: slotKeys(operator, count), dueAt: undefined }),
   }
 }
 
@@ -80,5 +80,5 @@ async function putGroup(queue: Queue, group: readonly TaskRequest[]): Promise<vo
   await queue.putAll(first.kind, [...keys], first.dueAt)
 }
 
-const keysOf = (operator: string, count: number) =>
+const slotKeys = (operator: string, count: number) =>
   Array.from({ length: count }, (_, number) => slotKey(operator, number))

@@ -31,7 +31,7 @@ export type RouteWork = {
   /** Lets requests go before routing; null if the process serves none. */
   readonly priority: Pick<Priority, 'yieldToRequests'> | null
   /** Called when an item is routed to an operator and this is committed. */
-  readonly onFiled: (list: ActiveJob, operator: string) => Promise<void>
+  readonly onRouted: (list: ActiveJob, operator: string) => Promise<void>
 }
 
 /**
@@ -83,7 +83,7 @@ type RowOptions = RouteOptions & { readonly signal: AbortSignal }
 
 /** Routes one item, which can be probed as soon as its own route is committed. */
 async function routeItem(
-  { database, recorder, onFiled }: RouteWork,
+  { database, recorder, onRouted }: RouteWork,
   list: ActiveJob,
   { position, text, copies }: QueuedItem,
   options: RowOptions,
@@ -102,8 +102,8 @@ async function routeItem(
     domain: address.domain.ascii,
     route: JSON.stringify(route),
   }
-  await recorder.add(list.id, { filed: [routed] })
-  await onFiled(list, operator.name)
+  await recorder.add(list.id, { routed: [routed] })
+  await onRouted(list, operator.name)
 }
 
 /** An internal failure becomes the result of its item and does not affect other items. */

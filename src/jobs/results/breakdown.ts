@@ -47,7 +47,7 @@ export async function countBreakdown(
   const chunk = nextChunk(database)
   for (let after = 0; after < last; after += chunk) {
     const part = { jobId, after, to: after + chunk }
-    for (const group of await runChunk(database, () => groupsOf(database, part))) {
+    for (const group of await runChunk(database, () => countGroups(database, part))) {
       const ofOperator = operators.get(group.operator) ?? zeroCounts()
       operators.set(group.operator, ofOperator)
       ofOperator[group.class] += group.count
@@ -67,7 +67,7 @@ type Group = {
 }
 
 /** Duplicates are counted with their first row, which stores the number of copies. */
-async function groupsOf(
+async function countGroups(
   { reader }: Database,
   { jobId, after, to }: { jobId: string; after: number; to: number },
 ): Promise<Group[]> {
@@ -86,10 +86,10 @@ async function groupsOf(
  * and the rows of the others count as not listed.
  */
 function dropRarerHalf(operators: Map<string | null, ClassCounts>): void {
-  const counts = Float64Array.from(operators.values(), sumOf).sort()
+  const counts = Float64Array.from(operators.values(), sumCounts).sort()
   const median = counts[counts.length >> 1] ?? 0
   for (const [operator, classes] of operators) {
-    if (sumOf(classes) <= median) operators.delete(operator)
+    if (sumCounts(classes) <= median) operators.delete(operator)
   }
 }
 
@@ -98,9 +98,9 @@ function summarize(
   reasons: ReadonlyMap<Reason, number>,
   operators: ReadonlyMap<string | null, ClassCounts>,
 ): Omit<Breakdown, 'classes'> {
-  const done = sumOf(classes)
+  const done = sumCounts(classes)
   const shown = [...operators]
-    .map(([operator, counts]) => ({ operator, count: sumOf(counts), classes: counts }))
+    .map(([operator, counts]) => ({ operator, count: sumCounts(counts), classes: counts }))
     .sort((a, b) => b.count - a.count || compareText(a.operator ?? '', b.operator ?? ''))
     .slice(0, OPERATORS_SHOWN)
   return {
@@ -115,7 +115,7 @@ function summarize(
 
 const zeroCounts = () => ({ deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 })
 
-const sumOf = ({ deliverable, risky, undeliverable, unknown }: ClassCounts) =>
+const sumCounts = ({ deliverable, risky, undeliverable, unknown }: ClassCounts) =>
   deliverable + risky + undeliverable + unknown
 
 /** Keeps the order of equally frequent entries stable. */

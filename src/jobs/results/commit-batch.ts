@@ -8,8 +8,8 @@ import type { Random } from '../../platform/random.ts'
 import { putCachedAnswers } from '../cached-answers.ts'
 import {
   type Fence,
-  type Filed,
-  fileItems,
+  type ItemRoute,
+  storeRoutes,
   type Postponed,
   postponeItems,
   type Recorded,
@@ -18,12 +18,12 @@ import {
 import { releaseReservation } from '../job-credits.ts'
 import { emitJobEvent } from '../job-events.ts'
 import { type Counts, countResults, failJob } from '../job-state.ts'
-import { type Job, openJobIn } from '../job-store.ts'
+import { type Job, getLockedOpenJob } from '../job-store.ts'
 
 /** Changes of items of one list. */
 export type ItemUpdate = {
   readonly results?: readonly Outcome[]
-  readonly filed?: readonly Filed[]
+  readonly routed?: readonly ItemRoute[]
   readonly postponed?: readonly Omit<Postponed, 'fence'>[]
   /**
    * The cluster member that claimed the items; null without a cluster; left out if they were only
@@ -76,7 +76,7 @@ export function commitBatch(deps: WriteDeps, content: Content): Promise<Written>
     // Locks all jobs, then all accounts, each in the order of their IDs. All concurrent writers use
     // this order, which prevents deadlocks.
     for (const jobId of [...content.changes.keys()].sort()) {
-      const job = await openJobIn(trx, jobId)
+      const job = await getLockedOpenJob(trx, jobId)
       if (job === null) lost.push(jobId)
       else jobs.push(job)
     }
@@ -103,15 +103,15 @@ async function writeChanges(
   changes: readonly ItemUpdate[],
 ): Promise<Job> {
   const now = deps.database.clock.now()
-  const filed = changes.flatMap(change => change.filed ?? [])
-  await fileItems(trx, { jobId: job.id, filed, now })
+  const routed = changes.flatMap(change => change.routed ?? [])
+  await storeRoutes(trx, { jobId: job.id, routed, now })
   await postponeItems(trx, job.id, changes.flatMap(toPostponed))
   const results = changes.flatMap(change => change.results ?? [])
   const written = await recordResults(trx, job.id, changes.flatMap(toRows))
   // Of two results of one item, only the first is accepted and counts; results of items that other
   // members hold do not count.
   const counted = results.filter((_, index) => written[index])
-  const counts = countsOf(counted, job.held)
+  const counts = countOutcomes(counted, job.held)
   const after = await countResults(trx, job.id, counts, now)
   await enterUsage(trx, deps, after, counted, counts.released)
   return after
@@ -166,7 +166,7 @@ export function writeFailure(deps: WriteDeps, jobId: string): Promise<Job | null
   const { database, random, baseUrl } = deps
   const now = database.clock.now()
   return write(database, async trx => {
-    if ((await openJobIn(trx, jobId)) === null) return null
+    if ((await getLockedOpenJob(trx, jobId)) === null) return null
     const job = await failJob(trx, jobId, 'server_error', now)
     await emitJobEvent(trx, job, { now, random, baseUrl })
     return job
@@ -177,7 +177,7 @@ export function writeFailure(deps: WriteDeps, jobId: string): Promise<Job | null
  * Counts rows, so that a result shared by duplicates counts for each. `released` counts each
  * address once, as its credit was reserved once.
  */
-function countsOf(outcomes: readonly Outcome[], held: number): Required<Counts> {
+function countOutcomes(outcomes: readonly Outcome[], held: number): Required<Counts> {
   const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0, released: 0 }
   for (const { copies, result } of outcomes) {
     counts[toClass(result.verdict)] += copies

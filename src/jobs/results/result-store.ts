@@ -35,13 +35,13 @@ const CHUNK = 2_000
  */
 export async function resultPage(database: Database, o: PageOptions): Promise<ResultRow[]> {
   const end = Number.MAX_SAFE_INTEGER
-  if (o.classes === undefined) return rowsOf(database, { ...o, to: end })
+  if (o.classes === undefined) return selectRows(database, { ...o, to: end })
   const last = await lastPosition(database, o.jobId)
   const found: ResultRow[] = []
   const chunk = nextChunk(database, CHUNK)
   for (let after = o.after; after < last && found.length < o.max; after += chunk) {
     const rest = { ...o, after, to: after + chunk, max: o.max - found.length }
-    found.push(...(await rowsOf(database, rest)))
+    found.push(...(await selectRows(database, rest)))
     // Otherwise a scan for a rare class in a long list would block the event loop.
     await yieldToEventLoop()
   }
@@ -76,7 +76,7 @@ export async function findResults(database: Database, o: FindOptions): Promise<F
   while (after < to && rows.length <= o.max) {
     const end = Math.min(to, after + nextChunk(database))
     const part = { ...o, after, to: end, max: o.max + 1 - rows.length, withoutCells: true }
-    const page = await runChunk(database, () => rowsOf(database, part))
+    const page = await runChunk(database, () => selectRows(database, part))
     rows.push(...page.filter(row => matches(row, o.search)))
     after = page.length < part.max ? end : (page.at(-1)?.position ?? end)
   }
@@ -91,7 +91,7 @@ type Part = Pick<FindOptions, 'jobId' | 'after' | 'max' | 'classes' | 'reasons' 
   readonly withoutCells?: boolean
 }
 
-async function rowsOf({ reader }: Database, o: Part): Promise<ResultRow[]> {
+async function selectRows({ reader }: Database, o: Part): Promise<ResultRow[]> {
   const { rows } = await sql<ResultRow>`
     select item.position as position, item.text as text,
       ${o.withoutCells ? sql`null` : sql`item.cells`} as cells,

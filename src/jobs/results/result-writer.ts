@@ -70,7 +70,7 @@ export class ResultWriter {
       ...{ clock: deps.database.clock, waitMs: batchMs },
       sizeMin: () => Math.min(BATCH_MIN, this.#batchMax),
       sizeMax: () => this.#batchMax,
-      sizeOf: itemsOf,
+      sizeOf: countItems,
       run: batch => this.#writeBatch(batch),
     })
   }
@@ -131,7 +131,7 @@ export class ResultWriter {
   }
 
   async #writeBatch(batch: readonly BatchEntry[]): Promise<void> {
-    const content = contentOf(batch)
+    const content = mergeEntries(batch)
     try {
       await this.#write(content)
     } catch (error) {
@@ -191,13 +191,13 @@ type BatchEntry =
   | { readonly answers: ReadonlyMap<string, CachedAnswer> }
 
 /** Returns the number of items that an entry changes. */
-function itemsOf(entry: BatchEntry): number {
+function countItems(entry: BatchEntry): number {
   if ('answers' in entry) return 0
-  const { results = [], filed = [], postponed = [] } = entry.change
-  return results.length + filed.length + postponed.length
+  const { results = [], routed = [], postponed = [] } = entry.change
+  return results.length + routed.length + postponed.length
 }
 
-function contentOf(batch: readonly BatchEntry[]): Content {
+function mergeEntries(batch: readonly BatchEntry[]): Content {
   const changes = new Map<string, ItemUpdate[]>()
   const answers = new Map<string, CachedAnswer>()
   for (const entry of batch) {
@@ -206,16 +206,16 @@ function contentOf(batch: readonly BatchEntry[]): Content {
       continue
     }
     const { jobId, change } = entry
-    const own = changes.get(jobId)
-    if (own === undefined) changes.set(jobId, [change])
-    else own.push(change)
+    const jobChanges = changes.get(jobId)
+    if (jobChanges === undefined) changes.set(jobId, [change])
+    else jobChanges.push(change)
   }
   return { changes, answers }
 }
 
 /** Splits the content of a batch by job; the answers go with the first. */
 const splitByJob = ({ changes, answers }: Content): Content[] =>
-  [...changes].map(([jobId, own], index) => ({
-    changes: new Map([[jobId, own]]),
+  [...changes].map(([jobId, jobChanges], index) => ({
+    changes: new Map([[jobId, jobChanges]]),
     answers: index === 0 ? answers : new Map(),
   }))

@@ -14,7 +14,7 @@ export type Upload = ReceivedForm & {
 
 /** Returns a function that receives forms with a file into a folder of the data directory. */
 export function uploads(dataDir: string, random: Random) {
-  const folder = folderOf(dataDir)
+  const folder = uploadFolder(dataDir)
   /** Throws UploadFault or an error of `admit`; nothing is left of the file then. */
   return async (request: Incoming, rules: FormRules): Promise<Upload> => {
     makeFolder(folder)
@@ -31,9 +31,9 @@ export function uploads(dataDir: string, random: Random) {
 
 /** Deletes uploads that a killed process left; call it before the first upload. */
 export function clearUploads(dataDir: string): void {
-  rmSync(folderOf(dataDir), { recursive: true, force: true })
+  rmSync(uploadFolder(dataDir), { recursive: true, force: true })
 }
 
 const FILE_NAME_LENGTH = 20
 
-const folderOf = (dataDir: string) => join(dataDir, 'uploads')
+const uploadFolder = (dataDir: string) => join(dataDir, 'uploads')

@@ -164,7 +164,7 @@ export class JobStarter {
     return this.#runs.size
   }
 
-  take(jobId: string): void {
+  start(jobId: string): void {
     const { stopping, start, onFailure } = this.#deps
     if (stopping.aborted || this.#runs.has(jobId)) return
     const starting = { run: Promise.resolve(), dropped: false }

@@ -5,12 +5,18 @@ import type { Log } from '../../platform/log.ts'
 import { type Loop, type LoopOptions, startLoop } from '../../platform/loop.ts'
 import { createMemoryQueue } from '../../queue/memory-queue.ts'
 import type { Lease, Queue, Reschedule, Worker } from '../../queue/queue.ts'
-import { pinnedItems, unpinItems, type Waiting, waitingPage } from '../item-claims.ts'
+import { pinnedItems, unpinItems, type WaitingPair, listWaitingPairs } from '../item-claims.ts'
 import { refuseCancelled, startJob } from '../job-state.ts'
-import { findJob, type Job, jobsAmong, openJobsAmong, startSharedJob } from '../job-store.ts'
+import {
+  findJob,
+  type Job,
+  findJobsByIds,
+  findOpenJobsByIds,
+  startSharedJob,
+} from '../job-store.ts'
 import { Claims } from '../probing/claims.ts'
 import { ProbeScheduler } from '../probing/probe-scheduler.ts'
-import { batchedTasks, directTasks, operatorOf, probeKind } from '../probing/probe-tasks.ts'
+import { batchedTasks, directTasks, parseOperator, probeKind } from '../probing/probe-tasks.ts'
 import { routeItems } from '../probing/route-items.ts'
 import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from './active-jobs.ts'
@@ -55,7 +61,7 @@ export class JobWorker {
     this.#cluster = cluster
     this.#timings = timings
     this.#queue = deps.queue ?? createMemoryQueue(clock, log)
-    const find = (ids: readonly string[]) => openJobsAmong(database, ids)
+    const find = (ids: readonly string[]) => findOpenJobsByIds(database, ids)
     this.#lists = new ActiveJobs({ ...deps, timings, clock, find: cluster === null ? null : find })
     const entries =
       cluster === null ? directTasks(this.#queue) : batchedTasks(this.#queue, clock, timings)
@@ -95,7 +101,7 @@ export class JobWorker {
   take(jobId: string): void {
     // In a cluster, the task of an active job may be missing in the queue.
     if (this.#cluster === null && this.#lists.get(jobId) !== undefined) return
-    this.#starter.take(jobId)
+    this.#starter.start(jobId)
   }
 
   drop(jobId: string): void {
@@ -138,7 +144,7 @@ export class JobWorker {
     if (egresses.length === 0) return []
     const route = (jobId: string, lease: Lease) => this.#route(jobId, lease)
     const probes = egresses.map(egress => {
-      const slotOf = (key: string) => ({ operator: operatorOf(key), egress })
+      const slotOf = (key: string) => ({ operator: parseOperator(key), egress })
       return this.#queue.work(
         probeKind(egress),
         (key, lease) => this.#executor.serve(slotOf(key), lease),
@@ -162,7 +168,7 @@ export class JobWorker {
     if (isDone() || job === null || job.finished_at !== null) return
     const list = this.#lists.add(job)
     const isResumed = before.state !== 'queued' && this.#deps.egresses.length > 0
-    if (isResumed) await this.#resumption.take(list)
+    if (isResumed) await this.#resumption.add(list)
     await this.#starter.retryWhileBusy(() => this.#queue.put('route', jobId), isDone)
   }
 
@@ -177,7 +183,7 @@ export class JobWorker {
           ...{ database: this.#deps.database, recorder: this.#recorder, routing: this.#routing },
           stopping,
           priority: this.#deps.priority ?? null,
-          onFiled: (list, operator) => this.#slots.onItemRouted(list, operator),
+          onRouted: (list, operator) => this.#slots.onItemRouted(list, operator),
         },
         list,
       )
@@ -258,7 +264,7 @@ type ChangePollerDeps = {
 class ChangePoller {
   readonly #deps: ChangePollerDeps
   /** State of the awaited jobs at the last poll. */
-  readonly #states = new Map<string, string>()
+  readonly #changeKeys = new Map<string, string>()
   /** Runs while clients wait for changes. */
   #following: Loop | null = null
 
@@ -270,7 +276,7 @@ class ChangePoller {
 
   /** Polls for the next change of a job from this state on. */
   follow(job: Job): void {
-    if (!this.#states.has(job.id)) this.#states.set(job.id, stateOf(job))
+    if (!this.#changeKeys.has(job.id)) this.#changeKeys.set(job.id, toChangeKey(job))
     const { awaitedPollMs: everyMs } = this.#deps.timings
     this.#following ??= this.#start({
       ...{ name: 'the poll for awaited jobs', everyMs, startAfterMs: everyMs },
@@ -284,7 +290,7 @@ class ChangePoller {
   }
 
   #endFollowing() {
-    this.#states.clear()
+    this.#changeKeys.clear()
     void this.#following?.stop()
     this.#following = null
   }
@@ -293,29 +299,29 @@ class ChangePoller {
     const { database, waiters } = this.#deps
     const ids = waiters.keys
     if (ids.length === 0) return this.#endFollowing()
-    const jobs = new Map((await jobsAmong(database, ids)).map(job => [job.id, job]))
+    const jobs = new Map((await findJobsByIds(database, ids)).map(job => [job.id, job]))
     for (const id of ids) {
       const job = jobs.get(id) ?? null
-      const state = job === null ? '' : stateOf(job)
-      if (state === this.#states.get(id)) continue
-      this.#states.set(id, state)
+      const changeKey = job === null ? '' : toChangeKey(job)
+      if (changeKey === this.#changeKeys.get(id)) continue
+      this.#changeKeys.set(id, changeKey)
       waiters.notify(id, job)
     }
     const awaited = new Set(waiters.keys)
-    for (const id of this.#states.keys()) if (!awaited.has(id)) this.#states.delete(id)
+    for (const id of this.#changeKeys.keys()) if (!awaited.has(id)) this.#changeKeys.delete(id)
   }
 
   async #pollEndedJobs(): Promise<void> {
     const { database, lists, onEnded } = this.#deps
     const ids = lists.ids
     if (ids.length === 0) return
-    const open = new Set((await openJobsAmong(database, ids)).map(({ id }) => id))
+    const open = new Set((await findOpenJobsByIds(database, ids)).map(({ id }) => id))
     for (const id of ids) if (!open.has(id)) onEnded(id)
   }
 }
 
 /** Returns a text that changes with each commit that affects a job. */
-const stateOf = ({ state, done, started_at, finished_at }: Job) =>
+const toChangeKey = ({ state, done, started_at, finished_at }: Job) =>
   [state, done, started_at, finished_at].join(' ')
 
 /** Pairs of operator and list read per page. */
@@ -340,7 +346,7 @@ class Resumption {
    * Adds a list. Lists added together, as at startup, are scanned together, because all are in one
    * index.
    */
-  take(list: ActiveJob): Promise<void> {
+  add(list: ActiveJob): Promise<void> {
     this.#waiting.set(list.id, list)
     const run = this.#running.then(() => this.#resume())
     this.#running = run.catch(() => {})
@@ -352,9 +358,9 @@ class Resumption {
     this.#waiting.clear()
     if (lists.size === 0) return
     for (const list of lists.values()) await this.#putPinned(list)
-    let after: Waiting = { operator: '', jobId: '' }
+    let after: WaitingPair = { operator: '', jobId: '' }
     for (;;) {
-      const page = await waitingPage(this.#database, { after, max: PAGE_MAX })
+      const page = await listWaitingPairs(this.#database, { after, max: PAGE_MAX })
       for (const { operator, jobId } of page) {
         const engine = lists.get(jobId)?.engine
         if (engine === undefined) continue

@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
-import { type HeldItem, itemsOf, releaseItems } from '../item-claims.ts'
+import { type ItemKey, listClaimedItems, releaseItems } from '../item-claims.ts'
 import type { WorkerMembership } from './worker-deps.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 
@@ -38,16 +38,16 @@ export class OrphanedClaims {
     this.#isSuspected = true
   }
 
-  track(items: readonly HeldItem[]): void {
-    for (const item of items) this.#tracked.add(keyOf(item))
+  track(items: readonly ItemKey[]): void {
+    for (const item of items) this.#tracked.add(toKey(item))
   }
 
-  untrack(items: readonly HeldItem[]): void {
-    for (const item of items) this.#tracked.delete(keyOf(item))
+  untrack(items: readonly ItemKey[]): void {
+    for (const item of items) this.#tracked.delete(toKey(item))
   }
 
   /** Releases items, at a later check if that fails now. */
-  async releaseItems(items: readonly HeldItem[], holder: string | null): Promise<void> {
+  async releaseItems(items: readonly ItemKey[], holder: string | null): Promise<void> {
     if (holder === null) return
     await releaseItems(this.#deps.database, holder, items).catch(() => this.suspect())
   }
@@ -56,16 +56,16 @@ export class OrphanedClaims {
     if (!this.#isSuspected) return
     const { database, cluster, log } = this.#deps
     const holder = cluster.id
-    const held = await itemsOf(database, holder)
-    const orphans = held.filter(item => !this.#tracked.has(keyOf(item)))
-    const confirmed = orphans.filter(item => this.#seen.has(keyOf(item)))
+    const held = await listClaimedItems(database, holder)
+    const orphans = held.filter(item => !this.#tracked.has(toKey(item)))
+    const confirmed = orphans.filter(item => this.#seen.has(toKey(item)))
     if (confirmed.length > 0) {
       await releaseItems(database, holder, confirmed)
       log.info('orphaned claims released', { items: confirmed.length })
     }
-    this.#seen = new Set(orphans.map(keyOf))
+    this.#seen = new Set(orphans.map(toKey))
     this.#isSuspected = orphans.length > confirmed.length
   }
 }
 
-const keyOf = ({ jobId, position }: HeldItem) => `${jobId} ${position}`
+const toKey = ({ jobId, position }: ItemKey) => `${jobId} ${position}`

@@ -7,7 +7,7 @@ import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import type { Random } from '../../platform/random.ts'
 import type { Queue } from '../../queue/queue.ts'
-import { unpinItems, type Waiting } from '../item-claims.ts'
+import { unpinItems, type WaitingPair } from '../item-claims.ts'
 import {
   claimReconciliation,
   jobsWithoutTask,
@@ -53,7 +53,7 @@ class Reconciliation {
   readonly #timings: ClusterTimings
   readonly #absence: EgressAbsence
   /** Where the last run ended. */
-  #after: Waiting = FIRST_PAGE
+  #after: WaitingPair = FIRST_PAGE
 
   constructor(deps: ReconcileDeps) {
     this.#deps = deps
@@ -119,4 +119,4 @@ class Reconciliation {
   }
 }
 
-const FIRST_PAGE: Waiting = { operator: '', jobId: '' }
+const FIRST_PAGE: WaitingPair = { operator: '', jobId: '' }

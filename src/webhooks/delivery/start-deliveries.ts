@@ -167,7 +167,6 @@ export interface Deliveries {
 
 /** Counters since the start. */
 type DeliveryStatus = {
-  /** Current requests. */
   readonly inFlight: number
   /** Attempts by result. */
   readonly delivered: number

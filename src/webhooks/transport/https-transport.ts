@@ -166,8 +166,8 @@ export function createHttpsTransport(options: HttpsTransportOptions): WebhookTra
   }
 }
 
-const TOO_LATE = `No answer came within ${formatDuration(DEADLINE_MS)}.`
-const CLOSED = 'ev was stopped before an answer came.'
+const TOO_LATE = `No response within ${formatDuration(DEADLINE_MS)}.`
+const CLOSED = 'ev was stopped before a response arrived.'
 
 /** Loaded with the first request: it would add 85 ms to every start. */
 async function openAgent(dial: (to: URL) => ReturnType<Dial>, idleMs: number): Promise<Agent> {

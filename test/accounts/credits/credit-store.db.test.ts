@@ -84,7 +84,7 @@ describe('credits', () => {
   })
 })
 
-/** A job that holds credits. */
+/** Adds a job with reserved credits. */
 async function holdingJob(database: Database, id: string, amount: number) {
   await addJob(database, ['a@x.test'], id)
   await hold(database, amount, null)
@@ -135,7 +135,7 @@ test('used and reserved credits never exceed the limit in any sequence, and used
     fc.array(step, { maxLength: 40 }),
     fc.integer({ min: 1, max: 15 }),
     async (steps, limit) => {
-      // Each run has a day of its own.
+      // Each run has a credit period of its own.
       period += OF.period
       const of = { ...OF, period }
       let open: number[] = []

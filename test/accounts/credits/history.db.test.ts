@@ -56,12 +56,12 @@ describe('the history', () => {
 
   test.each<[string, Partial<Verification>, Partial<HistoryQuery>]>([
     ['of another account', { account_id: 'acc_b' }, {}],
-    ['that was simulated', { sandbox: 1 }, {}],
-    ['that was real, for who looks at simulated ones', {}, { sandbox: true }],
+    ['of the sandbox', { sandbox: 1 }, {}],
+    ['outside the sandbox in a sandbox query', {}, { sandbox: true }],
     ['of another address', {}, { email: 'ben@good.test' }],
     ['of another reason', {}, { reason: 'timeout' }],
     ['of another class', {}, { classes: ['risky'] }],
-    ['of another address than is sought', {}, { search: 'BEN@good' }],
+    ['of an address that does not match the search', {}, { search: 'BEN@good' }],
     ['from elsewhere', {}, { source: 'batch' }],
   ])('excludes %s', async (_, row, query) => {
     const wanted = {
@@ -87,14 +87,14 @@ describe('the history', () => {
     expect(await found('jÜr')).toEqual(['JÜRGEN@good.test', 'jürgen@other.test'])
     expect(await found('RGEN@good')).toEqual(['JÜRGEN@good.test'])
     expect(await found('é')).toEqual([])
-    // Neither is a sign for others.
+    // Neither is a wildcard.
     expect(await found('%b_')).toEqual(['a%b_c@good.test'])
     expect(await found('a%c')).toEqual([])
     expect(await idsOf(database, { email: 'Jürgen@GOOD.test' })).toEqual(['ver_1'])
   })
 
   describe('is searched in chunks', () => {
-    /** Every seventh is sought; three of each moment. */
+    /** Every seventh row matches; three rows share each time. */
     const many = (count: number) =>
       withRows(
         ...Array.from({ length: count }, (_, n) => ({
@@ -103,7 +103,7 @@ describe('the history', () => {
         })),
       )
 
-    /** Pages, one after the other; each is asked for where the one before ended. */
+    /** All pages in order; each continues where the one before ended. */
     async function pagesOf(database: Database, query: Partial<HistoryQuery>) {
       const pages: string[][] = []
       let before: HistoryQuery['before'] = null

@@ -45,7 +45,7 @@ test('a list that was never queued was never counted', async () => {
   expect(await load()).toEqual({ storedRows: 0, openLists: 0 })
   await seedJob(database, { ...OWNER, id: 'job_b', texts: ['b@a.test'] })
   await deleteJob(database, 'job_a')
-  // Two that delete the same one take it out of the count once.
+  // Two concurrent deletions of the same list subtract it once.
   await Promise.all([deleteJob(database, 'job_b'), deleteJob(database, 'job_b')])
   expect(await load()).toEqual({ storedRows: 0, openLists: 0 })
 })

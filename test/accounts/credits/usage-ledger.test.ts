@@ -23,10 +23,10 @@ import { resultOf } from '../../support/result.ts'
 const PLANS = mergePlans({ free: { creditsPerDay: 20 } })
 const FREE = findPlan(PLANS, 'free')
 const ENTERPRISE = findPlan(PLANS, 'enterprise')
-/** Of the day on which the fake clock starts. */
+/** Start of the credit period of the fake clock. */
 const TODAY = Date.UTC(2026, 5, 1)
 
-/** Books of an account that wants to be told of its quota. */
+/** A ledger of an account with a webhook for quota events. */
 async function services(plan = 'free') {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
@@ -66,7 +66,7 @@ async function held(ledger: UsageLedger, plan: Plan = FREE, amount = 1): Promise
   return reservation
 }
 
-/** Uses so many credits up, one by one. */
+/** Uses the given number of credits, one by one. */
 async function use(ledger: UsageLedger, count: number): Promise<void> {
   for (let n = 0; n < count; n++) ledger.settle(settled(await held(ledger)))
   await ledger.flushed()
@@ -309,7 +309,7 @@ describe('while nothing can be written', () => {
     )
     ledger.settle(settled(await held(ledger)))
     await ledger.flushed()
-    // The same two come again, the first try of which fails after its commit.
+    // The same two are retried; their first attempt fails after its commit.
     const faults = [Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })]
     const afterCommit = () => faults.shift()
     const again = createUsageLedger({
@@ -329,7 +329,10 @@ describe('while nothing can be written', () => {
 
 type Fault = () => Error | undefined
 
-/** The database, but for transactions that fail: with `before` nothing of them is done, with `after` they were committed. */
+/**
+ * The database with failing transactions: with `before` nothing is written, with `after` they were
+ * committed.
+ */
 function failing(database: Database, before: Fault, after: Fault = () => undefined): Database {
   const run = async (
     work: Parameters<ReturnType<typeof database.db.transaction>['execute']>[0],

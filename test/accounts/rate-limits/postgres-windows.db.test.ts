@@ -9,7 +9,7 @@ import { ask } from '../../support/postgres-server.ts'
 
 const MINUTELY = { key: 'a', limit: 3, perMs: MINUTE }
 
-/** As many servers as are asked for, on one database. */
+/** Opens the given number of servers on one database. */
 async function servers(amount: number) {
   const url = await tempPostgres()
   const open = async () => {
@@ -26,14 +26,14 @@ async function servers(amount: number) {
     return (await (all[n % amount] as (typeof all)[number]).charge(buckets)).refusedBy
   }
   const [one, other] = all as [(typeof all)[number], (typeof all)[number]]
-  /** What the database has, with how long each window still goes. */
+  /** The windows in the database with their remaining time. */
   const rows = () =>
     ask<{ key: string; used: number; left: number }>(
       url,
       `select key, used::int, (ends_at - extract(epoch from clock_timestamp()) * 1000)::int as left
        from bucket order by key`,
     )
-  /** Moves the ends of all windows. */
+  /** Shifts the ends of all windows. */
   const shift = (ms: number) => ask(url, `update bucket set ends_at = ends_at + ${ms}`)
   return { all, one, other, take, rows, shift, url }
 }
@@ -158,7 +158,7 @@ describe.runIf(onPostgres)('limits on a shared server', () => {
   })
 })
 
-/** Another server, whose time can be moved on. */
+/** Another server, with a clock that the test advances. */
 async function slowServer(url: string) {
   let ahead = 0
   const clock = {

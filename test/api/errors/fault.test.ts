@@ -1,11 +1,15 @@
 import { z } from '@hono/zod-openapi'
 import { describe, expect, test } from 'vitest'
-import { faultOf } from '../../../src/api/errors/fault.ts'
+import { validationError } from '../../../src/api/errors/fault.ts'
 import { createTestService } from '../../support/service.ts'
 
 /** The code and the sentence for what does not fit. */
 function fault(schema: z.ZodType, value: unknown, target = 'json'): [string, string] {
-  const { code, message } = faultOf(target, schema.safeParse(value).error?.issues ?? [], value)
+  const { code, message } = validationError(
+    target,
+    schema.safeParse(value).error?.issues ?? [],
+    value,
+  )
   return [code, message]
 }
 
@@ -81,7 +85,9 @@ describe('what does not fit a schema', () => {
       error: expect.stringMatching(/^"since" in the query is "x"; it must be a time such as /),
     })
     expect(await json('/v1/jobs/job_a/download?filter=good')).toMatchObject({
-      error: expect.stringMatching(/^"filter" in the query is "good"; it must be of deliverable, /),
+      error: expect.stringMatching(
+        /^"filter" in the query is "good"; it must be one or more of deliverable, /,
+      ),
     })
     expect(
       await json('/v1/webhooks', { body: { url: 'https://a.test', events: ['x'] } }),

@@ -280,7 +280,7 @@ describe('a download', () => {
       while (!(await reader.read()).done);
     })()
     await expect(rest).rejects.toThrow(/changed while its results were read/)
-    expect(lines.at(-1)).toMatchObject({ level: 'warn', message: 'an answer was broken off' })
+    expect(lines.at(-1)).toMatchObject({ level: 'warn', message: 'response aborted' })
   })
 
   test('that nobody reads on from is dropped after a minute, one that is read slowly is not', async () => {
@@ -294,7 +294,7 @@ describe('a download', () => {
       await clock.advance(59_000)
     }
     await clock.advance(2_000)
-    await expect(reader.read()).rejects.toThrow(/nobody took what was sent/)
+    await expect(reader.read()).rejects.toThrow(/the client stopped reading/)
   })
 
   test('that its reader gives up leaves nothing behind', async () => {
@@ -308,6 +308,6 @@ describe('a download', () => {
     await reader.cancel()
     await clock.advance(120_000)
     expect(clock.pending).toBe(0)
-    expect(lines.filter(line => line.message === 'an answer was broken off')).toEqual([])
+    expect(lines.filter(line => line.message === 'response aborted')).toEqual([])
   })
 })

@@ -145,15 +145,18 @@ describe('the rows of a job', () => {
   test.each([
     [
       'class=good',
-      /"class" in the query is "good"; it must be of deliverable, undeliverable, risky, unknown/,
+      /"class" in the query is "good"; it must be one or more of deliverable, undeliverable, risky, unknown/,
     ],
     ['class=risky;unknown', /"class" in the query/],
-    ['reason=late', /"reason" in the query is "late"; it must be of accepted_email, role_account/],
+    [
+      'reason=late',
+      /"reason" in the query is "late"; it must be one or more of accepted_email, role_account/,
+    ],
     ['limit=0', /"limit"/],
     ['limit=501', /"limit"/],
     ['after=-1', /"after"/],
     ['after=1.5', /"after"/],
-    ['cursor=abc', /"cursor" must be the `next_cursor` of an earlier answer/],
+    ['cursor=abc', /"cursor" must be the `next_cursor` of an earlier response/],
     ['cursor=WzFlOV0', /"cursor"/],
     ['after=1&cursor=WzFd', /"cursor" and "after" both/],
     [`search=${'a'.repeat(1_001)}`, /"search"/],

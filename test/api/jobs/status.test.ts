@@ -312,7 +312,7 @@ describe('what a job waits for', () => {
       status: 'processing',
       estimated_time: '60 minutes',
       status_detail:
-        '3 addresses at slow: the operator asked us to slow down. It is asked again from 2026-06-01T12:10:00.000Z.',
+        '3 addresses at slow: the operator asked to slow down. Next attempt at 2026-06-01T12:10:00.000Z.',
       waiting_for: [
         {
           ...{ operator: 'slow', emails: 3, reason: 'throttled' },

@@ -78,7 +78,7 @@ describe('POST /v1/verify/batch', () => {
       'an item that is a string',
       { items: ['a@a.test'] },
       'invalid_request',
-      /^"items\[0\]" is no object/,
+      /^"items\[0\]" is not an object/,
     ],
     [
       'an item without an address',

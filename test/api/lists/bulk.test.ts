@@ -221,7 +221,7 @@ describe('a list is refused', () => {
       'with more than 10,000',
       { emails: emailsOf(10_001) },
       'too_many_emails',
-      /10,001 addresses; .*at most 10,000\. POST \/v1\/verify\/batch/,
+      /10,001 addresses; .*at most 10,000\. Use POST \/v1\/verify\/batch/,
     ],
     [
       'with more than a batch takes',

@@ -59,7 +59,7 @@ describe('a body that cannot be read says where', () => {
   test.each([
     [
       '{"email": }',
-      /^The body is no JSON: Unexpected token '}', "\{"email": }" is not valid JSON$/,
+      /^The body is not valid JSON: Unexpected token '}', "\{"email": }" is not valid JSON$/,
     ],
     ['{"a":1', /position 6/],
     ['{"a":1} x', /position 8/],
@@ -80,7 +80,7 @@ describe('a body that cannot be read says where', () => {
     expect(await sent({ body: Uint8Array.from(bytes) })).toMatchObject({
       status: 400,
       code: 'invalid_json',
-      error: `The body is not UTF-8, from byte ${at} on`,
+      error: `The body is not valid UTF-8 at byte ${at}`,
     })
   })
 

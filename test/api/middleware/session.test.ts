@@ -131,7 +131,7 @@ describe('what a session looks at', () => {
     expect(refused.status).toBe(429)
     expect(await refused.json()).toMatchObject({
       code: 'rate_limit',
-      error: expect.stringContaining('600 requests a minute in one session of the dashboard'),
+      error: expect.stringContaining('600 requests a minute in one dashboard session'),
     })
     // Another session of the same key, and the key itself.
     expect((await ask({ session: { ...SESSION, sessionId: 'ses_b' } })).status).toBe(200)

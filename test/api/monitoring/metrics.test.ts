@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { monitoringApp } from '../../../src/api/monitoring/monitoring-app.ts'
-import { stateOf } from '../../../src/api/state.ts'
+import { getState } from '../../../src/api/state.ts'
 import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -99,7 +99,7 @@ describe('metrics', () => {
 
   test('are had with health on a port of their own, and nothing else there', async () => {
     const { service } = await createTestService()
-    const app = monitoringApp(service, stateOf(service).metrics)
+    const app = monitoringApp(service, getState(service).metrics)
     const local = { incoming: { socket: { remoteAddress: '127.0.0.1' } } }
     for (const path of ['/livez', '/readyz', '/health', '/metrics']) {
       expect([path, (await app.request(path, {}, local)).status]).toEqual([path, 200])

@@ -25,7 +25,7 @@ test('a connection above those that may be open is answered with 503 and closed,
     expect(answer.headers).toMatchObject({ 'retry-after': '1', 'x-ratelimit-limit': '100' })
   }
   expect(server.asked).toEqual(['/ok', '/ok'])
-  expect(lines).toMatchObject([{ level: 'warn', message: 'connections were turned away' }])
+  expect(lines).toMatchObject([{ level: 'warn', message: 'connections refused' }])
   served[0]?.destroy()
   await expect
     .poll(() => server.send(OK.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')))

@@ -116,20 +116,20 @@ describe('a server that stops', () => {
 })
 
 describe('a server that cannot listen', () => {
-  test('says that another program does already, and what to do', async () => {
+  test('says that the port is already in use, and what to do', async () => {
     const { port } = await openHttpServer()
     const second = openHttpServer({ port })
     await expect(second).rejects.toBeInstanceOf(EvError)
     await expect(second).rejects.toMatchObject({
       code: 'io',
-      message: `ev cannot listen on 127.0.0.1:${port}: another program does already. Stop that one, or name another port with --listen.`,
+      message: `ev cannot listen on 127.0.0.1:${port}: the port is already in use. Stop the other program, or choose another port with --listen.`,
     })
   })
 
   test('says that this machine has no such address', async () => {
     await expect(openHttpServer({ host: '192.0.2.1' })).rejects.toMatchObject({
       code: 'io',
-      message: expect.stringMatching(/192\.0\.2\.1:0: this machine has no such address\. Name/),
+      message: expect.stringMatching(/192\.0\.2\.1:0: this machine has no such address\. Choose/),
     })
   })
 })

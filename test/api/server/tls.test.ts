@@ -122,9 +122,9 @@ describe('the files of a certificate', () => {
   })
 
   test.each([
-    ['no certificate', { cert: 'hello' }, /cert\.pem holds no certificate in PEM form.*BEGIN/],
-    ['no key', { key: 'hello' }, /key\.pem holds no private key that can be read.*password/],
-    ['the key of another', { key: selfSigned(NAME).key }, /is not that of the certificate/],
+    ['no certificate', { cert: 'hello' }, /cert\.pem contains no certificate in PEM format.*BEGIN/],
+    ['no key', { key: 'hello' }, /key\.pem contains no readable private key.*password/],
+    ['the key of another', { key: selfSigned(NAME).key }, /does not match the certificate/],
   ])('that hold %s are refused with a sentence', (_, deps, says) => {
     const refused = fault(() => readCertificate(files(deps)))
     expect(refused).toMatch(says)
@@ -152,12 +152,12 @@ describe('the files of a certificate', () => {
     await clock.advance(20_000)
     expect(lines).toHaveLength(1)
     expect(lines[0]?.message).toMatch(
-      /^the certificate stays as it was\. The key .* is not that of/,
+      /^certificate not reloaded, the current one stays in use: The key .* does not match/,
     )
     writeFileSync(named.key, fresh.key)
     await clock.advance(5_000)
     expect(renewed.map(({ cert }) => cert)).toEqual([fresh.cert])
-    expect(lines[1]?.message).toBe('the certificate was read again')
+    expect(lines[1]?.message).toBe('certificate reloaded')
     renewal.stop()
     expect(clock.pending).toBe(0)
   })

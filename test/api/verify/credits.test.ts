@@ -240,7 +240,7 @@ describe('a remembered answer', () => {
       expect(response.headers.get('X-RateLimit-Remaining')).toBe('0')
       expect(await response.json()).toMatchObject({
         code: 'quota_exceeded',
-        error: expect.stringContaining('All 100 verifications of the day are used up'),
+        error: expect.stringContaining('All 100 daily verifications are used up'),
       })
       // The question about the limits counts as a request of the key.
       const expected = before.map(([name, left]) => [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { stateOf } from '../../../src/api/state.ts'
+import { getState } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { silentFrom } from '../../support/mx.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
@@ -172,7 +172,7 @@ describe('who is refused is told by an error, not by an event', () => {
       {},
       400,
       'invalid_request',
-      /no steps to be told/,
+      /has no steps to stream/,
     ],
     [
       'with an Idempotency-Key',
@@ -180,7 +180,7 @@ describe('who is refused is told by an error, not by an event', () => {
       { headers: { 'Idempotency-Key': 'one' } },
       400,
       'invalid_request',
-      /no Idempotency-Key is taken: leave it out/,
+      /Idempotency-Key is not supported .*Omit it/,
     ],
   ])('%s', async (_, body, options, status, code, error) => {
     const { ask, mx } = await services()
@@ -231,10 +231,10 @@ describe('the ledger of a verification that is watched', () => {
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     await reader.read()
     await drainEventLoop()
-    expect(stateOf(home.service).verifying).toBe(1)
+    expect(getState(home.service).verifying).toBe(1)
     await reader.cancel()
     await drainEventLoop()
-    expect(stateOf(home.service).verifying).toBe(0)
+    expect(getState(home.service).verifying).toBe(0)
     await home.ledger.flushed()
     expect(await home.history()).toEqual([])
     expect(await used(home)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
@@ -255,7 +255,7 @@ describe('the ledger of a verification that is watched', () => {
         event: 'error',
         data: {
           success: false,
-          error: 'Something inside the service failed: try again later',
+          error: 'An internal error occurred. Try again later.',
           code: 'server_error',
           request_id: expect.stringMatching(/^req_/),
         },
@@ -269,7 +269,7 @@ describe('the ledger of a verification that is watched', () => {
     )
     await home.ledger.flushed()
     expect(await used(home)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
-    expect(stateOf(home.service).verifying).toBe(0)
+    expect(getState(home.service).verifying).toBe(0)
   })
 })
 

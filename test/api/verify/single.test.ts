@@ -138,7 +138,7 @@ describe('POST /v1/verify/single', () => {
     const response = await request(`${PATH}?include=all`, { body: { email: 'ann@a.test' } })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      error: 'include=all is unknown; there are flags and evidence.',
+      error: 'include=all is unknown; it takes flags and evidence.',
     })
   })
 

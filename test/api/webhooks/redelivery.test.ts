@@ -77,7 +77,7 @@ describe('a delivery that is sent once more', () => {
     const response = await home.request(`${one}/retry`, POST)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      ...{ code: 'invalid_request', error: expect.stringMatching(/switched off.*active/) },
+      ...{ code: 'invalid_request', error: expect.stringMatching(/disabled.*active/) },
     })
     expect(await onlyDelivery(home)).toEqual(before)
     expect(home.wakes).toEqual([])
@@ -156,7 +156,7 @@ describe('recovering', () => {
     const response = await home.request(`${home.path}/recover`, { body: LONG_AGO })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      ...{ code: 'invalid_request', error: expect.stringMatching(/switched off.*active/) },
+      ...{ code: 'invalid_request', error: expect.stringMatching(/disabled.*active/) },
     })
     expect(await onlyDelivery(home)).toMatchObject({ status: 'failed' })
     expect(home.wakes).toEqual([])

@@ -125,7 +125,7 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
     const { port } = other.address() as AddressInfo
     const { code, said } = await sentence(['--listen', `127.0.0.1:${port}`])
     expect(code).toBe(74)
-    expect(said).toMatch(/cannot listen on 127\.0\.0\.1:\d+: another program does already/)
+    expect(said).toMatch(/cannot listen on 127\.0\.0\.1:\d+: the port is already in use/)
   })
 
   test('a certificate without its key, and files that are not there', async () => {
@@ -219,7 +219,7 @@ describe.concurrent('TLS', () => {
     expect(await nameSeen()).toBe('old.example')
     put('new.example')
     signal('SIGHUP')
-    await printed('the certificate was read again', 'stderr')
+    await printed('certificate reloaded', 'stderr')
     expect(await nameSeen()).toBe('new.example')
   })
 })

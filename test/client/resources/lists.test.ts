@@ -4,7 +4,7 @@ import { createTestService } from '../../support/service.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@a.test\n'
 
-test('a file is looked at before it is sent, as often as one likes', async () => {
+test('a file can be previewed repeatedly before it is sent', async () => {
   const { client } = createInProcessClient(await createTestService(), { lose: 1 })
   for (let n = 0; n < 11; n++) {
     expect(await client.preview(LIST)).toMatchObject({

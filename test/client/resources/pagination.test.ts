@@ -8,8 +8,8 @@ const page = (ids: number[], next: string | null) => ({
   },
 })
 
-describe('a list in pages', () => {
-  test('is gone through to its end, a page at a time', async () => {
+describe('a paginated list', () => {
+  test('is iterated to its end, a page at a time', async () => {
     const { client, asked } = createScriptedClient([page([1, 2], 'a+/='), page([3], null)])
     const seen: unknown[] = []
     for await (const { id } of client.history({ reason: 'timeout', limit: 2 })) {
@@ -22,7 +22,7 @@ describe('a list in pages', () => {
     ])
   })
 
-  test('asks for no page more than is looked at', async () => {
+  test('fetches no page before it is needed', async () => {
     const { client, asked } = createScriptedClient([page([1, 2], 'a'), page([3], null)])
     for await (const { job_id } of client.jobs.list()) {
       expect(job_id).toBeUndefined()
@@ -31,7 +31,7 @@ describe('a list in pages', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('gives single pages too, and begins anew each time it is gone through', async () => {
+  test('returns single pages, and restarts with each iteration', async () => {
     const { client, asked } = createScriptedClient([
       page([1], 'a'),
       page([2], null),
@@ -45,7 +45,7 @@ describe('a list in pages', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('fails where a page fails', async () => {
+  test('fails if a page fails', async () => {
     const refusal = {
       status: 403,
       json: { success: false, error: 'No', code: 'insufficient_scope' },

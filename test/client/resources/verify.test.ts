@@ -11,8 +11,8 @@ const stream = (...texts: string[]): Reply => ({
   headers: { 'content-type': 'text/event-stream' },
 })
 
-describe('one address that is watched', () => {
-  test('is told step by step, and then has its result', async () => {
+describe('verifying one address with onStep', () => {
+  test('reports each step, and then the result', async () => {
     const { client } = createInProcessClient(await createTestService())
     const steps: VerifyStep[] = []
     const result = await client.verify.single('ann@a.test', { onStep: step => steps.push(step) })
@@ -21,7 +21,7 @@ describe('one address that is watched', () => {
     expect(steps).toContainEqual({ step: 'line', text: 'C: RCPT TO:<ann@a.test>' })
   })
 
-  test('has a result too where it is none', async () => {
+  test('yields a result for an invalid address', async () => {
     const { client } = createInProcessClient(await createTestService())
     const onStep = () => {}
     expect(await client.verify.single('ann@gmail', { onStep })).toMatchObject({
@@ -30,7 +30,7 @@ describe('one address that is watched', () => {
     expect(await failureOf(client.verify.single('ann@gmail'))).toMatchObject({ status: 400 })
   })
 
-  test('is asked for as events, and its signs of life are passed over', async () => {
+  test('requests an event stream, and ignores its keep-alives', async () => {
     const { client, asked } = createScriptedClient([
       stream(':\n\n', event('step', LINE), event('result', { a: 1 })),
     ])
@@ -42,7 +42,7 @@ describe('one address that is watched', () => {
     expect(asked[0]).toMatchObject({ path: '/v1/verify/single', body: question })
   })
 
-  test('that is refused is an error, and is asked again where that may help', async () => {
+  test('throws on refusal, and retries transient ones', async () => {
     const busy = {
       status: 503,
       json: { success: false, error: 'busy', code: 'service_unavailable' },
@@ -52,7 +52,7 @@ describe('one address that is watched', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('that fails in the middle is the error that the service tells', async () => {
+  test('throws an error sent in the stream', async () => {
     const told = { success: false, error: 'It failed', code: 'server_error', request_id: 'req_1' }
     const { client, asked } = createScriptedClient([
       stream(event('step', LINE), event('error', told)),
@@ -65,7 +65,7 @@ describe('one address that is watched', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('whose stream is cut off has no result', async () => {
+  test('throws if the stream breaks off', async () => {
     const { client } = createScriptedClient([
       stream(event('step', LINE), event('result', {}).slice(0, -2)),
     ])
@@ -73,7 +73,7 @@ describe('one address that is watched', () => {
     expect(error).toMatchObject({ name: 'EvConnectionError', timedOut: false })
   })
 
-  test('ends with the fault of who watches it', async () => {
+  test('throws an error of the callback', async () => {
     const { client } = createScriptedClient([stream(event('step', LINE), event('result', {}))])
     const onStep = () => {
       throw new Error('I looked away')

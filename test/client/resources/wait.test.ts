@@ -13,7 +13,7 @@ describe('waiting for a job', () => {
     expect([asked.length, waits]).toEqual([1, []])
   })
 
-  test('asks at once, and then for when it moves', async () => {
+  test('polls immediately, and then with long polling', async () => {
     const script = [job('queued'), job('processing', 1), job('processing', 5), job('completed', 9)]
     const { client, asked } = createScriptedClient(script)
     await client.waitForJob('job_1')
@@ -23,14 +23,14 @@ describe('waiting for a job', () => {
     ])
   })
 
-  test('asks less and less often, as a plan may allow ten requests a minute', async () => {
+  test('polls less and less often, as a plan may allow ten requests per minute', async () => {
     const script = [...Array(9).fill(job('processing')), job('completed')]
     const { client, waits } = createScriptedClient(script)
     await client.waitForJob('job_1')
     expect(waits).toEqual([500, 750, 1_125, 1_688, 2_531, 3_797, 5_695, 8_000, 8_000])
   })
 
-  test('tells of each step once, and of the end', async () => {
+  test('reports each progress once, and the end', async () => {
     const script = [
       job('queued'),
       job('processing', 5),
@@ -45,7 +45,7 @@ describe('waiting for a job', () => {
     expect(told).toEqual(['queued 0', 'processing 5', 'processing 7', 'cancelled 7'])
   })
 
-  test('goes on over what passes', async () => {
+  test('continues after transient errors', async () => {
     const { client } = createScriptedClient([
       job('processing'),
       { status: 503 },
@@ -55,14 +55,14 @@ describe('waiting for a job', () => {
     expect(await client.waitForJob('job_1')).toMatchObject({ status: 'completed' })
   })
 
-  test('fails when there is no such job', async () => {
+  test('fails if the job does not exist', async () => {
     const gone = { status: 404, json: { success: false, error: 'No such job', code: 'not_found' } }
     expect(await failureOf(createScriptedClient([gone]).client.waitForJob('job_1'))).toMatchObject({
       status: 404,
     })
   })
 
-  test('ends when its caller leaves between two questions', async () => {
+  test('ends if its caller aborts between two polls', async () => {
     const leaving = new AbortController()
     const { client, asked } = createScriptedClient([job('processing')], {
       sleep: async ms => {
@@ -75,7 +75,7 @@ describe('waiting for a job', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('gives each question the time that the service waits, on top of its own', async () => {
+  test('adds the wait of the service to the timeout of each poll', async () => {
     const times: number[] = []
     const { client } = createScriptedClient([job('processing'), job('completed')], {
       timeoutMs: 7_000,

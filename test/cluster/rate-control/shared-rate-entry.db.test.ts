@@ -8,7 +8,7 @@ const ROW = {
 }
 const NOW = 1_000_000
 
-/** An entry of `mem_a`, and what was read of it: who holds how many connections. */
+/** An entry of `mem_a` with its stored state: the connections of each member. */
 function entryOf() {
   const entry = new SharedRateEntry({ operator: 'mx.test', egress: 'a' }, ROW)
   entry.setMember('mem_a')

@@ -13,17 +13,20 @@ const waits = (seconds: number, single: boolean): QueuePosition => ({
   since: NOW - seconds * SECOND,
   single,
 })
-/** Whether one who waits comes before another, by a ticket of the one and the place of the other. */
+/**
+ * Whether one waiting member precedes another, by the ticket of the one and the position of the
+ * other.
+ */
 const isBefore = (one: QueuePosition, other: QueuePosition) =>
   reservedFor({ one: newTicket(one, NOW) }, 'other', other, NOW) === 1
 
 describe('the order of waiting members', () => {
   test.each<[string, QueuePosition, QueuePosition]>([
-    ['for an answer, before who came later for one', waits(2, true), waits(1, true)],
-    ['for an answer, before a list', waits(0, true), waits(0, false)],
-    ['for an answer, before a list that waited a little longer', waits(0, true), waits(4, false)],
-    ['as a list, before who has waited five seconds less', waits(6, false), waits(0, false)],
-    ['as a list for very long, before an answer', waits(11, false), waits(0, true)],
+    ['puts a client before a later one', waits(2, true), waits(1, true)],
+    ['puts a client before a list', waits(0, true), waits(0, false)],
+    ['puts a client before a list that waited a little longer', waits(0, true), waits(4, false)],
+    ['puts a list before one that waited five seconds less', waits(6, false), waits(0, false)],
+    ['puts a list that waited very long before a client', waits(11, false), waits(0, true)],
   ])('%s', (_, first, second) => {
     expect(isBefore(first, second)).toBe(true)
     expect(isBefore(second, first)).toBe(false)

@@ -37,7 +37,7 @@ test('the findings appear as the doctor has them; who refuses us is told there, 
   // In the world nobody knows the usual mail servers, so the doctor dials none: not one address outside of this machine.
   await page
     .getByRole('row', { name: 'Port 25' })
-    .getByText('none of the mail servers could be found in the DNS, so none was called')
+    .getByText('the mail servers were not found in the DNS, so none was contacted')
     .waitFor()
   // The page that is there shows what comes.
   await verify('ann@polite.test')
@@ -53,5 +53,7 @@ test('the findings appear as the doctor has them; who refuses us is told there, 
   await page.getByText('less than a minute ago').waitFor()
   await visitor.look('health')
   await visitor.go('/sessions')
-  await page.getByText(/evil\.test has been blocking this service since .*: 20 addresses are unknown/).waitFor()
+  await page
+    .getByText(/evil\.test has been blocking this service since .*: 20 addresses are unknown/)
+    .waitFor()
 })

@@ -113,7 +113,7 @@ test('a list under way is watched, cancelled, resumed, and deleted', async () =>
   await visitor.look('lists')
   await page.getByRole('link', { name: 'Pasted rows' }).click()
   await page.getByText('Delete', { exact: true }).click()
-  await page.getByRole('button', { name: 'Delete it' }).click()
+  await page.getByRole('button', { name: 'Delete list' }).click()
   await page.getByText('List deleted').waitFor()
   await page.getByText('No lists yet').waitFor()
 })

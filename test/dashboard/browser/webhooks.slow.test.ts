@@ -132,7 +132,7 @@ test('without scripts a webhook can be tried out, filtered, given another secret
   expect(await page.locator('code.copyable').textContent()).toMatch(/^whsec_/)
   await page.goto(`/webhooks/${id}`)
   await page.getByText('Delete', { exact: true }).click()
-  await page.getByRole('button', { name: 'Delete it' }).click()
+  await page.getByRole('button', { name: 'Delete webhook' }).click()
   await page.getByText('Webhook deleted.').waitFor()
   await bare.close()
 })

@@ -75,7 +75,9 @@ describe('health', () => {
       elsewhere: async () => [{ title: 'Outlook.com', egress: 'oslo', since, until, answer }],
     })
     expect(text).toMatch(/mail-1server 1\.2\.3/)
-    expect(text).toContain('Outlook.com has been blocking the egress “oslo” since 2026-06-01 12:00:00 UTC')
+    expect(text).toContain(
+      'Outlook.com has been blocking the egress “oslo” since 2026-06-01 12:00:00 UTC',
+    )
     expect(text).toContain('550 5.7.1 listed &lt;b&gt;there')
   })
 

@@ -33,7 +33,7 @@ describe('the operators that are shown', () => {
     const { status, pace } = fleetOf('a')
     pace('a', 'idle')
     pace('a', 'idle too')
-    pace('a', 'asked').recent(true)
+    pace('a', 'asked').onReply(true)
     pace('a', 'open').tryStart()
     pace('a', 'paused').throttled(null)
     pace('a', 'refusing').refused(REFUSAL)

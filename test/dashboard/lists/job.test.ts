@@ -73,9 +73,7 @@ describe('the page of a list', () => {
     expect(cancelled).toContain('/lists/job_a/resume')
     await write(database, trx => failJob(trx, 'job_a', 'server_error', database.clock.now()))
     const failed = plain((await page()).text)
-    expect(failed).toContain(
-      'Failed: internal error after 2 of 6',
-    )
+    expect(failed).toContain('Failed: internal error after 2 of 6')
     expect(failed).toContain('(server_error)')
     expect(failed).toContain('send the list ID job_a')
   })

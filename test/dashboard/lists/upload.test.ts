@@ -117,9 +117,7 @@ describe('a list is refused, and nothing of it is kept', () => {
 
   test('that is empty, or has nothing in either place', async () => {
     const { look, sendForm, csrf, left } = await listsHouse()
-    expect((await look('')).text).toContain(
-      'The list is empty. Choose a file or paste rows.',
-    )
+    expect((await look('')).text).toContain('The list is empty. Choose a file or paste rows.')
     const sent = await sendForm([
       ['_csrf', await csrf()],
       ['file', { file: '', name: '' }],

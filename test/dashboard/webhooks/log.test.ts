@@ -170,7 +170,7 @@ describe('one delivery', () => {
     expect(text).not.toContain('>Resend<')
     const refused = await home.post(`${page}/retry`)
     expect(refused.status).toBe(400)
-    expect(refused.text).toContain('Switch it on first')
+    expect(refused.text).toContain('Enable it first')
   })
 
   test('that there is none of is a sentence', async () => {

@@ -30,20 +30,20 @@ import {
   nextDueAt,
   pinnedItems,
   unpinItems,
-  waitingPage,
+  listWaitingPairs,
 } from '../../../src/jobs/item-claims.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
 import { accountJobs, getRemainingWork, openJobs } from '../../../src/jobs/job-list.ts'
 import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { readJob, unfinishedJob } from '../../../src/jobs/job-store.ts'
-import { countUnasked } from '../../../src/jobs/prepare-resume.ts'
+import { countUnverified } from '../../../src/jobs/prepare-resume.ts'
 import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from './query-plans.ts'
 
-/** PostgreSQL chooses by what it knows of the rows: there must be many, as in a house that has been in use for a while. */
-describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its index', () => {
+/** PostgreSQL plans by its statistics: there must be many rows, as in a service in use. */
+describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its index', () => {
   const job = { jobId: 'job_7' }
   const share = { ...job, operator: 'op_3', egress: 'a' }
   const put = { position: 2, dueAt: 0, tries: 1, egress: null, refusedBy: [] }
@@ -54,22 +54,22 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
     ['what is queued', db => queuedItems(db, { ...job, after: 9, max: 9 }), /item_queued/],
     ['a claim', db => claimItems(db, { ...share, max: 9, now: 9 }), /item_routed/],
     [
-      'a claim of what is bound to one egress',
-      db => claimItems(db, { ...share, ownOnly: true, max: 9, now: 9 }),
+      'a claim of items pinned to one egress',
+      db => claimItems(db, { ...share, pinnedOnly: true, max: 9, now: 9 }),
       /item_bound/,
     ],
     ['the next due time', db => nextDueAt(db, share), /item_routed/],
     [
-      'the next due time of what is bound to one egress',
-      db => nextDueAt(db, { ...share, ownOnly: true }),
+      'the next due time of items pinned to one egress',
+      db => nextDueAt(db, { ...share, pinnedOnly: true }),
       /item_bound/,
     ],
-    ['the egresses that items are bound to', db => pinnedItems(db, 'job_7'), /item_bound/],
-    ['freeing what is bound', db => unpinItems(db, share), /item_bound/],
+    ['the egresses of pinned items', db => pinnedItems(db, 'job_7'), /item_bound/],
+    ['unpinning items', db => unpinItems(db, share), /item_bound/],
     ['the jobs that wait for an operator', db => jobsWaitingFor(db, 'op_3'), /item_routed/],
     [
-      'the operators that wait',
-      db => waitingPage(db, { after: { operator: 'op_3', jobId: 'job_7' }, max: 9 }),
+      'the waiting operators',
+      db => listWaitingPairs(db, { after: { operator: 'op_3', jobId: 'job_7' }, max: 9 }),
       /item_routed/,
     ],
     ['taking a job up', db => startJob(db, 'job_7'), /item_(probing|holder)/],
@@ -97,17 +97,17 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
       /item_key/,
     ],
     [
-      'looking for results',
+      'searching results',
       db => findResults(db, { ...job, after: 9, max: 9, search: 'user9', reasons: ['timeout'] }),
       /item_key/,
     ],
     ['a breakdown', db => countBreakdown(db, 'job_7'), /item_key/],
     [
-      'what it would cost to go on',
-      async db => countUnasked(db, await readJob(db, 'job_7')),
+      'the cost of resuming',
+      async db => countUnverified(db, await readJob(db, 'job_7')),
       /item_key/,
     ],
-    ['what a job has yet to do', db => getRemainingWork(db, 'job_7'), /item_(queued|probing)/],
+    ['the remaining work of a job', db => getRemainingWork(db, 'job_7'), /item_(queued|probing)/],
     [
       'noting copies',
       db => markCopies(db, 'job_7', [{ position: 5, copies: 2 }]),
@@ -120,13 +120,17 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
       db => accountJobs(db, { accountId: 'acc_7', after: null, max: 9 }),
       /job_account/,
     ],
-    ['the jobs that are open', db => openJobs(db), /job_open/],
-    ['what is remembered', db => getCachedAnswers(db, ['user1@x.test', 'b']), /answer_pkey/],
-    ['remembering', db => write(db, trx => putCachedAnswers(trx, new Map())), /^$/],
-    ['forgetting', db => write(db, trx => deleteCachedAnswers(trx, 9)), /answer_expiry/],
+    ['the open jobs', db => openJobs(db), /job_open/],
+    ['cached answers', db => getCachedAnswers(db, ['user1@x.test', 'b']), /answer_pkey/],
+    ['caching answers', db => write(db, trx => putCachedAnswers(trx, new Map())), /^$/],
+    [
+      'deleting cached answers',
+      db => write(db, trx => deleteCachedAnswers(trx, 9)),
+      /answer_expiry/,
+    ],
     ['a page of the history', db => getHistoryPage(db, query), /verification_key/],
     [
-      'looking through the history',
+      'searching the history',
       db =>
         getHistoryPage(db, {
           ...query,
@@ -146,22 +150,22 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
       /verification_(key|age)/,
     ],
     [
-      'removing what is old of the history',
+      'deleting old history',
       db => write(db, trx => deleteHistoryBefore(trx, 9, 9)),
       /verification_age/,
     ],
     [
-      'removing what is old of the simulated history',
+      'deleting old sandbox history',
       db => write(db, trx => deleteSandboxHistoryBefore(trx, 9, 9)),
       /verification_key/,
     ],
     [
-      'removing a job of the history',
+      'deleting the history of a job',
       async db => deleteJobHistory(db, await readJob(db, 'job_7')),
       /verification_key/,
     ],
     ['writing history', db => write(db, trx => addHistory(trx, [])), /^$/],
-    ['a key by its text', db => findKeyByHash(db, 'hash 7'), /key_secret_pkey/],
+    ['a key by its hash', db => findKeyByHash(db, 'hash 7'), /key_secret_pkey/],
     ['the keys of an account', db => listKeys(db, 'acc_7'), /api_key_account/],
     ['a session', db => findSession(db, 'hash 7', 0), /session_hash_key/],
     ['the sessions of an account', db => listSessions(db, 'acc_7', 0), /session_account/],
@@ -178,14 +182,14 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
     ],
     ['signing out', db => write(db, trx => endSessionsOfKey(trx, 'key_9', null)), /session_key/],
     [
-      'what an account used',
+      'the usage of an account',
       db => listUsage(db, { accountId: 'acc_7', from: 0, to: 9 }),
       /usage_key/,
     ],
-    ['counting use', db => write(db, trx => addUsage(trx, [])), /^$/],
+    ['counting usage', db => write(db, trx => addUsage(trx, [])), /^$/],
   ]
 
-  test('and sorts nothing that is long', async () => {
+  test('and sorts no long lists', async () => {
     const database = await inUse()
     for (const [name, run, index] of STATEMENTS) {
       const plan = await plansOf(database, run)
@@ -200,7 +204,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
   })
 })
 
-/** 60 jobs of 1,000 rows each, in all states, and as many verifications and answers; a thousand accounts. */
+/** 60 jobs of 1,000 rows, in all states, as many verifications and answers, 1,000 accounts. */
 async function inUse(): Promise<Database> {
   const database = await tempDatabase()
   onTestFinished(() => database.close())

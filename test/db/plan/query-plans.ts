@@ -4,8 +4,8 @@ import type { Database } from '../../../src/db/database.ts'
 import { type Encoded, encodeText } from '../../../src/db/postgres/client.ts'
 
 /**
- * The query plans of all that runs on the database meanwhile, line by line. What PostgreSQL says hangs on how many rows
- * there are, and on what it knows of them (`analyze`).
+ * Returns the query plans of all statements that `run` executes, line by line. The plans of
+ * PostgreSQL depend on the number of rows and on its statistics (`analyze`).
  */
 export async function plansOf(
   database: Database,
@@ -34,7 +34,7 @@ export async function plansOf(
 
 async function planOf({ db, dialect }: Database, { sql, parameters }: CompiledQuery) {
   if (dialect === 'postgres') return plansOnServer(db, { sql, parameters })
-  // Without their values: a plan that hangs on one is made anew for each.
+  // Without values: custom plans are made for each value.
   const nothing = parameters.map(() => null)
   const { rows } = await db.executeQuery<{ detail: string }>(
     CompiledQuery.raw(`explain query plan ${sql}`, nothing),
@@ -42,10 +42,10 @@ async function planOf({ db, dialect }: Database, { sql, parameters }: CompiledQu
   return rows.map(({ detail }) => detail)
 }
 
-/** From so many on PostgreSQL may keep one plan for all values, where that seems as good. */
+/** Executions after which PostgreSQL may use a generic plan. */
 const KEPT_AFTER = 5
 
-/** The plan for these values, and the one that a connection keeps when the statement was run often. */
+/** The custom plan for these values, and the generic plan of a frequent statement. */
 function plansOnServer(
   db: Database['db'],
   { sql, parameters }: Pick<CompiledQuery, 'sql' | 'parameters'>,

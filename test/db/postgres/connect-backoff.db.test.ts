@@ -13,7 +13,7 @@ import { ask } from '../../support/postgres-server.ts'
 
 const MANY = Array.from({ length: 30 }, (_, n) => n)
 
-/** A PostgreSQL without a connection left: it counts the startup messages that it refuses with SQLSTATE 53300. */
+/** A server without free connections. It counts the startup messages that it refuses with 53300. */
 async function fullServer() {
   let refused = 0
   const server = createServer(socket => {
@@ -43,7 +43,7 @@ function errorResponse(code: string, message: string): Buffer {
 }
 
 describe('a server that refuses connections', () => {
-  test('is asked for one now and then, whatever is asked of the pool meanwhile', async () => {
+  test('gets one attempt per backoff interval, whatever the load of the pool', async () => {
     const clock = fakeClock()
     const server = await fullServer()
     const db = createPostgresKysely(openPool(server.url, clock, { max: 8 }))
@@ -53,7 +53,7 @@ describe('a server that refuses connections', () => {
     const faults = outcomes.flatMap(one => (one.status === 'rejected' ? [one.reason] : []))
     expect(faults).toHaveLength(MANY.length)
     expect(faults.filter(fault => !isStorageError(fault))).toEqual([])
-    // Those of the pool that began together.
+    // Attempts of the pool that started together.
     const first = server.refused
     expect(first).toBeLessThanOrEqual(8)
     const { refusedMs, refusedMaxMs } = DEFAULT_POOL_TIMINGS
@@ -75,7 +75,7 @@ describe('a server that refuses connections', () => {
 })
 
 describe.runIf(onPostgres)('connections to a server', () => {
-  test('that refuses more of them: what is asked waits for those that there are', async () => {
+  test('that refuses further ones: queries wait for the open ones', async () => {
     const url = await emptyDatabase()
     const narrow = await tempRole(url, 'connection limit 3')
     const db = createPostgresKysely(openPool(narrow.url, systemClock, { max: 8 }))
@@ -86,7 +86,7 @@ describe.runIf(onPostgres)('connections to a server', () => {
     }
   })
 
-  test.each([5, 14, 40])('are no more than %i where that is set', async connections => {
+  test.each([5, 14, 40])('are limited to %i', async connections => {
     const url = await emptyDatabase()
     const database = await openDatabase(url, systemClock, { connections })
     onTestFinished(() => database.close())

@@ -11,7 +11,7 @@ const times = (count: number) => Array.from({ length: count }, (_, n) => n)
 describe('the name of a statement', () => {
   const names = () => new NamedStatements(fakeClock())
 
-  test('is given when it has been run five times, and stays', () => {
+  test('is assigned after five executions, and does not change', () => {
     const statements = names()
     const given = times(6).map(() => statements.nameOf('select 1'))
     expect(given).toEqual([null, null, null, null, 'ev0', 'ev0'])
@@ -25,12 +25,12 @@ describe('the name of a statement', () => {
     ['selected'],
     ['select 1; select 2'],
     [`select ${'1, '.repeat(2_000)} 1`],
-  ])('is not given to %s', text => {
+  ])('is not assigned to %s', text => {
     const statements = names()
     expect(times(9).map(() => statements.nameOf(text))).toEqual(times(9).map(() => null))
   })
 
-  test('is given to two hundred, and to no more', () => {
+  test('is assigned to two hundred statements at most', () => {
     const statements = names()
     const given = times(250).map(n => times(5).map(() => statements.nameOf(`select ${n}`))[4])
     expect(given.filter(name => name !== null)).toHaveLength(200)
@@ -38,7 +38,7 @@ describe('the name of a statement', () => {
   })
 })
 
-describe.runIf(onPostgres)('a statement that is run all the time', () => {
+describe.runIf(onPostgres)('a frequent statement', () => {
   async function services(clock: FakeClock = fakeClock()) {
     const db = createPostgresKysely(openPool(await tempPostgres(), clock, { max: 1 }))
     onTestFinished(() => db.destroy())
@@ -46,7 +46,7 @@ describe.runIf(onPostgres)('a statement that is run all the time', () => {
     return { clock, db }
   }
 
-  test('is kept by the connection, with its plan', async () => {
+  test('is kept by the connection with its plan', async () => {
     const { db } = await services()
     for (const n of times(12)) await sql`select text from row where n = ${n}`.execute(db)
     const kept = await sql`
@@ -55,9 +55,9 @@ describe.runIf(onPostgres)('a statement that is run all the time', () => {
     expect(kept.rows).toEqual([{ name: 'ev0', plans: 3 }])
   })
 
-  test('is planned anew after some seconds, as its table may have grown', async () => {
+  test('is replanned after some seconds, as its table may have grown', async () => {
     const { db, clock } = await services()
-    // Autovacuum would analyze the table, after which PostgreSQL plans the statement again by itself.
+    // Autovacuum would analyze the table, after which PostgreSQL replans the statement.
     await sql`alter table row set (autovacuum_enabled = off)`.execute(db)
     await sql`insert into row values (0, '')`.execute(db)
     await sql`analyze row`.execute(db)
@@ -83,7 +83,7 @@ describe.runIf(onPostgres)('a statement that is run all the time', () => {
     expect([anew.seq - kept.seq, anew.index - kept.index]).toEqual([0, 3])
   })
 
-  test('is known to each new connection by the same name', async () => {
+  test('has the same name on each new connection', async () => {
     const pool = openPool(await tempPostgres(), systemClock, { max: 2 })
     const db = createPostgresKysely(pool)
     onTestFinished(() => db.destroy())

@@ -19,10 +19,10 @@ import { type PostgresServer, startPostgres } from '../../support/postgres-serve
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 const MANY = Array.from({ length: 20 }, (_, n) => n)
 
-/** Connections that the server has for us; it keeps three more for whoever looks after it. */
+/** Connections available to users; the server reserves three more for superusers. */
 const CONNECTIONS_MAX = 20
 
-describe.runIf(onPostgres)('a server that cannot be had', () => {
+describe.runIf(onPostgres)('an unavailable server', () => {
   let server: PostgresServer
   let url: string
   beforeAll(async () => {
@@ -38,11 +38,11 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
   }
 
   test.each(['fast', 'immediate'] as const)(
-    'for a while, as it restarts (%s), is used again by whoever had it open',
+    'that restarts (%s) is used again by open pools',
     async mode => {
       const database = await opened()
       await createJob(database, newJob(`before ${mode}`))
-      // Connections that are used, and those that are not, are cut off alike.
+      // Both active and idle connections are cut.
       await Promise.all(MANY.map(() => sql`select 1`.execute(database.reader)))
       const inHand = writeConcurrent(database, async trx => {
         await trx.deleteFrom('job').execute()
@@ -57,7 +57,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     },
   )
 
-  test('while a statement runs is an error that may pass, and nobody gets that connection again', async () => {
+  test('during a statement is a transient error, and the connection is discarded', async () => {
     const database = await opened()
     const pids = Promise.all(MANY.map(() => pidOf(database)))
     const slow = sql`select pg_sleep(60)`.execute(database.db)
@@ -71,9 +71,9 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     expect(after.filter(pid => before.includes(pid))).toEqual([])
   })
 
-  test('as its connections are used up, is had again when there are some', async () => {
+  test('without free connections is used again when there are some', async () => {
     const database = await opened()
-    // Those that are open stay so.
+    // Open connections are kept.
     const others: pg.Client[] = []
     const end = () => Promise.all(others.map(client => client.end()))
     onTestFinished(() => end().then(() => {}))
@@ -99,7 +99,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     await Promise.all(MANY.map(() => sql`select 1`.execute(database.asyncDb)))
   })
 
-  test('as it stands still, ends what is asked of it after a while, and a transaction at once with it', async () => {
+  test('that hangs fails queries by timeout, and their transaction with them', async () => {
     const pool = openPool(url, systemClock, { max: 1, statementMs: 50, silenceMs: 50 })
     const db = createPostgresKysely(pool)
     onTestFinished(() => db.destroy())
@@ -114,7 +114,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     await sql`select 1`.execute(db)
   })
 
-  test('a statement that takes too long is ended, and its connection is used again', async () => {
+  test('a statement that times out is cancelled, and its connection is reused', async () => {
     const db = createPostgresKysely(openPool(url, systemClock, { max: 1, statementMs: 50 }))
     onTestFinished(() => db.destroy())
     const pid = await pidOf({ db })
@@ -122,7 +122,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     expect(await pidOf({ db })).toBe(pid)
   })
 
-  test('what moves tables may take as long as it likes', async () => {
+  test('migrations have no statement timeout', async () => {
     const db = createPostgresKysely(openPool(url, systemClock, { max: 1, statementMs: null }))
     onTestFinished(() => db.destroy())
     const { rows } = await sql`
@@ -130,7 +130,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
     expect(rows).toEqual([{ name: 'statement_timeout', setting: '0' }])
   })
 
-  test('many that write take one connection: whoever reads or writes beside them has the others', async () => {
+  test('queued writers use one connection and leave the others to readers and concurrent writers', async () => {
     const database = await opened()
     const gate = Promise.withResolvers<void>()
     const started = Promise.withResolvers<void>()
@@ -147,7 +147,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
   })
 })
 
-/** What was cut off while nobody used it may be noticed by whoever uses it next. */
+/** A connection lost while idle may be noticed by its next user. */
 async function inTheEnd<T>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -163,12 +163,12 @@ async function pidOf({ db }: Pick<Database, 'db'>): Promise<number> {
   return rows[0]?.pid ?? 0
 }
 
-/** Stops the server and all its children; gives what lets them go on. */
+/** Suspends the server and its children; returns a function that resumes them. */
 function freeze({ pid }: PostgresServer): () => void {
   const all = [pid, ...childrenOf(pid)]
   for (const one of all) process.kill(one, 'SIGSTOP')
   return () => {
-    // One that was cut off ends when it goes on.
+    // A disconnected backend exits when it resumes.
     for (const one of all.splice(0).filter(isAlive)) process.kill(one, 'SIGCONT')
   }
 }
@@ -182,7 +182,7 @@ function childrenOf(parent: number): number[] {
 
 function parentOf(pid: number): number {
   try {
-    // The name before it may have blanks and brackets.
+    // The process name before it may contain spaces and parentheses.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
   } catch {

@@ -3,31 +3,31 @@ import { decodeText, encodeJson, encodeText } from '../../../src/db/postgres/cli
 
 const MARK = '\u{10fffe}'
 
-describe('a text as it goes into PostgreSQL', () => {
+describe('a text stored in PostgreSQL', () => {
   test.each([
     ['of every day', 'ann@x.test'],
     ['with a NUL', 'a\0b'],
     ['of NULs alone', '\0\0'],
     ['with the mark itself', `a${MARK}b`],
-    ['with the mark before what it is told by', `${MARK}0${MARK}1${MARK}2d800${MARK}`],
+    ['with the mark before its escape digits', `${MARK}0${MARK}1${MARK}2d800${MARK}`],
     ['with a mark before a NUL', `${MARK}\0`],
     ['that looks like JSON with a NUL', '{"a":"\\u0000"}'],
-    ['that is JSON with half a character', '["\\ud83d","\\uDE00 x"]'],
-    ['that is JSON with a backslash before what is no escape', '"\\\\u0000"'],
+    ['that is JSON with a lone surrogate', '["\\ud83d","\\uDE00 x"]'],
+    ['that is JSON with an escaped backslash before u0000', '"\\\\u0000"'],
     ['that is JSON with a backslash before an escape', '"\\\\\\u0000\\u0000"'],
-    ['that begins like JSON and is none', '{\0\\u0000'],
-  ])('%s comes out as it went in, without a NUL on the way', (_, text) => {
+    ['that begins like JSON, but is not', '{\0\\u0000'],
+  ])('%s is read as it was written, without a NUL in storage', (_, text) => {
     expect(encodeText(text)).not.toContain('\0')
     expect(decodeText(encodeText(text))).toBe(text)
   })
 
-  test('stays as it is where nothing stands in the way, escapes in what is no JSON too', () => {
+  test('is not encoded if not necessary; escapes outside of JSON are kept', () => {
     for (const text of ['ann@x.test', '\\u0000', 'C:\\u0000', '{"a":"\\u00e9"}', '"\\\\u0000"']) {
       expect(encodeText(text)).toBe(text)
     }
   })
 
-  test('JSON in it has no escape of a NUL any more, nor of half a character', () => {
+  test('JSON in it has no escapes of NUL or of surrogates', () => {
     const json = encodeText(JSON.stringify({ a: '\0', b: '\ud800', c: '\\u0000', d: '😀' }))
     expect(JSON.parse(json)).toEqual({
       ...{ a: `${MARK}20000`, b: `${MARK}2d800`, c: '\\u0000', d: '😀' },
@@ -35,7 +35,7 @@ describe('a text as it goes into PostgreSQL', () => {
   })
 })
 
-test('JSON that the database takes apart has each text as it is stored, and half characters as none', () => {
+test('JSON that the database parses has encoded texts, and replaces lone surrogates', () => {
   const json = JSON.parse(
     encodeJson([{ text: 'a\0', cells: '["\\u0000"]', n: 1 }, '\ud800']).toPostgres(),
   )

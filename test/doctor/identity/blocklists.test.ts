@@ -16,7 +16,7 @@ describe('an address', () => {
     expect(await lookUp()).toEqual([
       {
         state: 'ok',
-        says: '192.0.2.9 is not on the lists of Spamhaus, SpamCop, Barracuda, PSBL, Mailspike',
+        says: '192.0.2.9 is not listed by Spamhaus, SpamCop, Barracuda, PSBL, Mailspike',
         todo: null,
       },
     ])
@@ -28,10 +28,10 @@ describe('an address', () => {
     })
     expect(listed).toMatchObject({
       state: 'fail',
-      says: '192.0.2.9 is on the list of Spamhaus (127.0.0.4): XBL: a machine behind it seems to be infected or hijacked; “https://check.spamhaus.org/query/ip/192.0.2.9\uFFFD[2J”',
+      says: '192.0.2.9 is listed by Spamhaus (127.0.0.4): XBL: a machine behind it appears to be infected or compromised; "https://check.spamhaus.org/query/ip/192.0.2.9\uFFFD[2J"',
       todo: expect.stringContaining('Find and clean the machine'),
     })
-    expect(clean?.says).toBe('192.0.2.9 is not on the lists of SpamCop, Barracuda, PSBL, Mailspike')
+    expect(clean?.says).toBe('192.0.2.9 is not listed by SpamCop, Barracuda, PSBL, Mailspike')
   })
 
   test.each(['127.0.0.10', '127.0.0.11'])('of the PBL (%s) has a remedy of its own', async code => {
@@ -48,7 +48,7 @@ describe('an address', () => {
   test('of IPv6 is asked by its nibbles, of the lists that have such', async () => {
     const names = zone(TEST_POINTS)
     const found = await onBlocklists(names, '2001:db8::1', SIGNAL)
-    expect(found.map(({ says }) => says)).toEqual(['2001:db8::1 is not on the lists of Spamhaus'])
+    expect(found.map(({ says }) => says)).toEqual(['2001:db8::1 is not listed by Spamhaus'])
     expect(names.asked).toContain(
       'A 1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.zen.spamhaus.org',
     )
@@ -72,8 +72,8 @@ describe('a list is not taken for clean', () => {
     const [deaf, clean] = await lookUp(names)
     expect(deaf).toMatchObject({
       state: 'warn',
-      says: 'no useful answer from Spamhaus: whether we are listed there is not known',
-      todo: expect.stringContaining('Run a resolver of your own'),
+      says: 'no usable answer from Spamhaus: listing unknown',
+      todo: expect.stringContaining('Run your own resolver'),
     })
     expect(clean?.says).not.toContain('Spamhaus')
   })

@@ -27,7 +27,7 @@ describe('SPF of the sender', () => {
 
   test('that does not cover us tells the record and what to add to it', async () => {
     expect((await policy('v=spf1 -all')).todo).toBe(
-      'Add ip4:192.0.2.9 to the SPF record of a.test, which now is “v=spf1 -all”.',
+      'Add ip4:192.0.2.9 to the SPF record of a.test, currently "v=spf1 -all".',
     )
   })
 

@@ -34,7 +34,7 @@ describe('our clock', () => {
   test('is believed where nobody tells the time, unless it is before our own', () => {
     expect(find(0, 'mx.test ESMTP 99 Foo 2027 99:99:99 +0000')).toMatchObject({
       state: 'ok',
-      says: 'it is 2027-02-02 12:00 UTC here; no mail server told the time',
+      says: 'the clock shows 2027-02-02 12:00 UTC; no mail server sent its time',
     })
     expect(clockFinding([], Date.UTC(1970, 0, 1))).toMatchObject({ state: 'fail' })
   })

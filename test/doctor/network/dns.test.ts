@@ -36,7 +36,7 @@ describe('a DNS server', () => {
     expect(await findIn(GOOD)).toEqual([
       {
         state: 'ok',
-        says: '192.0.2.53 answered 4 of 4 questions, in 0 ms at the median',
+        says: '192.0.2.53 answered 4 of 4 queries, median 0 ms',
         todo: null,
       },
     ])
@@ -46,7 +46,7 @@ describe('a DNS server', () => {
     const [finding] = await findIn({ ...GOOD, '00000000000000000001.com': { A: ['192.0.2.80'] } })
     expect(finding).toMatchObject({
       state: 'fail',
-      says: '192.0.2.53 does not tell the truth: the DNS server returns an address for a name that does not exist, so its answers are not trusted',
+      says: '192.0.2.53 returns wrong answers: the DNS server returns an address for a name that does not exist, so its answers are not trusted',
     })
   })
 
@@ -74,13 +74,13 @@ describe('a DNS server', () => {
     const [finding] = await findIn({ ...GOOD, 'mx1.test': 'server' })
     expect(finding).toMatchObject({
       state: 'warn',
-      says: '192.0.2.53 answered 3 of 4 questions; it fails, or refuses to answer',
+      says: '192.0.2.53 answered 3 of 4 queries; queries fail or are refused',
     })
   })
 
   test('that is dead fails where it is the only one, and is a warning beside another', async () => {
     expect(await findIn(DEAD)).toMatchObject([
-      { state: 'fail', says: '192.0.2.53 answers nothing: it keeps silent' },
+      { state: 'fail', says: '192.0.2.53 does not resolve names: queries time out' },
     ])
     expect((await findIn(DEAD, GOOD)).map(({ state }) => state)).toEqual(['warn', 'ok'])
   })
@@ -97,7 +97,7 @@ describe('a DNS server', () => {
     const findings = find(clock, [slow])
     await clock.runAll()
     expect(await findings).toMatchObject([
-      { state: 'warn', says: expect.stringContaining('in 600 ms') },
+      { state: 'warn', says: expect.stringContaining('median 600 ms') },
     ])
   })
 })

@@ -19,7 +19,7 @@ describe('IPv6', () => {
     expect(find(greeted(), unreached('ETIMEDOUT'))).toMatchObject({ state: 'ok' })
     expect(find(unreached('ENETUNREACH'), unreached('EADDRNOTAVAIL'))).toMatchObject({
       state: 'ok',
-      says: expect.stringContaining('IPv4 only'),
+      says: expect.stringContaining('only IPv4'),
     })
   })
 

@@ -15,7 +15,7 @@ describe('the way to mail servers', () => {
   test('is open when all greet us', () => {
     expect(find([greeted(), greeted()])).toEqual({
       state: 'ok',
-      says: '2 of 2 mail servers greeted us on port 25: mx1.test, mx2.test',
+      says: '2 of 2 mail servers accepted port 25: mx1.test, mx2.test',
       todo: null,
     })
   })
@@ -38,7 +38,7 @@ describe('the way to mail servers', () => {
     ]
     expect(portFinding(visits, 25, false)).toMatchObject({
       state: 'ok',
-      says: '1 of 1 mail servers greeted us on port 25: mx.test',
+      says: '1 of 1 mail servers accepted port 25: mx.test',
     })
   })
 
@@ -46,20 +46,20 @@ describe('the way to mail servers', () => {
     const blocked = refused('Client host [192.0.2.9] blocked\u001b[2J using zen')
     expect(find([greeted(), blocked])).toMatchObject({
       state: 'warn',
-      says: '1 of 2 mail servers greeted us on port 25; mx2.test said “554 Client host [192.0.2.9] blocked\uFFFD[2J using zen”',
+      says: '1 of 2 mail servers accepted port 25; mx2.test replied "554 Client host [192.0.2.9] blocked\uFFFD[2J using zen"',
     })
     expect(find([blocked, blocked])).toMatchObject({ state: 'fail' })
   })
 
   // What happened to all, what is said of it, and what to do.
   test.each<[string, Outcome, RegExp, RegExp]>([
-    ['silence', TIMEOUT, /nobody answers/, /Outbound port 25 is blocked.*ask yours.*--proxy/],
+    ['silence', TIMEOUT, /connections time out/, /Outbound port 25 is blocked.*Ask yours.*--proxy/],
     ['refusals', unreached('ECONNREFUSED'), /all connections are refused/, /firewall/],
     ['no route', unreached('ENETUNREACH'), /no route/, /Give this machine.* a route/],
-    ['a ban', unreached('EACCES'), /forbids it/, /allow it there/],
+    ['a ban', unreached('EACCES'), /permission denied/, /Allow it there/],
     ['a foreign source', unreached('EADDRNOTAVAIL'), /source address/, /--source-address/],
     ['what nobody knows', unreached('EWHAT', 'boom'), /boom/, /blocked/],
-    ['somebody between', { kind: 'mute', detail: 'closed' }, /no mail server speaks/, /firewall/],
+    ['somebody between', { kind: 'mute', detail: 'closed' }, /no mail server responds/, /firewall/],
     ['no names', { kind: 'unresolved', fault: 'server' }, /found in the DNS/, /--dns/],
     ['private addresses', { kind: 'not-public' }, /not public/, /--allow-ranges/],
   ])('is closed by %s', (_, outcome, says, todo) => {
@@ -72,13 +72,13 @@ describe('the way to mail servers', () => {
 
   test('is closed by what happened to most', () => {
     const finding = find([unreached('ECONNREFUSED'), TIMEOUT, TIMEOUT])
-    expect(finding.says).toContain('nobody answers')
+    expect(finding.says).toContain('connections time out')
   })
 
   test('is not told from trouble with the DNS unless an address was dialled too', () => {
     expect(find([TIMEOUT]).says).not.toContain('by address')
     const both = [visited('192.0.2.25', TIMEOUT), visited('mx.test', TIMEOUT)]
-    expect(portFinding(both, 25, false).says).toContain('nobody answers, by name and by address')
+    expect(portFinding(both, 25, false).says).toContain('connections time out, by name and by address')
   })
 
   test('through a proxy is closed by the proxy', () => {

@@ -23,7 +23,7 @@ describe('our address', () => {
   ])('is told: %s', line => {
     expect(find(told(line))).toMatchObject({
       addresses: ['192.0.2.9'],
-      finding: { state: 'ok', says: 'we come from 192.0.2.9 (as one server says)' },
+      finding: { state: 'ok', says: 'the public IP address is 192.0.2.9 (reported by 1 server)' },
     })
   })
 
@@ -56,7 +56,7 @@ describe('our address', () => {
     expect(found.addresses).toEqual(['192.0.2.9', '2001:db8::9'])
     expect(found.finding).toMatchObject({
       state: 'ok',
-      says: 'we come from 192.0.2.9 (as 2 servers say) and 2001:db8::9 (as one server says)',
+      says: 'the public IP address is 192.0.2.9 (reported by 2 servers) and 2001:db8::9 (reported by 1 server)',
     })
   })
 
@@ -70,13 +70,13 @@ describe('our address', () => {
     ]
     expect(find(told(...lines)).finding).toMatchObject({
       state: 'warn',
-      says: expect.stringContaining('but also from 192.0.2.7'),
+      says: expect.stringContaining('but some servers see 192.0.2.7'),
     })
   })
 
   test('is that of our end where nobody tells, if it is public and no proxy stands between', () => {
     const visits = [visited('mx.test', greeted(), { localAddress: '192.0.2.5' })]
-    expect(find(visits).finding.says).toBe('we come from 192.0.2.5 (the address of this machine)')
+    expect(find(visits).finding.says).toBe('the public IP address is 192.0.2.5 (local address)')
     expect(find(visits, { proxied: true }).addresses).toEqual([])
     const inside = [visited('mx.test', greeted(), { localAddress: '10.0.0.5' })]
     expect(find(inside).addresses).toEqual([])

@@ -35,10 +35,10 @@ describe('without configuration', () => {
 })
 
 describe('configured operators', () => {
-  const own = (said: Record<string, Partial<CustomOperator>>) =>
+  const own = (config: Record<string, Partial<CustomOperator>>) =>
     createMxOperatorReader(
       Object.fromEntries(
-        Object.entries(said).map(([name, one]) => [
+        Object.entries(config).map(([name, one]) => [
           name,
           { hosts: [], title: null, truth: null, ...one },
         ]),
@@ -107,9 +107,9 @@ describe('configured operators', () => {
       { a: { hosts: ['mx.test'] }, b: { hosts: ['mx.test'] } },
       /gives the hosts mx\.test to "a" and to "b"/,
     ],
-  ])('%s are rejected with a remedy', (_, said, message) => {
-    expect(() => own(said)).toThrow(message)
-    expect(() => own(said)).toThrow(EvError)
+  ])('%s are rejected with a remedy', (_, config, message) => {
+    expect(() => own(config)).toThrow(message)
+    expect(() => own(config)).toThrow(EvError)
   })
 })
 

@@ -4,13 +4,13 @@ import { ask, createTestProber, each, MANNERS, people } from '../../support/prob
 import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-describe('the catch-all question', () => {
+describe('the catch-all test', () => {
   const randoms = (home: ReturnType<typeof createTestProber>) =>
     home.recipients().filter(isUnguessable)
   const toRandom = (said: string | null) =>
     toRecipients(to => (isUnguessable(to) ? said : undefined))
 
-  test('is asked once for a domain, after a real recipient was accepted', async () => {
+  test('runs once per domain, after an accepted recipient', async () => {
     const home = createTestProber(() => undefined, { row: { recipientsPerTransaction: 2 } })
     const walk = await home.run([...people(5), 'zoe@z.test'])
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(6).fill(true))
@@ -21,14 +21,14 @@ describe('the catch-all question', () => {
     expect(randoms(home)).toHaveLength(2)
   })
 
-  test('is not asked when nobody was accepted', async () => {
+  test('does not run without an accepted recipient', async () => {
     const home = createTestProber(knows())
     const walk = await home.run(people(3))
     expect(randoms(home)).toEqual([])
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual([null, null, null])
   })
 
-  test.each([true, false])('is not asked when it is known beforehand to be %s', async known => {
+  test.each([true, false])('does not run if the result is already known as %s', async known => {
     const home = createTestProber(() => undefined)
     const walk = await home.run([ask('ann@a.test', ['mx.test'], known)])
     expect(walk.only().catchAll).toBe(known)
@@ -52,12 +52,12 @@ describe('the catch-all question', () => {
     ['354 go on', null],
     ['what?', null],
     [null, null],
-  ])('answered %j means %s', async (said, catchAll) => {
+  ])('interprets %j as %s', async (said, catchAll) => {
     for (const single of [true, false]) {
       const home = createTestProber(toRandom(said))
       const walk = await home.begin(['ann@a.test'], { single }).end()
       expect(walk.only()).toMatchObject({ catchAll, answer: { kind: 'accepted' } })
-      // What is no evidence is not remembered.
+      // An undecided result is not cached.
       expect(home.prober.catchAll.get('a.test')).toBe(catchAll)
     }
   })
@@ -79,7 +79,7 @@ describe('the catch-all question', () => {
   )
 
   test.each(MANNERS)(
-    'is asked of a server that greylists, so that the retry decides: %s',
+    'sends the random recipient to a greylisting server, so that the retry decides: %s',
     async (_, answer) => {
       const seen = new Set<string>()
       const greylist = toRecipients(to => {
@@ -92,7 +92,7 @@ describe('the catch-all question', () => {
       const first = await home.run(emails)
       expect(first.answers()).toEqual(each(emails, 'deferred/greylist'))
       expect(randoms(home)).toHaveLength(1)
-      // Once is enough: others that are deferred meanwhile do not show it again.
+      // Other deferred recipients do not send it again meanwhile.
       await home.run(['zoe@a.test'])
       expect(randoms(home)).toHaveLength(1)
       const second = await home.run(emails)
@@ -101,7 +101,7 @@ describe('the catch-all question', () => {
     },
   )
 
-  test('has no evidence in a connection that ends', async () => {
+  test('is undecided if the connection ends', async () => {
     const home = createTestProber(line => (isUnguessable(recipientOf(line)) ? HANG_UP : undefined))
     expect((await home.run(['ann@a.test'])).only()).toMatchObject({
       catchAll: null,
@@ -112,7 +112,7 @@ describe('the catch-all question', () => {
   test.each([
     ['in step: it is not asked here', true, 0],
     ['not in step: it is asked here', false, 1],
-  ])('told by another connection counts when that is known to be %s', async (_, inStep, asked) => {
+  ])('uses the result of another connection that turns out to be %s', async (_, inStep, asked) => {
     const home = createTestProber(knows('p00'))
     const other = Promise.withResolvers<boolean>()
     home.prober.catchAll.lock('a.test')?.resolve(false, other.promise)
@@ -128,14 +128,14 @@ describe('the catch-all question', () => {
     expect(randoms(home)).toHaveLength(asked)
   })
 
-  test('is asked by a single question itself while that is not known', async () => {
+  test('is repeated by a single verification while that is unknown', async () => {
     const home = createTestProber(knows('p00'))
     home.prober.catchAll.lock('a.test')?.resolve(true, new Promise(() => {}))
     expect((await home.single('p00@a.test')).only().catchAll).toBe(false)
     expect(randoms(home)).toHaveLength(1)
   })
 
-  test('goes in the same write as a single recipient, after it', async () => {
+  test('leaves in the same write as a single recipient, after it', async () => {
     const home = createTestProber(() => undefined)
     const walk = await home.single('ann@a.test')
     expect(home.writes[0]?.[1]).toMatch(
@@ -145,7 +145,7 @@ describe('the catch-all question', () => {
     expect(walk.only().catchAll).toBe(true)
   })
 
-  test('goes in a transaction of its own where the operator takes one recipient in each', async () => {
+  test('uses its own transaction if the operator accepts one recipient per transaction', async () => {
     const home = createTestProber(() => undefined, { row: { recipientsPerTransaction: 1 } })
     const walk = await home.single('ann@a.test')
     expect(home.said()[0]).toEqual([
@@ -158,7 +158,7 @@ describe('the catch-all question', () => {
     expect(walk.only().catchAll).toBe(true)
   })
 
-  test('in a transaction that was refused has no evidence, whatever RCPT is told', async () => {
+  test('is undecided in a refused transaction, whatever the reply to RCPT', async () => {
     const home = createTestProber(
       (line, { lines }) =>
         line.startsWith('MAIL') && lines.includes('RSET') ? '503 5.5.1 Bad sequence' : undefined,
@@ -167,7 +167,7 @@ describe('the catch-all question', () => {
     expect((await home.single('ann@a.test')).only().catchAll).toBeNull()
   })
 
-  test('asked together with a recipient who is refused tells nothing', async () => {
+  test('is no evidence for a refused recipient', async () => {
     const home = createTestProber(
       toRecipients(to => (isUnguessable(to) ? undefined : '550 5.1.1 No such user')),
     )
@@ -176,7 +176,7 @@ describe('the catch-all question', () => {
     expect(home.prober.catchAll.get('a.test')).toBeNull()
   })
 
-  test('is not asked again with a single recipient of a domain that is known', async () => {
+  test('does not run again for a single recipient of a known domain', async () => {
     const home = createTestProber(knows('ann@a.test'))
     await home.single('ann@a.test')
     expect((await home.single('ann@a.test')).only().catchAll).toBe(false)
@@ -191,27 +191,24 @@ describe('the catch-all question', () => {
     expect(randoms(home)).toEqual([])
   })
 
-  test.each([true, false])(
-    'is asked once by two lanes at the same time: single %s',
-    async single => {
-      const home = createTestProber(() => undefined)
-      const walks = ['ann@a.test', 'bob@a.test'].map(email => home.begin([email], { single }))
-      for (const walk of walks) await walk.end()
-      expect(walks.map(walk => walk.only().catchAll)).toEqual([true, true])
-      expect(home.mx.dialled).toHaveLength(2)
-      expect(randoms(home)).toHaveLength(1)
-    },
-  )
+  test.each([true, false])('runs once for two concurrent sessions: single %s', async single => {
+    const home = createTestProber(() => undefined)
+    const walks = ['ann@a.test', 'bob@a.test'].map(email => home.begin([email], { single }))
+    for (const walk of walks) await walk.end()
+    expect(walks.map(walk => walk.only().catchAll)).toEqual([true, true])
+    expect(home.mx.dialled).toHaveLength(2)
+    expect(randoms(home)).toHaveLength(1)
+  })
 
-  test('unasked after all by one lane is asked by the lane that waits', async () => {
-    // The first one to ask holds the turn, but its own recipient is unknown.
+  test('runs in a waiting session if the lock was dropped', async () => {
+    // The first session holds the lock, but its own recipient is unknown.
     const home = createTestProber(knows('bob@a.test'))
     const walks = ['ann@a.test', 'bob@a.test'].map(email => home.begin([email], { single: true }))
     for (const walk of walks) await walk.end()
     expect(walks.map(walk => walk.only().catchAll)).toEqual([null, false])
   })
 
-  test('does not hold up who has no more time, while another lane asks', async () => {
+  test('does not block a session past its deadline while another one runs it', async () => {
     const home = createTestProber(toRandom(null))
     const holder = home.begin(['ann@a.test'])
     await drainEventLoop()

@@ -17,8 +17,8 @@ const clocked = () => {
   return { clock, memory: new CatchAllCache(clock) }
 }
 
-describe('what is remembered of a domain', () => {
-  test('is nothing at first, and then what was told', () => {
+describe('the cached result of a domain', () => {
+  test('is empty at first, then the last result', () => {
     const { memory } = clocked()
     expect(memory.get('a.test')).toBeNull()
     memory.set('a.test', true)
@@ -26,7 +26,7 @@ describe('what is remembered of a domain', () => {
     expect([memory.get('a.test'), memory.get('b.test')]).toEqual([true, false])
   })
 
-  test('is forgotten after a day when it takes everything, after a week when it tells', async () => {
+  test('expires after a day for a catch-all, after a week for other domains', async () => {
     const { memory, clock } = clocked()
     memory.set('a.test', true)
     memory.set('b.test', false)
@@ -41,8 +41,8 @@ describe('what is remembered of a domain', () => {
   })
 })
 
-describe('the turn to ask', () => {
-  test('is one for each domain; who waits gets what was told', async () => {
+describe('the lock of a domain', () => {
+  test('is exclusive, and waiting sessions get the result', async () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.acquire('a.test'))
     const waiting = [memory.acquire('a.test'), memory.acquire('a.test')]
@@ -52,7 +52,7 @@ describe('the turn to ask', () => {
     expect(await memory.acquire('a.test')).toMatchObject({ known: true })
   })
 
-  test('without evidence, who waits is told so, and who comes later may ask', async () => {
+  test('without evidence gives waiting sessions no result, and a later one may test', async () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.acquire('a.test'))
     const waiting = memory.acquire('a.test')
@@ -62,7 +62,7 @@ describe('the turn to ask', () => {
     turnOf(await memory.acquire('a.test'))
   })
 
-  test('handed back unasked goes to one of those who wait', async () => {
+  test('that was dropped goes to a waiting session', async () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.acquire('a.test'))
     const [one, other] = [memory.acquire('a.test'), memory.acquire('a.test')]
@@ -71,7 +71,7 @@ describe('the turn to ask', () => {
     expect(await other).toMatchObject({ known: false })
   })
 
-  test('told in a connection that is not over is remembered when its replies were in step', async () => {
+  test('resolved in an open connection is cached once its replies are in step', async () => {
     for (const inStep of [true, false]) {
       const { memory } = clocked()
       const connection = Promise.withResolvers<boolean>()
@@ -88,7 +88,7 @@ describe('the turn to ask', () => {
     }
   })
 
-  test('is for a single question too while that connection is not over', async () => {
+  test('is available to a single verification while that connection is open', async () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.acquire('a.test'))
     expect(memory.lock('a.test', true)).toBeNull()
@@ -98,7 +98,7 @@ describe('the turn to ask', () => {
     expect(memory.get('a.test')).toBe(false)
   })
 
-  test('once used does not speak for the next', async () => {
+  test('has no effect after it was resolved', async () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.acquire('a.test'))
     turn.resolve(null)
@@ -110,7 +110,7 @@ describe('the turn to ask', () => {
     expect(memory.get('a.test')).toBe(false)
   })
 
-  test('at once is for whoever finds nobody asking and nothing known', async () => {
+  test('is returned at once only if the domain is neither known nor being tested', async () => {
     const { memory } = clocked()
     const turn = memory.lock('a.test')
     expect(turn).not.toBeNull()
@@ -119,7 +119,7 @@ describe('the turn to ask', () => {
     expect(memory.lock('a.test')).toBeNull()
   })
 
-  test('is waited for no longer than the caller has time', async () => {
+  test('is awaited until the deadline of the caller', async () => {
     const { memory } = clocked()
     await memory.acquire('a.test')
     const limit = new AbortController()
@@ -130,8 +130,8 @@ describe('the turn to ask', () => {
   })
 })
 
-describe('a name that nobody has', () => {
-  test('is twenty letters and digits after a letter, and never the same', () => {
+describe('the random local part', () => {
+  test('has twenty letters and digits, starts with a letter, and never repeats', () => {
     const names = new Set(Array.from({ length: 1_000 }, () => randomLocalPart(systemRandom)))
     expect(names.size).toBe(1_000)
     for (const name of names) expect(name).toMatch(/^[a-z][a-z0-9]{19}$/)

@@ -4,7 +4,7 @@ import { silentFrom, stay } from '../../support/mx.ts'
 import { ask, createTestProber } from '../../support/prober.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-test('a place is free again when it is handed back, once', async () => {
+test('a slot is released once, even if its function is called twice', async () => {
   const places = new ConnectionSemaphore(1)
   const handBack = await places.take()
   let taken = 0
@@ -17,7 +17,7 @@ test('a place is free again when it is handed back, once', async () => {
   expect(taken).toBe(1)
 })
 
-test('a connection of a list keeps its place until its farewell is over', async () => {
+test('a connection of a list holds its slot until QUIT is done', async () => {
   let farewells = 0
   const home = createTestProber(
     (line, session) => {
@@ -39,7 +39,7 @@ test('a connection of a list keeps its place until its farewell is over', async 
   expect(home.mx.sessions).toHaveLength(2)
 })
 
-test('a single question waits for no list', async () => {
+test('a single verification does not wait for lists', async () => {
   const home = createTestProber(silentFrom('RCPT'), {
     world: { connectionSlots: new ConnectionSemaphore(1) },
   })

@@ -17,11 +17,11 @@ function egressPool(names: readonly string[], allowed?: Record<string, readonly 
 
 const OPERATORS = Array.from({ length: 3_000 }, (_, n) => `mail${n}.example`)
 
-describe('who asks an operator', () => {
+describe('the primary egress of an operator', () => {
   test('is the same in every run', () => {
     const order = (operator: string) => egressPool(['a', 'b', 'c']).fleet.ranked(operator)
     for (const operator of OPERATORS.slice(0, 20)) expect(order(operator)).toEqual(order(operator))
-    // As it was in the runs of earlier versions: greylists know us by it.
+    // The same as in earlier versions, because greylists store the identity.
     expect(['google', 'outlook', 'mx.test'].map(operator => order(operator).join(''))).toEqual([
       'abc',
       'cba',
@@ -29,7 +29,7 @@ describe('who asks an operator', () => {
     ])
   })
 
-  test('is each of several for its share of the operators', () => {
+  test('spreads operators evenly', () => {
     const { fleet: three } = egressPool(['a', 'b', 'c'])
     for (const name of three.names) {
       const first = OPERATORS.filter(operator => three.ranked(operator)[0] === name).length
@@ -41,7 +41,7 @@ describe('who asks an operator', () => {
     }
   })
 
-  test('stays who it is for those that a new egress does not take over', () => {
+  test('stays the same for operators that a new egress does not take over', () => {
     const { fleet: two } = egressPool(['a', 'b'])
     const { fleet: three } = egressPool(['a', 'b', 'c'])
     const moved = OPERATORS.filter(
@@ -50,7 +50,7 @@ describe('who asks an operator', () => {
     expect(moved).toEqual([])
   })
 
-  test('is one of those that are allowed to; if none of them is there, one of all', () => {
+  test('is one of the allowed egresses, or any if none of them exists', () => {
     const { fleet: three } = egressPool(['a', 'b', 'c'], {
       one: ['b'],
       two: ['c', 'a'],
@@ -61,7 +61,7 @@ describe('who asks an operator', () => {
     expect(three.ranked('gone').toSorted()).toEqual(['a', 'b', 'c'])
   })
 
-  test('is another while the first is refused, and the first again when that is over', async () => {
+  test('is another one while the first is blocked', async () => {
     const { fleet: three, clock } = egressPool(['a', 'b', 'c'])
     const [first = '', second = '', third = ''] = three.ranked('op')
     three.prober(first).rateController('op').refused(REFUSAL)
@@ -72,7 +72,7 @@ describe('who asks an operator', () => {
     expect(three.primaryFor('op')).toBe(first)
   })
 
-  test('is the first where all are refused: somebody has to be told', () => {
+  test('is the first one if all are blocked', () => {
     const { fleet: two } = egressPool(['a', 'b'])
     for (const name of two.names) two.prober(name).rateController('op').refused(REFUSAL)
     expect(two.availableFor('op')).toEqual([])
@@ -80,8 +80,8 @@ describe('who asks an operator', () => {
   })
 })
 
-describe('an egress stands back', () => {
-  test('where it is refused and another is not', () => {
+describe('an egress is deprioritized', () => {
+  test('if it is blocked and another is not', () => {
     const { fleet: two } = egressPool(['a', 'b'])
     expect(two.isDeprioritised('a', 'op')).toBe(false)
     two.prober('a').rateController('op').refused(REFUSAL)
@@ -92,7 +92,7 @@ describe('an egress stands back', () => {
     expect(two.isDeprioritised('a', 'op')).toBe(false)
   })
 
-  test('for no one that may not ask this operator', () => {
+  test('but not in favor of an egress that may not probe the operator', () => {
     const { fleet: two } = egressPool(['a', 'b'], { op: ['a'] })
     two.prober('a').rateController('op').refused(REFUSAL)
     expect(two.isDeprioritised('a', 'op')).toBe(false)
@@ -100,21 +100,21 @@ describe('an egress stands back', () => {
 })
 
 describe('the egresses', () => {
-  test('have each a pace of its own, and know together what a domain takes', () => {
+  test('have separate rate limits and a common catch-all cache', () => {
     const { fleet: two } = egressPool(['a', 'b'])
     expect(two.prober('a').rateController('op')).not.toBe(two.prober('b').rateController('op'))
     two.prober('a').catchAll.set('a.test', true)
     expect(two.prober('b').catchAll.get('a.test')).toBe(true)
   })
 
-  test('are known by their names', () => {
+  test('are found by name', () => {
     const { fleet: two } = egressPool(['a', 'b'])
     expect(two.names).toEqual(['a', 'b'])
     expect(two.prober('b').egressName).toBe('b')
     expect(() => two.prober('c')).toThrow('There is no egress "c", only a, b.')
   })
 
-  test('of which there is one ask everybody', () => {
+  test('probe every operator if there is only one', () => {
     const { fleet: one } = egressPool(['a'], { op: ['z'] })
     one.prober('a').rateController('op').refused(REFUSAL)
     expect(one.ranked('op')).toEqual(['a'])

@@ -8,7 +8,7 @@ import { drainEventLoop } from '../../support/wait.ts'
 const ZONE = { 'mx1.test': { A: ['192.0.2.1'] }, 'mx2.test': { A: ['192.0.2.2'] } }
 
 describe('probing', () => {
-  test('walks lane after lane, with one connection at a time', async () => {
+  test('runs one MX group after another, with one connection at a time', async () => {
     let most = 0
     const home = createTestProber(
       {
@@ -33,7 +33,7 @@ describe('probing', () => {
     ])
   })
 
-  test('is done with the last answer, but the connection keeps its place until it is closed', async () => {
+  test('resolves at the last answer, while the connection holds its permit until it is closed', async () => {
     const home = createTestProber(
       (line, session) => (line === 'QUIT' ? stay(session) : knows()(line, session)),
       { row: { sessionsMax: 1 } },
@@ -46,24 +46,24 @@ describe('probing', () => {
     await drainEventLoop()
     expect(second.told).toEqual([])
     expect(home.mx.sessions).toHaveLength(1)
-    // The server does not close: after a while nobody waits for it.
+    // The server does not close, so the wait for it ends after a timeout.
     await second.end()
     expect(first.finished).toBe(true)
     expect(home.mx.sessions).toHaveLength(2)
   })
 
-  test('of no question dials nobody', async () => {
+  test('without targets dials no host', async () => {
     const home = createTestProber(knows())
     expect((await home.run([])).told).toEqual([])
     expect(home.mx.dialled).toEqual([])
   })
 
-  test('answers the same address twice when it is asked twice', async () => {
+  test('answers a repeated address twice', async () => {
     const home = createTestProber(knows())
     expect((await home.run(['ann@a.test', 'ann@a.test'])).told).toHaveLength(2)
   })
 
-  test('has as many connections to an operator as its pace allows, whoever asks', async () => {
+  test('limits the connections to an operator over all calls', async () => {
     let most = 0
     const home = createTestProber(
       (line, session) => {
@@ -77,13 +77,13 @@ describe('probing', () => {
     expect(most).toBe(2)
   })
 
-  test('shares one pace among those who ask one operator', () => {
+  test('shares one rate controller per operator', () => {
     const { prober } = createTestProber(knows())
     expect(prober.rateController('a.test')).toBe(prober.rateController('a.test'))
     expect(prober.rateController('a.test')).not.toBe(prober.rateController('b.test'))
   })
 
-  test('remembers the pace longer than any pause lasts', async () => {
+  test('keeps the rate controller longer than any pause', async () => {
     const { prober, clock } = createTestProber(knows())
     const pace = prober.rateController('a.test')
     pace.throttled(24 * HOUR)

@@ -2,27 +2,26 @@ import { type Duplex, duplexPair } from 'node:stream'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { recipientOf } from '../../support/recipients.ts'
 
-/** One reply of a connection that is lost, or comes twice; the greeting is number 0. */
+/** One lost or doubled reply of a connection; the greeting is number 0. */
 export type ReplyFault = { readonly kind: 'lost' | 'doubled'; readonly at: number }
 
 /**
- * How replies leave. `whole`: those to one write in one write. `bytes`: byte by byte. `late`:
- * never more of them than there were commands; what is too many comes with the replies to the next
- * write.
+ * How replies are sent. `whole`: all replies to one write in one write. `bytes`: byte by byte. `late`:
+ * never more replies than commands; a surplus one leaves with the replies to the next write.
  */
 export type Delivery = 'whole' | 'bytes' | 'late'
 
 export type FaultyServerOptions = {
   readonly exists: (recipient: string) => boolean
   readonly delivery: Delivery
-  /** The fault of each connection; null: it has none. */
+  /** The fault of each connection; null means none. */
   readonly faultOf: (connection: number, isPipelined: boolean) => ReplyFault | null
   readonly keywords?: readonly string[]
 }
 
 /**
- * Servers that know who exists and whose replies are lost or doubled; `connections` has what came
- * in each, write by write.
+ * Servers with known mailboxes and lost or doubled replies; `connections` has the input of each, write
+ * by write.
  */
 export function faultyServers(options: FaultyServerOptions) {
   const connections: string[][] = []
@@ -75,7 +74,7 @@ function serve(server: Duplex, writes: string[], number: number, options: Faulty
     const whole = (rest + text).split('\r\n')
     rest = whole.pop() ?? ''
     isPipelined ||= whole.length > 1
-    // What was too many before comes now, and so do all replies after it.
+    // The earlier surplus reply leaves now, and all later replies are shifted.
     if (delivery === 'late') told = Math.min(told, commands)
     commands += whole.length
     for (const line of whole) add(replyTo(line))

@@ -9,7 +9,7 @@ import { fakePaceShare } from '../../support/shared-rate-state.ts'
 
 const OPERATORS = Array.from({ length: 300 }, (_, n) => `mail${n}.example`)
 
-/** One process each for these egresses, and who is alive. */
+/** One process per egress, and the set of live ones. */
 function cluster(names: readonly string[], allowed: Record<string, readonly string[]> = {}) {
   const { world, clock } = createTestProber(knows())
   const share = fakePaceShare(clock)
@@ -26,7 +26,7 @@ function cluster(names: readonly string[], allowed: Record<string, readonly stri
   return { clock, share, alive, fleets: names.map(name => fleetOf(name)) }
 }
 
-test('processes with an egress each agree on who asks an operator', () => {
+test('processes with one egress each agree on the egress for an operator', () => {
   const { fleets } = cluster(['a', 'b', 'c'])
   const [one, two, three] = fleets as [EgressPool, EgressPool, EgressPool]
   for (const operator of OPERATORS) {
@@ -37,7 +37,7 @@ test('processes with an egress each agree on who asks an operator', () => {
   expect([...firsts].toSorted()).toEqual(['a', 'b', 'c'])
 })
 
-test('they agree with one process that has all of them', () => {
+test('several processes choose the same egress as one process with all egresses', () => {
   const { world } = createTestProber(knows())
   const probers = ['a', 'b', 'c'].map(
     name => new EgressProber({ ...world, egress: { ...world.egress, name } }, () => ROW),
@@ -49,7 +49,7 @@ test('they agree with one process that has all of them', () => {
   }
 })
 
-test('what must be asked here is asked by an egress of ours', () => {
+test('a probe that must run in this process uses one of its own egresses', () => {
   const [one] = cluster(['a', 'b']).fleets as [EgressPool]
   for (const operator of OPERATORS) {
     expect(one.own.primaryFor(operator)).toBe('a')
@@ -61,7 +61,7 @@ test('what must be asked here is asked by an egress of ours', () => {
   expect(one.row('mx.test')).toEqual(ROW)
 })
 
-test('an operator that refuses the egress of one process is asked by another, which knows it', async () => {
+test('an operator that blocks the egress of one process is probed by another process', async () => {
   const { clock, fleets } = cluster(['a', 'b'])
   const [one, two] = fleets as [EgressPool, EgressPool]
   one.prober('a').rateController('op').refused(REFUSAL)
@@ -70,13 +70,13 @@ test('an operator that refuses the egress of one process is asked by another, wh
   expect(one.primaryFor('op')).toBe('b')
   expect(one.isDeprioritised('a', 'op')).toBe(true)
   expect(two.isDeprioritised('b', 'op')).toBe(false)
-  // A refusal is of one operator and egress alone.
+  // A block applies to one operator and one egress only.
   expect(two.availableFor('other').toSorted()).toEqual(['a', 'b'])
   await clock.advance(31 * MINUTE)
   expect(two.availableFor('op').toSorted()).toEqual(['a', 'b'])
 })
 
-test('where all are refused nobody stands back, and the first is told so', () => {
+test('no egress is deprioritized if all are blocked, and the first one is primary', () => {
   const [one, two] = cluster(['a', 'b']).fleets as [EgressPool, EgressPool]
   one.prober('a').rateController('op').refused(REFUSAL)
   two.prober('b').rateController('op').refused(REFUSAL)
@@ -85,7 +85,7 @@ test('where all are refused nobody stands back, and the first is told so', () =>
   expect(one.primaryFor('op')).toBe(one.ranked('op')[0])
 })
 
-test('the same egress of two processes is refused in both', () => {
+test('a block of an egress applies to all processes that use it', () => {
   const { share } = cluster(['a'])
   const { world } = createTestProber(knows())
   const own = { ...world, egress: { ...world.egress, name: 'a' } }
@@ -100,7 +100,7 @@ test('the same egress of two processes is refused in both', () => {
   expect(one.mayAsk('op')).toBe(true)
 })
 
-test('who comes and goes is heard of', () => {
+test('egresses of processes that join and leave are added and removed', () => {
   const { alive, fleets } = cluster(['a', 'b'])
   const [one] = fleets as [EgressPool]
   expect(one.ranked('op').toSorted()).toEqual(['a', 'b'])
@@ -111,7 +111,7 @@ test('who comes and goes is heard of', () => {
   expect(one.primaryFor('op')).toBe('a')
 })
 
-test('the settings say who may ask an operator, whichever process has it', () => {
+test('the settings restrict the egresses for an operator across all processes', () => {
   const [one, two] = cluster(['a', 'b'], { op: ['b'], gone: ['z'] }).fleets as [
     EgressPool,
     EgressPool,
@@ -120,6 +120,6 @@ test('the settings say who may ask an operator, whichever process has it', () =>
   expect(one.primaryFor('op')).toBe('b')
   expect(two.primaryFor('op')).toBe('b')
   expect(one.ranked('gone').toSorted()).toEqual(['a', 'b'])
-  // What must be asked here is: better by one that was not meant than by nobody.
+  // A probe that must run here uses an egress that is not allowed rather than none.
   expect(one.own.primaryFor('op')).toBe('a')
 })

@@ -12,8 +12,8 @@ function memory() {
   return { clock, hosts: new HostHealth(clock) }
 }
 
-describe('exchangers', () => {
-  test('are down after two failures, and the last one is what is told', () => {
+describe('MX groups', () => {
+  test('are down after two failures and return the last one', () => {
     const { hosts } = memory()
     hosts.failed('mx.test', REFUSED)
     expect(hosts.cachedFailure('mx.test')).toBeNull()
@@ -35,7 +35,7 @@ describe('exchangers', () => {
     expect(hosts.cachedFailure('mx.test')).toBeNull()
   })
 
-  test('are up again when it was no fault of theirs', () => {
+  test('are up again after the failures are cleared', () => {
     const { hosts } = memory()
     hosts.failed('mx.test', REFUSED)
     hosts.failed('mx.test', REFUSED)
@@ -43,7 +43,7 @@ describe('exchangers', () => {
     expect(hosts.cachedFailure('mx.test')).toBeNull()
   })
 
-  test('reached in between are not down', () => {
+  test('are not down after a success in between', () => {
     const { hosts } = memory()
     hosts.failed('mx.test', REFUSED)
     hosts.markReachable('mx.test')
@@ -53,7 +53,7 @@ describe('exchangers', () => {
 })
 
 describe('TLS', () => {
-  test('is wanted by policy where nothing is known', () => {
+  test('follows the policy if nothing is cached', () => {
     const { hosts } = memory()
     expect(
       ['always', 'demanded', 'never'].map(policy =>
@@ -62,7 +62,7 @@ describe('TLS', () => {
     ).toEqual([true, false, false])
   })
 
-  test('demanded is wanted for an hour, but never against the policy', async () => {
+  test('is required for an hour after a demand, unless the policy is never', async () => {
     const { hosts, clock } = memory()
     hosts.demandsTls('mx.test')
     expect(hosts.requiresTls('mx.test', 'demanded')).toBe(true)
@@ -72,7 +72,7 @@ describe('TLS', () => {
     expect(hosts.requiresTls('mx.test', 'demanded')).toBe(false)
   })
 
-  test('that fails is left out for an hour', async () => {
+  test('that fails is skipped for an hour', async () => {
     const { hosts, clock } = memory()
     expect(hosts.tlsFailed('mx.test')).toBe(true)
     expect(hosts.requiresTls('mx.test', 'always')).toBe(false)
@@ -80,7 +80,7 @@ describe('TLS', () => {
     expect(hosts.requiresTls('mx.test', 'always')).toBe(true)
   })
 
-  test('that fails where it is demanded cannot be left out', () => {
+  test('that fails is still required by a host that demands it', () => {
     const { hosts } = memory()
     hosts.demandsTls('mx.test')
     expect(hosts.tlsFailed('mx.test')).toBe(false)
@@ -88,8 +88,8 @@ describe('TLS', () => {
   })
 })
 
-describe('how a host has to be asked', () => {
-  test('is remembered for an hour, each host for itself', async () => {
+describe('the limits of a host', () => {
+  test('are cached for an hour, per host', async () => {
     const { hosts, clock } = memory()
     hosts.markOutOfStep('mx1.test')
     hosts.noteRecipientsMax('mx2.test', 10)

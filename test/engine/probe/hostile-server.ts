@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../../src/platform/clock.ts'
 
-/** Repeatable chance (mulberry32): a seed names one server for ever. */
+/** Repeatable random numbers (mulberry32): a seed always produces the same server. */
 export class Dice {
   #state: number
 
@@ -31,7 +31,7 @@ export class Dice {
   }
 }
 
-/** A clock for many short lives: `step` jumps to the next timer and fires it. */
+/** A clock for many short runs: `step` jumps to the next timer and fires it. */
 export function steppedClock() {
   let ticks = 1_000
   let timers: { dueAt: number; callback: () => void }[] = []
@@ -45,7 +45,7 @@ export function steppedClock() {
         timers = timers.filter(other => other !== timer)
       }
     },
-    /** False when no timer is set. */
+    /** Returns false if no timer is set. */
     step(): boolean {
       let [next] = timers
       if (next === undefined) return false
@@ -58,17 +58,18 @@ export function steppedClock() {
   } satisfies Clock & { step(): boolean }
 }
 
-/** What happened on one connection, as an observer between the two saw it. */
+/** The events of one connection, as seen by an observer between the peers. */
 export type Trace = {
   /** Commands, in order. */
   readonly lines: string[]
-  /** What the server said, and how many commands it had by then; `tls`: here TLS began. */
+  /** The output of the server, and the commands received by then; `tls`: TLS starts here. */
   readonly said: { text: string; heard: number; tls: boolean }[]
 }
 
 /**
- * A server that mostly speaks SMTP, and else does anything: wrong codes, flipped bits, replies too many, too early, in
- * pieces, late or never, and ends of all kinds. It stands in for a socket: only what a session uses is there.
+ * A server that mostly speaks SMTP and otherwise misbehaves: wrong codes, flipped bits, replies that
+ * are surplus, early, split, late or missing, and every kind of close. It replaces a socket and
+ * implements only what a session uses.
  */
 export class HostileServer extends EventEmitter implements Trace {
   readonly lines: string[] = []
@@ -76,7 +77,7 @@ export class HostileServer extends EventEmitter implements Trace {
   destroyed = false
   readonly #dice: Dice
   readonly #clock: Clock
-  /** How much of what it says is not what it should. */
+  /** The share of wrong output. */
   readonly #malice: number
   #rest = ''
 
@@ -85,7 +86,7 @@ export class HostileServer extends EventEmitter implements Trace {
     this.#dice = dice
     this.#clock = clock
     this.#malice = dice.one([0, 0.02, 0.1, 0.3])
-    // As a socket does, it waits until somebody listens.
+    // Like a socket, it waits for a listener.
     this.once('newListener', () =>
       this.#say(dice.entropy(0.95) ? '220 mx.test ESMTP\r\n' : this.#anyReply()),
     )
@@ -153,7 +154,7 @@ export class HostileServer extends EventEmitter implements Trace {
       .join('')
   }
 
-  /** Hands over a reply, or what malice makes of it. */
+  /** Sends a reply or a corrupted form of it. */
   #say(text: string): void {
     const dice = this.#dice
     if (!dice.entropy(this.#malice)) {
@@ -189,7 +190,7 @@ export class HostileServer extends EventEmitter implements Trace {
     else this.#clock.after(delayMs, give)
   }
 
-  /** After whoever speaks now has finished. */
+  /** Runs after the current event has finished. */
   #later(act: () => void): void {
     queueMicrotask(() => queueMicrotask(act))
   }

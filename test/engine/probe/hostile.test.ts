@@ -13,16 +13,16 @@ import { countedRandom } from '../../support/random.ts'
 import { isUnguessable, recipientOf } from '../../support/recipients.ts'
 import { Dice, HostileServer, steppedClock, type Trace } from './hostile-server.ts'
 
-/** By seeds from 1 on, the same in each run: a run in part meets the first ones. */
+/** Seeds from 1 on, the same in every run; a partial run uses the first ones. */
 const STREAMS = runs(100_000)
-/** Walks that go on side by side, so that the event loop turns once for all of them. */
+/** Concurrent runs, which share the turns of the event loop. */
 const TOGETHER = 16
-/** Timers that one walk may need; more is a walk that does not end. */
+/** The most timers of one run; more means that it does not end. */
 const STEPS_MAX = 3_000
 
 const LOCALS = ['ann@a', 'bob@a', 'jörg@a', 'zoe@z', '"q r"@z']
 
-/** The first exchanger has one address, the second has two. */
+/** The first MX host has one address, the second has two. */
 const NAMES: Resolver = {
   resolve: async (name, type) => {
     if (type !== 'A') return { fault: 'no-data' }
@@ -31,7 +31,7 @@ const NAMES: Resolver = {
   },
 }
 
-/** A prober and its clock, for one walk after another: each has an operator, exchangers and domains of its own. */
+/** A prober and its clock for successive runs, each with its own operator, hosts and domains. */
 function place() {
   const clock = steppedClock()
   let walk = newWalk(0)
@@ -66,7 +66,7 @@ function place() {
   const prober = new EgressProber(world, () => walk.row)
   return {
     clock,
-    /** Begins the walk of a seed; the one before must have ended. */
+    /** Starts the run of a seed; the previous one must have ended. */
     begin(seed: number) {
       walk = newWalk(seed)
       const { dice, told, questions } = walk
@@ -96,7 +96,7 @@ function place() {
 
 type Walk = ReturnType<typeof newWalk>
 
-/** A few questions, and a server for each connection that they bring. */
+/** A few targets, and a server for each connection that they cause. */
 function newWalk(seed: number) {
   const dice = new Dice(seed)
   const route = {
@@ -131,14 +131,14 @@ function newWalk(seed: number) {
 }
 
 /**
- * The replies of a trace, read once more by other means: the n-th belongs to the n-th command, the greeting is number 0.
- * They end at the first byte that is no SMTP, and where a reply came before its command.
+ * The replies of a trace, parsed independently: the n-th belongs to the n-th command, the greeting is
+ * number 0. They end at the first byte that is not SMTP and at a reply before its command.
  */
 function repliesOf({ said, lines }: Trace): number[] {
   const codes: number[] = []
   const tlsAt = said.findIndex(({ tls }) => tls)
   if (tlsAt >= 0) {
-    // Clear text after the reply to STARTTLS is lost: it was never protected.
+    // Clear text after the reply to STARTTLS is discarded, because it is not protected.
     const replies = lines.slice(0, said[tlsAt]?.heard).lastIndexOf('STARTTLS') + 2
     readReplies(said.slice(0, tlsAt), replies, codes)
     if (codes.length < replies) return codes
@@ -164,7 +164,7 @@ function readReplies(said: Trace['said'], max: number, codes: number[]): void {
   }
 }
 
-/** Whether some server, asked for this recipient, took it. */
+/** Whether a server accepted this recipient. */
 const took = (traces: readonly Trace[], isMeant: (recipient: string) => boolean) =>
   traces.some(trace => {
     const codes = repliesOf(trace)
@@ -177,7 +177,7 @@ const took = (traces: readonly Trace[], isMeant: (recipient: string) => boolean)
 const ALLOWED =
   /^(?:EHLO probe\.test|HELO probe\.test|STARTTLS|MAIL FROM:<>(?: SMTPUTF8)?|RCPT TO:<[^\x00-\x1f\x7f]+>|RSET|QUIT)$/
 
-/** What is wrong with a finished walk, or null. */
+/** Returns the error of a finished run, or null. */
 function faultOf({ failed, questions, told, traces }: Walk): string | null {
   if (failed !== null) return `it failed: ${failed}`
   if (told.length !== questions.length)
@@ -206,7 +206,7 @@ function faultOf({ failed, questions, told, traces }: Walk): string | null {
 }
 
 describe('hostile reply streams', () => {
-  test('bring no crash, no hang, one answer to each question, and none accepted whom no server accepted', async () => {
+  test('cause no crash and no hang, and give each target one answer and no false acceptance', async () => {
     const unhandled: unknown[] = []
     const note = (error: unknown) => unhandled.push(error)
     process.on('unhandledRejection', note)
@@ -233,12 +233,12 @@ describe('hostile reply streams', () => {
         }
       }
     }
-    // What servers still wanted to say, and our own timers if one was left.
+    // Remaining output of servers, and our own timers if one is left.
     for (const { clock } of connectionSlots) while (clock.step());
     await setImmediate()
     process.off('unhandledRejection', note)
     expect(unhandled).toEqual([])
-    // The servers are hostile, but not so much that nothing is tested.
+    // The servers must not be so hostile that nothing is tested.
     for (const kind of ['accepted', 'rejected', 'blocked', 'deferred', 'no-response']) {
       expect(count[kind]).toBeGreaterThan(STREAMS / 100)
     }

@@ -4,7 +4,7 @@ import { type MxScript, refused } from '../../support/mx.ts'
 import { ask, createTestProber, each, people, sorted } from '../../support/prober.ts'
 import { knows, toRecipients } from '../../support/recipients.ts'
 
-describe('a refusal of us', () => {
+describe('a block', () => {
   const LISTED = '554 5.7.1 Your address is listed by a blocklist'
 
   test.each([
@@ -12,7 +12,7 @@ describe('a refusal of us', () => {
     ['EHLO', { answer: (line: string) => (line.startsWith('EHLO') ? LISTED : undefined) }],
     ['MAIL', { answer: (line: string) => (line.startsWith('MAIL') ? LISTED : undefined) }],
   ] as [string, MxScript][])(
-    'at %s holds for everybody, and the rest is told without dialling',
+    'at %s applies to all remaining recipients, without further dials',
     async (_, script) => {
       const home = createTestProber(script)
       const walk = await home.run(people(3))
@@ -26,7 +26,7 @@ describe('a refusal of us', () => {
     },
   )
 
-  test('is believed for half an hour', async () => {
+  test('counts for half an hour', async () => {
     let listed = true
     const home = createTestProber({
       greeting: () => (listed ? LISTED : undefined),
@@ -40,7 +40,7 @@ describe('a refusal of us', () => {
     expect((await home.run(['ann@a.test'])).answers()).toEqual(['ann@a.test rejected/no-mailbox'])
   })
 
-  test('at one recipient is this recipient’s', async () => {
+  test('of one recipient concerns this recipient only', async () => {
     const home = createTestProber(
       toRecipients(to => (to === 'p01@a.test' ? LISTED : '550 5.1.1 No')),
     )
@@ -52,13 +52,13 @@ describe('a refusal of us', () => {
     ])
   })
 
-  test('at two recipients is not yet the operator’s', async () => {
+  test('of two recipients does not yet block the operator', async () => {
     const home = createTestProber(toRecipients(to => (to < 'p02' ? LISTED : '550 5.1.1 No')))
     await home.run(people(4))
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
   })
 
-  test('at one recipient is no success: the next pause is as long as it would have been', async () => {
+  test('of one recipient is not a success and does not reset the pause', async () => {
     let said = '421 4.7.0 You talk too fast'
     const home = createTestProber(line => (line.startsWith('RCPT') ? said : undefined))
     await home.run(['ann@a.test'])
@@ -69,7 +69,7 @@ describe('a refusal of us', () => {
     expect(home.prober.rateController('mx.test').readyInMs).toBe(10 * MINUTE)
   })
 
-  test('at three recipients in a row is the domain’s: each is answered once, and nobody else there is asked', async () => {
+  test('of three consecutive recipients blocks the domain, and its others are not probed', async () => {
     const home = createTestProber(
       toRecipients(to => (to === 'p00@a.test' ? undefined : LISTED)),
       {
@@ -91,7 +91,7 @@ describe('a refusal of us', () => {
   test.each([
     ['our address', LISTED],
     ['our name', '550 5.7.25 The IP address sending this message does not have a PTR record'],
-  ])('because of %s at three domains in a row is the operator’s', async (_, refusal) => {
+  ])('because of %s at three consecutive domains blocks the operator', async (_, refusal) => {
     const home = createTestProber(toRecipients(() => refusal))
     const domains = ['b.test', 'c.test', 'd.test', 'e.test'].map(domain => `ann@${domain}`)
     const walk = await home.run(domains)
@@ -100,7 +100,7 @@ describe('a refusal of us', () => {
     expect(home.prober.rateController('mx.test').isRefused).toBe(true)
   })
 
-  test('at several domains with one that answers in between is not the operator’s', async () => {
+  test('at several domains with an answer in between does not block the operator', async () => {
     const home = createTestProber(
       toRecipients(to => (to.endsWith('@d.test') ? '550 5.1.1 No such user' : LISTED)),
     )
@@ -110,7 +110,7 @@ describe('a refusal of us', () => {
     expect(home.prober.rateController('mx.test').isRefused).toBe(false)
   })
 
-  test('by policy counts for the operator once three domains have refused three recipients each', async () => {
+  test('by policy blocks the operator after three domains with three recipients each', async () => {
     const policy = '550 5.7.1 Denied by a policy of ours'
     const home = createTestProber(toRecipients(() => policy))
     const domains = ['b.test', 'c.test', 'd.test', 'e.test']
@@ -120,7 +120,7 @@ describe('a refusal of us', () => {
     expect(home.prober.rateController('mx.test').isRefused).toBe(true)
   })
 
-  test('that is a demand for a log-in is never the operator’s', async () => {
+  test('that requires authentication never blocks the operator', async () => {
     const home = createTestProber(toRecipients(() => '530 5.7.0 Authentication required'))
     for (const domain of ['b.test', 'c.test', 'd.test']) await home.run(people(4, domain))
     expect(home.prober.rateController('mx.test').isRefused).toBe(false)
@@ -128,7 +128,7 @@ describe('a refusal of us', () => {
     expect((await home.run(['zoe@e.test'])).only().asked).toBe(true)
   })
 
-  test('three times with another answer in between is not the operator’s', async () => {
+  test('three times with another answer in between does not block the operator', async () => {
     const home = createTestProber(
       toRecipients(to => (to === 'p02@a.test' ? '550 5.1.1 No' : LISTED)),
     )
@@ -137,7 +137,7 @@ describe('a refusal of us', () => {
   })
 })
 
-describe('a server that wants us slower', () => {
+describe('a server that throttles', () => {
   const SLOW = '421 4.7.0 You talk too fast'
 
   test.each([
@@ -145,7 +145,7 @@ describe('a server that wants us slower', () => {
     ['EHLO', { answer: (line: string) => (line.startsWith('EHLO') ? SLOW : undefined) }],
     ['MAIL', { answer: (line: string) => (line.startsWith('MAIL') ? SLOW : undefined) }],
     ['RCPT', { answer: (line: string) => (line.startsWith('RCPT') ? SLOW : undefined) }],
-  ] as [string, MxScript][])('at %s is left for five minutes, then ten', async (_, script) => {
+  ] as [string, MxScript][])('at %s is paused for five minutes, then ten', async (_, script) => {
     const home = createTestProber(script)
     const walk = await home.run(people(3))
     expect(walk.answers()).toEqual(each(people(3), 'deferred/rate'))
@@ -160,7 +160,7 @@ describe('a server that wants us slower', () => {
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
   })
 
-  test('at one recipient ends the talk after what was answered, and asks for no catch-all', async () => {
+  test('at one recipient ends the session after the answers, without a catch-all test', async () => {
     const home = createTestProber(
       toRecipients(to => (to === 'p01@a.test' ? '450 4.7.1 Throttled, slow down' : undefined)),
       {
@@ -175,7 +175,7 @@ describe('a server that wants us slower', () => {
     expect(home.recipients()).toEqual(people(2))
   })
 
-  test('tells those who are held back how long the pause is', async () => {
+  test('gives the deferred recipients the length of the pause', async () => {
     const home = createTestProber({ greeting: SLOW })
     await home.run(['ann@a.test'])
     const { answer } = (await home.run(['zoe@a.test'])).only()
@@ -187,10 +187,10 @@ describe('a server that wants us slower', () => {
   })
 })
 
-describe('unknown users in a row', () => {
+describe('consecutive unknown users', () => {
   const row = { unknownStreakMax: 3 }
 
-  test('end the conversation when they are too many, and not one more is asked', async () => {
+  test('end the session at the limit, before any further recipient', async () => {
     const home = createTestProber(knows(), { row })
     const walk = await home.run(people(5))
     expect(home.recipients()).toEqual(people(3))
@@ -201,21 +201,21 @@ describe('unknown users in a row', () => {
     expect(walk.told.filter(({ probed }) => probed.asked)).toHaveLength(3)
   })
 
-  test('bring a pause, after which the next are asked', async () => {
+  test('cause a pause, after which probing continues', async () => {
     const home = createTestProber(knows(), { row })
     await home.run(people(5), { timeoutMs: MINUTE })
     expect(home.mx.dialled).toHaveLength(2)
     expect(home.recipients()).toEqual(people(5))
   })
 
-  test('a known one in between begins the count anew', async () => {
+  test('are counted from zero after a known user', async () => {
     const home = createTestProber(knows('p02@a.test', 'p05@a.test'), { row })
     const walk = await home.run(people(8).map(email => ask(email, ['mx.test'], false)))
     expect(walk.told.every(({ probed }) => probed.asked)).toBe(true)
     expect(home.mx.dialled).toHaveLength(1)
   })
 
-  test('bring a longer pause each time, until a known one is found', async () => {
+  test('cause a longer pause each time, until a known user is found', async () => {
     const home = createTestProber(knows('real@a.test'), { row })
     const pauseAfter = async (emails: readonly string[]) => {
       await home.run(emails.map(email => ask(email, ['mx.test'], false)))
@@ -229,27 +229,27 @@ describe('unknown users in a row', () => {
     expect(await pauseAfter(people(4))).toBe(10)
   })
 
-  test('in one chunk of a list hold for the next one', async () => {
+  test('count across the chunks of a list', async () => {
     const home = createTestProber(knows(), { row })
     await home.run(people(3))
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(false)
   })
 
-  test('that people ask about one by one bring no pause', async () => {
+  test('of single verifications cause no pause', async () => {
     const home = createTestProber(knows(), { row })
     for (const person of people(4)) await home.single(person)
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
   })
 })
 
-describe('exchangers that are down', () => {
+describe('MX hosts that are down', () => {
   const down: MxScript = {
     connect: to => {
       throw refused(to)
     },
   }
 
-  test('are dialled twice, and then nobody dials them for a minute', async () => {
+  test('are dialed twice and then skipped for a minute', async () => {
     const home = createTestProber(down)
     const walk = await home.run(people(3))
     expect(walk.answers()).toEqual(each(people(3), 'no-response/connect'))
@@ -267,7 +267,7 @@ describe('exchangers that are down', () => {
     expect(home.mx.dialled.length).toBeGreaterThan(2)
   })
 
-  test('are known by their names: other exchangers of the operator are dialled', async () => {
+  test('do not affect other MX hosts of the operator', async () => {
     const home = createTestProber(down, { zone: { 'other.test': { A: ['192.0.2.2'] } } })
     await home.run(people(1))
     const dialled = home.mx.dialled.length
@@ -275,7 +275,7 @@ describe('exchangers that are down', () => {
     expect(home.mx.dialled.length).toBeGreaterThan(dialled)
   })
 
-  test('are up again with the first answer', async () => {
+  test('count as up after the first answer', async () => {
     let isDown = true
     const home = createTestProber({
       answer: knows(),
@@ -293,7 +293,7 @@ describe('exchangers that are down', () => {
     expect((await home.single('ann@a.test')).only().asked).toBe(true)
   })
 
-  test('are not up by what was told without asking them', async () => {
+  test('do not count as up after an answer without a probe', async () => {
     const home = createTestProber(down)
     const pace = home.prober.rateController('mx.test')
     await home.single('ann@a.test')
@@ -317,7 +317,7 @@ describe('exchangers that are down', () => {
       { world: { isPublic: () => false } },
       'no-response/not-public',
     ],
-  ] as const)('for having %s are looked up once for a list', async (_, options, name) => {
+  ] as const)('because they have %s are looked up once for a list', async (_, options, name) => {
     const home = createTestProber({}, options)
     const walk = await home.run(people(3))
     expect(walk.answers()).toEqual(each(people(3), name))

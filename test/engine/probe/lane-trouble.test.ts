@@ -13,9 +13,9 @@ import {
 import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-describe('a connection that ends too early', () => {
+describe('a connection that ends early', () => {
   test.each(MANNERS)(
-    'after the first refusal: a new one is opened, and all get their answers: %s',
+    'after the first refusal: a new one is opened, and all recipients get an answer: %s',
     async (_, extra) => {
       const home = createTestProber((line, session) => {
         if (!line.startsWith('RCPT')) return extra?.(line)
@@ -24,13 +24,12 @@ describe('a connection that ends too early', () => {
       })
       const walk = await home.run(people(4))
       expect(sorted(walk.answers())).toEqual(each(people(4), 'rejected/no-mailbox'))
-      // With replies missing, the first of a pipelined group is not believed either: it is asked
-      // again.
+      // With replies missing, the first of a pipelined group is not trusted either and is retried.
       expect(home.mx.dialled).toHaveLength(extra === undefined ? 5 : 4)
     },
   )
 
-  test('with a 421 half-way: the rest is asked in a new one', async () => {
+  test('by a 421: the remaining recipients use a new connection', async () => {
     const home = createTestProber((line, session) => {
       if (line !== 'RCPT TO:<p02@a.test>' || session.number > 0) return knows()(line, session)
       return '421 4.4.2 closing, try another time'
@@ -46,21 +45,21 @@ describe('a connection that ends too early', () => {
     expect(home.mx.dialled).toHaveLength(2)
   })
 
-  test('twice without one answer: the rest is told so', async () => {
+  test('twice without an answer: the remaining recipients get the failure', async () => {
     const home = createTestProber(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
     const walk = await home.run(people(3))
     expect(walk.answers()).toEqual(each(people(3), 'no-response/closed'))
     expect(home.mx.dialled).toHaveLength(2)
   })
 
-  test('a single address is not asked again', async () => {
+  test('is not retried for a single address', async () => {
     const home = createTestProber(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
     const walk = await home.single('ann@a.test')
     expect(nameOf(walk.only())).toBe('no-response/closed')
     expect(home.mx.dialled).toHaveLength(1)
   })
 
-  test('an acceptance is kept when the connection is lost at the catch-all question', async () => {
+  test('during the catch-all test keeps the acceptance', async () => {
     const home = createTestProber(toRecipients(to => (isUnguessable(to) ? null : undefined)))
     const walk = await home.run(['ann@a.test'])
     expect(nameOf(walk.only())).toBe('accepted/recipient')
@@ -68,7 +67,7 @@ describe('a connection that ends too early', () => {
   })
 
   test.each(['354 go on', '220 hello', '221 bye', '253 pending'])(
-    '%j to RCPT is no answer, and ends the connection',
+    'by %j to RCPT, which is not a valid reply',
     async said => {
       const home = createTestProber(
         toRecipients(to => (to === 'p00@a.test' ? said : '550 5.1.1 No')),
@@ -81,12 +80,12 @@ describe('a connection that ends too early', () => {
         'p00@a.test no-response/garbage',
         'p01@a.test rejected/no-mailbox',
       ])
-      // Perhaps it was the reply to another command: it is asked once more, without PIPELINING.
+      // It may be the reply to another command, so the recipient is retried without PIPELINING.
       expect(home.mx.dialled).toHaveLength(3)
     },
   )
 
-  test('a command that the server did not understand says nothing, and ends nothing', async () => {
+  test('a reply that rejects the command itself is no evidence and does not end the session', async () => {
     const home = createTestProber(
       toRecipients(to => (to === 'p00@a.test' ? '500 what?' : '550 5.1.1 No')),
       {
@@ -102,7 +101,7 @@ describe('a connection that ends too early', () => {
   })
 })
 
-describe('TLS that a server demands', () => {
+describe('TLS that a server requires', () => {
   const demands =
     (verb: string, offered = true): NonNullable<MxScript['answer']> =>
     (line, { lines }) => {
@@ -117,14 +116,14 @@ describe('TLS that a server demands', () => {
     }
 
   test.each(['MAIL', 'RCPT'])(
-    'at %s is given, and the same recipients are asked again',
+    'at %s is started, and the same recipients are retried',
     async verb => {
       const home = createTestProber(demands(verb))
       const walk = await home.run(people(2))
       expect(walk.answers()).toEqual(each(people(2), 'accepted/recipient'))
       expect(walk.told.map(({ probed }) => probed.tls)).toEqual([true, true])
       expect(home.mx.dialled).toHaveLength(1)
-      // The first MAIL after TLS begins anew: no RSET.
+      // TLS resets the session, so the first MAIL after it needs no RSET.
       expect(home.said()[0]).toEqual([
         'MAIL FROM:<>',
         ...people(2).map(email => `RCPT TO:<${email}>`),
@@ -137,7 +136,7 @@ describe('TLS that a server demands', () => {
     },
   )
 
-  test('is remembered: the next conversation begins with it', async () => {
+  test('is cached: the next session starts with it', async () => {
     const home = createTestProber(demands('MAIL'))
     await home.run(['ann@a.test'])
     await home.run(['bob@a.test'])
@@ -148,16 +147,16 @@ describe('TLS that a server demands', () => {
   test.each([
     ['by policy', demands('MAIL'), 'never'],
     ['as it is not offered', demands('MAIL', false), 'demanded'],
-  ] as const)('and not given %s is a refusal of us', async (_, script, startTls) => {
+  ] as const)('but that is unavailable (%s) is a block', async (_, script, startTls) => {
     const home = createTestProber(script, { world: { startTls } })
     const walk = await home.run(people(2))
     expect(walk.answers()).toEqual(each(people(2), 'blocked/tls'))
     expect(home.mx.secured).toEqual([])
-    // The demand is the host's: others of the operator are still asked.
+    // The demand concerns this host; others of the operator are still probed.
     expect(home.prober.rateController('mx.test').tryStart()).toHaveProperty('permit')
   })
 
-  test('and that fails is a refusal of us, not an answer', async () => {
+  test('but that fails is a block, not an answer about the mailbox', async () => {
     const home = createTestProber({
       answer: demands('MAIL'),
       secure: () => {
@@ -168,7 +167,7 @@ describe('TLS that a server demands', () => {
     expect(walk.answers()).toEqual(each(people(2), 'blocked/tls'))
   })
 
-  test('at RCPT of some and then refuses leaves the transaction as it was: RSET goes before the next', async () => {
+  test('at RCPT but then refuses keeps the transaction: RSET precedes the next one', async () => {
     const demanding = people(8).filter((_, i) => i < 2)
     let open = false
     const home = createTestProber(line => {
@@ -189,11 +188,11 @@ describe('TLS that a server demands', () => {
     const accepted = walk.answers().filter(answer => answer.endsWith('accepted/recipient'))
     expect(accepted).toHaveLength(10)
     expect(home.mx.dialled).toHaveLength(1)
-    // Once is enough, however many it is demanded for.
+    // STARTTLS is tried once, however many replies demand it.
     expect(home.mx.lines().filter(line => line === 'STARTTLS')).toHaveLength(1)
   })
 
-  test('and is never content with ends', async () => {
+  test('and requires again afterwards ends the session', async () => {
     const home = createTestProber(line => {
       if (line === 'STARTTLS') return '220 go on'
       if (line.startsWith('EHLO')) return '250-mx.test\n250 STARTTLS'
@@ -205,10 +204,10 @@ describe('TLS that a server demands', () => {
   })
 })
 
-describe('the end of our time', () => {
+describe('deadlines and shutdown', () => {
   const hangsAt = (email: string) => toRecipients(to => (to === email ? null : '550 5.1.1 No'))
 
-  test('by abort: what was answered counts, the rest is told that time ran out, and the line is cut', async () => {
+  test('abort keeps the answers, fails the rest with a timeout and closes the connection', async () => {
     const home = createTestProber(hangsAt('p01@a.test'), { row: { recipientsPerTransaction: 1 } })
     const walk = home.begin(people(3))
     await home.clock.advance(1_000)
@@ -223,7 +222,7 @@ describe('the end of our time', () => {
     expect(home.clock.pending).toBe(0)
   })
 
-  test('by abort is no failure of the server that is spoken with', async () => {
+  test('abort does not mark the connected host as failed', async () => {
     const home = createTestProber(toRecipients(() => null))
     for (let i = 0; i < 3; i++) {
       const walk = home.begin(['p00@a.test'], { single: true })
@@ -240,7 +239,7 @@ describe('the end of our time', () => {
     [true, 3_000, [true, true, false]],
     [false, 3_000, [true, true, false]],
   ])(
-    'by abort while dialling (single: %s, after %i ms) is a failure of the exchangers only when they had their time',
+    'abort during a dial (single: %s, after %i ms) marks the MX group as failed only after the response timeout',
     async (single, ms, asked) => {
       const home = createTestProber(knows(), { dial: near => ({ ...near, connect: untilAborted }) })
       for (const wasAsked of asked) {
@@ -254,7 +253,7 @@ describe('the end of our time', () => {
     },
   )
 
-  test('by abort while the DNS is asked is no failure of the exchangers', async () => {
+  test('abort during a DNS lookup does not mark the MX group as failed', async () => {
     const home = createTestProber(knows(), { zone: { 'mx.test': { A: 'never' } } })
     for (let i = 0; i < 3; i++) {
       const walk = home.begin(['p00@a.test'], { single: true })
@@ -265,7 +264,7 @@ describe('the end of our time', () => {
     }
   })
 
-  test('by abort in a pause ends the wait', async () => {
+  test('abort ends the wait for a pause', async () => {
     const home = createTestProber({ greeting: '421 4.7.0 You talk too fast' })
     await home.run(['ann@a.test'])
     const walk = home.begin(['zoe@a.test'], { timeoutMs: 60 * MINUTE })
@@ -280,7 +279,7 @@ describe('the end of our time', () => {
     expect(home.clock.pending).toBe(0)
   })
 
-  test('by abort during QUIT does not wait for the farewell', async () => {
+  test('abort during QUIT does not wait for the reply', async () => {
     const home = createTestProber(line => (line === 'QUIT' ? null : knows()(line, {} as never)))
     const walk = home.begin(['ann@a.test'])
     await drainEventLoop()
@@ -292,7 +291,7 @@ describe('the end of our time', () => {
     expect(walk.answers()).toEqual(['ann@a.test rejected/no-mailbox'])
   })
 
-  test('by drain: the transaction ends with its answers and QUIT, and nobody else is asked', async () => {
+  test('drain finishes the transaction, sends QUIT and probes no other recipient', async () => {
     const home = createTestProber(
       (line, session) => {
         if (line === 'RCPT TO:<p01@a.test>') walk.drain()
@@ -311,7 +310,7 @@ describe('the end of our time', () => {
     expect(walk.told.map(({ probed }) => probed.asked)).toEqual([true, true, false, false, false])
   })
 
-  test.each(['abort', 'drain'] as const)('by %s before it began: nobody is dialled', async how => {
+  test.each(['abort', 'drain'] as const)('%s before the start dials no host', async how => {
     const home = createTestProber(knows())
     const walk = home.begin([ask('ann@a.test'), ask('bob@b.test', ['other.test'])], {
       [how === 'abort' ? 'signal' : 'drain']: AbortSignal.abort(),
@@ -325,8 +324,8 @@ describe('the end of our time', () => {
   })
 })
 
-describe('a fault of ours', () => {
-  test('rejects, gives the permit back and closes the connection', async () => {
+describe('an internal error', () => {
+  test('rejects, releases the permit and closes the connection', async () => {
     const home = createTestProber(knows(), { row: { sessionsMax: 1 } })
     const egress = { ...home.world.egress, helo: 'bad\nname' }
     const other = createTestProber(knows(), {

@@ -27,7 +27,7 @@ describe('one transaction', () => {
     ])
   })
 
-  test('goes in lock-step without PIPELINING', async () => {
+  test('runs in lock-step without PIPELINING', async () => {
     const home = createTestProber(line => LOCK_STEP(line))
     await home.run(people(2))
     expect(home.writes[0]?.slice(0, 5)).toEqual([
@@ -39,7 +39,7 @@ describe('one transaction', () => {
     ])
   })
 
-  test('has one domain; the next begins with RSET in the same connection, in one write', async () => {
+  test('has one domain; the next one starts with RSET on the same connection, in one write', async () => {
     const home = createTestProber(knows())
     await home.run(['ann@a.test', 'bob@b.test', 'cid@a.test'])
     expect(home.mx.dialled).toHaveLength(1)
@@ -50,7 +50,7 @@ describe('one transaction', () => {
     ])
   })
 
-  test('has no more recipients than the operator wants', async () => {
+  test('has at most the recipients that the operator allows', async () => {
     const home = createTestProber(knows(), { row: { recipientsPerTransaction: 2 } })
     const walk = await home.run(people(5))
     expect(home.said()).toEqual([
@@ -70,7 +70,7 @@ describe('one transaction', () => {
     expect(walk.told).toHaveLength(5)
   })
 
-  test('has our sender', async () => {
+  test('uses the sender of the egress', async () => {
     const home = createTestProber(knows())
     const egress = { ...home.world.egress, mailFrom: 'probe@probe.test' }
     const other = createTestProber(knows(), { world: { egress, clock: home.clock } })
@@ -78,7 +78,7 @@ describe('one transaction', () => {
     expect(home.mx.lines()).toContain('MAIL FROM:<probe@probe.test>')
   })
 
-  test('each reply belongs to its recipient', async () => {
+  test('assigns each reply to its recipient', async () => {
     const home = createTestProber(
       toRecipients(
         to => ({ 'p00@a.test': '550 5.1.1 No', 'p02@a.test': '450 4.2.0 Greylisted, later' })[to],
@@ -94,8 +94,8 @@ describe('one transaction', () => {
   })
 })
 
-describe('the facts of the run', () => {
-  test('are told with each answer', async () => {
+describe('the connection info', () => {
+  test('is part of each answer', async () => {
     const home = createTestProber(knows())
     const walk = await home.run(['ann@a.test'])
     expect(walk.only()).toMatchObject({
@@ -110,7 +110,7 @@ describe('the facts of the run', () => {
     })
   })
 
-  test('hold the lines said, when asked for', async () => {
+  test('contains the dialogue on request', async () => {
     const home = createTestProber(knows())
     const walk = await home.run(['ann@a.test'], { dialogue: true })
     expect(walk.only().dialogue).toEqual([
@@ -129,7 +129,7 @@ describe('the facts of the run', () => {
     ])
   })
 
-  test('hold no more than 200 lines', async () => {
+  test('contains at most 200 lines', async () => {
     const long = `${Array(99).fill('250-x').join('\n')}\n250 x`
     const home = createTestProber(
       line => (/^(RSET|MAIL)/.test(line) ? long : knows()(line, {} as never)),
@@ -146,7 +146,7 @@ describe('recipients in one connection', () => {
   const row = { recipientsPerSession: 3 }
   const rcpts = (lines: readonly string[]) => lines.filter(line => line.startsWith('RCPT')).length
 
-  test('are no more than the row says, the random one included; a new connection takes the rest', async () => {
+  test('are limited by the table, the random one included; a new connection takes the rest', async () => {
     const home = createTestProber({}, { row })
     const walk = await home.run(people(8))
     expect(home.said().map(rcpts)).toEqual([3, 3, 3])
@@ -155,13 +155,13 @@ describe('recipients in one connection', () => {
     expect(home.mx.sessions.every(({ closed }) => closed)).toBe(true)
   })
 
-  test('leave a place for the random one while the domain is not tested', async () => {
+  test('leave room for the random one while the domain is not tested', async () => {
     const home = createTestProber(knows(), { row })
     await home.run(people(8))
     expect(home.said().map(rcpts)).toEqual([2, 2, 2, 2])
   })
 
-  test('count where the reply tells nothing, too', async () => {
+  test('count even if the reply is inconclusive', async () => {
     const home = createTestProber(
       toRecipients(() => '503 5.5.1 Bad sequence of commands'),
       { row },
@@ -171,13 +171,13 @@ describe('recipients in one connection', () => {
     expect(sorted(walk.answers())).toEqual(each(people(5), 'no-response/garbage'))
   })
 
-  test('are two where the row says one: the random one is the second', async () => {
+  test('are two if the table says one: the random one is the second', async () => {
     const home = createTestProber({}, { row: { recipientsPerSession: 1 } })
     await home.run(people(2))
     expect(home.said().map(rcpts)).toEqual([2, 1])
   })
 
-  test('one connection of a lane is closed before its next one is opened', async () => {
+  test('one connection of an MX group is closed before the next one opens', async () => {
     const open: number[] = []
     const home = createTestProber(
       {
@@ -192,7 +192,7 @@ describe('recipients in one connection', () => {
     expect(open).toEqual([0, 0, 0, 0])
   })
 
-  test('a connection takes no new transaction after half of its time', async () => {
+  test('a connection starts no new transaction after half of its time limit', async () => {
     const home = createTestProber(knows(), { row: { recipientsPerTransaction: 1 } })
     // Each transaction takes ten seconds of the sixty.
     const script: MxScript = {
@@ -216,7 +216,7 @@ describe('recipients in one connection', () => {
 })
 
 describe('a full transaction', () => {
-  /** Takes `max` recipients in one transaction. */
+  /** Accepts `max` recipients per transaction. */
   const full = (max: number, extra?: (line: string) => string | undefined): MxScript => {
     let taken = 0
     return {
@@ -229,22 +229,22 @@ describe('a full transaction', () => {
   }
 
   test.each(MANNERS)(
-    'is narrowed to what the host takes, and everybody gets an answer: %s',
+    'is reduced to the limit of the host, and every recipient gets an answer: %s',
     async (_, extra) => {
       const home = createTestProber(full(2, extra))
       const walk = await home.run(people(5))
       expect(sorted(walk.answers())).toEqual(each(people(5), 'accepted/recipient'))
       expect(home.mx.dialled).toHaveLength(1)
-      // There was no room for the catch-all question either: it had a transaction of its own.
+      // The catch-all test did not fit either and had its own transaction.
       expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(5).fill(true))
-      // All five went out once before the host said so; then two by two.
+      // All five were sent once before the host named its limit; then two at a time.
       const firsts = home.recipients().filter(to => !isUnguessable(to))
       expect(firsts).toEqual([...people(5), ...people(5).slice(2)])
     },
   )
 
   test.each(MANNERS)(
-    'of one recipient has the catch-all question in one of its own: %s',
+    'of one recipient runs the catch-all test in its own transaction: %s',
     async (_, extra) => {
       const home = createTestProber(full(1, extra))
       const walk = await home.run(people(2))
@@ -254,7 +254,7 @@ describe('a full transaction', () => {
   )
 
   test.each(MANNERS)(
-    'single, it has the catch-all question in one of its own: %s',
+    'of a single verification runs the catch-all test in its own transaction: %s',
     async (_, extra) => {
       const home = createTestProber(full(1, extra))
       const walk = await home.single('ann@a.test')
@@ -262,7 +262,7 @@ describe('a full transaction', () => {
     },
   )
 
-  test('an operator that takes one recipient a transaction gets no more', async () => {
+  test('an operator that accepts one recipient per transaction gets no more', async () => {
     const home = createTestProber(full(1), { row: { recipientsPerTransaction: 1 } })
     const walk = await home.run(people(2))
     expect(home.said()[0]?.map(line => line.split(' ')[0])).toEqual(
@@ -272,13 +272,13 @@ describe('a full transaction', () => {
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual([true, true])
   })
 
-  test('that takes nobody at all is told as deferred', async () => {
+  test('that accepts no recipient at all is reported as deferred', async () => {
     const home = createTestProber(full(0))
     const walk = await home.run(['ann@a.test'])
     expect(walk.answers()).toEqual(['ann@a.test deferred/too-many'])
   })
 
-  test('where it is the connection that is full, a new one is opened', async () => {
+  test('of a full connection continues on a new one', async () => {
     const home = createTestProber({
       answer: (line, { lines }) =>
         line.startsWith('RCPT') && lines.filter(one => one.startsWith('RCPT')).length > 2
@@ -291,7 +291,7 @@ describe('a full transaction', () => {
   })
 })
 
-describe('a host that takes one transaction a connection', () => {
+describe('a host that accepts one transaction per connection', () => {
   const outlookLike = (line: string, { lines }: { lines: string[] }) => {
     if (!lines.includes('RSET')) return undefined
     return line.startsWith('QUIT')
@@ -302,7 +302,7 @@ describe('a host that takes one transaction a connection', () => {
   }
 
   test.each(MANNERS)(
-    'gets a new connection for each, and is not taken for one that refuses us: %s',
+    'gets a new connection for each and does not count as blocking: %s',
     async (_, extra) => {
       const home = createTestProber(
         (line, session) =>
@@ -321,7 +321,7 @@ describe('a host that takes one transaction a connection', () => {
   )
 })
 
-test('a host that says at its second MAIL that this connection is full gets a new one', async () => {
+test('a host whose connection is full at the second MAIL gets a new one', async () => {
   const home = createTestProber(
     (line, session) =>
       line.startsWith('MAIL') && session.lines.includes('RSET')
@@ -339,7 +339,7 @@ describe('SMTPUTF8', () => {
   const offered = (line: string) =>
     line.startsWith('EHLO') ? '250-mx.test\n250-PIPELINING\n250 SMTPUTF8' : undefined
 
-  test('offered, it is said to MAIL, for these recipients alone', async () => {
+  test('is sent with MAIL if offered, for these recipients only', async () => {
     const home = createTestProber(offered)
     await home.run([email, 'ann@a.test'])
     expect(home.said()[0]?.filter(line => !isUnguessable(recipientOf(line)))).toEqual([
@@ -351,7 +351,7 @@ describe('SMTPUTF8', () => {
     ])
   })
 
-  test('not offered, the server is not asked for them, and the others are', async () => {
+  test('is required: without it, only the other recipients are probed', async () => {
     const home = createTestProber(() => undefined)
     const walk = await home.run([email, 'ann@a.test'])
     expect(walk.answers()).toEqual([
@@ -361,13 +361,13 @@ describe('SMTPUTF8', () => {
     expect(home.recipients().filter(to => !isUnguessable(to))).toEqual(['ann@a.test'])
   })
 
-  test('a domain alone needs none: it goes out in A-labels', async () => {
+  test('is not needed for a domain, which is sent as A-labels', async () => {
     const home = createTestProber(knows())
     await home.run(['ann@bücher.test'])
     expect(home.said()[0]).toEqual(['MAIL FROM:<>', 'RCPT TO:<ann@xn--bcher-kva.test>'])
   })
 
-  test('a recipient whom the server cannot take is told so once', async () => {
+  test('a recipient that the server does not support is resolved once', async () => {
     const home = createTestProber(toRecipients(() => '553 5.6.7 not ASCII'))
     const walk = await home.run(people(2))
     expect(walk.answers()).toEqual(each(people(2), 'no-response/smtputf8'))

@@ -10,8 +10,8 @@ import { ask } from '../../support/prober.ts'
 
 const emails = (questions: readonly ProbeTarget[]) => questions.map(({ address }) => address.text)
 
-describe('lanes', () => {
-  test('are one for each set of exchangers, in the order they come', () => {
+describe('MX groups', () => {
+  test('are one per set of MX hosts, in order of appearance', () => {
     const plans = groupByMx([
       ask('a@one.test', ['mx1.test', 'mx2.test']),
       ask('b@two.test', ['mx3.test']),
@@ -25,18 +25,18 @@ describe('lanes', () => {
     ])
   })
 
-  test('hold their questions by domain, and in the order given within one', () => {
+  test('sort targets by domain and keep the given order within one', () => {
     const [plan] = groupByMx(
       ['z@b.test', 'x@a.test', 'a@b.test', 'b@a.test'].map(email => ask(email)),
     )
     expect(emails(plan?.targets ?? [])).toEqual(['x@a.test', 'b@a.test', 'z@b.test', 'a@b.test'])
   })
 
-  test('of no question are none', () => {
+  test('are empty without targets', () => {
     expect(groupByMx([])).toEqual([])
   })
 
-  test('of a domain that is its own exchanger have its name', () => {
+  test('use the domain as key for an implicit MX', () => {
     expect(mxGroupKey({ kind: 'implicit', host: 'a.test' })).toBe('a.test')
   })
 })
@@ -45,36 +45,36 @@ describe('a batch', () => {
   const names = (questions: readonly ProbeTarget[], sizeMax = 20) =>
     emails(nextBatch(questions, sizeMax))
 
-  test('is of the domain of the first question', () => {
+  test('contains only the domain of the first target', () => {
     expect(names([ask('a@a.test'), ask('b@a.test'), ask('c@b.test'), ask('d@a.test')])).toEqual([
       'a@a.test',
       'b@a.test',
     ])
   })
 
-  test('has one domain in whatever form it was written', () => {
+  test('treats Unicode and ASCII forms as one domain', () => {
     expect(names([ask('a@bücher.test'), ask('b@xn--bcher-kva.test')])).toHaveLength(2)
   })
 
-  test('is no longer than asked for', () => {
+  test('has at most the given size', () => {
     expect(names([ask('a@a.test'), ask('b@a.test'), ask('c@a.test')], 2)).toEqual([
       'a@a.test',
       'b@a.test',
     ])
   })
 
-  test('needs SMTPUTF8 for all or for none', () => {
+  test('does not mix targets with and without SMTPUTF8', () => {
     const mixed = [ask('a@a.test'), ask('ü@a.test'), ask('b@a.test')]
     expect(names(mixed)).toEqual(['a@a.test', 'b@a.test'])
     expect(names(mixed.slice(1))).toEqual(['ü@a.test'])
   })
 
-  test('of nothing is empty', () => {
+  test('is empty without targets', () => {
     expect(nextBatch([], 5)).toEqual([])
   })
 })
 
-test('SMTPUTF8 is for local parts alone', () => {
+test('SMTPUTF8 depends on the local part only', () => {
   expect(needsSmtpUtf8(ask('jörg@a.test'))).toBe(true)
   expect(needsSmtpUtf8(ask('ann@bücher.test'))).toBe(false)
   expect(needsSmtpUtf8(ask('"a b"@a.test'))).toBe(false)

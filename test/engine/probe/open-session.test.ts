@@ -32,15 +32,15 @@ const onlyAt =
     if (!ips.includes(to.ip)) throw refused(to)
   }
 
-describe('the order of dialling', () => {
-  test('is by preference, and ends with the first that greets us', async () => {
+describe('the dial order', () => {
+  test('follows the preference and ends at the first host that accepts the session', async () => {
     const { dialled, probed } = await verify({})
     expect(dialled).toEqual(['192.0.2.1'])
     expect(probed).toMatchObject({ host: 'mx1.test', ip: '192.0.2.1', asked: true, tls: false })
     expect(nameOf(probed)).toBe('accepted/recipient')
   })
 
-  test('takes all addresses of a host before the next host, IPv4 first', async () => {
+  test('tries all addresses of a host before the next host, IPv4 first', async () => {
     const zone = {
       'mx1.test': { A: ['192.0.2.1', '192.0.2.2'], AAAA: ['2001:db8::1'] },
       'mx2.test': { A: ['192.0.2.3'] },
@@ -53,7 +53,7 @@ describe('the order of dialling', () => {
     expect(probed).toMatchObject({ host: 'mx2.test', ip: '192.0.2.3' })
   })
 
-  test('believes that a host takes no mail only where no other may be left that does', async () => {
+  test('trusts that a host accepts no mail only if no other host is left', async () => {
     const hosts = ['mx1.test', 'mx2.test']
     const noMail = { greeting: '521 mx.test' }
     expect(nameOf((await verify(noMail, { hosts })).probed)).toBe('rejected/no-mail')
@@ -61,7 +61,7 @@ describe('the order of dialling', () => {
     expect(nameOf((await verify(oneIsDown, { hosts })).probed)).toBe('no-response/connect')
   })
 
-  test('goes on after a refused connection', async () => {
+  test('continues after a refused connection', async () => {
     const { dialled, probed } = await verify({ connect: onlyAt('192.0.2.2') })
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
     expect(nameOf(probed)).toBe('accepted/recipient')
@@ -74,7 +74,7 @@ describe('the order of dialling', () => {
     ['2xx that is not 220', '250 hello'],
     ['no SMTP at all', 'SSH-2.0-x'],
     ['a hang-up', HANG_UP],
-  ] as [string, MxSays][])('goes on after a greeting that is %s', async (_, said) => {
+  ] as [string, MxSays][])('continues after a greeting that is %s', async (_, said) => {
     const { dialled, probed } = await verify({
       greeting: ({ to }) => (to.ip === '192.0.2.1' ? said : undefined),
     })
@@ -82,7 +82,7 @@ describe('the order of dialling', () => {
     expect(nameOf(probed)).toBe('accepted/recipient')
   })
 
-  test('goes on after an EHLO that is refused', async () => {
+  test('continues after a refused EHLO', async () => {
     const { dialled } = await verify({
       answer: (line, { to }) =>
         line.startsWith('EHLO') && to.ip === '192.0.2.1' ? '550 5.7.1 no' : undefined,
@@ -90,7 +90,7 @@ describe('the order of dialling', () => {
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
   })
 
-  test('a host that hangs in its greeting costs its time, and then the next is asked', async () => {
+  test('continues after the greeting timeout of a host', async () => {
     const { dialled, probed, clock } = await verify({
       greeting: ({ to }) => (to.ip === '192.0.2.1' ? null : undefined),
     })
@@ -99,7 +99,7 @@ describe('the order of dialling', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('an exchanger has hung up before the next one is dialled', async () => {
+  test('closes a connection before it dials the next host', async () => {
     const closed: boolean[][] = []
     const home = createTestProber(
       {
@@ -115,7 +115,7 @@ describe('the order of dialling', () => {
     expect(home.mx.lines()).toEqual(['QUIT', 'QUIT'])
   })
 
-  test('an implicit route dials the domain itself', async () => {
+  test('dials the domain itself for an implicit route', async () => {
     const home = createTestProber({}, { zone: { 'a.test': { A: ['192.0.2.9'] } } })
     const question = ask(EMAIL)
     await home.single({ ...question, route: { kind: 'implicit', host: 'a.test' } })
@@ -123,14 +123,14 @@ describe('the order of dialling', () => {
   })
 })
 
-describe('limits of dialling', () => {
-  test('no more than two conversations are begun', async () => {
+describe('dial limits', () => {
+  test('at most two sessions are opened', async () => {
     const { dialled, probed } = await verify({ greeting: '554 5.7.1 no' })
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
     expect(nameOf(probed)).toBe('blocked/policy')
   })
 
-  test('no more than five addresses are dialled', async () => {
+  test('at most five addresses are dialed', async () => {
     const zone = {
       'mx1.test': { A: ['192.0.2.1', '192.0.2.2', '192.0.2.3'] },
       'mx2.test': { A: ['192.0.2.4', '192.0.2.5', '192.0.2.6'] },
@@ -143,13 +143,13 @@ describe('limits of dialling', () => {
     expect(probed.answer).toMatchObject({ kind: 'no-response', why: 'connect', stage: 'connect' })
   })
 
-  test('no more than three hosts are looked up', async () => {
+  test('at most three hosts are looked up', async () => {
     const { zone: names, dialled } = await verify({ connect: onlyAt('192.0.2.4') })
     expect(names.asked.map(question => question.split(' ')[1])).not.toContain('mx4.test')
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3'])
   })
 
-  test('each dialling has its time', async () => {
+  test('each dial has a timeout', async () => {
     const home = createTestProber({}, { zone: ZONE })
     const startedAt: number[] = []
     const dial = {
@@ -176,8 +176,8 @@ describe('limits of dialling', () => {
   })
 })
 
-describe('when nobody speaks with us', () => {
-  test('no address anywhere is sure only when every host was looked up', async () => {
+describe('without a session', () => {
+  test('a missing address is certain only if every host was looked up', async () => {
     const three = await verify({}, { zone: {}, hosts: HOSTS.slice(0, 3) })
     expect(nameOf(three.probed)).toBe('no-response/no-address')
     const four = await verify({}, { zone: {} })
@@ -190,13 +190,13 @@ describe('when nobody speaks with us', () => {
     ['timeout', 'no-response/dns'],
     ['no-name', 'no-response/no-address'],
     ['no-data', 'no-response/no-address'],
-  ] as const)('a fault of the DNS (%s) is told as %s', async (fault, name) => {
+  ] as const)('a DNS failure (%s) is reported as %s', async (fault, name) => {
     const { probed } = await verify({}, { zone: { 'mx1.test': fault }, hosts: ['mx1.test'] })
     expect(nameOf(probed)).toBe(name)
     expect(probed.host).toBe('mx1.test')
   })
 
-  test('a host that DNS cannot tell of leaves it open, whatever others lack', async () => {
+  test('a failed lookup of one host leaves the result open', async () => {
     const { probed } = await verify(
       {},
       { zone: { 'mx2.test': 'server' }, hosts: HOSTS.slice(0, 3) },
@@ -204,7 +204,7 @@ describe('when nobody speaks with us', () => {
     expect(nameOf(probed)).toBe('no-response/dns')
   })
 
-  test('the word of a server counts more than the silence of others', async () => {
+  test('a reply of a server ranks above the silence of others', async () => {
     const { probed } = await verify({
       connect: onlyAt('192.0.2.2'),
       greeting: '554 5.7.1 you are listed',
@@ -212,7 +212,7 @@ describe('when nobody speaks with us', () => {
     expect(probed).toMatchObject({ host: 'mx2.test', answer: { kind: 'blocked' } })
   })
 
-  test('of two servers that spoke, the first is told', async () => {
+  test('the first of two replies is reported', async () => {
     const { probed } = await verify({
       greeting: ({ to }) =>
         to.ip === '192.0.2.1' ? '554 5.7.1 you are listed' : '450 4.3.2 not now',
@@ -220,7 +220,7 @@ describe('when nobody speaks with us', () => {
     expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'blocked' } })
   })
 
-  test('an address that may not be dialled counts more than none', async () => {
+  test('a forbidden address ranks above a missing one', async () => {
     const { probed } = await verify(
       {},
       {
@@ -235,7 +235,7 @@ describe('when nobody speaks with us', () => {
     })
   })
 
-  test('a break in conversation counts more than a refused connection', async () => {
+  test('a broken session ranks above a refused connection', async () => {
     const { probed } = await verify({ connect: onlyAt('192.0.2.1'), greeting: () => HANG_UP })
     expect(probed).toMatchObject({
       host: 'mx1.test',
@@ -247,20 +247,20 @@ describe('when nobody speaks with us', () => {
 describe('an address that is not public', () => {
   const isPublic = (ip: string) => !ip.startsWith('10.')
 
-  test('is never dialled', async () => {
+  test('is never dialed', async () => {
     const zone = { 'mx1.test': { A: ['10.0.0.1', '10.0.0.2'] } }
     const { dialled, probed } = await verify({}, { zone, hosts: ['mx1.test'], world: { isPublic } })
     expect(dialled).toEqual([])
     expect(nameOf(probed)).toBe('no-response/not-public')
   })
 
-  test('is passed over for one that is', async () => {
+  test('is skipped in favor of a public one', async () => {
     const zone = { 'mx1.test': { A: ['10.0.0.1', '192.0.2.1'] } }
     const { dialled } = await verify({}, { zone, hosts: ['mx1.test'], world: { isPublic } })
     expect(dialled).toEqual(['192.0.2.1'])
   })
 
-  test('takes nothing from the number of addresses that may be dialled', async () => {
+  test('does not count toward the dial limit', async () => {
     const zone = {
       'mx1.test': { A: ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4', '10.0.0.5'] },
       'mx2.test': { A: ['192.0.2.1'] },
@@ -276,7 +276,7 @@ describe('an address that is not public', () => {
 describe('TLS', () => {
   const offers: NonNullable<MxScript['answer']> = (line, { lines }) => {
     if (line === 'STARTTLS') return '220 go on'
-    // TLS once begun is not offered again.
+    // STARTTLS is not offered again after it succeeded.
     if (line.startsWith('EHLO'))
       return lines.includes('STARTTLS') ? '250 mx.test' : '250-mx.test\n250 STARTTLS'
     return undefined
@@ -286,7 +286,7 @@ describe('TLS', () => {
     throw new Error('handshake failure')
   }
 
-  test('always wanted, it is put on, and EHLO is said again', async () => {
+  test('with policy always starts and EHLO is sent again', async () => {
     const { mx, probed } = await verify({ answer: offers }, always)
     expect(mx.secured).toEqual(['mx1.test'])
     expect(mx.lines().slice(0, 4)).toEqual([
@@ -299,7 +299,7 @@ describe('TLS', () => {
   })
 
   test.each(['demanded', 'never'] as const)(
-    '%s, it is not put on where nobody demands it',
+    'with policy %s is not started without a demand',
     async startTls => {
       const { mx, probed } = await verify({ answer: offers }, { world: { startTls } })
       expect(mx.secured).toEqual([])
@@ -307,13 +307,13 @@ describe('TLS', () => {
     },
   )
 
-  test('wanted but not offered, the conversation goes on in clear', async () => {
+  test('with policy always is skipped if the server does not offer it', async () => {
     const { probed } = await verify({}, always)
     expect(nameOf(probed)).toBe('accepted/recipient')
     expect(probed.tls).toBe(false)
   })
 
-  test('wanted but refused for now, the conversation goes on in clear', async () => {
+  test('with policy always is skipped if the server refuses it temporarily', async () => {
     const { mx, probed } = await verify(
       { answer: (line, session) => (line === 'STARTTLS' ? '454 4.7.0 no' : offers(line, session)) },
       always,
@@ -324,21 +324,21 @@ describe('TLS', () => {
   })
 
   test.each([true, false])(
-    'that fails where it was only our wish is left out: single %s',
+    'that fails but is not required is skipped on the retry: single %s',
     async single => {
       const home = createTestProber({ answer: offers, secure: broken }, { ...always, zone: ZONE })
       const walk = await home.begin([ask(EMAIL, ['mx1.test'])], { single }).end()
       expect(nameOf(walk.only())).toBe('accepted/recipient')
       expect(walk.only().tls).toBe(false)
       expect(home.mx.dialled).toHaveLength(2)
-      // It is remembered: the next conversation does not try.
+      // The failure is cached: the next session does not try.
       await home.begin([ask('bob@a.test', ['mx1.test'])], { single }).end()
       expect(home.mx.dialled).toHaveLength(3)
       expect(home.mx.lines().filter(line => line === 'STARTTLS')).toHaveLength(1)
     },
   )
 
-  test('that stalls is left out as well', async () => {
+  test('that stalls is skipped on the retry', async () => {
     const home = createTestProber({ answer: offers }, { ...always, zone: ZONE })
     const { dial } = home.world.egress
     const stalling = {
@@ -357,8 +357,8 @@ describe('TLS', () => {
   })
 })
 
-describe('our time', () => {
-  test('that ends while the DNS is asked ends it all', async () => {
+describe('the deadline', () => {
+  test('during a DNS lookup ends the attempt', async () => {
     const home = createTestProber({}, { zone: { 'mx1.test': { A: 'never' } } })
     const walk = home.begin([ask(EMAIL, ['mx1.test'])], { single: true })
     await home.clock.advance(1_000)
@@ -368,7 +368,7 @@ describe('our time', () => {
     expect(home.mx.dialled).toEqual([])
   })
 
-  test('that ends in the greeting hangs up at once and dials nobody else', async () => {
+  test('during the greeting closes the connection at once and dials no other host', async () => {
     const home = createTestProber({ greeting: null }, { zone: ZONE })
     const walk = home.begin([ask(EMAIL, HOSTS)], { single: true })
     await home.clock.advance(5_000)
@@ -386,7 +386,7 @@ describe('our time', () => {
     expect(home.clock.pending).toBe(0)
   })
 
-  test('that ended while the connection came about: nothing is said on it', async () => {
+  test('during the dial sends nothing on the connection', async () => {
     const home = createTestProber({}, { zone: ZONE })
     const { dial } = home.world.egress
     const late = {

@@ -5,7 +5,7 @@ import { knows } from '../../support/recipients.ts'
 
 const LISTED = { greeting: '554 5.7.1 blocked using zen.spamhaus.org' }
 
-test('operators are told of as long as their pace is remembered, the last asked first', async () => {
+test('operators are listed while their rate controller is in memory, the most recent first', async () => {
   const { prober, clock } = createTestProber(knows())
   prober.rateController('a.test')
   await clock.advance(HOUR)
@@ -15,7 +15,7 @@ test('operators are told of as long as their pace is remembered, the last asked 
   expect([...prober.rateControllers()].map(([operator]) => operator)).toEqual(['b.test'])
 })
 
-test('who comes after a refusal is counted as turned away; who met it is not', async () => {
+test('addresses after a block are counted as skipped, the blocked one is not', async () => {
   const { prober, run, single } = createTestProber(LISTED)
   const refusal = () => prober.rateController('mx.test').status('mx.test').refusal
   await run(people(3))
@@ -25,7 +25,7 @@ test('who comes after a refusal is counted as turned away; who met it is not', a
   expect(refusal()).toMatchObject({ skipped: 31 })
 })
 
-test('a conversation that ends well leaves nothing to tell of', async () => {
+test('a successful session clears the block', async () => {
   const { prober, run } = createTestProber(knows('p00@a.test'))
   await run(people(3))
   const all = [...prober.rateControllers()].map(([operator, pace]) => pace.status(operator))

@@ -16,12 +16,12 @@ const DELIVERIES = ['whole', 'bytes', 'late'] as const
 const KINDS = ['lost', 'doubled'] as const
 const WAYS = DELIVERIES.flatMap(delivery => KINDS.map(kind => [kind, delivery] as const))
 /**
- * More than the replies of any connection here: 20 recipients, in transactions of eight and more.
+ * More than the replies of any connection here: 20 recipients, in transactions of at least eight.
  */
 const REPLIES_MAX = 30
 const FIRST_TO_MAIL = 2
 
-/** Half of them exist, in no order that repeats. */
+/** Half of them exist, in a non-repeating order. */
 const EXISTING = new Set(people(80).filter((_, n) => ((n * n * 7 + n * 3) >> 2) % 2 === 0))
 const exists = (recipient: string) => EXISTING.has(recipient)
 
@@ -32,7 +32,7 @@ function createFaultyProber(options: Omit<FaultyServerOptions, 'exists'>) {
 
 type Told = readonly { readonly email: string; readonly probed: ProbeResult }[]
 
-/** Those of whom it is told that they exist, or not, where the contrary is true. */
+/** The recipients with a wrong answer. */
 const wrong = (told: Told) =>
   told.filter(({ email, probed: { answer, catchAll } }) => {
     const isFirm = answer.kind === 'rejected' || (answer.kind === 'accepted' && catchAll !== null)
@@ -47,7 +47,7 @@ const right = (told: Told) =>
 describe.each(WAYS)('a reply that is %s, delivered %s', (kind, delivery) => {
   const places = Array.from({ length: REPLIES_MAX }, (_, at): ReplyFault => ({ kind, at }))
 
-  test('in the first connection of a list has all asked again, wherever it is', async () => {
+  test('in the first connection of a list causes a retry of all recipients', async () => {
     for (const fault of places) {
       const home = createFaultyProber({ delivery, faultOf: n => (n === 0 ? fault : null) })
       const { told } = await home.run(people(80))
@@ -55,7 +55,7 @@ describe.each(WAYS)('a reply that is %s, delivered %s', (kind, delivery) => {
     }
   })
 
-  test('in every connection of a list brings no wrong answer', async () => {
+  test('in every connection of a list causes no wrong answer', async () => {
     for (const fault of places) {
       const home = createFaultyProber({ delivery, faultOf: () => fault })
       const { told } = await home.run(people(80))
@@ -63,7 +63,7 @@ describe.each(WAYS)('a reply that is %s, delivered %s', (kind, delivery) => {
     }
   })
 
-  test('in every connection without PIPELINING brings a list no wrong answer', async () => {
+  test('in every connection without PIPELINING causes no wrong answer', async () => {
     for (const fault of places) {
       const home = createFaultyProber({ delivery, faultOf: () => fault, keywords: ['SIZE'] })
       const { told } = await home.run(people(80))
@@ -71,7 +71,7 @@ describe.each(WAYS)('a reply that is %s, delivered %s', (kind, delivery) => {
     }
   })
 
-  test.each([true, false])('has somebody who waits asked again: exists %s', async isThere => {
+  test.each([true, false])('causes a retry of a single verification: exists %s', async isThere => {
     const email = people(80).find(one => exists(one) === isThere) as string
     for (const fault of places.slice(FIRST_TO_MAIL, FIRST_TO_MAIL + 5)) {
       const home = createFaultyProber({ delivery, faultOf: n => (n === 0 ? fault : null) })
@@ -92,7 +92,7 @@ describe('a host whose replies were out of step', () => {
   const doubledMail: ReplyFault = { kind: 'doubled', at: FIRST_TO_MAIL }
   const [known] = [...EXISTING] as [string]
 
-  test('is asked one command at a time for an hour', async () => {
+  test('gets one command at a time for an hour', async () => {
     const home = createFaultyProber({
       delivery,
       faultOf: (_, isPipelined) => (isPipelined ? doubledMail : null),
@@ -108,7 +108,7 @@ describe('a host whose replies were out of step', () => {
     expect(isPipelined()).toEqual([true, false, false, true, false])
   })
 
-  test('has told nothing of its domain', async () => {
+  test('leaves the catch-all status of its domain unknown', async () => {
     const home = createFaultyProber({
       delivery: 'late',
       faultOf: () => ({ kind: 'doubled', at: 3 }),
@@ -117,7 +117,7 @@ describe('a host whose replies were out of step', () => {
     expect(home.prober.catchAll.get('a.test')).toBeNull()
   })
 
-  test('has the dialogue of the second connection told, and why it is in lock-step', async () => {
+  test('reports the dialogue of the second connection and why PIPELINING is disabled', async () => {
     const home = createFaultyProber({ delivery, faultOf: n => (n === 0 ? doubledMail : null) })
     const walk = await home.single(known, { dialogue: true })
     expect(walk.only().dialogue?.slice(4)).toEqual([
@@ -135,10 +135,10 @@ describe('a host whose replies were out of step', () => {
   })
 })
 
-describe('a group of commands that is cut off', () => {
+describe('a pipelined group that is cut off', () => {
   /**
-   * In the first connection: `unknown` is refused, and at the random recipient the server says
-   * this.
+   * In the first connection, `unknown` is refused, and this is the reply to the random
+   * recipient.
    */
   const cutOff = (says: MxSays) =>
     createTestProber((line, session) => {
@@ -149,7 +149,7 @@ describe('a group of commands that is cut off', () => {
   test.each<[string, MxSays]>([
     ['by a close', HANG_UP],
     ['by 421', '421 4.3.2 closing'],
-  ])('%s is asked again one by one: a reply before it may be lost', async (_, says) => {
+  ])('%s is retried in lock-step because an earlier reply may be missing', async (_, says) => {
     const home = cutOff(says)
     const walk = await home.single('ann@a.test')
     expect(walk.answers()).toEqual(['ann@a.test rejected/no-mailbox'])
@@ -159,7 +159,7 @@ describe('a group of commands that is cut off', () => {
     ])
   })
 
-  test('after MAIL was refused is a refusal of us, as it is where all is answered', async () => {
+  test('after a refused MAIL is a block, as with complete replies', async () => {
     const home = createTestProber((line, session) => {
       if (!line.startsWith('MAIL')) return undefined
       session.say('554 5.7.1 Your address is listed by a blocklist')
@@ -170,7 +170,7 @@ describe('a group of commands that is cut off', () => {
     expect(home.mx.dialled).toHaveLength(1)
   })
 
-  test('leaves the groups before it as they were answered', async () => {
+  test('keeps the answers of earlier groups', async () => {
     const home = createTestProber(
       (line, session) => {
         if (line === 'RCPT TO:<p03@a.test>' && session.number === 0) return HANG_UP
@@ -184,7 +184,7 @@ describe('a group of commands that is cut off', () => {
   })
 })
 
-describe('somebody who waits', () => {
+describe('a single verification', () => {
   const TLS_FIRST: NonNullable<MxScript['answer']> = (line, { lines }) => {
     if (line === 'STARTTLS') return '220 go on'
     if (lines.includes('STARTTLS')) return undefined
@@ -197,14 +197,14 @@ describe('somebody who waits', () => {
     return line.startsWith('RCPT') && count > 1 ? '452 4.5.3 Too many recipients' : undefined
   }
 
-  // Writes until the answer, the EHLO among them: after the greeting, each is one round trip.
+  // Writes until the answer, including EHLO: after the greeting, each is one round trip.
   test.each<[string, MxScript['answer'], string, number[], number[]]>([
     ['accepted, and the random one too', () => undefined, 'accepted/recipient', [2], [2]],
     ['rejected', knows(), 'rejected/no-mailbox', [2], [2]],
     ['greylisted', toRecipients(() => LATER), 'deferred/greylist', [2], [2]],
     ['accepted where a transaction takes one', oneRecipient, 'accepted/recipient', [2, 3], [2]],
     ['asked for TLS first', TLS_FIRST, 'accepted/recipient', [2, 4], [4]],
-  ])('has as few round trips: %s', async (_, script, answer, first, second) => {
+  ])('needs a minimum of round trips: %s', async (_, script, answer, first, second) => {
     const home = createTestProber(script as NonNullable<MxScript['answer']>)
     const walk = await home.single('ann@a.test')
     expect(walk.answers()).toEqual([`ann@a.test ${answer}`])
@@ -213,7 +213,7 @@ describe('somebody who waits', () => {
     expect(home.writes.slice(first.length).map(({ length }) => length)).toEqual(second)
   })
 
-  test('is told that TLS is demanded and refused for now after two connections', async () => {
+  test('reports required but temporarily refused TLS after two connections', async () => {
     const home = createTestProber((line, session) =>
       line === 'STARTTLS'
         ? '454 4.7.0 TLS not available'
@@ -224,7 +224,7 @@ describe('somebody who waits', () => {
     expect(home.mx.dialled).toHaveLength(2)
   })
 
-  test('is told of the demand for TLS where TLS fails, with the dialogue of both connections', async () => {
+  test('reports the TLS demand if TLS fails, with the dialogue of both connections', async () => {
     const home = createTestProber({
       answer: TLS_FIRST,
       secure: () => {
@@ -239,7 +239,7 @@ describe('somebody who waits', () => {
     expect(dialogue?.slice(-2)).toEqual(['C: STARTTLS', 'S: 220 go on'])
   })
 
-  test('waits for one more where a refusal leaves nothing to ask the random recipient for', async () => {
+  test('needs one more round trip if a refusal makes the catch-all test unnecessary', async () => {
     const home = createTestProber(knows(), { row: { recipientsPerTransaction: 1 } })
     await home.single('ann@a.test')
     expect(home.writes[0]).toEqual([
@@ -259,7 +259,7 @@ describe('somebody who waits', () => {
     await walk.end()
   })
 
-  test('waits half a second for the reply to QUIT', async () => {
+  test('waits up to half a second for the reply to QUIT', async () => {
     const home = createTestProber((line, session) =>
       line === 'QUIT' ? null : knows()(line, session),
     )
@@ -277,7 +277,7 @@ describe('a reply to QUIT', () => {
     ['421 4.3.0 closing', 'pipelined', 1],
     ['250 2.0.0 Bye', 'pipelined', 2],
     ['250 2.0.0 Bye', 'in lock-step', 1],
-  ])('%j: %s, a list needs so many connections', async (reply, manner, connections) => {
+  ])('%j: %s, and the connections that a list needs', async (reply, manner, connections) => {
     const home = createTestProber((line, session) => {
       if (line !== 'QUIT')
         return (manner === 'pipelined' ? undefined : LOCK_STEP(line)) ?? knows()(line, session)
@@ -289,7 +289,7 @@ describe('a reply to QUIT', () => {
     expect(home.mx.dialled).toHaveLength(connections)
   })
 
-  test('that does not come has a list wait for two seconds', async () => {
+  test('that is missing delays a list by two seconds', async () => {
     const home = createTestProber((line, session) =>
       line === 'QUIT' ? null : knows()(line, session),
     )

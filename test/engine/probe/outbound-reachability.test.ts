@@ -10,10 +10,10 @@ import { knows } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 
-/** What becomes of a dial. */
+/** The result of a dial. */
 type Fate = 'opens' | 'refused' | 'silent'
 
-/** 300 exchangers, each with an address of its own. */
+/** 300 MX hosts, each with its own address. */
 const HOSTS = Array.from({ length: 300 }, (_, i) => `mx${i}.test`)
 const EXCHANGERS: Record<string, ZoneEntry> = Object.fromEntries(
   HOSTS.map((host, i) => [host, { A: [`192.0.2.${i}`] }]),
@@ -23,12 +23,12 @@ const WELL_KNOWN: Record<string, ZoneEntry> = Object.fromEntries(
 )
 const isWellKnown = ({ host }: Target) => (REFERENCE_MX_HOSTS as readonly string[]).includes(host)
 
-/** Each domain has exchangers of its own. */
+/** Each domain has its own MX hosts. */
 const question = (number: number): ProbeTarget => ask(`ann@a${number}.test`, [`mx${number}.test`])
 const questions = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => question(from + i))
 
-/** A house whose street can be changed: what becomes of each dial, and of the well-known exchangers. */
+/** A fixture with a configurable network: the result of each dial and of the reference hosts. */
 function network(
   fate: (to: Target) => Fate,
   options: { wellKnown?: Fate | 'unheard-of'; zone?: Record<string, ZoneEntry> } = {},
@@ -62,17 +62,17 @@ function network(
       },
     }),
   })
-  /** One walk for each question, all at the same time. */
+  /** One run per target, all at the same time. */
   const together = (all: readonly ProbeTarget[], single = false) =>
     all.map(one => home.begin([one], { timeoutMs: MINUTE, single }))
   return {
     ...home,
     lot,
     notices,
-    /** Dials that were never given up. */
+    /** Dials that were never aborted. */
     hanging,
     together,
-    /** Dials to exchangers of those asked for, and to the well-known ones. */
+    /** Dials to the MX hosts of the targets and to the reference hosts. */
     dials: () => dialled.filter(to => !isWellKnown(to)).length,
     knocks: () => dialled.filter(isWellKnown).length,
     async pass(ms: number) {
@@ -94,13 +94,13 @@ async function meet(fate: Fate, near: Dial, to: Target, signal: AbortSignal) {
 
 const allSilent = () => 'silent' as const
 const allRefused = () => 'refused' as const
-/** How long nobody dials. */
+/** How long dialing stops. */
 const CLOSED_MS = 30 * SECOND
 const CLOSED = 'not probed: outbound port 25 seems to be blocked'
 const NOTICE = /^No mail server can be reached on port 25 from here.*ev doctor/
 
-describe('a street where nobody answers', () => {
-  test('is closed after seven seconds: dials under way end, and nobody else is dialled', async () => {
+describe('a network without any answer', () => {
+  test('counts as blocked after seven seconds: dials in flight end and no other starts', async () => {
     const { together, pass, dials, knocks, notices, begin, clock } = network(allSilent)
     const first = together(questions(0, 200))
     await pass(3 * SECOND - 1)
@@ -125,7 +125,7 @@ describe('a street where nobody answers', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is closed for a single address as for a list, whichever dial it is under way', async () => {
+  test('counts as blocked for a single address as for a list', async () => {
     const { together, pass, begin, zone } = network(allSilent)
     const [single] = together([ask('ann@a0.test', ['mx0.test', 'mx9.test'])], true)
     const list = begin([question(1)])
@@ -142,7 +142,7 @@ describe('a street where nobody answers', () => {
     expect(second.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
   })
 
-  test('is closed for one who waits for a single address too, who hears it at once', async () => {
+  test('fails a waiting single verification at once', async () => {
     const { together, pass, single, dials } = network(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND)
@@ -153,7 +153,7 @@ describe('a street where nobody answers', () => {
     expect(dials()).toBe(2)
   })
 
-  test('is open again with the first that opens, half a minute later; that is said, and all goes on', async () => {
+  test('counts as open at the first success half a minute later, which is logged', async () => {
     const { together, pass, lot, begin, dials, knocks, notices } = network(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND)
@@ -170,7 +170,7 @@ describe('a street where nobody answers', () => {
     expect(notices.slice(1)).toEqual(['Mail servers are reachable again on port 25.'])
   })
 
-  test('is open again when a well-known exchanger opens, though the one asked for is down', async () => {
+  test('counts as open if a reference host answers, even if the target is down', async () => {
     const { together, pass, lot, begin, notices } = network(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND + CLOSED_MS)
@@ -182,7 +182,7 @@ describe('a street where nobody answers', () => {
     expect(walk.only()).toMatchObject({ asked: true, answer: { why: 'connect' } })
   })
 
-  test('is tried again by one dial each half minute, and not complained of twice', async () => {
+  test('is retried by one dial every half minute and logged once', async () => {
     const { together, pass, dials, knocks, notices } = network(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND + CLOSED_MS)
@@ -199,7 +199,7 @@ describe('a street where nobody answers', () => {
     expect(notices).toHaveLength(1)
   })
 
-  test('may be full of refusals instead: a firewall that rejects', async () => {
+  test('may also refuse connections, like a rejecting firewall', async () => {
     const { single, together, pass, notices } = network(allRefused, { wellKnown: 'refused' })
     await single(question(0))
     expect(notices).toEqual([])
@@ -208,7 +208,7 @@ describe('a street where nobody answers', () => {
     expect(notices).toEqual([expect.stringMatching(NOTICE)])
   })
 
-  test('beyond which nobody knows the well-known exchangers is closed after five sets of exchangers', async () => {
+  test('counts as blocked after five MX groups if the reference hosts do not resolve', async () => {
     const { together, pass, notices } = network(allSilent, { wellKnown: 'unheard-of' })
     together(questions(0, 4))
     await pass(9 * SECOND)
@@ -221,7 +221,7 @@ describe('a street where nobody answers', () => {
     expect(last[0]?.told[0]?.probed.asked).toBe(false)
   })
 
-  test('counts the well-known exchangers only where two of them have a public address', async () => {
+  test('needs two reference hosts with public addresses for a decision', async () => {
     const [first = '', second = ''] = REFERENCE_MX_HOSTS
     const one = network(allSilent, {
       wellKnown: 'unheard-of',
@@ -235,8 +235,8 @@ describe('a street where nobody answers', () => {
   })
 })
 
-describe('a street where somebody answers', () => {
-  test('needs no question for an hour, whoever else is down', async () => {
+describe('a network with an answer', () => {
+  test('needs no probe for an hour, whichever hosts are down', async () => {
     const { begin, together, pass, lot, knocks } = network(() => 'opens')
     await begin([question(0)]).end()
     lot.fate = allSilent
@@ -252,7 +252,7 @@ describe('a street where somebody answers', () => {
     expect(knocks()).toBe(5)
   })
 
-  test('makes forget who was down before', async () => {
+  test('clears earlier failures', async () => {
     const { together, begin, pass, lot, knocks } = network(allSilent)
     together([question(0)])
     await pass(9 * SECOND)
@@ -265,7 +265,7 @@ describe('a street where somebody answers', () => {
     expect(knocks()).toBe(0)
   })
 
-  test('while the well-known exchangers are tried is not closed', async () => {
+  test('during the probe of the reference hosts does not count as blocked', async () => {
     const { together, pass, lot, notices } = network(allSilent)
     together(questions(0, 3))
     await pass(5 * SECOND)
@@ -276,12 +276,12 @@ describe('a street where somebody answers', () => {
     expect(notices).toEqual([])
   })
 
-  test('may be a well-known exchanger: then the others are down each for itself, after its whole time', async () => {
+  test('from a reference host only: each other host is down after its own timeout', async () => {
     const { together, pass, knocks, notices, mx } = network(allSilent, { wellKnown: 'opens' })
     const walks = together(questions(0, 3))
     await pass(3 * SECOND)
     expect(knocks()).toBe(5)
-    // Not a word was said to them.
+    // Nothing was sent to them.
     expect(mx.lines()).toEqual([])
     expect(mx.sessions.every(({ closed }) => closed)).toBe(true)
     await pass(TIMEOUTS.connectMs * 2 - 3 * SECOND - 1)
@@ -296,7 +296,7 @@ describe('a street where somebody answers', () => {
     expect({ knocks: knocks(), notices }).toEqual({ knocks: 5, notices: [] })
   })
 
-  test('is asked at one address of each family', async () => {
+  test('is probed at one address of each family', async () => {
     const [first = '', second = ''] = REFERENCE_MX_HOSTS
     const both = { A: ['198.51.100.1', '198.51.100.2'], AAAA: ['2001:db8::1', '2001:db8::2'] }
     const { together, pass, knocks, notices } = network(
@@ -310,7 +310,7 @@ describe('a street where somebody answers', () => {
     expect(notices).toEqual([])
   })
 
-  test('is enough: the others of the well-known ones are given up', async () => {
+  test('ends the probe of the other reference hosts', async () => {
     const { together, pass, knocks, hanging } = network(
       ({ ip }) => (ip === '198.51.100.1' ? 'opens' : 'silent'),
       { wellKnown: 'unheard-of', zone: WELL_KNOWN },
@@ -321,8 +321,8 @@ describe('a street where somebody answers', () => {
   })
 })
 
-describe('whether the way is closed for more than a moment', () => {
-  test('is not known before it was closed twice', async () => {
+describe('a lasting outage', () => {
+  test('is uncertain before the second probe', async () => {
     const { together, pass, prober } = network(allSilent)
     together(questions(0, 2))
     await pass(3 * SECOND - 1)
@@ -332,7 +332,7 @@ describe('whether the way is closed for more than a moment', () => {
     await pass(4 * SECOND)
     expect(prober.uncertainForMs).toBe(CLOSED_MS)
     await pass(CLOSED_MS)
-    // Somebody has to try.
+    // One dial has to try again.
     expect(prober.uncertainForMs).toBeNull()
     together([question(2)])
     await pass(0)
@@ -341,7 +341,7 @@ describe('whether the way is closed for more than a moment', () => {
     expect(prober.uncertainForMs).toBeNull()
   })
 
-  test('is known when it opens; then those who seemed down are asked again', async () => {
+  test('is excluded when the port opens, and failed hosts are retried', async () => {
     const { together, pass, prober, lot, begin } = network(allRefused)
     const [first] = together(questions(0, 1))
     await pass(5 * SECOND)
@@ -355,7 +355,7 @@ describe('whether the way is closed for more than a moment', () => {
     expect(again.answers()).toEqual(['ann@a0.test rejected/no-mailbox'])
   })
 
-  test('is not waited for where it cannot be found out', async () => {
+  test('is not awaited if it cannot be determined', async () => {
     const { together, pass, prober } = network(allSilent, { wellKnown: 'unheard-of' })
     together(questions(0, 2))
     await pass(3 * SECOND)
@@ -365,15 +365,15 @@ describe('whether the way is closed for more than a moment', () => {
   })
 })
 
-describe('what tells nothing of the way out', () => {
-  test('one call at a domain, however many addresses of it refuse us', async () => {
+describe('not counted as evidence of a blocked port', () => {
+  test('one dial group, however many of its addresses refuse the connection', async () => {
     const zone = { 'mx0.test': { A: Array.from({ length: 5 }, (_, i) => `192.0.2.${i}`) } }
     const { single, dials, knocks } = network(allRefused, { zone })
     await single(question(0))
     expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 5, knocks: 0 })
   })
 
-  test('a dial that we end ourselves before it had its time', async () => {
+  test('a dial that is aborted before its timeout', async () => {
     const { together, pass, knocks } = network(allSilent)
     const walks = together(questions(0, 20))
     await pass(3 * SECOND - 1)
@@ -382,7 +382,7 @@ describe('what tells nothing of the way out', () => {
     expect(knocks()).toBe(0)
   })
 
-  test('but a dial that had its time counts, whoever ends it', async () => {
+  test('but a dial after its timeout counts, even if it is aborted', async () => {
     const { together, pass, knocks } = network(allSilent)
     const walks = together(questions(0, 2))
     await pass(3 * SECOND)
@@ -391,7 +391,7 @@ describe('what tells nothing of the way out', () => {
   })
 })
 
-test('who leaves does not wait for the well-known exchangers', async () => {
+test('close does not wait for the probe of the reference hosts', async () => {
   const { begin, clock, knocks, notices, prober, pass } = network(allRefused)
   await begin(questions(0, 2)).end()
   expect({ knocks: knocks(), pending: clock.pending }).toEqual({ knocks: 5, pending: 1 })
@@ -402,15 +402,15 @@ test('who leaves does not wait for the well-known exchangers', async () => {
   expect(notices).toEqual([])
 })
 
-describe('since when nobody can be reached', () => {
-  test('is told from the moment on at which the way closed, until it opens', async () => {
+describe('the time of the outage', () => {
+  test('is reported from the block until the port opens', async () => {
     const { together, pass, prober, clock, lot, begin } = network(allSilent)
     expect(prober.closedSince).toBeNull()
     together(questions(0, 2))
     await pass(7 * SECOND)
     const since = clock.now()
     expect(prober.closedSince).toBe(since)
-    // It was tried again, in vain.
+    // The retry failed.
     await pass(CLOSED_MS)
     await begin([question(2)]).end()
     await pass(CLOSED_MS)

@@ -12,11 +12,11 @@ import { fakeClock } from '../../support/clock.ts'
 type FakeStore = CatchAllStore & {
   readonly known: Map<string, KnownCatchAll>
   readonly questions: (readonly string[])[]
-  /** Stands in for what it knows. */
+  /** Overrides the stored results. */
   answer: (() => Promise<ReadonlyMap<string, KnownCatchAll>>) | null
 }
 
-/** What processes know in common, and what they asked. */
+/** A shared store that records its queries. */
 function shared() {
   const known = new Map<string, KnownCatchAll>()
   const store: FakeStore = {
@@ -34,7 +34,7 @@ function shared() {
 
 const YES = { catchAll: true, keepMs: DAY }
 
-test('what is found is told to the others, and how long it holds', () => {
+test('a result is shared with its time to live', () => {
   const { store, memory } = shared()
   memory.set('all.test', true)
   memory.lock('tells.test')?.resolve(false)
@@ -45,7 +45,7 @@ test('what is found is told to the others, and how long it holds', () => {
   ])
 })
 
-test('what others found is learned, as long as it holds', async () => {
+test('a shared result is loaded while it is valid', async () => {
   const { clock, store, memory } = shared()
   store.known.set('all.test', { catchAll: true, keepMs: 3 * SECOND })
   await memory.load(['all.test', 'new.test'])
@@ -55,7 +55,7 @@ test('what others found is learned, as long as it holds', async () => {
   expect(store.known.size).toBe(1)
 })
 
-test('conversations that begin together ask together, each domain once', async () => {
+test('concurrent sessions share one query, with each domain once', async () => {
   const { store, memory } = shared()
   await Promise.all([
     memory.load(['a.test', 'b.test']),
@@ -65,7 +65,7 @@ test('conversations that begin together ask together, each domain once', async (
   expect(store.questions).toEqual([['a.test', 'b.test', 'c.test', 'd.test']])
 })
 
-test('what is known here, or was looked for just now, is not looked for', async () => {
+test('a domain that is known or was just loaded is not loaded again', async () => {
   const { clock, store, memory } = shared()
   memory.set('known.test', false)
   await memory.load(['new.test', 'known.test', 'new.test'])
@@ -76,13 +76,13 @@ test('what is known here, or was looked for just now, is not looked for', async 
   expect(store.questions).toHaveLength(2)
 })
 
-test('no question is for more domains than one takes', async () => {
+test('a query has at most the maximum number of domains', async () => {
   const { store, memory } = shared()
   await memory.load(Array.from({ length: DOMAINS_MAX + 1 }, (_, n) => `d${n}.test`))
   expect(store.questions.map(({ length }) => length)).toEqual([DOMAINS_MAX, 1])
 })
 
-test('a store that cannot be read holds up nobody, and is left alone for a while', async () => {
+test('a store that fails delays no session and is not queried for a while', async () => {
   const { clock, store, memory } = shared()
   store.answer = () => Promise.reject(new Error('the database is away'))
   await memory.load(['a.test'])
@@ -95,7 +95,7 @@ test('a store that cannot be read holds up nobody, and is left alone for a while
   expect(memory.get('c.test')).toBe(true)
 })
 
-test('a store that does not answer is waited for a second, and what it says then is learned', async () => {
+test('a slow store delays a session by at most one second, and its late result is used', async () => {
   const { clock, store, memory } = shared()
   const late = Promise.withResolvers<ReadonlyMap<string, KnownCatchAll>>()
   store.answer = () => late.promise
@@ -114,6 +114,6 @@ test('a store that does not answer is waited for a second, and what it says then
   expect(clock.pending).toBe(0)
 })
 
-test('a memory of its own learns from nobody', () => {
+test('a cache without a store loads nothing', () => {
   expect(new CatchAllCache(fakeClock()).load(['a.test'])).toBeNull()
 })

@@ -4,11 +4,11 @@ import type { MxSession } from '../../support/mx.ts'
 import { ask, createTestProber, each, people, sorted } from '../../support/prober.ts'
 import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 
-/** Real recipients of each write that has any. */
+/** The number of real recipients in each write that has any. */
 const sizes = (writes: readonly string[]) =>
   writes.map(write => write.split('\r\n').filter(isRealRecipient).length).filter(count => count > 0)
 
-/** Of domains that need no catch-all test. */
+/** Targets in domains that need no catch-all test. */
 const tested = (emails: readonly string[]) => emails.map(email => ask(email, ['mx.test'], false))
 
 const OFFERS_TLS = '250-mx.test\n250-PIPELINING\n250 STARTTLS'
@@ -16,37 +16,37 @@ const OFFERS_TLS = '250-mx.test\n250-PIPELINING\n250 STARTTLS'
 const isRealRecipient = (line: string) =>
   line.startsWith('RCPT') && !isUnguessable(recipientOf(line))
 
-describe('refusals in one connection of a list', () => {
-  test('of an operator that nobody was asked at are awaited after eight recipients', async () => {
+describe('refused commands in one connection of a list', () => {
+  test('limit the first write to eight recipients at a new operator', async () => {
     const home = createTestProber({})
     await home.run(tested(people(20)))
     expect(home.writes.map(sizes)).toEqual([[8, 12]])
   })
 
-  test('are not expected where few were refused before', async () => {
+  test('do not limit the batch if few recipients were refused before', async () => {
     const home = createTestProber({})
     await home.run(tested(people(20)))
     await home.run(tested(people(20, 'b.test')))
     expect(home.writes.map(sizes)).toEqual([[8, 12], [20]])
   })
 
-  test('that were many before are expected again: fewer go out at a time', async () => {
+  test('reduce the batch size if many recipients were refused before', async () => {
     const half = people(8).filter((_, i) => i % 2 === 0)
     const home = createTestProber(knows(...half, ...people(40, 'b.test')))
     await home.run(people(8))
     await home.run(tested(people(20, 'b.test')))
-    // Four of eight were refused, so (4 + 1) / (8 + 1): eight of fourteen are to be expected.
+    // Four of eight were refused, so the expected share is (4 + 1) / (8 + 1): eight of fourteen.
     expect(home.writes.map(sizes)).toEqual([[8], [14, 6]])
   })
 
-  test('end it at eight: Postfix takes a second over each after ten, and hangs up at twenty', async () => {
+  test('end the connection at eight, before the delay of Postfix after ten and its limit of twenty', async () => {
     const home = createTestProber(knows())
     const walk = await home.run(people(19))
     expect(sorted(walk.answers())).toEqual(each(people(19), 'rejected/no-mailbox'))
     expect(home.writes.map(sizes)).toEqual([[8], [8], [3]])
   })
 
-  test('for whatever reason count alike', async () => {
+  test('count alike for every reason', async () => {
     const home = createTestProber(
       toRecipients(() => '450 4.2.0 Greylisted, try again in 300 seconds'),
     )
@@ -54,7 +54,7 @@ describe('refusals in one connection of a list', () => {
     expect(home.writes.map(sizes)).toEqual([[8], [8]])
   })
 
-  test('with a MAIL refused for want of TLS are those of the recipients behind it', async () => {
+  test('include the recipients pipelined behind a MAIL that was refused because of missing TLS', async () => {
     let errors = 0
     const home = createTestProber({
       answer: (line: string, { lines }: MxSession) => {
@@ -71,32 +71,29 @@ describe('refusals in one connection of a list', () => {
     expect(walk.answers()).toHaveLength(40)
     expect(walk.told.every(({ probed }) => probed.answer.kind === 'accepted')).toBe(true)
     expect(errors).toBe(9)
-    // The connection with the errors is left; from the next on STARTTLS comes first.
+    // The connection with the errors ends; later ones start with STARTTLS.
     expect(home.writes.map(sizes)).toEqual([[8], [8, 12], [20]])
   })
 })
 
-describe('a server that demands TLS', () => {
-  test.each(['MAIL', 'RCPT'])(
-    'at %s, and has none for now, has all asked again later',
-    async at => {
-      const home = createTestProber({
-        answer: (line: string) => {
-          if (line.startsWith('EHLO')) return OFFERS_TLS
-          if (line === 'STARTTLS') return '454 4.7.0 TLS not available due to temporary reason'
-          return line.startsWith(at) ? '530 5.7.0 Must issue a STARTTLS command first' : undefined
-        },
-      })
-      const walk = await home.run(people(2))
-      expect(walk.told.map(({ probed }) => probed.answer)).toMatchObject([
-        { kind: 'deferred', stage: 'starttls' },
-        { kind: 'deferred', stage: 'starttls' },
-      ])
-    },
-  )
+describe('a server that requires TLS', () => {
+  test.each(['MAIL', 'RCPT'])('at %s but cannot start it now defers all recipients', async at => {
+    const home = createTestProber({
+      answer: (line: string) => {
+        if (line.startsWith('EHLO')) return OFFERS_TLS
+        if (line === 'STARTTLS') return '454 4.7.0 TLS not available due to temporary reason'
+        return line.startsWith(at) ? '530 5.7.0 Must issue a STARTTLS command first' : undefined
+      },
+    })
+    const walk = await home.run(people(2))
+    expect(walk.told.map(({ probed }) => probed.answer)).toMatchObject([
+      { kind: 'deferred', stage: 'starttls' },
+      { kind: 'deferred', stage: 'starttls' },
+    ])
+  })
 })
 
-test('time that runs out in mid-conversation tells with whom it was', async () => {
+test('a deadline that passes during a session reports the host', async () => {
   const home = createTestProber({ answer: line => (/^(MAIL|RCPT)/.test(line) ? null : undefined) })
   const walk = home.begin(['ann@a.test'], { single: true })
   await home.clock.advance(SECOND)

@@ -5,7 +5,7 @@ import { isUnguessable, toRecipients } from '../../support/recipients.ts'
 
 const REPLY = { code: 250, enhanced: '2.1.5', text: 'Ok' }
 
-/** Recipients that the server accepted before, while their domain stayed untested. */
+/** Recipients that were accepted earlier in an untested domain. */
 const accepted = (emails: readonly string[]): ProbeTarget[] =>
   emails.map(email => ({
     ...ask(email),
@@ -18,11 +18,11 @@ const accepted = (emails: readonly string[]): ProbeTarget[] =>
 const toRandom = (said: string | null) =>
   toRecipients(to => (isUnguessable(to) ? said : '550 5.1.1 The recipient was asked again'))
 
-describe('recipients that were accepted before their domain was tested', () => {
+describe('recipients accepted before the test of their domain', () => {
   test.each([
     ['550 5.1.1 No such user', false],
     ['250 2.1.5 Ok', true],
-  ])('are decided by one random recipient alone: %s', async (said, catchAll) => {
+  ])('are decided by one random recipient: %s', async (said, catchAll) => {
     const home = createTestProber(toRandom(said))
     const walk = await home.run([...accepted(people(30)), ...accepted(people(3, 'b.test'))])
     expect(walk.told).toHaveLength(33)
@@ -35,7 +35,7 @@ describe('recipients that were accepted before their domain was tested', () => {
     expect(home.recipients().every(isUnguessable)).toBe(true)
   })
 
-  test('are asked for in one transaction, also where it takes one recipient', async () => {
+  test('share one test, even if a transaction has one recipient', async () => {
     const home = createTestProber(toRandom('550 5.1.1 No such user'), {
       row: { recipientsPerTransaction: 1 },
     })
@@ -43,7 +43,7 @@ describe('recipients that were accepted before their domain was tested', () => {
     expect(home.said()).toEqual([['MAIL FROM:<>', expect.stringMatching(/^RCPT TO:<[a-z]\w{19}@/)]])
   })
 
-  test('need no connection where the domain was tested meanwhile', async () => {
+  test('need no connection if the domain has been tested since', async () => {
     const home = createTestProber(() => undefined)
     home.prober.catchAll.set('a.test', false)
     const walk = await home.run(accepted(people(2)))
@@ -52,7 +52,7 @@ describe('recipients that were accepted before their domain was tested', () => {
     expect(home.mx.dialled).toEqual([])
   })
 
-  test('do not go out with those that are asked for the first time', async () => {
+  test('do not share a transaction with new recipients', async () => {
     const home = createTestProber(
       toRecipients(to => (isUnguessable(to) || to === 'p00@a.test' ? '550 5.1.1 No' : undefined)),
     )
@@ -80,18 +80,18 @@ describe('recipients that were accepted before their domain was tested', () => {
         },
       },
     ],
-  ])('stay accepted and untested when we are %s', async (_, script) => {
+  ])('stay accepted and untested when the egress is %s', async (_, script) => {
     const home = createTestProber(script)
     const walk = await home.run(accepted(people(3)))
     expect(walk.told).toHaveLength(3)
     for (const { probed } of walk.told) {
       expect(probed).toMatchObject({ answer: { kind: 'accepted', reply: REPLY }, catchAll: null })
     }
-    // Nobody counts this for a conversation that went well.
+    // This does not count as a successful session.
     expect(home.recipients().filter(to => !isUnguessable(to))).toEqual([])
   })
 
-  test('stay accepted, unasked, while the operator wants a pause', async () => {
+  test('stay accepted without a probe during a pause', async () => {
     const home = createTestProber(() => undefined)
     home.prober.rateController('mx.test').throttled(null)
     const walk = await home.run(accepted(people(2)))
@@ -100,7 +100,7 @@ describe('recipients that were accepted before their domain was tested', () => {
     expect(home.mx.dialled).toEqual([])
   })
 
-  test('are no way around a pause: 421 to the random recipient slows the operator down', async () => {
+  test('still throttle the operator on a 421 to the random recipient', async () => {
     const home = createTestProber(toRandom('421 4.7.0 Slow down'))
     await home.run(accepted(people(2)))
     expect(home.prober.rateController('mx.test').readyInMs).toBeGreaterThan(ROW.sessionsPerSecond)

@@ -7,7 +7,7 @@ import type { ZoneEntry } from '../../support/zone.ts'
 
 const ROUND_TRIP_MS = 1_000
 
-/** A house whose DNS and mail servers are a second away: what a verification takes are its round trips. */
+/** DNS and mail servers with a round trip of one second: the duration counts the round trips. */
 const farHouse = (options: Parameters<typeof createTestEngine>[0] = {}) =>
   createTestEngine({
     ...options,
@@ -23,7 +23,7 @@ async function roundTrips(services: ReturnType<typeof farHouse>, address: string
 
 describe('round trips of a single verification', () => {
   // MX; address; handshake; greeting; EHLO; MAIL and the recipients in one write.
-  test('a cold one takes at most six, the DNS included', async () => {
+  test('a cold one takes at most six, including the DNS', async () => {
     const { trips, reason } = await roundTrips(farHouse(), 'ann@a.test')
     expect(reason).toBe('accepted_email')
     expect(trips).toBe(6)
@@ -35,13 +35,13 @@ describe('round trips of a single verification', () => {
     expect(trips).toBe(6)
   })
 
-  test('a domain that takes everything is found out without another one', async () => {
+  test('a catch-all is detected without an extra one', async () => {
     const { trips, reason } = await roundTrips(farHouse({ script: {} }), 'ann@a.test')
     expect(reason).toBe('catch_all')
     expect(trips).toBe(6)
   })
 
-  test('without PIPELINING each command has its own', async () => {
+  test('without PIPELINING each command takes one', async () => {
     const known = knows('ann')
     const script = {
       answer: (line: string, session: Parameters<typeof known>[1]) =>
@@ -49,7 +49,7 @@ describe('round trips of a single verification', () => {
     }
     const { trips, reason } = await roundTrips(farHouse({ script }), 'ann@a.test')
     expect(reason).toBe('accepted_email')
-    // MAIL, RCPT and the unguessable RCPT one by one.
+    // MAIL, RCPT and the random RCPT one by one.
     expect(trips).toBe(8)
   })
 
@@ -60,7 +60,7 @@ describe('round trips of a single verification', () => {
     expect(trips).toBe(4)
   })
 
-  /** The DNS sends the addresses of the exchanger along with the MX records. */
+  /** The DNS includes the addresses of the host in the MX response. */
   const alongWithMx = (resolver: Resolver): Resolver => ({
     async resolve(name, type, signal) {
       const answer = await resolver.resolve(name, type, signal)
@@ -73,7 +73,7 @@ describe('round trips of a single verification', () => {
     },
   })
 
-  test('addresses that come with the MX records save one', async () => {
+  test('addresses in the MX response save one', async () => {
     const far = createTestEngine({
       resolver: (zone, clock) => alongWithMx(remoteResolver(zone, clock, ROUND_TRIP_MS)),
       dial: (mx, clock) => remoteDial(mx, clock, ROUND_TRIP_MS),
@@ -83,16 +83,16 @@ describe('round trips of a single verification', () => {
     expect(far.zone.asked).toEqual(['MX a.test'])
   })
 
-  test('a domain whose exchanger was seen before has its address asked for with the MX', async () => {
+  test('a known MX host is looked up in parallel with the MX records', async () => {
     const far = farHouse()
     await far.verify('ann@a.test')
-    // By then the cache of the DNS has forgotten both.
+    // Both DNS cache entries have expired by then.
     await far.clock.advance(10 * 60_000)
     expect((await roundTrips(far, 'bob@a.test')).trips).toBe(5)
     expect(far.zone.asked.slice(3)).toEqual(['A mx.a.test', 'AAAA mx.a.test', 'MX a.test'])
   })
 
-  test('an exchanger that moved is found by the MX records all the same', async () => {
+  test('a changed MX host is found through the MX records', async () => {
     const far = farHouse()
     await far.verify('ann@a.test')
     await far.clock.advance(10 * 60_000)
@@ -102,7 +102,7 @@ describe('round trips of a single verification', () => {
     expect(far.mx.dialled.at(-1)?.ip).toBe('192.0.2.9')
   })
 
-  test('a large provider has the address of its exchanger asked for at once', async () => {
+  test('the MX host of a large provider is looked up at once', async () => {
     const zone = {
       'gmail.com': { MX: [[5, 'gmail-smtp-in.l.google.com']] },
       'gmail-smtp-in.l.google.com': { A: ['192.0.2.5'] },
@@ -111,21 +111,21 @@ describe('round trips of a single verification', () => {
     expect((await roundTrips(far, 'ann.lee@gmail.com')).trips).toBe(5)
   })
 
-  test('a remembered answer takes none', async () => {
+  test('a cached answer takes none', async () => {
     const far = farHouse()
     await far.verify('ann@a.test')
     expect((await far.verify('ann@a.test')).tookMs).toBe(0)
   })
 })
 
-describe('DNS questions of a single verification', () => {
-  test('MX and the addresses of its exchanger', async () => {
+describe('DNS queries of a single verification', () => {
+  test('MX and the addresses of its host', async () => {
     const { verify, zone } = createTestEngine()
     await verify('ann@a.test')
     expect(zone.asked).toEqual(['MX a.test', 'A mx.a.test', 'AAAA mx.a.test'])
   })
 
-  test('a list looks no host up that it may not need', async () => {
+  test('a list looks up no host in advance', async () => {
     const { many, verify, clock, zone } = createTestEngine()
     await verify('ann@a.test')
     await clock.advance(10 * 60_000)
@@ -134,7 +134,7 @@ describe('DNS questions of a single verification', () => {
     expect(zone.asked.slice(3)).toEqual(['MX a.test'])
   })
 
-  test('where nothing is known of the domain, or no mail server is asked, no host is guessed', async () => {
+  test('no host is predicted for an unknown domain or without an SMTP check', async () => {
     const { verify, clock, zone } = createTestEngine()
     await verify('ann@a.test')
     await clock.advance(10 * 60_000)
@@ -148,7 +148,7 @@ describe('DNS questions of a single verification', () => {
     ['none of which has an address', () => ({})],
     ['none of which may be dialled', () => ({ A: ['10.0.0.1'] })],
     ['of many addresses each', (_, i) => ({ A: Array.from({ length: 50 }, (_, j) => ip(i, j)) })],
-  ])('are at most eight with 200 exchangers %s', async (_, entryOf) => {
+  ])('are at most eight with 200 MX hosts %s', async (_, entryOf) => {
     const hosts = Array.from({ length: 200 }, (_, i) => `mx${i}.a.test`)
     const zone = {
       'a.test': { MX: hosts.map((host, i) => [i, host] as const) },
@@ -164,7 +164,7 @@ describe('DNS questions of a single verification', () => {
   })
 
   test.each(['554 5.7.1 No', '421 4.3.2 Busy', null])(
-    'and its connections are as few where the exchangers are of two operators: %s',
+    'and its connections have the same limit for hosts of two operators: %s',
     async greeting => {
       const hosts = Array.from({ length: 20 }, (_, i) => `mx${i}.${i % 2 === 0 ? 'b' : 'c'}.test`)
       const zone = {
@@ -185,7 +185,7 @@ describe('DNS questions of a single verification', () => {
         script: greeting === null ? { connect } : { greeting },
       })
       expect((await verify('ann@a.test')).verdict).toMatchObject({ risk: 'unknown' })
-      // Where nobody is reached, hosts that all know are looked up too: is our own way out closed?
+      // Without a connection, the reference hosts are looked up too, to check the outbound port.
       const asked = dns.asked.filter(question => question.endsWith('.test'))
       expect(asked.length).toBeLessThanOrEqual(8)
       expect(mx.dialled.length).toBeLessThanOrEqual(5)
@@ -194,7 +194,7 @@ describe('DNS questions of a single verification', () => {
     },
   )
 
-  test('are not asked again for the other mailboxes of a domain', async () => {
+  test('are not repeated for other mailboxes of a domain', async () => {
     const { many, zone } = createTestEngine()
     await many(['ann@a.test', 'bob@a.test', 'zoe@A.TEST', 'info@a.test'])
     expect(zone.asked).toEqual(['MX a.test', 'A mx.a.test', 'AAAA mx.a.test'])
@@ -202,21 +202,21 @@ describe('DNS questions of a single verification', () => {
 })
 
 describe('recipients of a single verification', () => {
-  test('one real and one that nobody has, in one transaction', async () => {
+  test('one real and one random, in one transaction', async () => {
     const { verify, recipients, mx } = createTestEngine()
     await verify('ann@a.test')
     expect(recipients()).toEqual(['ann@a.test', expect.toSatisfy(isUnguessable)])
     expect(mx.lines().filter(line => line.startsWith('MAIL'))).toHaveLength(1)
   })
 
-  test('no second one that nobody has while the first is remembered', async () => {
+  test('no second random one while the result of the first is cached', async () => {
     const { verify, recipients } = createTestEngine()
     await verify('ann@a.test')
     await verify('bob@a.test')
     expect(recipients().filter(isUnguessable)).toHaveLength(1)
   })
 
-  test('none that nobody has at an operator that takes everything: it would tell nothing', async () => {
+  test('no random one at an operator that accepts everything', async () => {
     const zone = { 'a.test': { MX: [[10, 'mta7.am0.yahoodns.net']] as const } }
     const entries = { ...zone, 'mta7.am0.yahoodns.net': { A: ['192.0.2.9'] } }
     const { verify, recipients } = createTestEngine({ script: {}, zone: entries })
@@ -226,7 +226,7 @@ describe('recipients of a single verification', () => {
     expect(recipients()).toEqual(['ann@a.test'])
   })
 
-  test('none that nobody has at a free provider that tells', async () => {
+  test('no random one at a freemail provider that answers truthfully', async () => {
     const zone = {
       'gmail.com': { MX: [[5, 'gmail-smtp-in.l.google.com']] as const },
       'gmail-smtp-in.l.google.com': { A: ['192.0.2.9'] },
@@ -238,7 +238,7 @@ describe('recipients of a single verification', () => {
     expect(recipients()).toEqual(['ann@gmail.com'])
   })
 
-  test('the unguessable one at a customer of such an operator', async () => {
+  test('a random one for the domain of a customer of such an operator', async () => {
     const zone = {
       'a.test': { MX: [[5, 'aspmx.l.google.com']] as const },
       'aspmx.l.google.com': { A: ['192.0.2.9'] },
@@ -252,7 +252,7 @@ describe('recipients of a single verification', () => {
     ['is refused for reasons of ours', '550 5.7.1 Your IP is on a block list'],
     ['is deferred', '451 4.3.0 Try later'],
     ['is one too many', '452 4.5.3 Too many recipients'],
-  ])('a domain is undecided when the random one %s', async (_, reply) => {
+  ])('a domain is undecided if the random one %s', async (_, reply) => {
     const script = toRecipients(to => (to.startsWith('ann@') ? '250 2.1.5 Ok' : reply))
     const { verify } = createTestEngine({ script })
     const { verdict, evidence } = await verify('ann@a.test')

@@ -7,7 +7,7 @@ import { drainEventLoop } from '../../support/wait.ts'
 
 const DEADLINE_MS = 10_000
 
-/** Nobody ever says anything, whatever signal aborts. */
+/** No server answers, and signals are ignored. */
 const deaf: Dial = { connect: () => new Promise(() => {}), secure: () => new Promise(() => {}) }
 const answer = knows('ann')
 
@@ -36,7 +36,7 @@ describe('a single verification ends within its deadline', () => {
     expect(result.tookMs).toBeLessThanOrEqual(DEADLINE_MS)
   })
 
-  test('a refusal at the greeting whose QUIT is not answered', async () => {
+  test('with a block in the greeting and no reply to QUIT', async () => {
     let greet = () => {}
     const script: MxScript = {
       greeting: session => {
@@ -56,7 +56,7 @@ describe('a single verification ends within its deadline', () => {
     expect(verdict.risk).toBe('unknown')
   })
 
-  test('a reply that trickles, line by line', async () => {
+  test('with a reply that arrives slowly, line by line', async () => {
     const { engine, clock, settled } = createTestEngine({
       script: { greeting: session => drip(session) },
     })
@@ -72,7 +72,7 @@ describe('a single verification ends within its deadline', () => {
     expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(DEADLINE_MS)
   })
 
-  test('many exchangers, each of them silent', async () => {
+  test('with many silent MX hosts', async () => {
     const hosts = Array.from({ length: 20 }, (_, i) => `mx${i}.a.test`)
     const zone = {
       'a.test': { MX: hosts.map((host, i) => [i, host] as const) },
@@ -85,7 +85,7 @@ describe('a single verification ends within its deadline', () => {
     expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(DEADLINE_MS)
   })
 
-  test('what the DNS took is part of it', async () => {
+  test('including the time of the DNS lookup', async () => {
     const { engine, clock, settled } = createTestEngine({
       script: { greeting: null },
       resolver: (zone, clock) => ({
@@ -102,7 +102,7 @@ describe('a single verification ends within its deadline', () => {
     expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(DEADLINE_MS)
   })
 
-  test('another one when it is set', async () => {
+  test('with a configured deadline', async () => {
     const { engine, clock, settled } = createTestEngine({
       script: { greeting: null },
       engine: { deadlineMs: 1_500 },
@@ -113,7 +113,7 @@ describe('a single verification ends within its deadline', () => {
   })
 })
 
-test('a list waits for the DNS of one address a minute at most, be its resolver deaf and dumb', async () => {
+test('a list waits at most a minute for the DNS lookup of one address', async () => {
   const { many, clock } = createTestEngine({
     resolver: zone => ({
       resolve: (name, type) =>
@@ -128,8 +128,8 @@ test('a list waits for the DNS of one address a minute at most, be its resolver 
   expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(60_000)
 })
 
-describe('what was learned before the time ran out is kept', () => {
-  test('a mailbox that was accepted, when only the unguessable one is not answered', async () => {
+describe('results from before the deadline are kept', () => {
+  test('an accepted mailbox, if only the random recipient has no reply', async () => {
     const script = toRecipients(to => (to.startsWith('ann@') ? '250 2.1.5 Ok' : null))
     const { verify } = createTestEngine({ script })
     const { verdict, evidence } = await verify('ann@a.test')
@@ -137,7 +137,7 @@ describe('what was learned before the time ran out is kept', () => {
     expect(evidence.catchAll).toBeNull()
   })
 
-  test('the server that kept silent is named', async () => {
+  test('the host that did not answer', async () => {
     const { verify } = createTestEngine({ script: silentTo('EHLO') })
     expect((await verify('ann@a.test')).evidence).toMatchObject({
       host: 'mx.a.test',
@@ -149,7 +149,7 @@ describe('what was learned before the time ran out is kept', () => {
 test.each([
   ['the connection to be closed', stay, 0],
   ['a reply to QUIT for more than half a second', () => null, 500],
-])('nobody waits for %s', async (_, toQuit, waitMs) => {
+])('a single verification does not wait for %s', async (_, toQuit, waitMs) => {
   const script: NonNullable<MxScript['answer']> = (line, session) =>
     line === 'QUIT' ? toQuit(session) : answer(line, session)
   const { engine, clock, mx } = createTestEngine({ script })
@@ -170,7 +170,7 @@ test.each([
   expect(mx.sessions[0]?.closed).toBe(true)
 })
 
-/** Says nothing to this command, nor to any after it. */
+/** Does not answer this command or any later one. */
 function silentTo(verb: string): MxScript {
   return {
     answer: (line, session) =>

@@ -7,7 +7,7 @@ import { type MxScript, silentDial } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
 import { isUnguessable, toRecipients, users } from '../../support/recipients.ts'
 
-// Of two egresses, `a` is the one that should ask the operator a.test, and `b` b.test.
+// Of two egresses, `a` is primary for the operator a.test, and `b` for b.test.
 
 type Script = MxScript | NonNullable<MxScript['answer']>
 
@@ -23,9 +23,9 @@ const UNKNOWN = '550 5.1.1 No such user'
 const GREYLISTED = '450 4.2.0 Greylisted, try again in 300 seconds'
 const YES = '250 2.1.5 Ok'
 
-/** Everybody is known but the one that nobody has. */
+/** Accepts every recipient except random names. */
 const friendly = toRecipients(to => (isUnguessable(to) ? UNKNOWN : YES))
-/** Refuses us for these alone. */
+/** Blocks us for these recipients only. */
 const refusesFor = (...locals: readonly string[]) =>
   toRecipients(to => {
     if (isUnguessable(to)) return UNKNOWN
@@ -33,7 +33,7 @@ const refusesFor = (...locals: readonly string[]) =>
   })
 
 describe('one address', () => {
-  test('is asked by the egress of its operator, and the evidence tells which', async () => {
+  test('is probed by the egress of its operator, which the evidence names', async () => {
     const { engine, verify, dials } = twoEgresses({ a: friendly, b: friendly })
     expect(engine.egressPool.ranked('a.test')).toEqual(['a', 'b'])
     expect((await verify('ann@a.test')).evidence.egress).toBe('a')
@@ -45,7 +45,7 @@ describe('one address', () => {
     ['altogether', BLOCKS_US],
     ['at MAIL', line => (line.startsWith('MAIL') ? REFUSAL : undefined)],
     ['for this recipient', refusesFor('ann')],
-  ])('that one egress is refused %s is asked by another', async (_, script) => {
+  ])('that blocks one egress %s is probed by another', async (_, script) => {
     const { verify, dials, clock } = twoEgresses({ a: script, b: friendly })
     const before = clock.monotonicNow()
     const { verdict, evidence } = await verify('ann@a.test')
@@ -54,13 +54,13 @@ describe('one address', () => {
     expect(clock.monotonicNow() - before).toBeLessThan(SECOND)
   })
 
-  test('keeps the egress in what is remembered of it', async () => {
+  test('keeps the egress in its cache entry', async () => {
     const { verify } = twoEgresses({ a: BLOCKS_US, b: friendly })
     await verify('ann@a.test')
     expect(await verify('ann@a.test')).toMatchObject({ cached: true, evidence: { egress: 'b' } })
   })
 
-  test('of an operator that refused an egress is asked by another from the start', async () => {
+  test('of an operator that blocks an egress is probed by another from the start', async () => {
     const { verify, dials, clock } = twoEgresses({ a: BLOCKS_US, b: friendly })
     await verify('ann@a.test')
     await verify('bob@a.test')
@@ -70,7 +70,7 @@ describe('one address', () => {
     expect(dials.a).toHaveLength(2)
   })
 
-  test('that every egress is refused is blocked, and each was asked once', async () => {
+  test('that blocks every egress ends as blocked after one probe by each', async () => {
     const { verify, dials } = twoEgresses({ a: BLOCKS_US, b: BLOCKS_US })
     expect((await verify('ann@a.test')).verdict.reason).toBe('probe_blocked')
     expect((await verify('bob@a.test')).verdict.reason).toBe('probe_blocked')
@@ -81,13 +81,13 @@ describe('one address', () => {
     ['greylisted', toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED))],
     ['rejected', toRecipients(() => UNKNOWN)],
     ['asked for TLS that it cannot have', toRecipients(() => '530 5.7.0 Must issue STARTTLS')],
-  ])('that is %s is asked by one egress alone', async (_, script) => {
+  ])('that is %s is probed by one egress only', async (_, script) => {
     const { verify, dials } = twoEgresses({ a: script, b: friendly })
     await verify('ann@a.test')
     expect([dials.a.length, dials.b.length]).toEqual([1, 0])
   })
 
-  test('has one deadline for all: what a server said stands where time ran out for the other', async () => {
+  test('has one deadline for all egresses: an earlier reply outlasts a timeout of the next one', async () => {
     const { verify, clock } = twoEgresses({ a: BLOCKS_US, b: { greeting: null } })
     const before = clock.monotonicNow()
     const { verdict, evidence } = await verify('ann@a.test')
@@ -95,7 +95,7 @@ describe('one address', () => {
     expect(clock.monotonicNow() - before).toBeLessThanOrEqual(10 * SECOND)
   })
 
-  test('that nobody answered in time tells of the egress that asked, not of one that did not', async () => {
+  test('without a reply in time names the egress that probed it', async () => {
     const mx = mxByEgress({ a: friendly, b: friendly })
     const dial = (egress: EgressConfig) => (egress.name === 'a' ? silentDial : mx.dial(egress))
     const { verify } = createTestEngine({ engine: { egresses: mx.egresses, dial } })
@@ -104,14 +104,14 @@ describe('one address', () => {
     expect(mx.of('b').dialled).toEqual([])
   })
 
-  test('shows what was said by each', async () => {
+  test('shows the dialogue of each egress', async () => {
     const { verify } = twoEgresses({ a: BLOCKS_US, b: friendly })
     const { evidence } = await verify('ann@a.test', { include: ['dialogue'] })
     const said = evidence.dialogue?.join('\n') ?? ''
     expect(said).toMatch(/554 5\.7\.1 .*EHLO b\.probe\.test.*RCPT TO:<ann@a\.test>/s)
   })
 
-  test('is asked by nobody but those who may ask its operator', async () => {
+  test('is probed only by egresses that may probe its operator', async () => {
     const { verify, dials } = twoEgresses(
       { a: BLOCKS_US, b: friendly },
       { operators: { 'a.test': { egresses: ['a'] } } },
@@ -120,7 +120,7 @@ describe('one address', () => {
     expect(dials.b).toEqual([])
   })
 
-  test('is not asked any more when the engine is closed between two egresses', async () => {
+  test('is not probed further if the engine is closed between two egresses', async () => {
     const home = twoEgresses({
       a: { ...BLOCKS_US, connect: () => void home.engine.close() },
       b: friendly,
@@ -135,7 +135,7 @@ describe('a list', () => {
   const egressOf = (results: Awaited<ReturnType<ReturnType<typeof createTestEngine>['many']>>) =>
     Object.fromEntries(results.map(({ email, evidence }) => [email, evidence.egress]))
 
-  test('goes on through another egress where one is refused: every address is answered', async () => {
+  test('continues with another egress after a block, and every address is answered', async () => {
     const { many, mx, dials } = twoEgresses({ a: BLOCKS_US, b: friendly })
     const results = await many(users(150))
     expect(results).toHaveLength(150)
@@ -144,11 +144,11 @@ describe('a list', () => {
     )
     expect(new Set(Object.values(egressOf(results)))).toEqual(new Set(['b']))
     expect(mx.asked('b')).toHaveLength(150)
-    // Both connections that it allows were on their way when the first was refused.
+    // Both allowed connections were in flight when the first was blocked.
     expect(dials.a.length).toBeLessThanOrEqual(2)
   })
 
-  test('goes on through another egress for those alone for whom one was refused', async () => {
+  test('continues with another egress only for the blocked addresses', async () => {
     const { many, mx } = twoEgresses({ a: refusesFor('user3', 'user7'), b: friendly })
     const results = await many(users(12))
     expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(12).fill('accepted_email'))
@@ -156,16 +156,16 @@ describe('a list', () => {
     expect(egressOf(results)).toMatchObject({ 'user2@a.test': 'a', 'user3@a.test': 'b' })
   })
 
-  test('that all egresses are refused ends as blocked, without many visits', async () => {
+  test('that blocks all egresses ends as blocked after few connections', async () => {
     const { many, dials } = twoEgresses({ a: BLOCKS_US, b: BLOCKS_US })
     const results = await many(users(150))
     expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(150).fill('probe_blocked'))
-    // Those that nobody asked about are asked each half hour, for four hours.
+    // Addresses that were not probed are retried every half hour, for four hours.
     expect(dials.a.length).toBeLessThanOrEqual(2 * 9)
     expect(dials.b.length).toBeLessThanOrEqual(2 * 9)
   })
 
-  test('that all egresses are refused and that does not wait ends after a visit by each', async () => {
+  test('that blocks all egresses and does not wait ends after one connection by each', async () => {
     const { many, dials } = twoEgresses({ a: BLOCKS_US, b: BLOCKS_US })
     const results = await many(users(150), { wait: false })
     expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(150).fill('probe_blocked'))
@@ -173,10 +173,10 @@ describe('a list', () => {
     expect(dials.b.length).toBeLessThanOrEqual(2)
   })
 
-  test('of few addresses is asked by one identity of ours', async () => {
+  test('of few addresses is probed by one egress', async () => {
     const { many, mx, dials } = twoEgresses(
       { a: friendly, b: friendly },
-      // What does not fit into its one connection waits for it.
+      // The rest waits for its only connection.
       { sessionsPerOperator: 1 },
     )
     await many(users(25))
@@ -184,7 +184,7 @@ describe('a list', () => {
     expect(dials.b).toEqual([])
   })
 
-  test('of many at an operator that nobody knows has the connections of one egress over all', async () => {
+  test('of many addresses at an unknown operator shares the limit of one egress over all', async () => {
     let peak = 0
     const counted: MxScript = {
       answer: (line, session) => {
@@ -199,7 +199,7 @@ describe('a list', () => {
     expect(peak).toBe(2)
   })
 
-  test('of many at an operator of the settings is asked by all, each within its own connections', async () => {
+  test('of many addresses at a configured operator is probed by all, each within its own limit', async () => {
     const peak = { a: 0, b: 0 }
     const counted = (name: 'a' | 'b'): MxScript => ({
       answer: (line, session) => {
@@ -213,13 +213,13 @@ describe('a list', () => {
     const results = await home.many(users(400))
     expect(results.filter(({ verdict }) => verdict.reason === 'accepted_email')).toHaveLength(400)
     expect(peak).toEqual({ a: 2, b: 2 })
-    // What a domain takes does not hang on who asks.
+    // The catch-all result does not depend on the egress.
     const said = [...home.mx.of('a').lines(), ...home.mx.of('b').lines()]
     expect(said.filter(line => isUnguessable(line.replace('RCPT TO:<', '')))).toHaveLength(1)
     expect(home.mx.asked('a').length + home.mx.asked('b').length).toBe(400)
   })
 
-  test('that is greylisted is asked again by the egress that was', async () => {
+  test('that is greylisted is retried by the same egress', async () => {
     const tries = new Map<string, number>()
     const greylists = toRecipients(to => {
       if (isUnguessable(to)) return UNKNOWN
@@ -233,7 +233,7 @@ describe('a list', () => {
     expect(mx.asked('b')).toEqual([])
   })
 
-  test('that is greylisted goes to another egress when its own is refused meanwhile', async () => {
+  test('that is greylisted moves to another egress if its own is blocked meanwhile', async () => {
     let visits = 0
     const changes: MxScript = {
       greeting: () => (visits++ === 0 ? '220 mx.a.test ESMTP' : REFUSAL),
@@ -246,7 +246,7 @@ describe('a list', () => {
     expect(mx.asked('b')).toHaveLength(8)
   })
 
-  test('that nobody waits for still goes on through another egress', async () => {
+  test('that does not wait still continues with another egress', async () => {
     const { engine, settled, mx } = twoEgresses({ a: BLOCKS_US, b: friendly })
     const all = async () => {
       const reasons: string[] = []
@@ -259,7 +259,7 @@ describe('a list', () => {
     expect(mx.asked('b')).toHaveLength(30)
   })
 
-  test('is asked at the pace that the settings give one operator', async () => {
+  test('is probed within the configured limits of an operator', async () => {
     const { many, mx } = twoEgresses(
       { a: friendly, b: friendly },
       { operators: { 'a.test': { recipientsPerSession: 5, egresses: ['b'] } } },
@@ -270,7 +270,7 @@ describe('a list', () => {
       const count = lines.filter(line => line.startsWith('RCPT TO:<user')).length
       return `${to.host} ${count}`
     })
-    // A random recipient takes the place of one while the domain is not tested.
+    // The random recipient uses one slot while the domain is not tested.
     expect(lengths.toSorted()).toEqual([
       'mx.a.test 2',
       'mx.a.test 4',
@@ -281,7 +281,7 @@ describe('a list', () => {
 })
 
 describe('an egress', () => {
-  test('that is not there cannot ask', async () => {
+  test('that does not exist cannot probe', async () => {
     const { engine } = twoEgresses({ a: friendly, b: friendly })
     const prepared = await engine.routeOne('ann@a.test')
     if ('result' in prepared) throw new Error('no inquiry')
@@ -293,7 +293,7 @@ describe('an egress', () => {
     await expect(asking).rejects.toThrow('There is no egress "c", only a, b.')
   })
 
-  test('has a pace of its own', async () => {
+  test('has its own rate limits', async () => {
     const { engine, verify } = twoEgresses({ a: BLOCKS_US, b: friendly })
     await verify('ann@a.test')
     expect(engine.rateController('a.test', 'a').isRefused).toBe(true)

@@ -16,7 +16,7 @@ const mx = (...hosts: string[]) => ({
   hosts: hosts.map((host, n) => ({ preference: n, host })),
 })
 
-describe('the exchangers of a route', () => {
+describe('the MX hosts of a route', () => {
   const shown = (...hosts: string[]) =>
     groupHostsByOperator(mx(...hosts), createMxOperatorReader(), false).map(
       ({ operator, route }) => `${operator.name}: ${hostsOf(route).join(' ')}`,
@@ -32,7 +32,7 @@ describe('the exchangers of a route', () => {
       ['mx1.a.test', 'mx.b.test', 'mx2.a.test'],
       ['a.test: mx1.a.test mx2.a.test', 'b.test: mx.b.test'],
     ],
-    // No more than two operators are asked.
+    // At most two operators are probed.
     [
       ['mx.a.test', 'mx.b.test', 'mx.c.test'],
       ['a.test: mx.a.test', 'b.test: mx.b.test'],
@@ -41,12 +41,12 @@ describe('the exchangers of a route', () => {
     expect(shown(...hosts)).toEqual(sets)
   })
 
-  test('of one operator are the route itself, so that equal routes stay equal', () => {
+  test('of one operator are the same route object', () => {
     const route = mx('mx1.a.test', 'mx2.a.test')
     expect(groupHostsByOperator(route, createMxOperatorReader(), false)[0].route).toBe(route)
   })
 
-  test('that accepted a recipient are those that its domain is tested at', () => {
+  test('that accepted a recipient are used for its catch-all test', () => {
     const sets = groupHostsByOperator(mx('mx.a.test', 'mx.b.test'), createMxOperatorReader(), false)
     const reply = { code: 250, enhanced: null, text: 'Ok' }
     const acceptedBy = (host: string | null) => ({
@@ -59,7 +59,7 @@ describe('the exchangers of a route', () => {
     expect(selectHosts(sets, acceptedBy(null))).toEqual([sets[0]])
   })
 
-  test('are passed over only before MAIL', () => {
+  test('are skipped only before MAIL', () => {
     const at = (stage: 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt') =>
       shouldTryNextHosts({ kind: 'no-response', why: 'closed', stage, detail: '' })
     expect((['connect', 'greeting', 'ehlo', 'starttls'] as const).map(at)).toEqual(
@@ -72,7 +72,7 @@ describe('the exchangers of a route', () => {
 const NO = '550 5.1.1 No such user'
 const BUSY = '421 4.7.0 Too many connections, try again later'
 
-/** `two.test` has an exchanger of its own and a backup elsewhere; `one.test` shares the first operator. */
+/** `two.test` has its own MX host and a backup elsewhere; `one.test` shares the first operator. */
 const ZONE = {
   'two.test': {
     MX: [
@@ -89,10 +89,10 @@ const FIRST = '192.0.2.11'
 const SECOND = '192.0.2.12'
 
 const isAt = (ip: string, { to }: MxSession) => to.ip === ip
-/** Knows everybody but the random names. */
+/** Accepts every recipient except random names. */
 const tells = (line: string) => (isUnguessable(recipientOf(line)) ? NO : undefined)
 
-describe('a first exchanger that cannot be spoken with', () => {
+describe('a primary MX host without a session', () => {
   type Script = MxScript
   const firstFails: [what: string, script: Script][] = [
     ['is busy', { greeting: s => (isAt(FIRST, s) ? BUSY : undefined), answer: tells }],
@@ -123,7 +123,7 @@ describe('a first exchanger that cannot be spoken with', () => {
     }
   })
 
-  test('because it does not answer at all leaves time for the second', async () => {
+  test('because it does not answer leaves time for the second', async () => {
     const dial = (mx: Dial): Dial => ({
       ...mx,
       connect: (to, signal) => (to.ip === SECOND ? mx : silentDial).connect(to, signal),
@@ -136,7 +136,7 @@ describe('a first exchanger that cannot be spoken with', () => {
     expect(reasonsOf(await home.many(['bob@two.test']))).toEqual(['bob@two.test accepted_email'])
   })
 
-  test('as its operator wants a pause does not block the second, in a list or alone', async () => {
+  test('because of a pause does not block the second, in a list or alone', async () => {
     const script = {
       greeting: (s: MxSession) => (isAt(FIRST, s) ? BUSY : undefined),
       answer: tells,
@@ -148,11 +148,11 @@ describe('a first exchanger that cannot be spoken with', () => {
     expect(reasonsOf(await home.many(['ann@two.test']))).toEqual(['ann@two.test accepted_email'])
     expect(await home.reason('cyd@two.test')).toBe('accepted_email')
     expect(home.clock.monotonicNow() - startedAt).toBeLessThan(60_000)
-    // The operator that asked for a pause has it.
+    // The operator that requested the pause is paused.
     expect(home.mx.dialled.slice(dials).map(({ ip }) => ip)).toEqual([SECOND, SECOND])
   })
 
-  test('leaves the pace of the second operator in force', async () => {
+  test('does not bypass the rate limits of the second operator', async () => {
     const home = createTestEngine({ script: { greeting: BUSY }, zone: ZONE })
     await home.verify('bob@other.test')
     expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([SECOND])
@@ -160,7 +160,7 @@ describe('a first exchanger that cannot be spoken with', () => {
     expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([SECOND, FIRST])
   })
 
-  test('is not bypassed when it refuses us at RCPT', async () => {
+  test('is not skipped after a block at RCPT', async () => {
     const script = (line: string, session: MxSession) =>
       isAt(FIRST, session) && line.startsWith('RCPT')
         ? '554 5.7.1 Client host blocked using bl.example'
@@ -170,7 +170,7 @@ describe('a first exchanger that cannot be spoken with', () => {
     expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([FIRST])
   })
 
-  test('and a second without an address make nothing invalid', async () => {
+  test('and a second one without an address do not make the address invalid', async () => {
     const zone = { ...ZONE, 'mx.second.test': {} }
     const script = {
       connect: () => {
@@ -182,7 +182,7 @@ describe('a first exchanger that cannot be spoken with', () => {
   })
 })
 
-describe('a backup that takes every name', () => {
+describe('a backup MX that accepts every local part', () => {
   const script = (isBusy: () => boolean) => ({
     greeting: (s: MxSession) => (isAt(FIRST, s) && isBusy() ? BUSY : undefined),
     answer: (line: string, s: MxSession) =>
@@ -191,7 +191,7 @@ describe('a backup that takes every name', () => {
         : undefined,
   })
 
-  test('is a catch-all, and the first exchanger is not one for that', async () => {
+  test('is a catch-all without making the primary host one', async () => {
     let isBusy = true
     const home = createTestEngine({ script: script(() => isBusy), zone: ZONE })
     expect(await home.reason('ann@two.test')).toBe('catch_all')
@@ -203,7 +203,7 @@ describe('a backup that takes every name', () => {
     expect(await home.reason('ann@two.test', fresh)).toBe('catch_all')
   })
 
-  test('has the first exchanger asked again later in a list', async () => {
+  test('causes a later retry at the primary host in a list', async () => {
     let isBusy = true
     const home = createTestEngine({ script: script(() => isBusy), zone: ZONE })
     home.clock.after(120_000, () => {
@@ -215,7 +215,7 @@ describe('a backup that takes every name', () => {
     ])
   })
 
-  test('decides in a list when the first exchanger stays away', async () => {
+  test('decides in a list if the primary host stays unreachable', async () => {
     const home = createTestEngine({ script: script(() => true), zone: ZONE })
     expect(reasonsOf(await home.many(['ann@two.test']))).toEqual(['ann@two.test catch_all'])
     expect(home.recipients().filter(to => to === 'ann@two.test').length).toBeLessThanOrEqual(3)

@@ -33,7 +33,7 @@ const heard = (answer: RecipientOutcome | null, asked = true) => ({
   ...{ result: result(answer), asked, egress: 'a' },
 })
 
-describe('an item of a list is asked again', () => {
+describe('an item of a list is retried', () => {
   test.each<
     [string, RecipientOutcome, boolean, { count: number; waitedMs: number }, number | null]
   >([
@@ -62,7 +62,7 @@ describe('an item of a list is asked again', () => {
     expect(retryAfter({ result: result(answer), asked }, tries, null)).toBe(waitMs)
   })
 
-  test('after the time of the settings, whatever the server names', () => {
+  test('after the configured delay, whatever the server requests', () => {
     expect(retryAfter(heard(deferred('greylist', 90_000)), FIRST, 4_000)).toBe(4_000)
     expect(retryAfter(heard(deferred('greylist', null)), FIRST, 0)).toBe(0)
   })
@@ -76,7 +76,7 @@ describe('an item of a list is asked again', () => {
     ['rejected', { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: REPLY }],
     ['refused us', { kind: 'blocked', why: 'blocklist', stage: 'rcpt', reply: REPLY }],
     ['silent', { kind: 'no-response', why: 'timeout', stage: 'rcpt', detail: '' }],
-  ])('never when it was %s', (_, answer) => {
+  ])('never if it was %s', (_, answer) => {
     expect(retryAfter({ result: result(answer), asked: true }, FIRST, null)).toBeNull()
     expect(retryAfterSeconds(result(answer))).toBeNull()
   })
@@ -92,7 +92,7 @@ const silent = (
   ...{ kind: 'no-response', why, stage, detail: '' },
 })
 
-describe('another egress asks', () => {
+describe('another egress is used', () => {
   const available = () => ['a', 'b', 'c']
 
   test.each<[string, RecipientOutcome, string | null]>([
@@ -109,14 +109,14 @@ describe('another egress asks', () => {
     expect(alternativeEgress(['a'], answer, available)).toBe(next)
   })
 
-  test('each once, and only those that may', () => {
+  test('each once, and only if available', () => {
     expect(alternativeEgress(['a', 'b'], refused('blocklist'), available)).toBe('c')
     expect(alternativeEgress(['a', 'b', 'c'], refused('blocklist'), available)).toBeNull()
     expect(alternativeEgress(['a'], refused('blocklist'), () => ['c', 'b'])).toBe('c')
     expect(alternativeEgress(['a'], refused('blocklist'), () => [])).toBeNull()
   })
 
-  test('about a host that was not reached once and no more', () => {
+  test('once for an unreachable host', () => {
     expect(alternativeEgress(['a', 'b'], silent('connect', 'connect'), available)).toBeNull()
   })
 })
@@ -130,18 +130,18 @@ describe('an item of a list', () => {
     dnsUncertainForMs: (): number | null => null,
     refusedForMs: () => 0,
   }
-  test('that was turned away goes to another egress at once, and begins anew there', () => {
+  test('that was blocked moves to another egress at once and starts from zero', () => {
     const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'], accepted: null }
     expect(nextRetry(heard(refused('blocklist')), PAST, TERMS)).toEqual(anew)
     expect(nextRetry(heard(refused('blocklist')), PAST, { ...TERMS, wait: false })).toEqual(anew)
   })
 
-  test('that every egress was turned away for is done with', () => {
+  test('that is blocked for every egress is final', () => {
     const past = { ...PAST, egress: 'a', refusedBy: ['b'] }
     expect(nextRetry(heard(refused('blocklist')), past, TERMS)).toBeNull()
   })
 
-  test('that was asked in vain stays with the egress that did', () => {
+  test('that was deferred stays with its egress', () => {
     const past = { ...PAST, tries: 0, refusedBy: ['b'] }
     const again = {
       ...{ delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'], accepted: null },
@@ -150,31 +150,31 @@ describe('an item of a list', () => {
     expect(nextRetry(heard(deferred('greylist', null)), past, { ...TERMS, wait: false })).toBeNull()
   })
 
-  test('that waits for a pause to end, unasked, is with whom it was', () => {
+  test('that waits for a pause without a probe keeps its egress', () => {
     const pause = heard(deferred('rate', MINUTE), false)
     const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [], accepted: null }
     expect(nextRetry(pause, PAST, TERMS)).toEqual(again)
     expect(nextRetry(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
   })
 
-  test('that nobody asked about, as others were refused, waits until the refusal is believed no more', () => {
+  test('that was not probed because of a block waits until the block ends', () => {
     const unasked = heard(refused('sender'), false)
     const terms = { ...TERMS, available: () => [], refusedForMs: () => 20 * MINUTE }
     const again = { delayMs: 20 * MINUTE, tries: 2, egress: null, refusedBy: [], accepted: null }
     expect(nextRetry(unasked, PAST, terms)).toEqual(again)
     expect(nextRetry(unasked, { ...PAST, egress: 'a' }, terms)).toEqual({ ...again, egress: 'a' })
-    // Whoever was turned away before may have it again.
+    // An egress that was blocked before may probe it again.
     expect(nextRetry(unasked, { ...PAST, egress: 'b', refusedBy: ['a'] }, terms)).toEqual(again)
     expect(nextRetry(unasked, PAST, { ...terms, wait: false })).toBeNull()
     expect(nextRetry(unasked, { ...PAST, waitedMs: 4 * 60 * MINUTE }, terms)).toBeNull()
     expect(nextRetry(heard(refused('sender')), PAST, terms)).toBeNull()
   })
 
-  test('whose exchangers were not reached waits until it is known whether anybody can be', () => {
+  test('with unreachable hosts waits until the reachability is known', () => {
     const unreached = heard(silent('connect', 'connect'))
     const past = { ...PAST, egress: 'a', refusedBy: ['b'] }
     const doubtful = { ...TERMS, uncertainForMs: () => 7_000 }
-    // Not a try: nobody was asked.
+    // Not an attempt, because no server was probed.
     expect(nextRetry(unreached, past, doubtful)).toEqual({
       ...{ delayMs: 7_000, tries: 2, egress: 'a', refusedBy: ['b'], accepted: null },
     })
@@ -184,7 +184,7 @@ describe('an item of a list', () => {
     expect(nextRetry(heard(silent('timeout', 'rcpt')), past, doubtful)).toBeNull()
   })
 
-  test('whose exchangers could not be looked up waits for the next check of a DNS server that fails it, for ten minutes', () => {
+  test('with failed lookups waits for the next check of the DNS server, for at most ten minutes', () => {
     const unresolved = heard(silent('dns', 'connect'), false)
     const doubtful = { ...TERMS, dnsUncertainForMs: () => 7_000 }
     expect(nextRetry(unresolved, PAST, doubtful)).toEqual({
@@ -195,13 +195,13 @@ describe('an item of a list', () => {
     expect(nextRetry(unresolved, { ...PAST, waitedMs: 10 * MINUTE }, doubtful)).toBeNull()
   })
 
-  test('that was answered, or never asked, is done with', () => {
+  test('that was answered, or never probed, is final', () => {
     const known = { ...heard(null), result: result(ACCEPTED, false) }
     expect(nextRetry(known, PAST, TERMS)).toBeNull()
     expect(nextRetry(heard(null), PAST, TERMS)).toBeNull()
   })
 
-  test('that was accepted while its domain stayed untested keeps the acceptance for the retry', () => {
+  test('that was accepted in an untested domain keeps the acceptance for the retry', () => {
     const untested = heard(ACCEPTED)
     const again = nextRetry(untested, { ...PAST, tries: 0 }, TERMS)
     expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 1, egress: 'a' })
@@ -209,18 +209,18 @@ describe('an item of a list', () => {
     expect(nextRetry(untested, PAST, { ...TERMS, wait: false })).toBeNull()
   })
 
-  test('is tested four times at most, so that one accepted by the last try is tested once more', () => {
+  test('is tested at most four times, so that an acceptance at the last attempt gets one more test', () => {
     expect(nextRetry(heard(ACCEPTED), { ...PAST, tries: 2 }, TERMS)).toMatchObject({ tries: 3 })
     expect(nextRetry(heard(ACCEPTED), { ...PAST, tries: 3 }, TERMS)).toBeNull()
     expect(nextRetry(heard(ACCEPTED), { ...PAST, waitedMs: 4 * HOUR }, TERMS)).toBeNull()
   })
 
-  test('that waits for its test unasked is free for another egress', () => {
+  test('that waits for its test without a probe may use another egress', () => {
     const again = nextRetry(heard(ACCEPTED, false), { ...PAST, egress: 'a' }, TERMS)
     expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 2, egress: null })
   })
 
-  test('that only a backup accepted which takes every name is asked three times', () => {
+  test('that only a catch-all backup accepted is probed three times', () => {
     const outcome = { ...heard(null), result: result(ACCEPTED, true), isBackupOnly: true }
     const again = nextRetry(outcome, { ...PAST, tries: 0 }, TERMS)
     expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 1, accepted: null })
@@ -228,7 +228,7 @@ describe('an item of a list', () => {
     expect(nextRetry({ ...outcome, isBackupOnly: false }, FIRST_PAST, TERMS)).toBeNull()
   })
 
-  test('that came from the memory is done with', () => {
+  test('that came from the cache is final', () => {
     const remembered = { ...heard(ACCEPTED), result: { ...result(ACCEPTED), cached: true } }
     expect(nextRetry(remembered, PAST, TERMS)).toBeNull()
   })
@@ -239,6 +239,6 @@ test.each<[RecipientOutcome, number | null]>([
   [deferred('greylist', 1), 1],
   [deferred('busy', 90_500), 91],
   [deferred('busy', null), null],
-])('a single verification is told to come back: %j after %s s', (answer, seconds) => {
+])('a single verification may be retried: %j after %s s', (answer, seconds) => {
   expect(retryAfterSeconds(result(answer))).toBe(seconds)
 })

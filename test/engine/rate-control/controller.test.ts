@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { type AcquireResult, type ConnectionPermit, RateController } from '../../../src/engine/rate-control/controller.ts'
+import {
+  type AcquireResult,
+  type ConnectionPermit,
+  RateController,
+} from '../../../src/engine/rate-control/controller.ts'
 import { type RateLimits } from '../../../src/engine/rate-control/limit-table.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -17,7 +21,7 @@ const permitOf = (start: AcquireResult): ConnectionPermit => {
   return start.permit
 }
 const waitOf = (start: AcquireResult) => ('waitMs' in start ? start.waitMs : 0)
-/** Opens and closes connections until the pace says wait; gives how many. */
+/** Opens and closes connections until the controller returns a wait; returns their number. */
 function burst(pace: RateController): number {
   for (let count = 0; ; count++) {
     const start = pace.tryStart()
@@ -25,7 +29,7 @@ function burst(pace: RateController): number {
     start.permit.release()
   }
 }
-/** Holds connections until the pace says wait; gives how many. */
+/** Holds connections until the controller returns a wait; returns their number. */
 function held(pace: RateController): number {
   const permits: ConnectionPermit[] = []
   for (;;) {
@@ -38,14 +42,14 @@ function held(pace: RateController): number {
 }
 
 describe('permits', () => {
-  test('are as many as connections are allowed, each time', async () => {
+  test('are limited to the allowed connections', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
     expect(held(pace)).toBe(4)
     await clock.advance(SECOND)
     expect(held(pace)).toBe(4)
   })
 
-  test('given back make room for the next one', async () => {
+  test('that are released make room for the next one', async () => {
     const { pace, clock } = paced({ sessionsMax: 1 })
     const permit = permitOf(pace.tryStart())
     await clock.advance(MINUTE)
@@ -54,7 +58,7 @@ describe('permits', () => {
     permitOf(pace.tryStart())
   })
 
-  test('given back twice count once', async () => {
+  test('that are released twice count once', async () => {
     const { pace, clock } = paced({ sessionsMax: 1 })
     const permit = permitOf(pace.tryStart())
     permit.release()
@@ -65,7 +69,7 @@ describe('permits', () => {
     expect(pace.tryStart()).not.toHaveProperty('permit')
   })
 
-  test('given back wake whoever waits', async () => {
+  test('that are released wake the waiters', async () => {
     const { pace, clock } = paced({ sessionsMax: 1, sessionsPerSecond: 1 / 60 })
     const permit = permitOf(pace.tryStart())
     await clock.advance(59 * SECOND)
@@ -83,7 +87,7 @@ describe('permits', () => {
 })
 
 describe('the rate', () => {
-  test('lets a burst of as many as may be open start at once, and then keeps its time', async () => {
+  test('allows a burst of the allowed connections, then one per interval', async () => {
     const { pace, clock } = paced()
     expect(burst(pace)).toBe(4)
     expect(pace.tryStart()).toEqual({ waitMs: 500, paused: false })
@@ -96,14 +100,14 @@ describe('the rate', () => {
     expect(burst(pace)).toBe(2)
   })
 
-  test('saves no more than a burst, however long the rest was', async () => {
+  test('saves at most one burst, however long the idle time', async () => {
     const { pace, clock } = paced()
     burst(pace)
     await clock.advance(HOUR)
     expect(burst(pace)).toBe(4)
   })
 
-  test('is waited for by start, whatever the patience', async () => {
+  test('is awaited by start, whatever the timeout', async () => {
     const { pace, clock } = paced()
     burst(pace)
     const start = pace.start(0, never)
@@ -111,7 +115,7 @@ describe('the rate', () => {
     permitOf(await start)
   })
 
-  test('is not waited for by one who gives up', async () => {
+  test('is not awaited after an abort', async () => {
     const { pace, clock } = paced()
     burst(pace)
     const limit = new AbortController()
@@ -121,7 +125,7 @@ describe('the rate', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is not waited for longer than whoever asks may wait', async () => {
+  test('is not awaited longer than the maximum wait', async () => {
     const { pace, clock } = paced()
     burst(pace)
     expect(waitOf(await pace.start(0, never, false, 499))).toBe(500)
@@ -131,8 +135,8 @@ describe('the rate', () => {
   })
 })
 
-describe('a server that wants us slower', () => {
-  test('is left for five minutes, then ten, then twenty, at most 4,000 seconds', async () => {
+describe('a server that throttles', () => {
+  test('is paused for five minutes, then ten, then twenty, at most 4,000 seconds', async () => {
     const { pace, clock } = paced()
     for (const seconds of [300, 600, 1_200, 2_400, 4_000, 4_000]) {
       pace.throttled(null)
@@ -143,7 +147,7 @@ describe('a server that wants us slower', () => {
     }
   })
 
-  test('is left as long as it says, never shorter than we mean, never for ever', () => {
+  test('is paused as long as it requests, within the minimum and the maximum', () => {
     const longer = paced().pace
     longer.throttled(20 * MINUTE)
     expect(waitOf(longer.tryStart())).toBe(20 * MINUTE)
@@ -155,7 +159,7 @@ describe('a server that wants us slower', () => {
     expect(waitOf(endless.tryStart())).toBe(4_000 * SECOND)
   })
 
-  test('that says so in several conversations at once is one trouble', async () => {
+  test('in several concurrent sessions counts once', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
     for (let i = 0; i < 3; i++) pace.throttled(null)
     expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
@@ -166,7 +170,7 @@ describe('a server that wants us slower', () => {
     expect(waitOf(pace.tryStart())).toBe(10 * MINUTE)
   })
 
-  test('may still lengthen the pause', () => {
+  test('may extend the pause', () => {
     const { pace } = paced()
     pace.throttled(null)
     pace.throttled(15 * MINUTE)
@@ -175,7 +179,7 @@ describe('a server that wants us slower', () => {
     expect(waitOf(pace.tryStart())).toBe(15 * MINUTE)
   })
 
-  test('gets half as many connections, half as often, each time', async () => {
+  test('halves the connections and the rate each time', async () => {
     const { pace, clock } = paced({ sessionsMax: 8, sessionsPerSecond: 8 })
     for (const sessions of [4, 2, 1, 1]) {
       pace.throttled(null)
@@ -184,11 +188,11 @@ describe('a server that wants us slower', () => {
       await clock.advance(HOUR)
     }
     burst(pace)
-    // 8 a second, halved four times.
+    // 8 per second, halved four times.
     expect(waitOf(pace.tryStart())).toBe(2 * SECOND)
   })
 
-  test('is never asked less than once in five minutes', async () => {
+  test('keeps a rate of at least one connection in five minutes', async () => {
     const { pace, clock } = paced({ sessionsMax: 1 })
     for (let i = 0; i < 20; i++) {
       pace.throttled(null)
@@ -198,7 +202,7 @@ describe('a server that wants us slower', () => {
     expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
   })
 
-  test('is trusted again by and by: one connection more for each clean cohort, a quarter faster each time', async () => {
+  test('recovers by one connection per successful cohort and by a quarter of the rate per success', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
     pace.throttled(null)
     pace.throttled(null)
@@ -218,7 +222,7 @@ describe('a server that wants us slower', () => {
     expect(sessions).toEqual([...sessions].sort())
   })
 
-  test('is asked no faster than at first, however well it goes', async () => {
+  test('recovers at most to the initial limits', async () => {
     const { pace, clock } = paced({ sessionsMax: 1 })
     pace.throttled(null)
     await clock.advance(5 * MINUTE)
@@ -232,7 +236,7 @@ describe('a server that wants us slower', () => {
     expect(waits).toEqual([1_000, 800, 640, 512, 500])
   })
 
-  test('that was content in between gets the first pause again', async () => {
+  test('gets the first pause again after a success', async () => {
     const { pace, clock } = paced()
     pace.throttled(null)
     await clock.advance(5 * MINUTE)
@@ -241,7 +245,7 @@ describe('a server that wants us slower', () => {
     expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
   })
 
-  test('is waited for by those with patience, and handed back by the others', async () => {
+  test('is awaited within the timeout and otherwise returned', async () => {
     const { pace, clock } = paced()
     pace.throttled(null)
     expect(await pace.start(5 * MINUTE - 1, never)).toEqual({ waitMs: 5 * MINUTE, paused: true })
@@ -251,14 +255,14 @@ describe('a server that wants us slower', () => {
   })
 })
 
-describe('a refusal of us', () => {
-  test('is told to all for half an hour', async () => {
+describe('a block', () => {
+  test('is returned to all for half an hour', async () => {
     const { pace, clock } = paced()
     expect(pace.isRefused).toBe(false)
     pace.refused(REFUSAL)
     expect(pace.isRefused).toBe(true)
     expect(pace.tryStart()).toEqual({ refusal: REFUSAL })
-    // There is nothing to wait for: the answer is there.
+    // The block is returned without a wait.
     expect(pace.readyInMs).toBe(0)
     await clock.advance(30 * MINUTE - 1)
     expect(await pace.start(0, never)).toEqual({ refusal: REFUSAL })
@@ -266,7 +270,7 @@ describe('a refusal of us', () => {
     permitOf(pace.tryStart())
   })
 
-  test('reaches those who wait for a permit', async () => {
+  test('wakes those that wait for a permit', async () => {
     const { pace, clock } = paced()
     burst(pace)
     const start = pace.start(0, never)
@@ -275,14 +279,14 @@ describe('a refusal of us', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is forgotten when a conversation ends well', () => {
+  test('is cleared by a successful session', () => {
     const { pace } = paced()
     pace.refused(REFUSAL)
     pace.succeeded()
     permitOf(pace.tryStart())
   })
 
-  test('slows us down, once for all who were refused at the same time', async () => {
+  test('halves the rate once for concurrent blocks', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
     pace.refused(REFUSAL)
     pace.refused({ ...REFUSAL, why: 'policy' })
@@ -295,52 +299,52 @@ describe('a refusal of us', () => {
   })
 })
 
-describe('too many unknown users in a row', () => {
-  test('bring ten seconds of pause, doubled each time, at most two minutes', async () => {
+describe('a streak of unknown users', () => {
+  test('causes a pause of ten seconds, doubled each time, at most two minutes', async () => {
     const { pace, clock } = paced()
     for (const seconds of [10, 20, 40, 80, 120, 120]) {
-      pace.streakExceeded()
+      pace.onUnknownStreak()
       expect(pace.tryStart()).toEqual({ waitMs: seconds * SECOND, paused: true })
       await clock.advance(seconds * SECOND)
     }
   })
 
-  test('are counted over all connections, and anew after each pause', () => {
+  test('is counted over all connections, and from zero after each pause', () => {
     const { pace } = paced({ unknownStreakMax: 3 })
-    expect([pace.unknown(), pace.unknown(), pace.unknownsLeft]).toEqual([false, false, 1])
-    expect(pace.unknown()).toBe(true)
+    expect([pace.onUnknownRecipient(), pace.onUnknownRecipient(), pace.unknownsLeft]).toEqual([false, false, 1])
+    expect(pace.onUnknownRecipient()).toBe(true)
     expect(waitOf(pace.tryStart())).toBe(10 * SECOND)
-    expect([pace.unknown(), pace.unknown(), pace.unknown()]).toEqual([false, false, true])
+    expect([pace.onUnknownRecipient(), pace.onUnknownRecipient(), pace.onUnknownRecipient()]).toEqual([false, false, true])
   })
 
-  test('are no row when something else was said between', () => {
+  test('is interrupted by any other reply', () => {
     const { pace } = paced({ unknownStreakMax: 2 })
-    pace.unknown()
-    pace.notUnknown()
-    expect(pace.unknown()).toBe(false)
-    pace.found()
-    expect(pace.unknown()).toBe(false)
+    pace.onUnknownRecipient()
+    pace.onOtherReply()
+    expect(pace.onUnknownRecipient()).toBe(false)
+    pace.onKnownRecipient()
+    expect(pace.onUnknownRecipient()).toBe(false)
   })
 
-  test('are forgiven when a real one was found', async () => {
+  test('is reset by a known recipient', async () => {
     const { pace, clock } = paced()
-    pace.streakExceeded()
+    pace.onUnknownStreak()
     await clock.advance(10 * SECOND)
-    pace.found()
-    pace.streakExceeded()
+    pace.onKnownRecipient()
+    pace.onUnknownStreak()
     expect(waitOf(pace.tryStart())).toBe(10 * SECOND)
   })
 
-  test('never shorten a pause that the server asked for', () => {
+  test('never shortens a pause that the server requested', () => {
     const { pace } = paced()
     pace.throttled(null)
-    pace.streakExceeded()
+    pace.onUnknownStreak()
     expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
   })
 
-  test('neither halve the rate nor count as trouble that was told', async () => {
+  test('neither halves the rate nor counts as throttling', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
-    pace.streakExceeded()
+    pace.onUnknownStreak()
     pace.throttled(null)
     expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
     await clock.advance(5 * MINUTE)

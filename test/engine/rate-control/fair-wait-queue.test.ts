@@ -8,7 +8,7 @@ import { drainEventLoop } from '../../support/wait.ts'
 
 const never = new AbortController().signal
 
-/** A pace, and the order in which those who wait are let in; each leaves again at once. */
+/** A controller, and the order in which waiters get a permit; each releases it at once. */
 function queue(row: Partial<RateLimits>) {
   const clock = fakeClock()
   const pace = new RateController({ ...ROW, sessionsMax: 1, sessionsPerSecond: 1, ...row }, clock)
@@ -22,8 +22,8 @@ function queue(row: Partial<RateLimits>) {
   return { clock, pace, order, wait }
 }
 
-describe('where lists and single questions wait for one operator', () => {
-  test('the single ones go first, as somebody waits for them', async () => {
+describe('lists and single verifications that wait for one operator', () => {
+  test('single verifications go first', async () => {
     const { clock, order, wait, pace } = queue({})
     const first = pace.tryStart()
     for (const name of ['list 1', 'list 2']) void wait(name, false)
@@ -34,7 +34,7 @@ describe('where lists and single questions wait for one operator', () => {
     expect(order).toEqual(['single 1', 'single 2', 'list 1', 'list 2'])
   })
 
-  test('a list is let in after three of them, however many there are', async () => {
+  test('a list proceeds after three of them, however many there are', async () => {
     const { clock, order, wait } = queue({})
     void wait('before', false)
     for (let n = 1; n <= 2; n++) void wait(`list ${n}`, false)
@@ -43,7 +43,7 @@ describe('where lists and single questions wait for one operator', () => {
     expect(order.map(name => name[0]).join('')).toBe('bssslsssls')
   })
 
-  test('one that gives up keeps nobody waiting', async () => {
+  test('an aborted request blocks no other', async () => {
     const { clock, order, wait } = queue({})
     void wait('before', false)
     const timeout = new AbortController()
@@ -55,7 +55,7 @@ describe('where lists and single questions wait for one operator', () => {
     expect(order).toEqual(['before', 'list'])
   })
 
-  test('a connection is wanted back when somebody waits and lists have them all', async () => {
+  test('a connection is requested if a single verification waits and lists hold all', async () => {
     const { clock, pace } = queue({ sessionsMax: 2, sessionsPerSecond: 1_000 })
     const permits = [pace.tryStart(), pace.tryStart()]
     void pace.start(0, never, false)

@@ -22,8 +22,8 @@ const OPERATORS = [
   'somebody.test',
 ]
 
-describe('the pace of an operator', () => {
-  test('nobody knows is two connections, one a second, of twenty recipients', () => {
+describe('the limits of an operator', () => {
+  test('outside the table are two connections, one per second, with twenty recipients', () => {
     expect(limitsFor('somebody.test', NONE)).toEqual({
       sessionsMax: 2,
       recipientsPerSession: 20,
@@ -33,17 +33,17 @@ describe('the pace of an operator', () => {
     })
   })
 
-  test.each(OPERATORS)('%s can be kept', operator => {
+  test.each(OPERATORS)('of %s are consistent', operator => {
     const row = limitsFor(operator, NONE)
     for (const value of Object.values(row)) expect(value).toBeGreaterThan(0)
     expect(row.recipientsPerTransaction).toBeLessThanOrEqual(row.recipientsPerSession)
     expect(row.recipientsPerTransaction).toBeLessThanOrEqual(100)
-    // Nothing that is no row of the table may speak for one.
+    // A name that is not in the table must not find a row.
     expect(Object.keys(row)).toHaveLength(5)
   })
 
   test.each(['outlook', 'microsoft-365'])(
-    '%s takes one recipient a transaction, whatever the settings',
+    'of %s are one recipient per transaction, whatever the settings',
     operator => {
       expect(
         limitsFor(operator, { ...NONE, recipientsPerSession: 50 }).recipientsPerTransaction,
@@ -52,7 +52,7 @@ describe('the pace of an operator', () => {
   )
 
   test.each(['godaddy', 'titan', 'mxroute'])(
-    '%s counts unknown users: few, and away soon',
+    'of %s are low, because it counts unknown users',
     operator => {
       expect(limitsFor(operator, NONE)).toMatchObject({
         sessionsMax: 1,
@@ -63,7 +63,7 @@ describe('the pace of an operator', () => {
   )
 
   test.each(['toString', '__proto__', 'constructor'])(
-    'of a domain called %s is the ordinary one',
+    'of a domain named %s are the default',
     name => {
       expect(limitsFor(name, NONE)).toEqual(limitsFor('somebody.test', NONE))
     },
@@ -82,7 +82,7 @@ describe('settings', () => {
     }
   })
 
-  test('for one operator go before those for all, each by itself', () => {
+  test('for one operator override those for all, each separately', () => {
     const all = { sessionsPerOperator: 7, recipientsPerSession: 9, sessionsPerSecond: 0.5 }
     expect(limitsFor('google', all, { ...NONE, sessionsPerOperator: 2 })).toMatchObject({
       sessionsMax: 2,
@@ -100,7 +100,7 @@ describe('settings', () => {
     })
   })
 
-  test('never make a transaction of more than the hundred recipients of RFC 5321', () => {
+  test('never allow more than the 100 recipients of RFC 5321 per transaction', () => {
     expect(limitsFor('google', { ...NONE, recipientsPerSession: 500 })).toMatchObject({
       recipientsPerSession: 500,
       recipientsPerTransaction: 100,

@@ -29,21 +29,21 @@ const REFUSAL: RecipientOutcome = {
   reply: { code: 554, enhanced: null, text: 'listed \0' },
 }
 
-test('a state is what JSON makes of it', () => {
+test('a state survives JSON', () => {
   const worn = onBlocked(onThrottled(onStarted(newState(row), row, NOW), NOW, null), NOW, REFUSAL)
   for (const state of [newState(row), worn]) {
     expect(JSON.parse(JSON.stringify(state))).toEqual(state)
   }
 })
 
-test('what changes nothing gives the very same state', () => {
+test('a change without effect returns the same state object', () => {
   const state = newState(row)
   expect(onKnownRecipient(state)).toBe(state)
   expect(onOtherReply(state)).toBe(state)
   expect(onSkipped(state, 3)).toBe(state)
 })
 
-test('no change touches the state that it is made from', () => {
+test('no change mutates its input state', () => {
   const state = Object.freeze(onUnknownStreak(newState(row), NOW))
   const before = JSON.stringify(state)
   onUnknownRecipient(state)
@@ -54,7 +54,7 @@ test('no change touches the state that it is made from', () => {
   expect(JSON.stringify(state)).toBe(before)
 })
 
-test('one more connection may be opened where nothing speaks against it', () => {
+test('one more connection may be opened if no limit forbids it', () => {
   const state = newState(row)
   expect(mayStart(state, row, NOW, 3)).toBe(true)
   expect(mayStart(state, row, NOW, 4)).toBe(false)
@@ -65,22 +65,22 @@ test('one more connection may be opened where nothing speaks against it', () => 
   expect(mayStart(burst, row, NOW + SECOND / 2, 0)).toBe(true)
 })
 
-describe('a state that others kept', () => {
-  test('is no faster than these settings allow', () => {
+describe('a stored state', () => {
+  test('is limited by the current settings', () => {
     const fast = newState({ ...row, sessionsMax: 50, sessionsPerSecond: 100 })
     const state = rescale(fast, row, NOW)
     expect([isFull(state, 3), isFull(state, 4)]).toEqual([false, true])
     expect(state.ratePerMs).toBe(2 / SECOND)
   })
 
-  test('and slower ones stay as they are, until they grow', () => {
+  test('keeps lower limits until they grow', () => {
     const slow = onThrottled(newState(row), NOW, null)
     expect(rescale(slow, row, NOW)).toEqual(slow)
     const more = { ...row, sessionsMax: 9 }
     expect(onSucceeded(rescale(slow, more, NOW), more).sessionsAllowed).toBe(2.5)
   })
 
-  test('by a clock that was set back since holds up nobody longer than its rules do', () => {
+  test('from a clock that was set back delays no longer than the rules allow', () => {
     const once = onStarted(onThrottled(newState(row), NOW, HOUR), row, NOW)
     const later = onBlocked(onUnknownStreak(once, NOW), NOW, REFUSAL)
     const state = rescale(later, row, NOW - 24 * HOUR)
@@ -92,18 +92,18 @@ describe('a state that others kept', () => {
     expect(isBlocked(state, now + 30 * MINUTE)).toBe(false)
   })
 
-  test('by an ev that did not know all of it yet has the rest as it begins', () => {
+  test('from an older version gets initial values for missing fields', () => {
     const { streak: _, streakPauseMs: __, ...older } = newState(row)
     expect(rescale(older as never, row, NOW)).toEqual(newState(row))
   })
 })
 
-describe('domains that refuse us', () => {
+describe('blocking domains', () => {
   const refuse = (state: RateState, domain: string, now = NOW) =>
     onDomainBlocked(state, now, { domain, answer: REFUSAL })
   const two = ['a.test', 'b.test'].reduce((state, domain) => refuse(state, domain), newState(row))
 
-  test('are the operator once there are three of them', () => {
+  test('block the operator once there are three', () => {
     expect(isBlocked(two, NOW)).toBe(false)
     expect(isBlocked(refuse(two, 'b.test'), NOW)).toBe(false)
     const three = refuse(two, 'c.test')
@@ -111,7 +111,7 @@ describe('domains that refuse us', () => {
     expect(three).toEqual({ ...onBlocked(two, NOW, REFUSAL), refusingDomains: [] })
   })
 
-  test('count anew when the operator answers for a recipient, be it an unknown one', () => {
+  test('are counted from zero after the operator answers for a recipient, even an unknown one', () => {
     for (const note of [onKnownRecipient, onUnknownRecipient])
       expect(isBlocked(refuse(note(two), 'c.test'), NOW)).toBe(false)
     expect(isBlocked(refuse(onOtherReply(two), 'c.test'), NOW)).toBe(true)

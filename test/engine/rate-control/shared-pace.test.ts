@@ -8,7 +8,7 @@ import { fakePaceShare } from '../../support/shared-rate-state.ts'
 
 const never = new AbortController().signal
 const KEY = { operator: 'mx.test', egress: 'a' }
-/** Two processes that go by one pace. */
+/** Two processes with one shared rate state. */
 function two(row: Partial<RateLimits> = {}) {
   const clock = fakeClock()
   const share = fakePaceShare(clock)
@@ -18,7 +18,7 @@ function two(row: Partial<RateLimits> = {}) {
   return { clock, share, one, other }
 }
 
-/** What a start comes to, once it does. */
+/** The result of a start, once it resolves. */
 function seen(start: Promise<AcquireResult>) {
   const told: { start: AcquireResult | null; fault: unknown } = { start: null, fault: null }
   start.then(
@@ -37,7 +37,7 @@ const release = (start: AcquireResult | null) => {
   start.permit.release()
 }
 
-test('a connection of one process keeps the other from opening one, until it is given back', async () => {
+test('a connection of one process prevents one of the other until it is released', async () => {
   const { clock, one, other } = two({ sessionsPerSecond: 1_000 })
   const first = await one.start(0, never)
   expect(other.status('mx.test').sessions).toBe(1)
@@ -50,7 +50,7 @@ test('a connection of one process keeps the other from opening one, until it is 
   expect(clock.pending).toBe(0)
 })
 
-test('both together keep the rate, and its burst', async () => {
+test('two processes share the rate and its burst', async () => {
   const { clock, one, other } = two({ sessionsMax: 2, sessionsPerSecond: 2 })
   release(await one.start(0, never))
   release(await other.start(0, never))
@@ -61,7 +61,7 @@ test('both together keep the rate, and its burst', async () => {
   release(third.start)
 })
 
-test('what one is told slows, pauses and refuses the other', async () => {
+test('throttling, pauses and blocks of one process apply to the other', async () => {
   const { one, other } = two({ sessionsMax: 4 })
   one.throttled(null)
   expect(await other.start(0, never)).toEqual({ waitMs: 5 * MINUTE, paused: true })
@@ -72,14 +72,14 @@ test('what one is told slows, pauses and refuses the other', async () => {
   expect(one.isRefused).toBe(true)
 })
 
-test('unknown users of both are one row', () => {
+test('unknown users of two processes form one streak', () => {
   const { one, other } = two({ unknownStreakMax: 3 })
-  expect([one.unknown(), other.unknown(), one.unknownsLeft]).toEqual([false, false, 1])
-  expect(other.unknown()).toBe(true)
+  expect([one.onUnknownRecipient(), other.onUnknownRecipient(), one.unknownsLeft]).toEqual([false, false, 1])
+  expect(other.onUnknownRecipient()).toBe(true)
   expect(one.readyInMs).toBe(10 * SECOND)
 })
 
-test('a list waits while nobody can say whether it may, and asks each second', async () => {
+test('a list waits and retries every second while the shared state is unreachable', async () => {
   const { clock, share, one } = two()
   share.fault = new Error('the database is away')
   const list = seen(one.start(0, never))
@@ -91,7 +91,7 @@ test('a list waits while nobody can say whether it may, and asks each second', a
   release(list.start)
 })
 
-test('a list that is given up meanwhile has nothing', async () => {
+test('a list that is aborted meanwhile gets no permit', async () => {
   const { clock, share, one } = two()
   share.fault = new Error('the database is away')
   const giveUp = new AbortController()
@@ -104,7 +104,7 @@ test('a list that is given up meanwhile has nothing', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('somebody who waits for an answer is told at once', async () => {
+test('a single verification fails at once while the shared state is unreachable', async () => {
   const { clock, share, one } = two()
   share.fault = new Error('the database is away')
   const single = seen(one.start(0, never, true))
@@ -113,7 +113,7 @@ test('somebody who waits for an answer is told at once', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('a pace that is shared is not asked for a connection at once', () => {
+test('tryStart throws for a shared state', () => {
   const { one } = two()
   expect(() => one.tryStart()).toThrow('shared')
 })

@@ -11,8 +11,8 @@ function paced(row: Partial<RateLimits> = {}) {
   return { clock, pace, status: () => pace.status('mx.test') }
 }
 
-describe('the status of a pace', () => {
-  test('of an operator that nobody asked yet is as the table has it', () => {
+describe('the rate status', () => {
+  test('of a new operator has the limits of the table', () => {
     expect(paced().status()).toEqual({
       ...{ operator: 'mx.test', unknownStreakMax: 20, recent: 0, pause: null, refusal: null },
       ...{ sessions: 0, sessionsAllowed: 4, sessionsMax: 4 },
@@ -20,16 +20,16 @@ describe('the status of a pace', () => {
     })
   })
 
-  test('counts the connections that are open, and the recipients that were asked', () => {
+  test('counts the open connections and the probed recipients', () => {
     const { pace, status } = paced()
     const starts = [pace.tryStart(), pace.tryStart()]
-    pace.recent(false)
+    pace.onReply(false)
     expect(status()).toMatchObject({ sessions: 2, recent: 1 })
     for (const start of starts) if ('permit' in start) start.permit.release()
     expect(status().sessions).toBe(0)
   })
 
-  test('after a wish for less speed tells of half of it, since when, and until when', async () => {
+  test('after throttling has half the rate and the times of the pause', async () => {
     const { clock, pace, status } = paced()
     const since = clock.now()
     pace.throttled(null)
@@ -40,7 +40,7 @@ describe('the status of a pace', () => {
     expect(status()).toMatchObject({ sessionsAllowed: 2, pause: null })
   })
 
-  test('a pause that is lengthened has begun when it began', async () => {
+  test('keeps the start of an extended pause', async () => {
     const { clock, pace, status } = paced()
     const since = clock.now()
     pace.throttled(null)
@@ -49,19 +49,19 @@ describe('the status of a pace', () => {
     expect(status().pause).toEqual({ since, until: since + 21 * MINUTE, why: 'throttled' })
   })
 
-  test('tells a pause after too many unknown users from one that the operator wants', async () => {
+  test('distinguishes a pause after unknown users from throttling', async () => {
     const { clock, pace, status } = paced({ unknownStreakMax: 2 })
     const since = clock.now()
-    pace.unknown()
+    pace.onUnknownRecipient()
     expect(status().pause).toBeNull()
-    pace.unknown()
+    pace.onUnknownRecipient()
     const until = since + 10 * SECOND
     expect(status().pause).toEqual({ since, until, why: 'unknown-users' })
     pace.throttled(null)
     expect(status().pause).toEqual({ since, until: since + 5 * MINUTE, why: 'throttled' })
   })
 
-  test('a refusal goes on from its first word until somebody is let in', async () => {
+  test('keeps a block from its start until a success', async () => {
     const { clock, pace, status } = paced()
     const since = clock.now()
     pace.refused(REFUSAL)
@@ -80,7 +80,7 @@ describe('the status of a pace', () => {
     expect(status().refusal).toBeNull()
   })
 
-  test('has its ends by the wall clock, also after that was set', () => {
+  test('uses wall-clock times, also after the clock was set', () => {
     const { clock, pace, status } = paced()
     pace.refused(REFUSAL)
     clock.jump(HOUR)

@@ -44,13 +44,13 @@ const meaning = (stage: Stage, code: number, text: string, enhanced: string | nu
   return `${answer.kind}/${answer.why}`
 }
 
-describe('the table of phrases', () => {
+describe('the rule table', () => {
   test.each(rows)('$line', ({ stage, reply, means }) => {
     const answer = classifyReply(stage, reply)
     expect(`${answer.kind}/${answer.why}`).toBe(means)
   })
 
-  test('every row decides at least one reply of the fixtures', () => {
+  test('every rule decides at least one reply of the fixtures', () => {
     const reached = new Set(
       [...rows, ...vocabulary].map(({ stage, reply }) => matchRule(stage, reply)),
     )
@@ -60,20 +60,20 @@ describe('the table of phrases', () => {
     ).toEqual([])
   })
 
-  test('every row names its source and its provider', () => {
+  test('every rule names its source and provider', () => {
     expect(
       REPLY_RULES.filter(({ source, provider }) => source.length < 3 || provider === ''),
     ).toEqual([])
   })
 
-  test('no pattern has flags or refers back, so that several can be asked as one', () => {
+  test('no pattern has flags or backreferences, so that several can be combined', () => {
     const alone = REPLY_RULES.flatMap(({ pattern }) => pattern ?? []).filter(
       ({ flags, source }) => flags !== '' || /\\[1-9k]|\(\?<\w/.test(source),
     )
     expect(alone).toEqual([])
   })
 
-  test('no pattern repeats without bound, so that no text makes it slow', () => {
+  test('no pattern has unbounded repetition, so that matching is linear', () => {
     const unbounded = REPLY_RULES.filter(({ pattern }) =>
       /(?<!\\)[*+]|\{\d+,\}/.test(bare(pattern)),
     )
@@ -83,7 +83,7 @@ describe('the table of phrases', () => {
   const bare = (pattern: RegExp | undefined) => (pattern?.source ?? '').replace(/\[[^\]]*\]/g, '')
 })
 
-describe('trouble of ours is never a dead mailbox', () => {
+describe('a cause on our side is never a dead mailbox', () => {
   const ours = new Set(BLOCK_PHRASES.filter(({ meaning }) => !meaning.startsWith('rejected/')))
   const isAboutUs = ({ reply }: { readonly reply: Reply }) => {
     const phrase = matchRule('rcpt', reply)
@@ -92,13 +92,13 @@ describe('trouble of ours is never a dead mailbox', () => {
   const aboutUs = rows.filter(isAboutUs)
   const stages: Stage[] = ['greeting', 'ehlo', 'starttls', 'mail', 'rset']
 
-  test.each(aboutUs)('not even with "user unknown" beside it: $line', ({ reply: given }) => {
+  test.each(aboutUs)('not even with "user unknown" in the same text: $line', ({ reply: given }) => {
     const { code, enhanced, text } = given
     expect(meaning('rcpt', code, `${text}; user unknown`, enhanced)).not.toMatch(/^rejected/)
     expect(meaning('rcpt', code, `User unknown. ${text}`, enhanced)).not.toMatch(/^rejected/)
   })
 
-  test('nor do the texts of the vocabulary, with "user unknown" beside them', () => {
+  test('nor for the texts of the vocabulary with "user unknown" added', () => {
     const dead = vocabulary
       .filter(isAboutUs)
       .filter(({ reply: { code, enhanced, text } }) =>
@@ -109,17 +109,20 @@ describe('trouble of ours is never a dead mailbox', () => {
     expect(dead.map(({ reply }) => reply.text)).toEqual([])
   })
 
-  // 521 and 556 speak of a host that takes no mail, at any stage (RFC 7504).
+  // 521 and 556 mean a host that accepts no mail, at any stage (RFC 7504).
   const failures = rows.filter(({ reply: { code } }) => code >= 400 && code !== 521 && code !== 556)
 
-  test.each(failures)('before RCPT no 4xx or 5xx speaks of the mailbox: $line', ({ reply }) => {
-    const kinds = stages.map(stage => classifyReply(stage, reply).kind)
-    expect(
-      kinds.filter(kind => kind !== 'blocked' && kind !== 'deferred' && kind !== 'no-response'),
-    ).toEqual([])
-  })
+  test.each(failures)(
+    'before RCPT no 4xx or 5xx is evidence about the mailbox: $line',
+    ({ reply }) => {
+      const kinds = stages.map(stage => classifyReply(stage, reply).kind)
+      expect(
+        kinds.filter(kind => kind !== 'blocked' && kind !== 'deferred' && kind !== 'no-response'),
+      ).toEqual([])
+    },
+  )
 
-  test('only 250, 251 and 252 at RCPT are accepted, or a refusal that says the mailbox exists', () => {
+  test('only 250, 251 and 252 at RCPT are accepted, or a refusal that confirms the mailbox', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 999 }), fc.string(), (code, text) => {
         const { kind, why } = classifyReply('rcpt', reply(code, text))
@@ -129,7 +132,7 @@ describe('trouble of ours is never a dead mailbox', () => {
     )
   })
 
-  test('a 4xx at RCPT is rejected only for a full mailbox or by a provider’s own words', () => {
+  test('a 4xx at RCPT is rejected only for a full mailbox or by a provider rule', () => {
     const temporary = [400, 421, 450, 451, 452, 499].flatMap(code =>
       rows.map(row => ({ ...row.reply, code })),
     )
@@ -143,7 +146,7 @@ describe('trouble of ours is never a dead mailbox', () => {
     }
   })
 
-  test('any text at any stage has a meaning', () => {
+  test('any text at any stage is classified', () => {
     fc.assert(
       fc.property(
         fc.constantFrom<Stage>('greeting', 'ehlo', 'mail', 'rcpt', 'rset'),
@@ -157,7 +160,7 @@ describe('trouble of ours is never a dead mailbox', () => {
   })
 })
 
-describe('names in a reply do not sway it', () => {
+describe('names in a reply do not change its meaning', () => {
   const about = { recipient: 'spamhaus@unknown-user.example' }
   test.each([
     [
@@ -191,7 +194,7 @@ describe('names in a reply do not sway it', () => {
     expect(`${kind}/${why}`).toBe(means)
   })
 
-  // The name of the user is a key word of the reply: only where it stands as the address does it go.
+  // The local part is a keyword of the reply, so it is masked only where it is the address.
   test.each([
     ['user', 550, 'No such user here', 'rejected/no-mailbox'],
     ['full', 552, 'Mailbox full', 'rejected/full'],
@@ -206,13 +209,13 @@ describe('names in a reply do not sway it', () => {
     ['blacklisted', 550, 'mailbox "Blacklisted": does not exist', 'rejected/no-mailbox'],
     ['blacklisted', 550, '<blacklisted> does not exist', 'rejected/no-mailbox'],
     ['blacklisted', 550, 'blacklisted@x.test: does not exist', 'rejected/no-mailbox'],
-  ])('%s@x.test is told %i %s', (local, code, text, means) => {
+  ])('%s@x.test gets %i %s', (local, code, text, means) => {
     const { kind, why } = classifyReply('rcpt', reply(code, text), { recipient: `${local}@x.test` })
     expect(`${kind}/${why}`).toBe(means)
   })
 })
 
-describe('the wait a server names', () => {
+describe('the delay that a server requests', () => {
   test.each<[text: string, waitMs: number | null]>([
     ['Greylisted, try again in 300 seconds', 300 * SECOND],
     ['Greylisted for 5 minutes', 5 * MINUTE],
@@ -222,9 +225,9 @@ describe('the wait a server names', () => {
     ['Greylisted, wait 90s', 90 * SECOND],
     ['Réessayez dans 10 minutes', 10 * MINUTE],
     ['try again after 600 sec', 600 * SECOND],
-    ['try again in 40 days', DAY], // Bounded: nothing here waits so long.
-    ['Greylisted at 2026-01-02T14:30:32Z', null], // A time of day is no wait.
-    ['limit of 10 messages per hour', null], // A rate is no wait.
+    ['try again in 40 days', DAY], // The delay is limited to a day.
+    ['Greylisted at 2026-01-02T14:30:32Z', null], // A time of day is not a delay.
+    ['limit of 10 messages per hour', null], // A rate is not a delay.
     ['try again in 0 seconds', null],
     ['please try again later', null],
   ])('%s', (text, waitMs) => {
@@ -235,17 +238,17 @@ describe('the wait a server names', () => {
   })
 })
 
-describe('what callers ask of an answer', () => {
+describe('the text of an outcome', () => {
   const answer = (code: number, text: string) => classifyReply('rcpt', reply(code, text))
 
-  test('the sentence for people names the list that refused us', () => {
+  test('names the blocklist', () => {
     expect(describeOutcome(answer(554, 'blocked using zen.spamhaus.org'))).toMatch(
       /^The server blocked the IP address of ev, which is on a blocklist of Spamhaus/,
     )
     expect(describeOutcome(answer(554, 'poor reputation'))).toContain('on a blocklist')
   })
 
-  test('the sentence for people says when to ask again', () => {
+  test('tells when to try again', () => {
     expect(describeOutcome(answer(450, 'Greylisted for 61 seconds'))).toContain('in 2 minutes')
     expect(describeOutcome(answer(450, 'Greylisted for 5 seconds'))).toContain('in 5 seconds.')
     expect(describeOutcome(answer(450, 'Greylisted for 1 hour'))).toContain('in 1 hour.')

@@ -5,7 +5,7 @@ import { EvError } from '../../../src/platform/error.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
 import { breakOff, codeOf, greeted, sameSocket, TIMES, talk, turns } from './talk.ts'
 
-describe('trouble', () => {
+describe('failures', () => {
   const stages = ['greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'rset'] as const
   type Stage = (typeof stages)[number]
 
@@ -41,7 +41,7 @@ describe('trouble', () => {
     expect(session.usable).toBe(false)
   }
 
-  test.each(stages)('421 to %s is told, and the session is over', async stage => {
+  test.each(stages)('421 to %s is returned and ends the session', async stage => {
     const { session, outcome, say, socket, clock } = await waitingAt(stage)
     await say('421 4.3.2 closing down')
     expect(await outcome).toMatchObject({ code: 421, enhanced: '4.3.2' })
@@ -58,7 +58,7 @@ describe('trouble', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test.each(stages)('a FIN at %s, which may be half a close, ends the session', async stage => {
+  test.each(stages)('a FIN at %s, even half-closed, ends the session', async stage => {
     const { session, outcome, server, socket, clock } = await waitingAt(stage)
     server.end()
     expect(await outcome).toMatchObject({ broken: 'closed', stage })
@@ -68,14 +68,14 @@ describe('trouble', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test.each(stages)('silence at %s ends with its time', async stage => {
+  test.each(stages)('silence at %s ends with a timeout', async stage => {
     const { session, outcome, clock, socket } = await waitingAt(stage)
     const limitMs = stage === 'greeting' ? TIMES.greetingTimeoutMs : TIMES.replyTimeoutMs
     await clock.advance(limitMs - 1)
     expect(session.usable).toBe(true)
     await clock.advance(1)
     expect(await outcome).toMatchObject({ broken: 'timeout', stage })
-    // A server that has answered EHLO is told QUIT and has two seconds to close.
+    // After EHLO, QUIT is sent and the server has two seconds to close.
     const hearsQuit = stage === 'mail' || stage === 'rcpt'
     expect(socket.destroyed).toBe(!hearsQuit)
     await clock.advance(2_000)
@@ -84,13 +84,13 @@ describe('trouble', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test.each(['mail', 'rcpt'] as const)('silence at %s is ended with QUIT', async stage => {
+  test.each(['mail', 'rcpt'] as const)('silence at %s ends with QUIT', async stage => {
     const { session, outcome, clock, server, socket, writes } = await waitingAt(stage)
     writes.length = 0
     await clock.advance(TIMES.replyTimeoutMs)
     await turns()
     expect(writes).toEqual(['QUIT\r\n'])
-    // The reply that comes too late is not believed.
+    // The late reply is ignored.
     server.write('250 2.1.5 Ok\r\n221 2.0.0 Bye\r\n')
     server.end()
     await turns()
@@ -102,7 +102,7 @@ describe('trouble', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a server that pours after QUIT is cut off', async () => {
+  test('a server that floods after QUIT is disconnected', async () => {
     const { clock, server, socket } = await waitingAt('rcpt')
     await clock.advance(TIMES.replyTimeoutMs)
     for (let line = 0; line < 200; line++) server.write(`250-${'x'.repeat(1_000)}\r\n`)
@@ -110,20 +110,20 @@ describe('trouble', () => {
     expect(socket.destroyed).toBe(true)
   })
 
-  test.each(stages)('half a reply and a FIN at %s is no reply', async stage => {
+  test.each(stages)('a partial reply and a FIN at %s is not a reply', async stage => {
     const { outcome, server } = await waitingAt(stage)
     server.end('250 Ok')
     expect(await outcome).toMatchObject({ broken: 'closed', stage })
   })
 
-  test.each(stages)('what is no SMTP at %s ends the session', async stage => {
+  test.each(stages)('data that is not SMTP at %s ends the session', async stage => {
     const { session, outcome, say } = await waitingAt(stage)
     await say('2500 Ok')
     expect(await outcome).toMatchObject({ broken: 'garbage', stage })
     await staysBroken(session)
   })
 
-  test('a greeting that comes after its time is not heard', async () => {
+  test('a greeting after its timeout is ignored', async () => {
     const { session, outcome, clock, server } = await waitingAt('greeting')
     await clock.advance(TIMES.greetingTimeoutMs)
     server.write('220 mx.test\r\n')
@@ -132,14 +132,14 @@ describe('trouble', () => {
     await staysBroken(session)
   })
 
-  test('a greeting of a patient server is waited for', async () => {
+  test('a delayed greeting is awaited', async () => {
     const { outcome, clock, say } = await waitingAt('greeting')
     await clock.advance(29_000)
     await say('220 mx.test')
     expect(codeOf(await outcome)).toBe(220)
   })
 
-  test('one byte a second ends with the time for the whole reply', async () => {
+  test('one byte per second ends with the timeout of the complete reply', async () => {
     const { session, outcome, clock, server } = await waitingAt('rcpt')
     for (const byte of '250 accepted for you alone') {
       server.write(byte)
@@ -150,7 +150,7 @@ describe('trouble', () => {
     await staysBroken(session)
   })
 
-  test('each pipelined reply has its own time, which begins with the reply before', async () => {
+  test('each pipelined reply has its own timeout, which starts at the previous reply', async () => {
     const { session, clock, say } = await greeted(['PIPELINING'])
     const outcomes = [session.mail(''), session.rcpt('a@a.test'), session.rcpt('b@a.test')]
     await turns()
@@ -162,7 +162,7 @@ describe('trouble', () => {
     expect((await Promise.all(outcomes)).map(codeOf)).toEqual([250, 250, 'timeout'])
   })
 
-  test('the whole conversation has its time, however lively it is', async () => {
+  test('the session has a time limit, however active it is', async () => {
     const { session, clock, say, socket } = await greeted()
     for (let i = 0; i < 5; i++) {
       const reset = session.rset()
@@ -177,22 +177,22 @@ describe('trouble', () => {
     await staysBroken(session)
   })
 
-  test('an endless reply is cut, and not read on', async () => {
+  test('an endless reply ends the session', async () => {
     const { session, outcome, server } = await waitingAt('ehlo')
     server.write('250-x\r\n'.repeat(50_000))
     expect(await outcome).toMatchObject({ broken: 'garbage', stage: 'ehlo' })
     await staysBroken(session)
   })
 
-  test('an endless line is cut', async () => {
+  test('an endless line ends the session', async () => {
     const { outcome, server } = await waitingAt('greeting')
     server.write('x'.repeat(100_000))
     expect(await outcome).toMatchObject({ broken: 'garbage', stage: 'greeting' })
   })
 
-  test('a conversation may not make us read more than 128 KiB and 4 KiB for each command', async () => {
+  test('a session reads at most 128 KiB and 4 KiB per command', async () => {
     const { session, say } = await greeted()
-    // 32 lines of 1,000 octets: legal each time, but nobody needs so much.
+    // 32 lines of 1,000 octets: each is legal, but the total exceeds the limit.
     const long = [...Array(31).fill(`250-${'x'.repeat(994)}`), `250 ${'x'.repeat(994)}`]
     let read = 0
     for (let i = 0; i < 10 && session.usable; i++) {
@@ -206,24 +206,24 @@ describe('trouble', () => {
     expect(read).toBeGreaterThan(0)
   })
 
-  test('a reply that nobody asked for ends the session', async () => {
+  test('an unsolicited reply ends the session', async () => {
     const { session, say } = await greeted()
     await say('250 Ok')
     expect(await session.mail('')).toMatchObject({ broken: 'garbage' })
     await staysBroken(session)
   })
 
-  test('421 that nobody asked for is a close', async () => {
+  test('an unsolicited 421 is a close', async () => {
     const { session, say } = await greeted()
     await say('421 idle too long')
     expect(await session.mail('')).toMatchObject({ broken: 'closed' })
   })
 
-  test('a second reply in one packet is never the answer to a command that had not left yet', async () => {
+  test('a second reply in one packet is never matched with a command sent later', async () => {
     const { session, writes, say } = await greeted()
     const outcomes = [session.mail(''), session.rcpt('a@a.test'), session.rcpt('b@a.test')]
     await turns()
-    // The recipients wait in our queue: nobody can have accepted them.
+    // The recipients are still queued, so no reply can belong to them.
     await say('250 2.1.0 Ok', '250 2.1.5 Ok', '250 2.1.5 Ok')
     expect((await Promise.all(outcomes)).map(codeOf)).toEqual([250, 'garbage', 'garbage'])
     expect(writes).toEqual(['MAIL FROM:<>\r\n'])
@@ -238,7 +238,7 @@ describe('trouble', () => {
     expect(session.usable).toBe(false)
   })
 
-  test('421 among pipelined replies leaves the rest without one', async () => {
+  test('421 among pipelined replies leaves the other commands without a reply', async () => {
     const { session, say } = await greeted(['PIPELINING'])
     const outcomes = [session.mail(''), session.rcpt('a@a.test'), session.rcpt('b@a.test')]
     await turns()
@@ -246,7 +246,7 @@ describe('trouble', () => {
     expect((await Promise.all(outcomes)).map(codeOf)).toEqual([250, 421, 'closed'])
   })
 
-  test('a command given after trouble does not leave', async () => {
+  test('a command after a failure is not sent', async () => {
     const { session, writes, server } = await greeted(['PIPELINING'])
     const outcome = session.mail('')
     session.close()
@@ -256,7 +256,7 @@ describe('trouble', () => {
     expect(server.writableEnded).toBe(false)
   })
 
-  test('a connection that died before anybody listened is a closed one', async () => {
+  test('a connection that closed before the session started is reported as closed', async () => {
     const { socket, clock } = talk()
     socket.destroy()
     await turns()
@@ -265,7 +265,7 @@ describe('trouble', () => {
     await session.quit()
   })
 
-  test('an error after the end is nobody’s business', async () => {
+  test('an error after the end is ignored', async () => {
     const { session, socket } = await greeted()
     session.close()
     socket.emit('error', new Error('late'))
@@ -299,7 +299,7 @@ describe('injection', () => {
       ['"a\r\n b"@a.test'],
       [`${'a'.repeat(1_000)}@a.test`],
       ['я'.repeat(500)],
-    ])('%j is stopped, and nothing leaves', async text => {
+    ])('%j is rejected, and nothing is sent', async text => {
       const { session, writes } = await greeted()
       const thrown = await attempt(command, session, text)
       await turns()
@@ -308,7 +308,7 @@ describe('injection', () => {
       expect(writes).toEqual([])
     })
 
-    test('characters that a narrower encoding folds into CR LF leave as their UTF-8', async () => {
+    test('characters that a narrower encoding folds into CR LF are sent as UTF-8', async () => {
       const { session, writes } = await greeted()
       void attempt(command, session, '\u010d\u010aDATA')
       await turns()
@@ -319,7 +319,7 @@ describe('injection', () => {
     })
   })
 
-  test('a command of 1,000 octets leaves, one of 1,001 does not', async () => {
+  test('a command has at most 1,000 octets', async () => {
     const { session, writes } = await greeted()
     void session.rcpt('x'.repeat(1_000 - 'RCPT TO:<>'.length))
     await turns()
@@ -327,7 +327,7 @@ describe('injection', () => {
     expect(() => session.rcpt('x'.repeat(1_001 - 'RCPT TO:<>'.length))).toThrow(EvError)
   })
 
-  test('whatever the names are, only our verbs leave, one a line, without a control character', async () => {
+  test('for any names, only known verbs are sent, one per line, without control characters', async () => {
     const nasty = fc.constantFrom(
       '\r\n',
       '\n',

@@ -11,7 +11,7 @@ const never = new AbortController().signal
 const open: Server[] = []
 const sockets = new Set<Socket>()
 
-/** A server on loopback; gives its port. */
+/** Starts a server on loopback and returns its port. */
 async function listen(serve: (socket: Socket) => void, host = '127.0.0.1'): Promise<number> {
   const server = createServer(socket => {
     sockets.add(socket)
@@ -36,15 +36,15 @@ afterEach(async () => {
 
 const target = (port: number) => ({ ip: '127.0.0.1', port, host: 'mx.invalid' })
 
-describe('dialling', () => {
-  test('connects to the address, not to the name', async () => {
+describe('dialing', () => {
+  test('connects to the address instead of the name', async () => {
     const port = await listen(socket => socket.end('220 hello\r\n'))
     const socket = await tcpDial(DIRECT).connect(target(port), never)
     expect(String((await once(socket, 'data'))[0])).toBe('220 hello\r\n')
     socket.destroy()
   })
 
-  test('a source address is the one that the server sees', async () => {
+  test('uses the source address', async () => {
     const seen = Promise.withResolvers<string | undefined>()
     const port = await listen(socket => seen.resolve(socket.remoteAddress))
     const dial = tcpDial({ ...DIRECT, sourceAddress: '127.0.0.9' })
@@ -53,13 +53,13 @@ describe('dialling', () => {
     socket.destroy()
   })
 
-  test('a source address of the other family fails', async () => {
+  test('fails with a source address of the other family', async () => {
     const port = await listen(() => {})
     const dial = tcpDial({ ...DIRECT, sourceAddress: '::1' })
     await expect(dial.connect(target(port), never)).rejects.toThrow()
   })
 
-  test('a refused connection is rejected with what the system said', async () => {
+  test('rejects with the system error if the connection is refused', async () => {
     const port = await listen(() => {})
     const [server] = open.splice(0)
     server?.close()
@@ -68,7 +68,7 @@ describe('dialling', () => {
     })
   })
 
-  test('nothing is dialled after the time is up', async () => {
+  test('does not dial after an abort', async () => {
     let connections = 0
     const port = await listen(() => connections++)
     const dial = tcpDial(DIRECT)
@@ -76,7 +76,7 @@ describe('dialling', () => {
     expect(connections).toBe(0)
   })
 
-  test('an abort ends a connection that is being made', async () => {
+  test('an abort cancels a dial in flight', async () => {
     const port = await listen(() => {})
     const limit = new AbortController()
     const connecting = tcpDial(DIRECT).connect(target(port), limit.signal)
@@ -84,7 +84,7 @@ describe('dialling', () => {
     await expect(connecting).rejects.toThrow('given up')
   })
 
-  test('an abort after the connection was made does not touch it', async () => {
+  test('an abort after the dial does not affect the connection', async () => {
     const port = await listen(() => {})
     const limit = new AbortController()
     const socket = await tcpDial(DIRECT).connect(target(port), limit.signal)
@@ -97,7 +97,7 @@ describe('dialling', () => {
 describe('a SOCKS5 proxy', () => {
   type Ask = { methods: number[]; login: string | null; command: Buffer }
 
-  /** RFC 1928 and RFC 1929, just enough: connects nowhere, and speaks for the target itself. */
+  /** A minimal proxy (RFC 1928, RFC 1929) that does not connect and plays the target itself. */
   async function proxy(reply = 0, method = 0) {
     const asked = Promise.withResolvers<Ask>()
     const port = await listen(async socket => {
@@ -111,14 +111,14 @@ describe('a SOCKS5 proxy', () => {
       }
       const command = await next()
       asked.resolve({ methods: [...hello.subarray(2)], login, command })
-      // The greeting comes in the same packet as the proxy's word.
+      // The greeting arrives in the same packet as the reply of the proxy.
       const answer = Buffer.of(5, reply, 0, 1, 127, 0, 0, 1, 0, 25)
       socket.write(Buffer.concat([answer, Buffer.from(reply === 0 ? '220 behind\r\n' : '')]))
     })
     return { port, asked: asked.promise }
   }
 
-  test('is asked for the address, and what the server says at once is not lost', async () => {
+  test('connects to the address without losing early data', async () => {
     const { port, asked } = await proxy()
     const dial = tcpDial({ ...DIRECT, proxy: `socks5://127.0.0.1:${port}` })
     const socket = await dial.connect({ ip: '192.0.2.7', port: 25, host: 'mx.invalid' }, never)
@@ -127,7 +127,7 @@ describe('a SOCKS5 proxy', () => {
     socket.destroy()
   })
 
-  test('is given name and password, with what was escaped in the URL', async () => {
+  test('receives the unescaped user name and password', async () => {
     const { port, asked } = await proxy(0, 2)
     const dial = tcpDial({ ...DIRECT, proxy: `socks5://us%40er:p%3Aw@127.0.0.1:${port}` })
     const socket = await dial.connect(target(25), never)
@@ -135,13 +135,13 @@ describe('a SOCKS5 proxy', () => {
     socket.destroy()
   })
 
-  test('that refuses is a failed connection', async () => {
+  test('that refuses is a failed dial', async () => {
     const { port } = await proxy(5)
     const dial = tcpDial({ ...DIRECT, proxy: `socks5://127.0.0.1:${port}` })
     await expect(dial.connect(target(25), never)).rejects.toThrow()
   })
 
-  test('is given up with the time', async () => {
+  test('is abandoned on an abort', async () => {
     const port = await listen(() => {})
     const limit = new AbortController()
     const dial = tcpDial({ ...DIRECT, proxy: `socks5h://127.0.0.1:${port}` })
@@ -152,7 +152,7 @@ describe('a SOCKS5 proxy', () => {
   })
 
   test.each(['http://a.test:1', 'a.test:1080', 'socks5://', 'socks4://a.test', ''])(
-    '%j is no proxy that can be used',
+    '%j is not a valid proxy URL',
     proxy => {
       expect(() => tcpDial({ ...DIRECT, proxy })).toThrow(/socks5:\/\//)
     },
@@ -162,7 +162,7 @@ describe('a SOCKS5 proxy', () => {
 describe('TLS', () => {
   const { key, cert } = selfSigned('mx.example')
 
-  /** A server that puts TLS on at once; gives the name asked for by SNI. */
+  /** Starts a server that uses TLS at once; returns the SNI name. */
   async function tlsServer() {
     const names: (string | false | null)[] = []
     const port = await listen(socket => {
@@ -181,7 +181,7 @@ describe('TLS', () => {
     return { port, names }
   }
 
-  test('needs no certificate that anybody vouches for', async () => {
+  test('accepts an untrusted certificate', async () => {
     const { port, names } = await tlsServer()
     const dial = tcpDial(DIRECT)
     const plain = await dial.connect(target(port), never)
@@ -192,7 +192,7 @@ describe('TLS', () => {
   })
 
   test.each(['192.0.2.1', '2001:db8::1', '_odd.example', ''])(
-    '%j is not sent as a name',
+    'does not send %j as a server name',
     async host => {
       const { port, names } = await tlsServer()
       const dial = tcpDial(DIRECT)
@@ -214,7 +214,7 @@ describe('TLS', () => {
     await expect(dial.secure(plain, 'mx.example', never)).rejects.toThrow()
   })
 
-  test('stalled, it ends with an abort', async () => {
+  test('that stalls ends on an abort', async () => {
     const port = await listen(() => {})
     const dial = tcpDial(DIRECT)
     const plain = await dial.connect(target(port), never)
@@ -224,7 +224,7 @@ describe('TLS', () => {
     await expect(securing).rejects.toThrow('given up')
   })
 
-  test('stalled, it ends when the connection below is destroyed', async () => {
+  test('that stalls ends when the connection below is destroyed', async () => {
     const port = await listen(() => {})
     const dial = tcpDial(DIRECT)
     const plain = await dial.connect(target(port), never)
@@ -233,7 +233,7 @@ describe('TLS', () => {
     await expect(securing).rejects.toThrow()
   })
 
-  test('is not begun after the time is up', async () => {
+  test('does not start after an abort', async () => {
     const port = await listen(() => {})
     const dial = tcpDial(DIRECT)
     const plain = await dial.connect(target(port), never)
@@ -241,7 +241,7 @@ describe('TLS', () => {
     plain.destroy()
   })
 
-  test('over a connection that is gone, it fails', async () => {
+  test('fails on a closed connection', async () => {
     const port = await listen(() => {})
     const dial = tcpDial(DIRECT)
     const plain = await dial.connect(target(port), never)
@@ -250,7 +250,7 @@ describe('TLS', () => {
     await expect(dial.secure(plain, 'mx.example', never)).rejects.toThrow()
   })
 
-  test('over a stream that is no socket, it fails as well when the other side leaves', async () => {
+  test('fails on a stream without a socket when the peer closes it', async () => {
     const [client, server] = duplexPair()
     server.resume()
     const securing = tcpDial(DIRECT).secure(client, 'mx.example', never)
@@ -259,7 +259,7 @@ describe('TLS', () => {
   })
 })
 
-describe('whether IPv6 addresses can be dialled', () => {
+describe('whether IPv6 addresses can be dialed', () => {
   const loopback = { lo: [{ address: '::1', internal: true }] }
   const withAddress = (address: string) => ({ ...loopback, eth0: [{ address, internal: false }] })
 

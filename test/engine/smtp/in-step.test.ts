@@ -3,7 +3,7 @@ import { codeOf, greeted, turns } from './talk.ts'
 
 type Talk = Awaited<ReturnType<typeof greeted>>
 
-/** What is known by now: `undefined` while it is open. */
+/** The value if the promise has resolved, else `undefined`. */
 async function known(promise: Promise<boolean>): Promise<boolean | undefined> {
   await turns()
   return Promise.race([promise, Promise.resolve(undefined)])
@@ -19,7 +19,7 @@ async function group(keywords: readonly string[] = ['PIPELINING']) {
   return { ...all, outcomes }
 }
 
-describe('QUIT behind a group', () => {
+describe('QUIT after a group', () => {
   test('leaves in the same write with PIPELINING, and after the last reply without', async () => {
     expect((await group()).writes).toEqual([
       'MAIL FROM:<>\r\nRCPT TO:<a@a.test>\r\nRCPT TO:<b@a.test>\r\nQUIT\r\n',
@@ -29,13 +29,13 @@ describe('QUIT behind a group', () => {
     expect(writes.at(-1)).toBe('QUIT\r\n')
   })
 
-  test('is the last command: none leaves after it', async () => {
+  test('is the last command', async () => {
     const { session, writes } = await group()
     expect(await session.rset()).toMatchObject({ broken: 'closed', stage: 'rset' })
     expect(writes).toHaveLength(1)
   })
 
-  test('has its time from when its reply is due', async () => {
+  test('has a timeout that starts when its reply is due', async () => {
     const { session, say, clock, socket } = await group()
     await clock.advance(15_000)
     await say('250 a', '250 b')
@@ -97,7 +97,7 @@ describe('replies are in step', () => {
     expect(await known(session.inStep)).toBe(inStep)
   })
 
-  test('not yet with half a reply to QUIT when its time is over', async () => {
+  test('not yet with a partial reply to QUIT at its timeout', async () => {
     const { session, say, server, clock } = await group()
     await say('250 a', '250 b', '550 c')
     server.write('5')
@@ -108,7 +108,7 @@ describe('replies are in step', () => {
     expect(await known(session.inStep)).toBe(false)
   })
 
-  test('unless one begins before its command has left', async () => {
+  test('unless one starts before its command was sent', async () => {
     const { session, server, writes } = await greeted()
     server.write('25')
     await turns()
@@ -118,7 +118,7 @@ describe('replies are in step', () => {
     expect(await known(session.inStep)).toBe(false)
   })
 
-  test('unless one comes that nobody asked for', async () => {
+  test('unless one is unsolicited', async () => {
     const { session, say } = await greeted()
     await say('250 a')
     expect(await known(session.inStep)).toBe(false)

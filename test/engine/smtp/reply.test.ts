@@ -4,7 +4,7 @@ import { anyCharacter, fc, runs } from '../../support/property.ts'
 
 type Read = { replies: Reply[]; fault: string | null; midway: boolean }
 
-/** Latin-1 text stands for bytes here: one character, one octet. */
+/** Latin-1 text represents bytes: one character, one octet. */
 const bytesOf = (latin1: string) => Buffer.from(latin1, 'latin1')
 
 function readAll(chunks: readonly Uint8Array[]): Read {
@@ -54,11 +54,11 @@ describe('replies', () => {
     expect(onlyReply(text)?.enhanced).toBeNull()
   })
 
-  test('an enhanced code that another code begins with stays in its line', () => {
+  test('an enhanced code that is a prefix of another code stays in its line', () => {
     expect(onlyReply('550-5.1.1 a\r\n550 5.1.10 b\r\n')?.text).toBe('a\n5.1.10 b')
   })
 
-  test('a line may end in a bare LF, as old servers send it', () => {
+  test('a line may end in a bare LF', () => {
     expect(read('250-a\n250 b\n').replies).toEqual([{ code: 250, enhanced: null, text: 'a\nb' }])
   })
 
@@ -66,19 +66,19 @@ describe('replies', () => {
     expect(read('250 a\r\n550 b\r\n').replies.map(({ code }) => code)).toEqual([250, 550])
   })
 
-  test('a line without its end is no reply yet', () => {
+  test('an unterminated line is not a reply yet', () => {
     expect(read('250 Ok')).toEqual({ replies: [], fault: null, midway: true })
     expect(read('250-Ok\r\n')).toEqual({ replies: [], fault: null, midway: true })
     expect(read('250 Ok\r\n').midway).toBe(false)
   })
 
-  test('text given as a string is taken as UTF-8', () => {
+  test('a string chunk is treated as UTF-8', () => {
     expect(new ReplyReader().push('250 Grüße\r\n')[0]?.text).toBe('Grüße')
   })
 })
 
 describe('text', () => {
-  test('is UTF-8 where it is, even when a chunk ends within a character', () => {
+  test('is decoded as UTF-8 even if a chunk ends within a character', () => {
     const bytes = Buffer.from('550 ящик Р\r\n')
     for (let cut = 1; cut < bytes.length; cut++) {
       const { replies } = readAll([bytes.subarray(0, cut), bytes.subarray(cut)])
@@ -87,23 +87,23 @@ describe('text', () => {
   })
 
   test.each(['à', 'Р', 'voilà', 'на сервер Р\u00a0'])(
-    'keeps the last octet of %j, which Latin-1 takes for a blank',
+    'keeps the last octet of %j, which is a space in Latin-1',
     text => {
       expect(readAll([Buffer.from(`550 ${text}\r\n`)]).replies[0]?.text).toBe(text.trim())
     },
   )
 
-  test('is Latin-1 where it is no UTF-8', () => {
+  test('is decoded as Latin-1 if it is not valid UTF-8', () => {
     expect(onlyReply('550 Bo\xeete inconnue\r\n')?.text).toBe('Boîte inconnue')
     expect(onlyReply('550 \xff\xfe\xc3\r\n')?.text).toBe('ÿþÃ')
   })
 
-  test('NUL, escapes and 8-bit characters are kept as sent, and break nothing', () => {
+  test('keeps NUL, escapes and 8-bit characters as sent', () => {
     expect(onlyReply('550 a\0b\x1b[31mc\r\n')?.text).toBe('a\0b\x1b[31mc')
   })
 })
 
-describe('what is no SMTP', () => {
+describe('data that is not SMTP', () => {
   test.each([
     ['2500 ok\r\n', 'four digits'],
     ['25\r\n', 'two digits'],
@@ -133,7 +133,7 @@ describe('what is no SMTP', () => {
     expect(fault).toBeTypeOf('string')
   })
 
-  test('replies before the fault count, what comes after it does not', () => {
+  test('replies before the fault are returned, later data is ignored', () => {
     const reader = new ReplyReader()
     expect(reader.push('250 a\r\nwhat\r\n250 b\r\n').map(({ text }) => text)).toEqual(['a'])
     expect(reader.fault).toBe('a line that is not an SMTP reply')
@@ -144,7 +144,7 @@ describe('what is no SMTP', () => {
 describe('limits', () => {
   const line = (octets: number, separator = ' ') => `250${separator}`.padEnd(octets, 'x')
 
-  test('a line of 2,048 octets is read, one of 2,049 is not', () => {
+  test('a line has at most 2,048 octets', () => {
     expect(read(`${line(2_048)}\r\n`).replies[0]?.text).toHaveLength(2_044)
     expect(read(`${line(2_049)}\r\n`)).toMatchObject({
       replies: [],
@@ -152,29 +152,29 @@ describe('limits', () => {
     })
   })
 
-  test('an octet is an octet, whatever character it belongs to', () => {
+  test('multi-byte characters count by octets', () => {
     expect(readAll([Buffer.from(`250 ${'я'.repeat(1_022)}\r\n`)]).fault).toBeNull()
     expect(readAll([Buffer.from(`250 ${'я'.repeat(1_023)}\r\n`)]).fault).not.toBeNull()
   })
 
-  test('a line that never ends is cut before its end is seen', () => {
+  test('an endless line is a fault before its end', () => {
     expect(read(line(2_050)).fault).toBe('a line beyond 2048 bytes')
   })
 
-  test('a line of 2,048 octets may come without its LF first', () => {
+  test('a line of 2,048 octets may arrive before its LF', () => {
     const { replies, fault } = readAll([bytesOf(`${line(2_048)}\r`), bytesOf('\n')])
     expect(fault).toBeNull()
     expect(replies).toHaveLength(1)
   })
 
-  test('a reply of 1,000 lines is read, a 1,001st line is too much', () => {
+  test('a reply has at most 1,000 lines', () => {
     const lines = '250-x\r\n'
     expect(onlyReply(`${lines.repeat(999)}250 x\r\n`)?.text.split('\n')).toHaveLength(1_000)
     expect(read(`${lines.repeat(1_000)}250 x\r\n`).fault).toBe('a reply of more than 1000 lines')
   })
 
-  test('a reply has 128 KiB, counted for each reply', () => {
-    // 64 lines of 2,048 octets with their CRLF.
+  test('a reply has at most 128 KiB, counted per reply', () => {
+    // 64 lines of 2,048 octets, including CRLF.
     const full = `${`${line(2_046, '-')}\r\n`.repeat(63)}${line(2_046)}\r\n`
     expect(read(full.repeat(3)).replies).toHaveLength(3)
     const beyond = `${line(2_046, '-')}\r\n`.repeat(64)
@@ -202,7 +202,7 @@ describe('chunking', () => {
   )
   const stream = fc.oneof(sane, lines).map(deps => Buffer.from(deps.join('')))
 
-  test('does not change what is read, down to one byte at a time', () => {
+  test('does not change the replies, down to one byte at a time', () => {
     fc.assert(
       fc.property(stream, fc.array(fc.nat(), { maxLength: 8 }), (bytes, cuts) => {
         const whole = readAll([bytes])
@@ -218,7 +218,7 @@ describe('chunking', () => {
     )
   })
 
-  test('no bytes make the reader throw, and no reply has a code outside 200 to 599', () => {
+  test('no input makes the reader throw or return a code outside 200 to 599', () => {
     let codes = 0
     fc.assert(
       fc.property(fc.array(fc.oneof(stream, fc.uint8Array({ maxLength: 200 }))), chunks => {

@@ -4,8 +4,8 @@ import { Session } from '../../../src/engine/smtp/session.ts'
 import { playedMx } from '../../support/mx.ts'
 import { codeOf, greeted, replyOf, sameSocket, TIMES, talk, turns } from './talk.ts'
 
-describe('a whole conversation', () => {
-  test('is the dialogue of RFC 5321 appendix D, without the letter', async () => {
+describe('a complete session', () => {
+  test('is the dialogue of RFC 5321 appendix D, without the message', async () => {
     const dial = playedMx('polite.smtp')
     const socket = await dial.connect({ ip: '192.0.2.1', port: 25, host: 'mx.test' })
     const session = new Session(socket, { clock: talk().clock, ...TIMES })
@@ -20,7 +20,7 @@ describe('a whole conversation', () => {
     expect(session.usable).toBe(false)
   })
 
-  test('is told to the listener line by line', async () => {
+  test('is passed to the listener line by line', async () => {
     const lines: string[] = []
     const { session, say } = talk({ listener: line => lines.push(line) })
     void session.greeting()
@@ -42,8 +42,8 @@ describe('a whole conversation', () => {
   })
 })
 
-describe('what leaves, and when', () => {
-  test('nothing is said before the greeting', async () => {
+describe('command order', () => {
+  test('nothing is sent before the greeting', async () => {
     const { session, writes, say } = talk()
     void session.greeting()
     void session.ehlo('probe.test')
@@ -53,7 +53,7 @@ describe('what leaves, and when', () => {
     expect(writes).toEqual(['EHLO probe.test\r\n'])
   })
 
-  test('without PIPELINING each command waits for the reply to the one before', async () => {
+  test('without PIPELINING each command waits for the reply to the previous one', async () => {
     const { session, writes, say } = await greeted()
     const outcomes = Promise.all([session.mail(''), session.rcpt('a@a.test'), session.rset()])
     await turns()
@@ -66,7 +66,7 @@ describe('what leaves, and when', () => {
     expect((await outcomes).map(codeOf)).toEqual([250, 550, 250])
   })
 
-  test('a reply of several lines is one reply: the next command waits for its end', async () => {
+  test('the next command waits for the end of a multiline reply', async () => {
     const { session, writes, say } = await greeted()
     void session.mail('')
     void session.rcpt('a@a.test')
@@ -77,7 +77,7 @@ describe('what leaves, and when', () => {
     expect(writes).toHaveLength(2)
   })
 
-  test('with PIPELINING, MAIL and its recipients leave in one write, and replies come in order', async () => {
+  test('with PIPELINING, MAIL and its recipients leave in one write, and replies are matched in order', async () => {
     const { session, writes, say } = await greeted(['PIPELINING'])
     const outcomes = [session.mail(''), session.rcpt('a@a.test'), session.rcpt('b@a.test')]
     await turns()
@@ -86,7 +86,7 @@ describe('what leaves, and when', () => {
     expect((await Promise.all(outcomes)).map(codeOf)).toEqual([250, 250, 550])
   })
 
-  test('PIPELINING counts only when EHLO lists it, in whatever case', async () => {
+  test('PIPELINING is used only if EHLO lists it, in any case', async () => {
     expect((await greeted(['pipelining'])).session.pipelining).toBe(true)
     expect((await greeted(['XPIPELINING', 'SIZE PIPELINING'])).session.pipelining).toBe(false)
     const named = talk()
@@ -99,7 +99,7 @@ describe('what leaves, and when', () => {
     expect(named.session.pipelining).toBe(false)
   })
 
-  test('what is given before EHLO was answered is not pipelined, even if EHLO lists it', async () => {
+  test('commands issued before the reply to EHLO are not pipelined', async () => {
     const { session, writes, say } = talk()
     void session.greeting()
     await say('220 mx.test')
@@ -121,7 +121,7 @@ describe('what leaves, and when', () => {
     expect(writes).toEqual(['RSET\r\n'])
   })
 
-  test('MAIL says SMTPUTF8 when asked to, and not else', async () => {
+  test('MAIL has SMTPUTF8 only on request', async () => {
     const { session, writes, say } = await greeted(['SMTPUTF8', 'PIPELINING'])
     expect(session.offersSmtpUtf8).toBe(true)
     void session.mail('me@probe.test', { smtpUtf8: true })
@@ -138,7 +138,7 @@ describe('what leaves, and when', () => {
 })
 
 describe('EHLO', () => {
-  test.each([500, 502, 504])('a server that says %i to it gets HELO', async code => {
+  test.each([500, 502, 504])('a server that replies %i gets HELO', async code => {
     const { session, writes, say } = talk()
     void session.greeting()
     await say('220 old.test')
@@ -151,7 +151,7 @@ describe('EHLO', () => {
     expect(session.pipelining).toBe(false)
   })
 
-  test.each([421, 450, 550, 554, 221])('a server that says %i to it does not', async code => {
+  test.each([421, 450, 550, 554, 221])('a server that replies %i gets no HELO', async code => {
     const { session, writes, say } = talk()
     void session.greeting()
     await say('220 mx.test')
@@ -162,7 +162,7 @@ describe('EHLO', () => {
     expect(writes).toHaveLength(1)
   })
 
-  test('a second EHLO forgets what the first one told', async () => {
+  test('a second EHLO replaces the capabilities', async () => {
     const { session, say } = await greeted(['PIPELINING', 'SMTPUTF8', 'STARTTLS'])
     void session.ehlo('probe.test')
     await turns()
@@ -183,7 +183,7 @@ describe('EHLO', () => {
 describe('STARTTLS', () => {
   const all = ['PIPELINING', 'SMTPUTF8', 'STARTTLS']
 
-  test('forgets all that was said before it', async () => {
+  test('resets the session state', async () => {
     const { session, say } = await greeted(all)
     const started = session.starttls(sameSocket)
     await turns()
@@ -196,7 +196,7 @@ describe('STARTTLS', () => {
     await turns()
     await say(...replyOf('mx.test', ...all))
     expect(session.pipelining).toBe(true)
-    // Once is enough.
+    // STARTTLS is not offered again.
     expect(session.offersStartTls).toBe(false)
   })
 
@@ -216,7 +216,7 @@ describe('STARTTLS', () => {
     expect(await session.ehlo('probe.test')).toMatchObject({ broken: 'garbage' })
   })
 
-  test('throws away plain text that comes while the handshake goes on', async () => {
+  test('discards plain text during the handshake', async () => {
     const { session, say, socket } = await greeted(all)
     const handshake = Promise.withResolvers<Duplex>()
     const started = session.starttls(() => handshake.promise)
@@ -231,7 +231,7 @@ describe('STARTTLS', () => {
     expect(await ehlo).toMatchObject({ text: 'mx.test' })
   })
 
-  test('refused, the conversation goes on in clear with what it had', async () => {
+  test('if refused, leaves the session in clear text with its capabilities', async () => {
     const { session, say } = await greeted(all)
     const started = session.starttls(() => Promise.reject(new Error('not called')))
     await turns()
@@ -240,7 +240,7 @@ describe('STARTTLS', () => {
     expect([session.usable, session.secured, session.pipelining]).toEqual([true, false, true])
   })
 
-  test('a failed handshake ends the session, and says so', async () => {
+  test('a failed handshake ends the session with a TLS failure', async () => {
     const { session, say } = await greeted(all)
     const started = session.starttls(() => Promise.reject(new Error('handshake failure')))
     await turns()
@@ -251,7 +251,7 @@ describe('STARTTLS', () => {
     await session.quit()
   })
 
-  test('a handshake that stalls ends with the time for a reply, as a failure of TLS', async () => {
+  test('a stalled handshake ends after the reply timeout as a TLS failure', async () => {
     const { session, socket, clock, say } = await greeted(all)
     const handshake = new Promise<Duplex>((_, reject) =>
       socket.once('close', () => reject(new Error('closed'))),
@@ -267,7 +267,7 @@ describe('STARTTLS', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a handshake that is never heard of again does not hold up the farewell', async () => {
+  test('a handshake without an end does not delay QUIT', async () => {
     const { session, clock, say } = await greeted(all)
     void session.starttls(() => new Promise<Duplex>(() => {}))
     await turns()
@@ -277,7 +277,7 @@ describe('STARTTLS', () => {
     expect(session.usable).toBe(false)
   })
 
-  test('TLS that arrives after we gave up is closed', async () => {
+  test('a handshake that completes after the timeout is closed', async () => {
     const { session, say } = await greeted(all)
     const other = talk()
     const handshake = Promise.withResolvers<Duplex>()
@@ -293,7 +293,7 @@ describe('STARTTLS', () => {
 })
 
 describe('QUIT', () => {
-  test('is said, and done when the server has closed', async () => {
+  test('is sent, and resolves when the server has closed', async () => {
     const { session, server, writes, wire, say, clock } = await greeted(['PIPELINING'])
     let done = false
     void session.quit().then(() => {
@@ -302,7 +302,7 @@ describe('QUIT', () => {
     await turns()
     expect(writes).toEqual(['QUIT\r\n'])
     await say('221 Bye')
-    // Our side is closed with the last word of the server; the other end goes when it likes.
+    // Our side closes after the last reply of the server; the peer closes later.
     expect(wire.ended).toBe(true)
     expect(done).toBe(false)
     server.end()
@@ -311,7 +311,7 @@ describe('QUIT', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is done within two seconds when the server says nothing', async () => {
+  test('resolves within two seconds without a reply', async () => {
     const { session, clock, socket } = await greeted()
     const quit = session.quit()
     await clock.advance(1_999)
@@ -322,7 +322,7 @@ describe('QUIT', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is done within two seconds when the server says 221 and stays', async () => {
+  test('resolves within two seconds if the server does not close after 221', async () => {
     const { session, clock, say, socket } = await greeted()
     const quit = session.quit()
     await turns()
@@ -333,7 +333,7 @@ describe('QUIT', () => {
   })
 
   test.each(['550 no', 'what', '421 bye', '221 a\r\n221 b'])(
-    '%j to it changes nothing',
+    '%j to it makes no difference',
     async said => {
       const { session, server, say } = await greeted()
       const quit = session.quit()
@@ -345,7 +345,7 @@ describe('QUIT', () => {
     },
   )
 
-  test('goes unsaid in a broken session, and may be called again', async () => {
+  test('is not sent in a broken session, and may be called again', async () => {
     const { session, writes } = await greeted()
     session.close()
     await session.quit()
@@ -353,7 +353,7 @@ describe('QUIT', () => {
     expect(writes).toEqual([])
   })
 
-  test('is cut short by close', async () => {
+  test('is interrupted by close', async () => {
     const { session, socket } = await greeted()
     const quit = session.quit()
     await turns()

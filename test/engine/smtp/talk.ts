@@ -11,7 +11,7 @@ import { type FakeClock, fakeClock } from '../../support/clock.ts'
 
 export const TIMES = { greetingTimeoutMs: 30_000, replyTimeoutMs: 20_000, sessionTimeoutMs: 60_000 }
 
-/** A session and the raw other end of its connection: what leaves in one write is one text in `writes`. */
+/** A session and the raw peer of its connection; `writes` has one text per write. */
 export function talk(options: Partial<ConnectionOptions> = {}) {
   const [socket, server] = duplexPair()
   const clock: FakeClock = fakeClock()
@@ -30,7 +30,7 @@ export function talk(options: Partial<ConnectionOptions> = {}) {
   return { session, socket, server, clock, writes, wire, say }
 }
 
-/** A session that was greeted and said EHLO; the server offers `keywords`. */
+/** A session after greeting and EHLO; the server offers `keywords`. */
 export async function greeted(
   keywords: readonly string[] = [],
   options?: Partial<ConnectionOptions>,
@@ -53,10 +53,10 @@ export const replyOf = (...texts: string[]) =>
 export const codeOf = (outcome: Reply | ConnectionFailure) =>
   isFailure(outcome) ? outcome.broken : outcome.code
 
-/** TLS that changes nothing. */
+/** A TLS upgrade without effect. */
 export const sameSocket = async (socket: Duplex) => socket
 
-/** Lets everything that can go on without time go on: bytes, events, promises. */
+/** Runs everything that needs no time: bytes, events, promises. */
 export async function turns(): Promise<void> {
   for (let turn = 0; turn < 4; turn++) await setImmediate()
 }

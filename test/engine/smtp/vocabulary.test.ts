@@ -17,19 +17,19 @@ const SETS: readonly [name: string, cases: readonly VocabularyCase[]][] = [
 ]
 
 describe.each(SETS)('the vocabulary of mail servers and operators: %s', (_, cases) => {
-  test('no refusal of ours reads as a dead mailbox', () => {
+  test('no block is classified as a dead mailbox', () => {
     const falseDead = cases.filter(one => !accepted(one).some(isDead) && isDead(meaningOf(one)))
     expect(falseDead.map(({ reply }) => reply.text)).toEqual([])
   })
 
-  test('no refusal reads as accepted', () => {
+  test('no refusal is classified as accepted', () => {
     const falseAccept = cases.filter(
       one => meaningOf(one).startsWith('accepted/') && !accepted(one).includes(meaningOf(one)),
     )
     expect(falseAccept.map(({ reply }) => reply.text)).toEqual([])
   })
 
-  test('at least 96 % have a right meaning, and at most 2 % of the dead mailboxes are missed', () => {
+  test('at least 96 % are classified correctly, and at most 2 % of the dead mailboxes are missed', () => {
     const right = cases.filter(one => accepted(one).includes(meaningOf(one)))
     expect(percent(right.length, cases.length)).toBeGreaterThanOrEqual(96)
     const dead = cases.filter(({ means }) => isDead(means))
@@ -40,19 +40,19 @@ describe.each(SETS)('the vocabulary of mail servers and operators: %s', (_, case
   })
 })
 
-test('the vocabulary has 600 cases or more, a third of them held out, and each names its source', () => {
+test('the vocabulary has at least 600 cases with sources, a third of them held out', () => {
   expect(vocabulary.length).toBeGreaterThanOrEqual(600)
   const heldOut = vocabulary.filter(({ isHeldOut }) => isHeldOut)
   expect(percent(heldOut.length, vocabulary.length)).toBeGreaterThan(30)
   expect(vocabulary.filter(({ source }) => source.length < 3)).toEqual([])
 })
 
-test('no case stands in the vocabulary twice', () => {
+test('the vocabulary has no duplicates', () => {
   const keys = vocabulary.map(({ stage, reply }) => JSON.stringify([stage, reply]))
   expect(keys.filter((key, index) => keys.indexOf(key) !== index)).toEqual([])
 })
 
-/** What is said of a mailbox that is missing, closed or full. */
+/** Predicates of a missing, closed or full mailbox. */
 const PREDICATES = [
   ...['unknown', 'not found', 'could not be found', 'does not exist', "doesn't exist", 'not exist'],
   ...['is invalid', 'is not valid', 'is wrong', 'is not known', 'is not recognized', 'is missing'],
@@ -62,7 +62,7 @@ const PREDICATES = [
 ]
 const ADJECTIVES = ['unknown', 'no such', 'invalid', 'bad', 'nonexistent', 'disabled', 'expired']
 
-describe('the subject decides, not what is said of it', () => {
+describe('the subject decides, not the predicate', () => {
   const answer = (text: string, enhanced: string | null) =>
     classifyReply('rcpt', { code: 550, enhanced, text }, { recipient: 'ann@mx.example' })
 

@@ -10,7 +10,7 @@ export type VocabularyCase = {
   readonly reply: Reply
   /** `kind/why` of the answer. */
   readonly means: string
-  /** Other meanings that are not wrong. */
+  /** Other acceptable meanings. */
   readonly also: readonly string[]
   readonly source: string
   /** True for a third of the cases. The rules were written without them. */

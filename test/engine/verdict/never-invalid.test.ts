@@ -54,8 +54,8 @@ const refusal = fc.constantFrom<string | null | typeof HANG_UP>(
 )
 
 test('a problem on the way is never "invalid", whatever it is and at any stage', async () => {
-  let told: { stage: string; refusal: string | null | typeof HANG_UP } | null = null
-  const at = (verb: string) => (told?.stage === verb ? told.refusal : undefined)
+  let failure: { stage: string; refusal: string | null | typeof HANG_UP } | null = null
+  const at = (verb: string) => (failure?.stage === verb ? failure.refusal : undefined)
   const verbOf = (line: string) => line.split(/[ :]/, 1)[0] ?? ''
   // A server that stops replying stays silent: a skipped reply would shift all later ones.
   const answer = (line: string, { lines }: MxSession) =>
@@ -77,7 +77,7 @@ test('a problem on the way is never "invalid", whatever it is and at any stage',
   await fc.assert(
     fc.asyncProperty(trouble, async ({ dns, smtp }) => {
       const domain = `d${domains++}.test`
-      told = smtp
+      failure = smtp
       const sound = { [domain]: exchanger(domain), [`mx.${domain}`]: { A: ['192.0.2.1'] } }
       for (const [name, entry] of Object.entries(dns?.(domain) ?? sound)) zone.set(name, entry)
       const { verdict } = await verify(`ann@${domain}`)

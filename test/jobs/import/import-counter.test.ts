@@ -5,18 +5,25 @@ import { countedRandom } from '../../support/random.ts'
 const TEXTS = ['ann@a.test', ' Ann <ann@A.TEST> ', 'no address', 'no address', 'bob@a.test']
 
 const tallied = (deduplicate: boolean) => {
-  const tally = new ImportCounter({ deduplicate, random: countedRandom() })
-  const rows = TEXTS.map(text => tally.take(text))
-  const { total, malformed, duplicates, asked } = tally
-  const repeated = [...tally.repeated()]
-  return { sameAs: rows.map(row => row.duplicateOf), total, malformed, duplicates, asked, repeated }
+  const counter = new ImportCounter({ deduplicate, random: countedRandom() })
+  const rows = TEXTS.map(text => counter.add(text))
+  const { total, malformed, duplicates, addressCount } = counter
+  const repeated = [...counter.repeated()]
+  return {
+    sameAs: rows.map(row => row.duplicateOf),
+    total,
+    malformed,
+    duplicates,
+    addressCount,
+    repeated,
+  }
 }
 
 describe('the rows of a list', () => {
-  test('are counted as they come: one that repeats another is a duplicate, and asked once', () => {
+  test('are counted while read; duplicates are verified once', () => {
     expect(tallied(true)).toEqual({
       sameAs: [null, 1, null, 3, null],
-      ...{ total: 5, malformed: 2, duplicates: 2, asked: 2 },
+      ...{ total: 5, malformed: 2, duplicates: 2, addressCount: 2 },
       repeated: [
         { position: 1, copies: 2 },
         { position: 3, copies: 2 },
@@ -24,15 +31,15 @@ describe('the rows of a list', () => {
     })
   })
 
-  test('are each asked where copies are wanted', () => {
+  test('are each verified if duplicates are not merged', () => {
     expect(tallied(false)).toEqual({
       sameAs: [null, null, null, null, null],
-      ...{ total: 5, malformed: 2, duplicates: 0, asked: 3 },
+      ...{ total: 5, malformed: 2, duplicates: 0, addressCount: 3 },
       repeated: [],
     })
   })
 
-  test('are read no further when nobody waits for their number, and their file is closed', async () => {
+  test('are not read further after an abort, and their file is closed', async () => {
     const leaving = new AbortController()
     let read = 0
     let isClosed = false

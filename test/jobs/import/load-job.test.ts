@@ -37,7 +37,7 @@ async function desk() {
       o: Partial<Submission> = {},
       max: number | null = null,
     ) => loadJob(deps, submission(o), rows, max),
-    /** Gives how many rows are stored at each turn of the event loop. */
+    /** Returns how many rows are stored at each turn of the event loop. */
     loadInTurns: async (rows: Iterable<readonly Row[]>) => {
       const stored: number[] = []
       const giveWay = async () => {
@@ -59,23 +59,27 @@ async function desk() {
 
 const rowsOf = (...texts: string[]) => [texts.map(text => ({ text }))]
 
-describe('a list that is loaded', () => {
-  test('has its rows in order, cleaned, and is counted by what will be asked', async () => {
+describe('a loaded list', () => {
+  test('has its rows cleaned and in order, and counts the addresses to verify', async () => {
     const { load, items } = await desk()
     const texts = ['a@a.test', ' b@a.test ', 'nonsense', 'a@A.test', 'nonsense', '']
-    expect(await load(rowsOf(...texts), {}, 9)).toMatchObject({ total: 6, malformed: 3, asked: 2 })
+    expect(await load(rowsOf(...texts), {}, 9)).toMatchObject({
+      total: 6,
+      malformed: 3,
+      addressCount: 2,
+    })
     expect((await items()).map(({ text }) => text)).toEqual([
       ...['a@a.test', 'b@a.test', 'nonsense', 'a@A.test', 'nonsense', ''],
     ])
   })
 
-  test('counts each row where rows are asked for themselves', async () => {
+  test('counts each row if duplicates are verified separately', async () => {
     const { load } = await desk()
     const rows = rowsOf('a@a.test', 'a@a.test', 'nonsense')
-    expect(await load(rows, { deduplicate: false }, 9)).toMatchObject({ asked: 2 })
+    expect(await load(rows, { deduplicate: false }, 9)).toMatchObject({ addressCount: 2 })
   })
 
-  test('has its duplicates told apart while it is read, over all that is stored together', async () => {
+  test('has its duplicates marked while it is read, across stored chunks', async () => {
     const { load, queue, jobs, items } = await desk()
     const texts = Array.from({ length: 7_000 }, (_, n) => `u${n % 2_500}@a.test`)
     texts.push('nonsense', 'nonsense')
@@ -96,22 +100,19 @@ describe('a list that is loaded', () => {
   test.each([
     ['many at a time', 1_700],
     ['few at a time', 90],
-  ])(
-    'has at most 500 rows stored between two turns of the event loop, if they come %s',
-    async (_, size) => {
-      const { loadInTurns } = await desk()
-      const texts = Array.from({ length: 3_400 }, (_, n) => ({ text: `u${n}@a.test` }))
-      const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, n) =>
-        texts.slice(n * size, (n + 1) * size),
-      )
-      const stored = await loadInTurns(batches)
-      expect(stored.at(-1)).toBe(3_400)
-      const added = stored.map((count, turn) => count - (stored[turn - 1] ?? 0))
-      expect(Math.max(...added)).toBe(500)
-    },
-  )
+  ])('stores at most 500 rows per turn of the event loop, if they arrive %s', async (_, size) => {
+    const { loadInTurns } = await desk()
+    const texts = Array.from({ length: 3_400 }, (_, n) => ({ text: `u${n}@a.test` }))
+    const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, n) =>
+      texts.slice(n * size, (n + 1) * size),
+    )
+    const stored = await loadInTurns(batches)
+    expect(stored.at(-1)).toBe(3_400)
+    const added = stored.map((count, turn) => count - (stored[turn - 1] ?? 0))
+    expect(Math.max(...added)).toBe(500)
+  })
 
-  test('is seen by nobody, and gone after the next start', async () => {
+  test('is not visible, and is deleted at the next start', async () => {
     const { database, load, jobs, items } = await desk()
     const { jobId } = (await load(rowsOf('a@a.test'))) as Loaded
     expect(await jobs()).toMatchObject([{ id: jobId, state: 'loading' }])
@@ -120,7 +121,7 @@ describe('a list that is loaded', () => {
     expect([await jobs(), await items()]).toEqual([[], []])
   })
 
-  test('that breaks off in the middle leaves nothing', async () => {
+  test('that fails midway leaves nothing behind', async () => {
     const { load, jobs, items } = await desk()
     function* breaking() {
       yield Array.from({ length: 2_500 }, (_, n) => ({ text: `u${n}@a.test` }))
@@ -130,7 +131,7 @@ describe('a list that is loaded', () => {
     expect([await jobs(), await items()]).toEqual([[], []])
   })
 
-  test('that would ask more than it may is given up at once, and leaves nothing', async () => {
+  test('that exceeds the credits is rejected at once and leaves nothing behind', async () => {
     const { load, jobs, items } = await desk()
     let portions = 0
     function* endless() {
@@ -145,21 +146,21 @@ describe('a list that is loaded', () => {
     ['batch', false, /^job_[a-z0-9]{20}$/],
     ['bulk', true, /^job_sbx_[a-z0-9]{20}$/],
     ['single', false, /^ver_[a-z0-9]{20}$/],
-  ] as const)('has an id that tells what it is: %s, sandbox %s', async (type, sandbox, id) => {
+  ] as const)('has an ID that shows its kind: %s, sandbox %s', async (type, sandbox, id) => {
     const { load } = await desk()
     expect((await load(rowsOf('a@a.test'), { type, sandbox }))?.jobId).toMatch(id)
   })
 })
 
-describe('a list that is queued', () => {
-  test('holds a credit for each address, in the period that it was queued in', async () => {
+describe('a queued list', () => {
+  test('reserves a credit per address in the period in which it is queued', async () => {
     const { load, queue, jobs, credit } = await desk()
     await queue(await load(rowsOf('a@a.test', 'b@a.test', 'a@a.test', 'nonsense'), {}, 2), 2)
     expect(await jobs()).toMatchObject([{ state: 'queued', total: 4, duplicates: 1, held: 2 }])
     expect(await credit()).toMatchObject({ used: 0, held: 2 })
   })
 
-  test('with too few credits is told how many there are, and stays as it was', async () => {
+  test('without enough credits reports how many are left and stays unchanged', async () => {
     const { load, queue, jobs, credit } = await desk()
     await queue(await load(rowsOf('a@a.test', 'b@a.test'), {}, 3), 3)
     const loaded = await load(rowsOf('c@a.test', 'd@a.test'), {}, 3)
@@ -168,7 +169,7 @@ describe('a list that is queued', () => {
     expect(await credit()).toMatchObject({ held: 2 })
   })
 
-  test('without a limit, or without any address, holds none', async () => {
+  test('reserves no credits without a limit or without addresses', async () => {
     const { load, queue, credit, jobs } = await desk()
     await queue(await load(rowsOf('a@a.test')))
     await queue(await load(rowsOf('nonsense'), {}, 0), 0)
@@ -176,7 +177,7 @@ describe('a list that is queued', () => {
     expect(await jobs()).toMatchObject([{ state: 'queued' }, { state: 'queued' }])
   })
 
-  test('is not dropped any more: its commit may have been told as failed', async () => {
+  test('is not deleted, as its commit may have been reported as failed', async () => {
     const { database, load, queue, jobs } = await desk()
     const loaded = (await load(rowsOf('a@a.test'))) as Loaded
     await queue(loaded)

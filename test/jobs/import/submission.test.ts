@@ -2,26 +2,26 @@ import { describe, expect, test } from 'vitest'
 import { parseRow } from '../../../src/jobs/import/submission.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
 
-describe('a cell as it is asked', () => {
+describe('the address text of a cell', () => {
   test.each([
     ['an address', 'ann@x.test', 'ann@x.test'],
     ['space around it', '  ann@x.test\t', 'ann@x.test'],
     ['a name and angle brackets', 'Ann Lee <ann@x.test>', 'ann@x.test'],
     ['the scheme of a link', 'mailto:ann@x.test', 'ann@x.test'],
     ['nothing', '', ''],
-    ['what is no address', 'ask Ann', 'ask Ann'],
+    ['text that is not an address', 'ask Ann', 'ask Ann'],
   ])('%s: %j', (_, cell, text) => {
     expect(parseRow(cell).text).toBe(text)
   })
 
-  test('is cut where no address could go on, and never within a character', () => {
+  test('is cut beyond the length of any address, never within a character', () => {
     expect(parseRow(`${'x'.repeat(5_000)}@x.test`).text).toHaveLength(1_000)
     const { text } = parseRow(`${'x'.repeat(999)}😀 and more`)
     expect(text).toHaveLength(1_000)
     expect(text.isWellFormed()).toBe(true)
   })
 
-  test('is there for whatever a cell holds', () => {
+  test('exists for any cell', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter, maxLength: 40 }), cell => {
         const { text, dedupeKey } = parseRow(cell)
@@ -45,7 +45,7 @@ describe('two cells are duplicates', () => {
       'ann@bücher.test',
       'ann@xn--bcher-kva.test',
     ],
-    ['when they are the same text that is no address', 'no address', 'no address'],
+    ['when they are the same malformed text', 'no address', 'no address'],
   ])('%s', (_, one, other) => {
     expect(same(one, other)).toBe(true)
   })
@@ -55,8 +55,8 @@ describe('two cells are duplicates', () => {
     ['their local parts differ in case', 'Ann@x.test', 'ann@x.test'],
     ['one has a tag', 'ann+list@x.test', 'ann@x.test'],
     ['one has dots', 'a.nn@x.test', 'ann@x.test'],
-    ['they are different texts that are no addresses', 'no address', 'no  adress'],
-    ['one is no address and looks like the key of the other', 'ann@@x.test', 'ann@x.test'],
+    ['they are different malformed texts', 'no address', 'no  adress'],
+    ['one is malformed and equals the key of the other', 'ann@@x.test', 'ann@x.test'],
   ])('not when %s', (_, one, other) => {
     expect(same(one, other)).toBe(false)
   })

@@ -4,7 +4,7 @@ import { ProbeScheduler } from '../../../src/jobs/probing/probe-scheduler.ts'
 import type { Slot } from '../../../src/jobs/probing/probe-tasks.ts'
 import { fakeClock } from '../../support/clock.ts'
 
-/** Egresses in the order in which an operator is asked by them, and those whose entries were put. */
+/** Egresses in their order at an operator, and those of which tasks were enqueued. */
 function called(count: number, isShared: boolean, mayAsk: (name: string) => boolean = () => true) {
   const names = Array.from({ length: count }, (_, n) => `e${n}`)
   const put: string[] = []
@@ -36,20 +36,20 @@ function called(count: number, isShared: boolean, mayAsk: (name: string) => bool
   }
 }
 
-test('an egress that has too much to do calls all others, where they are few', async () => {
+test('an egress with too much to do wakes all others if they are few', async () => {
   const { names, by } = called(8, true)
   expect(await by('e3')).toEqual(names)
 })
 
-test('an operator that all egresses share one limit at is asked by its first alone', async () => {
+test('an operator with one limit for all egresses is probed only by its primary egress', async () => {
   expect(await called(8, true).by('e3', 'other')).toEqual(['e0'])
 })
 
-test('where they are many each calls few, and all come to be called', async () => {
+test('if egresses are many, each wakes a few, and all are woken', async () => {
   const services = called(1_000, true)
   const there = new Set(['e0'])
   for (const egress of there) {
-    // Each is another process, which waits for nobody's second.
+    // Each egress is another process with its own backoff.
     const calls = await called(1_000, true).by(egress)
     expect(calls.length).toBeLessThanOrEqual(6)
     for (const name of calls) there.add(name)
@@ -61,18 +61,21 @@ test.each<[string, (place: number) => boolean]>([
   ['the first', place => place > 0],
   ['a whole branch and more', place => place > 5],
   ['two of three', place => place % 3 === 1],
-])('those that may not ask are left out, and leave nobody out: %s', async (_, mayAskAt) => {
-  const mayAsk = (name: string) => mayAskAt(Number(name.slice(1)))
-  const { available } = called(1_000, true, mayAsk)
-  const there = new Set(available.slice(0, 1))
-  for (const egress of there) {
-    const calls = await called(1_000, true, mayAsk).by(egress)
-    for (const name of calls) if (mayAsk(name)) there.add(name)
-  }
-  expect([...there].sort()).toEqual([...available].sort())
-})
+])(
+  'an egress that may not probe is skipped, and its children are woken: %s',
+  async (_, mayAskAt) => {
+    const mayAsk = (name: string) => mayAskAt(Number(name.slice(1)))
+    const { available } = called(1_000, true, mayAsk)
+    const there = new Set(available.slice(0, 1))
+    for (const egress of there) {
+      const calls = await called(1_000, true, mayAsk).by(egress)
+      for (const name of calls) if (mayAsk(name)) there.add(name)
+    }
+    expect([...there].sort()).toEqual([...available].sort())
+  },
+)
 
-test('one that calls again calls another one besides, as one of the tree may stand still', async () => {
+test('each further wakeup includes one more egress, because one in the tree may stall', async () => {
   const { clock, by } = called(1_000, true)
   const calls = new Set<string>()
   for (let n = 0; n < 1_000; n++) {
@@ -82,7 +85,10 @@ test('one that calls again calls another one besides, as one of the tree may sta
   expect(calls.size).toBe(1_000)
 })
 
-/** At which times, in seconds from now, an egress that always has too much to do calls others, within five minutes. */
+/**
+ * Returns the times, in seconds from now, at which an egress that always has too much to do wakes
+ * others within five minutes.
+ */
 async function callsOf({ by, clock }: ReturnType<typeof called>): Promise<number[]> {
   const times: number[] = []
   for (let second = 0; second < 300; second++) {
@@ -92,13 +98,13 @@ async function callsOf({ by, clock }: ReturnType<typeof called>): Promise<number
   return times
 }
 
-test('while there is always more to do, others are called ever more seldom', async () => {
+test('backs off wakeups while there is always more to do', async () => {
   const times = await callsOf(called(9, true))
   expect(times.slice(0, 6)).toEqual([0, 1, 3, 7, 15, 23])
   expect(times.at(-1)).toBe(295)
 })
 
-test('who ran dry calls within a second when there is more again, as others gave their entries up', async () => {
+test('resets the backoff of an egress that found nothing, because others completed their tasks', async () => {
   const services = called(9, true)
   await callsOf(services)
   expect(await services.by('e0')).toEqual([])
@@ -107,7 +113,7 @@ test('who ran dry calls within a second when there is more again, as others gave
   expect(await services.by('e0')).toEqual([])
 })
 
-test('another egress is called as soon as it is there', async () => {
+test('wakes a new egress at once', async () => {
   const services = called(9, true)
   await callsOf(services)
   services.egressPool.all = [...services.names, 'e9']
@@ -115,7 +121,7 @@ test('another egress is called as soon as it is there', async () => {
   expect(await services.by('e0')).toEqual([])
 })
 
-test('in one process, where entries cost nothing, all are called each time', async () => {
+test('wakes all egresses each time in a single process', async () => {
   const { by } = called(3, false)
   expect([await by('e0'), await by('e0')]).toEqual([
     ['e0', 'e1', 'e2'],

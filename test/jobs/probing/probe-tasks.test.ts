@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { batchedTasks, operatorOf, slotKey } from '../../../src/jobs/probing/probe-tasks.ts'
+import { batchedTasks, parseOperator, slotKey } from '../../../src/jobs/probing/probe-tasks.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
-/** A queue that notes what it is given, and fails while it is told to. */
+/** A queue that records its tasks and can be made to fail. */
 function notingQueue() {
   const put: [kind: string, keys: string, dueAt: number | undefined][] = []
   const queue = {
@@ -22,7 +22,7 @@ const entriesOn = (queue: ReturnType<typeof notingQueue>, clock = fakeClock()) =
   entries: batchedTasks(queue as never, clock),
 })
 
-test('entries that come together go together, each once', async () => {
+test('batches tasks that are added together, each once', async () => {
   const queue = notingQueue()
   const { entries, clock } = entriesOn(queue)
   const put = Promise.all([
@@ -41,7 +41,7 @@ test('entries that come together go together, each once', async () => {
   ])
 })
 
-test('those that are due later go by the second, never before their time', async () => {
+test('rounds later tasks up to the second', async () => {
   const queue = notingQueue()
   const { entries, clock } = entriesOn(queue)
   const now = clock.now()
@@ -58,7 +58,7 @@ test('those that are due later go by the second, never before their time', async
   ])
 })
 
-test('whoever puts one hears when it cannot be put, and the next ones are tried anew', async () => {
+test('rejects when a batch cannot be enqueued, and enqueues the next ones', async () => {
   const queue = notingQueue()
   const { entries, clock } = entriesOn(queue)
   queue.isAway = true
@@ -72,8 +72,8 @@ test('whoever puts one hears when it cannot be put, and the next ones are tried 
   expect(queue.put).toEqual([['probe/x', 'b#0', undefined]])
 })
 
-test('an operator’s name may have any mark', () => {
+test('the name of an operator may contain any character', () => {
   for (const operator of ['a.test', 'a#1', 'a|b', 'ä ö']) {
-    expect(operatorOf(slotKey(operator, 12))).toBe(operator)
+    expect(parseOperator(slotKey(operator, 12))).toBe(operator)
   }
 })

@@ -5,13 +5,13 @@ import type { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
 import type { ActiveJob } from '../../../src/jobs/worker/active-jobs.ts'
 import { queuedJob } from '../../support/database.ts'
 
-test('at most 25 items are looked up between two turns of the event loop', async () => {
+test('routes at most 25 items per turn of the event loop', async () => {
   const { database, job } = await queuedJob(Array.from({ length: 610 }, (_, n) => `t${n}`))
-  const asked: number[] = []
+  const routed: number[] = []
   const engine = {
     resolverCheck: null,
     async routeOne() {
-      asked.push((asked.pop() ?? 0) + 1)
+      routed.push((routed.pop() ?? 0) + 1)
       return { result: {} } as PreparedAddress
     },
   }
@@ -33,11 +33,11 @@ test('at most 25 items are looked up between two turns of the event loop', async
   await routeItems(
     {
       ...{ database, recorder, stopping: never, routing: new Set([job.id]) },
-      priority: { yieldToRequests: async () => void asked.push(0) },
-      onFiled: async () => {},
+      priority: { yieldToRequests: async () => void routed.push(0) },
+      onRouted: async () => {},
     },
     list,
   )
   expect(done.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 610 }, (_, n) => n + 1))
-  expect(Math.max(...asked)).toBe(25)
+  expect(Math.max(...routed)).toBe(25)
 })

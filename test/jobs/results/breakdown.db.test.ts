@@ -11,7 +11,7 @@ import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 
-test('each row that has a result is counted, duplicates too, the most frequent first', async () => {
+test('counts each row that has a result, including duplicates, the most frequent first', async () => {
   const database = await tempDatabase()
   await createJob(database, { id: 'job_a', sourceKey: 's', source: '{}' })
   const texts = ['valid@a.test', 'timeout@b.test', 'Timeout@b.test', 'timeout@B.test', 'no address']
@@ -42,14 +42,14 @@ test('each row that has a result is counted, duplicates too, the most frequent f
   })
 })
 
-test('a job without results has none', async () => {
+test('a job without results has zero counts', async () => {
   const { database } = await queuedJob(['a@a.test'])
   const nothing = { done: 0, classes: NONE, reasons: [], operators: [], operatorsLeft: 0 }
   expect(await countBreakdown(database, 'job_a')).toEqual(nothing)
   expect(await countBreakdown(database, 'job_none')).toEqual(nothing)
 })
 
-test('an erased row is counted by its class, with its plainest reason and no operator', async () => {
+test('counts an erased row by its class, with the default reason and no operator', async () => {
   const { database } = await queuedJob(['mailbox-full@a.test'])
   await giveResults(database, [[1, 'mailbox-full@a.test', 'google.com']])
   await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
@@ -60,7 +60,7 @@ test('an erased row is counted by its class, with its plainest reason and no ope
   })
 })
 
-test('twenty operators are told of, and how many rows the others have', async () => {
+test('reports twenty operators and the number of rows of the others', async () => {
   const { database, texts } = await ofOperators(
     231,
     n => `op${String(rankOf(n)).padStart(2, '0')}.test`,
@@ -73,7 +73,7 @@ test('twenty operators are told of, and how many rows the others have', async ()
   expect([operatorsLeft, done]).toEqual([1, texts.length])
 })
 
-test('of many operators the frequent ones are counted whole, and the sums hold', async () => {
+test('counts frequent operators completely and keeps the sums correct if there are many', async () => {
   const name = (n: number) => (n % 3 === 0 ? 'big.test' : n % 3 === 1 ? `small${n}.test` : null)
   const { database, texts } = await ofOperators(4_200, name)
   const { operators, operatorsLeft, done, classes } = await countBreakdown(database, 'job_a', 100)
@@ -86,17 +86,20 @@ test('of many operators the frequent ones are counted whole, and the sums hold',
   expect(operators.reduce((sum, { count }) => sum + count, operatorsLeft)).toBe(done)
 })
 
-test.skipIf(onPostgres)('rows are reached by their places', async () => {
+test.skipIf(onPostgres)('reads rows by position', async () => {
   const { database } = await queuedJob(['a@a.test'])
   const plan = await plansOf(database, db => countBreakdown(db, 'job_a'))
   expect(plan.join('\n')).toMatch(/SEARCH item .*\(job_id=\? AND position>\? AND position<\?\)/)
   expect(plan.filter(line => /^SCAN/.test(line))).toEqual([])
 })
 
-/** Which of the numbers 1, 2, 2, 3, 3, 3, … stands at a place. */
+/** Returns the number at a position of the sequence 1, 2, 2, 3, 3, 3, … */
 const rankOf = (place: number) => Math.ceil((Math.sqrt(8 * place + 1) - 1) / 2)
 
-/** A job whose rows, numbered from 1, are deliverable at the operators that `name` gives them. */
+/**
+ * A job with rows, numbered from 1, that are deliverable at the operators that `name` returns for
+ * them.
+ */
 async function ofOperators(rows: number, name: (n: number) => string | null) {
   const texts = Array.from({ length: rows }, (_, n) => `valid${n + 1}@a.test`)
   const { database } = await queuedJob(texts)
@@ -109,7 +112,7 @@ async function ofOperators(rows: number, name: (n: number) => string | null) {
 
 type Given = readonly [position: number, text: string, operator: string | null]
 
-/** Simulated results, as if of these operators. */
+/** Simulated results with these operators. */
 async function giveResults(database: Database, given: readonly Given[]): Promise<void> {
   const recorded = given.map(([position, text, operator]) => {
     const result = sandboxResult(database.clock, text)

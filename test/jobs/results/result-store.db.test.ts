@@ -13,7 +13,7 @@ import {
 import { plansOf } from '../../db/plan/query-plans.ts'
 import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 
-test('a row comes back with its text, what came with it, and the class of its result', async () => {
+test('returns a row with its text, its cells and the class of its result', async () => {
   const database = await tempDatabase()
   await createJob(database, { id: 'j', sourceKey: 's', source: '{}' })
   await addItems(database, 'j', [
@@ -32,7 +32,7 @@ test('a row comes back with its text, what came with it, and the class of its re
   ])
 })
 
-test('rows of some classes come page by page, however far apart they are', async () => {
+test('returns rows of some classes page by page, however far apart they are', async () => {
   const total = 6_100
   const { database, job } = await queuedJob(Array.from({ length: total }, (_, n) => `t${n}`))
   const rare = [1, 1_999, 2_000, 2_001, 6_100]
@@ -53,19 +53,19 @@ test('rows of some classes come page by page, however far apart they are', async
   expect(await page(0, 9)).toEqual(rare)
 })
 
-describe('rows that are found', () => {
-  test('are all of the list where nothing else is said, also those without a result', async () => {
+describe('finding rows', () => {
+  test('returns all rows without a filter, including those without a result', async () => {
     const { find } = await verified(['valid1@a.test', 'timeout2@a.test', 'later@a.test'], 2)
     expect(await find({})).toEqual([[1, 2, 3], null])
     expect(await find({ max: 2 })).toEqual([[1, 2], 2])
     expect(await find({ after: 2 })).toEqual([[3], null])
-    // As many as are there are not less than there are.
+    // A page with exactly all rows is complete.
     expect(await find({ max: 3 })).toEqual([[1, 2, 3], null])
     expect(await find({ after: 3 })).toEqual([[], null])
     expect(await find({ after: 99 })).toEqual([[], null])
   })
 
-  test('are of the classes and reasons that were asked for', async () => {
+  test('filters by classes and reasons', async () => {
     const texts = [
       'valid@a.test',
       'timeout@a.test',
@@ -80,7 +80,7 @@ describe('rows that are found', () => {
     expect(await find({ reasons: ['timeout'], search: 'GREY' })).toEqual([[], null])
   })
 
-  test('have what is sought in the address, in any case of its letters', async () => {
+  test('searches addresses without regard to case', async () => {
     const { find } = await verified(
       ['Ann@Shop.test', 'bob@shop.test', 'MÜLLER@a.test', 'müller@b.test', '50%_off@a.test'],
       0,
@@ -88,17 +88,16 @@ describe('rows that are found', () => {
     expect(await find({ search: '@sHOP' })).toEqual([[1, 2], null])
     expect(await find({ search: 'MüL' })).toEqual([[3, 4], null])
     expect(await find({ search: 'üller@B' })).toEqual([[4], null])
-    // No wildcards.
     expect(await find({ search: '%' })).toEqual([[5], null])
     expect(await find({ search: '_' })).toEqual([[5], null])
   })
 
-  test('are found behind others whose letters are no ASCII either', async () => {
+  test('continues after other rows with letters beyond ASCII', async () => {
     const { find } = await verified(['é1@a.test', 'é2@a.test', 'é3@a.test', 'ü@a.test'], 0)
     expect(await find({ search: 'Ü@', max: 1 })).toEqual([[4], null])
   })
 
-  test('have the result of the row that they repeat', async () => {
+  test('returns duplicates with the result of their first row', async () => {
     const database = await tempDatabase()
     await createJob(database, { id: 'j', sourceKey: 's', source: '{}' })
     await addItems(database, 'j', [
@@ -122,14 +121,14 @@ describe('rows that are found', () => {
     ])
   })
 
-  test('may be erased: their reason is the plainest of their class', async () => {
+  test('returns erased rows with the default reason of their class', async () => {
     const { database, find } = await verified(['mailbox-full@a.test', 'catchall@a.test'], 2)
     await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
     expect(await find({ reasons: ['low_deliverability'] })).toEqual([[1, 2], null])
     expect(await find({ reasons: ['mailbox_full', 'accepted_email'] })).toEqual([[], null])
   })
 
-  test('are sought among so many rows at a time, and the search goes on from there', async () => {
+  test('scans a limited number of rows per search and continues from there', async () => {
     const texts = Array.from(
       { length: 2_500 },
       (_, n) => `${n === 2_100 ? 'rare' : 'often'}${n}@a.test`,
@@ -140,7 +139,7 @@ describe('rows that are found', () => {
     expect(await find({ ...search, after: 1_200 })).toEqual([[2_101], 2_400])
     expect(await find({ ...search, after: 2_400 })).toEqual([[], null])
     expect(await find({ search: 'rare' })).toEqual([[2_101], null])
-    // As many as were asked for, and no others behind them.
+    // Exactly as many rows as requested, and no more after them.
     expect(await find({ search: 'often12@', max: 1 })).toEqual([[13], null])
     expect(await find({ search: 'often', after: 990, max: 20 })).toEqual([
       Array.from({ length: 20 }, (_, n) => 991 + n),
@@ -148,7 +147,7 @@ describe('rows that are found', () => {
     ])
   })
 
-  test.skipIf(onPostgres)('are reached by the place of their rows, without sorting', async () => {
+  test.skipIf(onPostgres)('reads rows by position without sorting', async () => {
     const { database } = await verified(['valid@a.test'], 1)
     const plan = await plansOf(database, db =>
       findResults(db, { jobId: 'job_a', after: 0, max: 9, reasons: ['timeout'], search: 'a' }),
@@ -158,7 +157,9 @@ describe('rows that are found', () => {
   })
 })
 
-/** A job of which so many rows have simulated results, and what is found in it: positions, and where to look on. */
+/**
+ * A job with simulated results, and the positions found in it with the position to continue from.
+ */
 async function verified(texts: readonly string[], done: number) {
   const { database, job, clock } = await queuedJob(texts)
   const results = texts.slice(0, done).map((text, n) => {

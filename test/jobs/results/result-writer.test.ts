@@ -14,7 +14,7 @@ import { addJob, queuedJob } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-/** All that the recorder looks at. */
+/** The parts of results that the writer reads. */
 const ADDRESS = { evidence: { address: {} } }
 const RESULT = { ...ADDRESS, verdict: { valid: true, risk: 'low' } } as unknown as Result
 const UNKNOWN = { ...ADDRESS, verdict: { valid: true, risk: 'unknown' } } as unknown as Result
@@ -23,18 +23,18 @@ const result = (position: number, copies = 1, of = RESULT): Change => ({
   results: [{ position, copies, result: of }],
 })
 
-type OfficeOptions = {
+type WriterOptions = {
   readonly ledger?: UsageLedger
-  /** True: a commit that fails is tried again. */
+  /** True to retry a failed commit. */
   readonly retryStorageErrors?: boolean
-  /** True: requests go first. */
+  /** True while requests are served. */
   readonly hasRequests?: boolean
 }
 
-/** A job of so many rows, and who records what happens to it. */
-async function office(
+/** A job of `rows` rows and its result writer. */
+async function createWriter(
   rows: number,
-  { ledger, retryStorageErrors = false, hasRequests = false }: OfficeOptions = {},
+  { ledger, retryStorageErrors = false, hasRequests = false }: WriterOptions = {},
 ) {
   const { database, clock, job } = await queuedJob(Array.from({ length: rows }, (_, n) => `t${n}`))
   const progress: Job[] = []
@@ -66,7 +66,7 @@ async function office(
   return { database, clock, job, recorder, progress, failures, lost, complaints, recorded }
 }
 
-/** Whether a promise has settled by now. */
+/** Returns true if a promise has settled. */
 async function isDone(promise: Promise<unknown>): Promise<boolean> {
   let over = false
   promise.then(
@@ -77,9 +77,9 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
   return over
 }
 
-describe('a recorder', () => {
-  test('writes what came in fifty milliseconds together, and then says that it is durable', async () => {
-    const { recorder, clock, progress, recorded } = await office(10)
+describe('a result writer', () => {
+  test('commits the changes of fifty milliseconds together and then resolves', async () => {
+    const { recorder, clock, progress, recorded } = await createWriter(10)
     const adding = [recorder.add(result(1)), recorder.add(result(2)), recorder.add(result(3))]
     await clock.advance(49)
     expect(await isDone(Promise.race(adding))).toBe(false)
@@ -90,29 +90,29 @@ describe('a recorder', () => {
     expect(await recorded()).toHaveLength(3)
   })
 
-  test('writes fifty changes at once, without waiting for the time', async () => {
-    const { recorder, progress } = await office(60)
+  test('commits fifty changes at once without waiting', async () => {
+    const { recorder, progress } = await createWriter(60)
     const adding = Array.from({ length: 50 }, (_, n) => recorder.add(result(n + 1)))
     expect(await isDone(Promise.all(adding))).toBe(true)
     expect(progress).toMatchObject([{ done: 50 }])
   })
 
-  test('writes one group at a time; what comes meanwhile is the next, however much it is', async () => {
-    const { recorder, progress } = await office(200)
+  test('writes one batch at a time; changes that arrive meanwhile wait for the next batch', async () => {
+    const { recorder, progress } = await createWriter(200)
     for (let n = 1; n <= 170; n++) void recorder.add(result(n))
     await drainEventLoop()
     expect(progress.map(({ done }) => done)).toEqual([50, 170])
   })
 
-  test('writes at most 25 changes between two turns of the event loop while there are requests', async () => {
-    const { recorder, progress } = await office(200, { hasRequests: true })
+  test('writes at most 25 changes per turn of the event loop while requests are served', async () => {
+    const { recorder, progress } = await createWriter(200, { hasRequests: true })
     for (let n = 1; n <= 100; n++) void recorder.add(result(n))
     await recorder.flushed()
     expect(progress.map(({ done }) => done)).toEqual([25, 50, 75, 100])
   })
 
-  test('counts a shared result for each row that shares it, and each item once', async () => {
-    const { recorder, clock, progress } = await office(9)
+  test('counts a shared result for each row that shares it, and each item once only', async () => {
+    const { recorder, clock, progress } = await createWriter(9)
     void recorder.add(result(1, 4))
     void recorder.add(result(2, 1, UNKNOWN))
     await clock.advance(50)
@@ -122,8 +122,8 @@ describe('a recorder', () => {
     expect(progress.at(-1)).toMatchObject({ done: 5, deliverable: 4, unknown: 1 })
   })
 
-  test('takes one result of an item, were two of one group', async () => {
-    const { recorder, clock, job, database, failures } = await office(9)
+  test('accepts one result per item, even if one batch has two', async () => {
+    const { recorder, clock, job, database, failures } = await createWriter(9)
     void recorder.add(result(1))
     void recorder.add(result(1))
     await clock.advance(50)
@@ -132,8 +132,8 @@ describe('a recorder', () => {
     expect(await readJob(database, job.id)).toMatchObject({ done: 1, deliverable: 1 })
   })
 
-  test('says that a job is finished with its last row', async () => {
-    const { recorder, clock, progress } = await office(2)
+  test('reports that a job is finished with its last row', async () => {
+    const { recorder, clock, progress } = await createWriter(2)
     void recorder.add(result(1))
     await clock.advance(50)
     void recorder.add(result(2))
@@ -142,10 +142,10 @@ describe('a recorder', () => {
     expect(progress.map(({ state }) => state)).toEqual(['queued', 'completed'])
   })
 
-  test('files and puts back items with the results they came with', async () => {
-    const { recorder, clock, database, job } = await office(3)
-    const filed = { position: 2, operator: 'op', domain: 'x.test', route: '{}' }
-    void recorder.add({ ...result(1), filed: [filed] })
+  test('routes and postpones items in the batch of their results', async () => {
+    const { recorder, clock, database, job } = await createWriter(3)
+    const routed = { position: 2, operator: 'op', domain: 'x.test', route: '{}' }
+    void recorder.add({ ...result(1), routed: [routed] })
     await clock.advance(50)
     const set = database.db.updateTable('item').set({ state: 'probing' })
     await set.where('position', '=', 2).execute()
@@ -164,8 +164,8 @@ describe('a recorder', () => {
     expect(await queuedItems(database, { jobId: job.id, after: 0, max: 9 })).toHaveLength(1)
   })
 
-  test('keeps answers with the group that they belong to', async () => {
-    const { recorder, clock, database } = await office(2)
+  test('caches answers in the batch that they belong to', async () => {
+    const { recorder, clock, database } = await createWriter(2)
     const answer = { probed: { answer: { kind: 'accepted' } }, at: clock.now() }
     void recorder.add(result(1))
     void recorder.remember(new Map([['a@x.test', answer as never]]))
@@ -175,8 +175,8 @@ describe('a recorder', () => {
     expect((await getCachedAnswers(database, ['a@x.test'])).get('a@x.test')).toEqual(answer)
   })
 
-  test('is flushed when all that was taken is durable', async () => {
-    const { recorder, clock, recorded } = await office(80)
+  test('is flushed when all added changes are committed', async () => {
+    const { recorder, clock, recorded } = await createWriter(80)
     expect(await isDone(recorder.flushed())).toBe(true)
     for (let n = 1; n <= 60; n++) void recorder.add(result(n))
     const flushed = recorder.flushed()
@@ -185,8 +185,8 @@ describe('a recorder', () => {
     expect(await recorded()).toHaveLength(60)
   })
 
-  test('is settled while little is undurable, and waits when a crash would make us ask much again', async () => {
-    const { recorder, clock } = await office(300)
+  test('is settled while few changes are pending, and waits if a crash would undo many', async () => {
+    const { recorder, clock } = await createWriter(300)
     for (let n = 1; n <= 49; n++) void recorder.add(result(n))
     expect(await isDone(recorder.settled())).toBe(true)
     for (let n = 50; n <= 120; n++) void recorder.add(result(n))
@@ -200,10 +200,10 @@ describe('a recorder', () => {
     expect(await isDone(recorder.settled())).toBe(true)
   })
 
-  test('that fails to write tells the watcher and whoever waits, writes no half, and goes on', async () => {
-    const { recorder, clock, database, job, progress, failures, recorded } = await office(2)
+  test('reports a failed write to its callers, writes nothing partially, and continues', async () => {
+    const { recorder, clock, database, job, progress, failures, recorded } = await createWriter(2)
     const first = recorder.add(result(1))
-    // More rows than the list has: the database refuses the group.
+    // More rows than the list has, so the database rejects the batch.
     const second = recorder.add(result(2, 99))
     await clock.advance(50)
     await expect(first).rejects.toThrow(/constraint/i)
@@ -219,9 +219,9 @@ describe('a recorder', () => {
   })
 })
 
-describe('a recorder of several jobs', () => {
-  test('writes them in one commit, and each its own', async () => {
-    const { recorder, clock, database, progress, recorded } = await office(3)
+describe('a result writer with several jobs', () => {
+  test('writes them in one commit, each with its own changes', async () => {
+    const { recorder, clock, database, progress, recorded } = await createWriter(3)
     await addJob(database, ['t0', 't1'], 'job_b')
     void recorder.add(result(1))
     void recorder.add(result(2, 1, UNKNOWN), 'job_b')
@@ -239,8 +239,8 @@ describe('a recorder of several jobs', () => {
   test.each<[string, (database: Database) => Promise<unknown>]>([
     ['cancelled', database => cancelJob(database, 'job_b')],
     ['deleted', database => deleteJob(database, 'job_b')],
-  ])('loses what one brings that was %s, and nothing else', async (_, end) => {
-    const { recorder, clock, database, progress, lost, failures, recorded } = await office(3)
+  ])('discards only the changes of a job that was %s', async (_, end) => {
+    const { recorder, clock, database, progress, lost, failures, recorded } = await createWriter(3)
     await addJob(database, ['t0', 't1'], 'job_b')
     const adding = [recorder.add(result(1)), recorder.add(result(1), 'job_b')]
     await end(database)
@@ -251,8 +251,8 @@ describe('a recorder of several jobs', () => {
     expect(await recorded('job_b')).toEqual([])
   })
 
-  test('ends the one whose changes are refused, and writes those of the others', async () => {
-    const { recorder, clock, database, progress, failures, complaints } = await office(3, {
+  test('fails a job with rejected changes and writes those of the others', async () => {
+    const { recorder, clock, database, progress, failures, complaints } = await createWriter(3, {
       retryStorageErrors: true,
     })
     await addJob(database, ['t0', 't1'], 'job_b')
@@ -272,16 +272,16 @@ describe('a recorder of several jobs', () => {
     expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(1)
   })
 
-  test('never commits more than two hundred changes together', async () => {
-    const { recorder, progress } = await office(700)
+  test('never commits more than 200 changes together', async () => {
+    const { recorder, progress } = await createWriter(700)
     for (let n = 1; n <= 650; n++) void recorder.add(result(n))
     await recorder.flushed()
     expect(progress.map(({ done }) => done)).toEqual([50, 250, 450, 650])
   })
 })
 
-describe('a recorder that cannot write', () => {
-  /** As a full disk does, while `isFull`. */
+describe('a result writer that cannot write', () => {
+  /** Fails like a full disk while `isFull`. */
   function fullDisk(database: Database) {
     const disk = { isFull: true }
     const execute = database.db.transaction.bind(database.db)
@@ -292,8 +292,8 @@ describe('a recorder that cannot write', () => {
     return disk
   }
 
-  test('tries it again each second until it can, loses nothing, and lets nobody go on meanwhile', async () => {
-    const { recorder, clock, database, progress, failures, complaints } = await office(200, {
+  test('retries each second without loss and blocks progress meanwhile', async () => {
+    const { recorder, clock, database, progress, failures, complaints } = await createWriter(200, {
       retryStorageErrors: true,
     })
     const disk = fullDisk(database)
@@ -311,8 +311,10 @@ describe('a recorder that cannot write', () => {
     expect([failures, await isDone(recorder.settled())]).toEqual([[], true])
   })
 
-  test('gives up when it is stopped, and says for whom', async () => {
-    const { recorder, clock, database, failures } = await office(2, { retryStorageErrors: true })
+  test('stops retrying when it is stopped and reports the jobs', async () => {
+    const { recorder, clock, database, failures } = await createWriter(2, {
+      retryStorageErrors: true,
+    })
     fullDisk(database)
     const adding = recorder.add(result(1))
     await clock.advance(2_000)
@@ -321,8 +323,10 @@ describe('a recorder that cannot write', () => {
     expect(failures).toMatchObject([['job_a', { message: 'disk is full' }]])
   })
 
-  test('counts each result once, were the commit that failed durable after all', async () => {
-    const { recorder, clock, database, progress } = await office(2, { retryStorageErrors: true })
+  test('counts each result once even if a failed commit was durable', async () => {
+    const { recorder, clock, database, progress } = await createWriter(2, {
+      retryStorageErrors: true,
+    })
     const transaction = database.db.transaction.bind(database.db)
     const failing = {
       async execute(work: never) {

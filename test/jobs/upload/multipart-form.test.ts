@@ -5,7 +5,7 @@ import { type FormRules, receiveForm } from '../../../src/jobs/upload/multipart-
 import { tempFolder } from '../../support/database.ts'
 import { FORM, form } from '../../support/list-form.ts'
 
-// What the API says of a form that is wrong is tested with its path (test/api/lists/file.test.ts).
+// The API errors for malformed forms are tested with their path (test/api/lists/file.test.ts).
 
 type Part = readonly [name: string, value: string | { file: string; name: string }]
 
@@ -23,7 +23,7 @@ const EMPTY = { file: '', name: '' }
 
 test.each<[string, readonly Part[], string, string]>([
   [
-    'a file, and nothing pasted',
+    'a file and no pasted rows',
     [
       ['file', { file: 'a', name: 'a.csv' }],
       ['rows', ''],
@@ -49,14 +49,14 @@ test.each<[string, readonly Part[], string, string]>([
     'b',
     '',
   ],
-])('the list is what has something in it: %s', async (_, deps, text, fileName) => {
+])('the list is the part that is not empty: %s', async (_, deps, text, fileName) => {
   const { received, path } = await receive([...deps, ['name', 'March']])
   expect(received).toMatchObject({ fileName, size: 1 })
   expect('fields' in received && [...received.fields]).toEqual([['name', 'March']])
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
 
-test('a file and pasted rows are one too many', async () => {
+test('rejects a form with both a file and pasted rows', async () => {
   const { received } = await receive([
     ['file', { file: 'a', name: 'a.csv' }],
     ['rows', 'b'],
@@ -65,7 +65,7 @@ test('a file and pasted rows are one too many', async () => {
   expect('error' in received && String(received.error)).toContain('more than one file')
 })
 
-test('who is not admitted by the fields before the file has nothing of it stored', async () => {
+test('stores nothing of a form that its fields before the file reject', async () => {
   const admit = (fields: ReadonlyMap<string, string>) => {
     if (fields.get('_csrf') !== 'right') throw new Error('refused')
   }
@@ -98,7 +98,7 @@ test('who is not admitted by the fields before the file has nothing of it stored
   expect(right.received).toMatchObject({ size: 900 })
 })
 
-test('a form whose sender leaves is cut off', async () => {
+test('reports an incomplete form if its sender disconnects', async () => {
   const leaving = new AbortController()
   const body = new ReadableStream({
     pull(controller) {

@@ -13,7 +13,7 @@ import { DAY } from '../../../src/platform/clock.ts'
 import { knows } from '../../support/engine.ts'
 import { createTestWorker } from '../../support/worker.ts'
 
-/** Notes what is entered, and settles it as if each result cost a credit. */
+/** Records the entries and settles them as if each result cost a credit. */
 function notingBooks() {
   const entered: LedgerBatch[] = []
   const ledger = {
@@ -26,7 +26,7 @@ function notingBooks() {
   return { entered, ledger }
 }
 
-/** Subscribes the account to all that may be told of jobs. */
+/** Subscribes the account to all events of jobs. */
 const subscribe = ({ db }: Database) =>
   db
     .insertInto('webhook')
@@ -45,7 +45,7 @@ const eventsOf = async ({ db }: Database) =>
   }))
 
 describe('a job of an account', () => {
-  test('is entered in the ledger as it goes, and gives back what it held beyond that', async () => {
+  test('is entered in the usage ledger, and its unused reservation is released', async () => {
     const { ledger, entered } = notingBooks()
     const { worker, submit, finished, database } = await createTestWorker({
       script: knows('ann'),
@@ -70,7 +70,7 @@ describe('a job of an account', () => {
     expect([held, used]).toEqual([0, entered.length])
   })
 
-  test('tells that it is finished in the transaction that finishes it, once', async () => {
+  test('emits its completion event once, in the transaction that completes it', async () => {
     const { worker, submit, finished, database } = await createTestWorker({ script: knows('ann') })
     await subscribe(database)
     await submit('job_1', ['ann@a.test', 'gone@a.test', 'no address'])
@@ -88,7 +88,7 @@ describe('a job of an account', () => {
     })
   })
 
-  test('of a single address is entered under its own id, and tells its result', async () => {
+  test('of a single address is entered under its own ID and emits its result', async () => {
     const { ledger, entered } = notingBooks()
     const { worker, submit, finished, database } = await createTestWorker({
       script: knows('ann'),
@@ -113,7 +113,7 @@ describe('a job of an account', () => {
     ])
   })
 
-  test('that the ledger refuses is ended as failed and told of; the others go on', async () => {
+  test('that the ledger rejects fails with an event; the others continue', async () => {
     const { ledger } = notingBooks()
     const refusing = {
       async record(trx, entries) {
@@ -141,8 +141,8 @@ describe('a job of an account', () => {
   })
 })
 
-describe('an item over which something inside ev fails', () => {
-  /** Fails over whoever is asked together with `poison@`. */
+describe('an item with an internal failure', () => {
+  /** Fails for every item that is probed together with `poison@`. */
   function poisoned({
     engine,
     clock,
@@ -162,7 +162,7 @@ describe('an item over which something inside ev fails', () => {
     return asked
   }
 
-  test('ends as that after three tries; those beside it get their results, and the job completes', async () => {
+  test('fails after three tries; other items get their results, and the job completes', async () => {
     const services = await createTestWorker({ script: knows('ann', 'bob') })
     const { worker, submit, finished, reasons } = services
     const asked = poisoned(services)
@@ -180,7 +180,7 @@ describe('an item over which something inside ev fails', () => {
     expect(tries.map(({ length }) => length)).toEqual([3, 1, 1])
   })
 
-  test('while it is looked at first has that for its result', async () => {
+  test('during routing has the failure as its result', async () => {
     const { worker, submit, finished, engine, reasons } = await createTestWorker({
       script: knows('ann'),
     })
@@ -195,7 +195,7 @@ describe('an item over which something inside ev fails', () => {
     expect(await reasons('job_1')).toEqual(['unexpected_error', 'accepted_email'])
   })
 
-  test('while it is taken up anew is tried three times', async () => {
+  test('while it is restored is tried three times', async () => {
     const { worker, submit, finished, engine, reasons, database } = await createTestWorker({
       script: knows('ann'),
     })
@@ -220,7 +220,7 @@ describe('an item over which something inside ev fails', () => {
   })
 })
 
-test('a list that cannot be read is tried three times, and then ended as failed', async () => {
+test('fails a list that cannot be read after three tries', async () => {
   const { worker, submit, finished, database, complaints } = await createTestWorker()
   await submit('job_1', ['ann@a.test'])
   let tries = 0

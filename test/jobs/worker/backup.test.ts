@@ -20,7 +20,7 @@ const SECOND = '192.0.2.12'
 const tells = (line: string) =>
   isUnguessable(recipientOf(line)) ? '550 5.1.1 No such user' : undefined
 
-test('rows that wait while their operator is paused are asked of the second exchanger', async () => {
+test('probes the second exchanger for rows that wait while their operator is paused', async () => {
   let isBusy = true
   const dials: { ip: string; at: number }[] = []
   const texts = [...users(50, 'one.test'), ...users(3, 'two.test')]
@@ -46,7 +46,7 @@ test('rows that wait while their operator is paused are asked of the second exch
   expect(atSecond).toHaveLength(1)
   expect((atSecond[0]?.at ?? 0) - startedAt).toBeLessThan(MINUTE)
   expect(job.asked().filter(to => to.endsWith('@two.test'))).toEqual(users(3, 'two.test'))
-  // Nobody else was asked in the pause.
+  // No other exchanger was probed during the pause.
   const early = dials.filter(({ ip, at }) => ip !== SECOND && at - startedAt < 5 * MINUTE)
   expect(early).toHaveLength(1)
 })

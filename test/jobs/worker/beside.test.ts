@@ -14,12 +14,12 @@ const script = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' 
 const users = (count: number) => Array.from({ length: count }, (_, n) => `u${n}@a.test`)
 
 /** A worker as a member of a cluster, on a queue whose leases can be lost. */
-async function member(visits: { silent: number }) {
+async function member(sessions: { silent: number }) {
   const leases = new Set<AbortController>()
   const losing = {
     calls: new Set<() => void>(),
     silentCalls: new Set<() => void>(),
-    /** Those that are held now. */
+    /** The leases that are held now. */
     loseLeases() {
       for (const lease of leases) lease.abort()
     },
@@ -35,10 +35,10 @@ async function member(visits: { silent: number }) {
       return () => void losing.silentCalls.delete(call)
     },
   }
-  let visit = 0
+  let session = 0
   const home = await createTestWorker({
     script: {
-      greeting: () => (visit++ < visits.silent ? null : '220 mx.a.test ESMTP'),
+      greeting: () => (session++ < sessions.silent ? null : '220 mx.a.test ESMTP'),
       answer: script,
     },
     flags: { greetingTimeoutMs: '60000' },
@@ -72,8 +72,8 @@ async function member(visits: { silent: number }) {
   return { ...home, worker, cluster, losing, join, items }
 }
 
-describe('a conversation whose entry may be another’s', () => {
-  test('ends at once, records nothing, and its items are asked about anew', async () => {
+describe('a session that lost its lease', () => {
+  test('aborts at once and records nothing, and its items are probed again', async () => {
     const { submit, worker, pass, mx, items, losing, reasons } = await member({ silent: 1 })
     await submit('job_1', users(5))
     worker.take('job_1')
@@ -88,8 +88,8 @@ describe('a conversation whose entry may be another’s', () => {
   })
 })
 
-describe('a member that was not heard of for so long that it may be buried', () => {
-  test('ends its conversations at once, and goes on under its name when it is heard of again', async () => {
+describe('a member with a heartbeat so old that it may expire', () => {
+  test('aborts its sessions at once and continues under the same ID after the next heartbeat', async () => {
     const { submit, worker, pass, mx, items, losing, reasons } = await member({ silent: 1 })
     await submit('job_1', users(5))
     worker.take('job_1')
@@ -104,8 +104,8 @@ describe('a member that was not heard of for so long that it may be buried', () 
   })
 })
 
-describe('a member that is taken for dead', () => {
-  test('asks nothing until it is another, and then all that it had', async () => {
+describe('a member that has expired', () => {
+  test('probes nothing until it has a new ID, and then all items that it held', async () => {
     const home = await member({ silent: 1 })
     const { submit, worker, pass, mx, items, losing, cluster, database, join, reasons } = home
     await submit('job_1', users(5))
@@ -124,7 +124,7 @@ describe('a member that is taken for dead', () => {
   })
 })
 
-test('a worker that stops hears of no loss any more', async () => {
+test('a stopped worker has no membership listeners', async () => {
   const { submit, worker, clock, pass, database, losing } = await member({ silent: 0 })
   await submit('job_1', users(30))
   worker.take('job_1')

@@ -16,7 +16,7 @@ const owner = {
   type: 'batch',
 } as const
 
-test('a job that another process resumes is taken up within two seconds', async () => {
+test('starts a job that another process resumes within two seconds', async () => {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await createJob(database, { id: 'job_a', sourceKey: 'a', source: '{}', owner })
@@ -36,7 +36,7 @@ test('a job that another process resumes is taken up within two seconds', async 
   await watch.stop()
 })
 
-test('a job that another process cancels or deletes is dropped within two seconds, others are not', async () => {
+test('drops only jobs that another process cancels or deletes, within two seconds', async () => {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   for (const id of ['job_a', 'job_b', 'job_c']) {

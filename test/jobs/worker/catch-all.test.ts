@@ -16,13 +16,13 @@ function greylist(reply: (recipient: string) => string | undefined) {
 
 const TEXTS = Array.from({ length: 12 }, (_, n) => `made-up${n}@a.test`)
 
-test('a greylisting server that accepts every name is found to be a catch-all', async () => {
+test('detects a greylisting server that accepts every name as a catch-all', async () => {
   const job = await createTestJob({ texts: TEXTS, script: greylist(() => undefined) })
   await job.work()
   expect(await job.reasons()).toEqual(TEXTS.map(() => 'catch_all'))
 })
 
-test('a greylisting server that knows its recipients is not one', async () => {
+test('does not detect a greylisting server that knows its recipients as a catch-all', async () => {
   const job = await createTestJob({
     texts: TEXTS,
     script: greylist(to => (TEXTS.includes(to) ? undefined : '550 5.1.1 No such user')),
@@ -31,7 +31,7 @@ test('a greylisting server that knows its recipients is not one', async () => {
   expect(await job.reasons()).toEqual(TEXTS.map(() => 'accepted_email'))
 })
 
-test('where the random recipient is never decided, no address is called deliverable', async () => {
+test('reports no address as deliverable if the random recipient is never decided', async () => {
   const job = await createTestJob({
     texts: TEXTS,
     script: greylist(to => (TEXTS.includes(to) ? undefined : '450 4.2.0 Greylisted')),

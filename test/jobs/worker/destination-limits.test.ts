@@ -5,7 +5,7 @@ import { createTestJob } from '../../support/job.ts'
 import { scriptedMx } from '../../support/mx.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 
-test('items whose address is crowded wait for their turn, and nobody else waits for them', async () => {
+test('items wait for the limit of their destination address without delaying others', async () => {
   const names = Array.from({ length: 60 }, (_, n) => `vanity${n}.test`)
   const zone = names.flatMap((name): [string, ZoneEntry][] => [
     [name, { MX: [[10, `mx.${name}`]] }],
@@ -29,7 +29,7 @@ test('items whose address is crowded wait for their turn, and nobody else waits 
     },
   })
   const startedAt = home.clock.now()
-  // What waits for its turn was not told to wait by anybody.
+  // No server asked the waiting items to wait.
   expect(await home.work({ wait: false })).toMatchObject({ state: 'completed', deliverable: 61 })
   expect(peak).toBeLessThanOrEqual(2)
   const doneAt = (await home.results()).map(result => (result?.checkedAt ?? 0) - startedAt)

@@ -6,7 +6,7 @@ import type { MxScript } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 
-// Of two egresses, `a` is the one that should ask the operator a.test.
+// Of two egresses, `a` is the primary one of the operator a.test.
 
 type Script = MxScript | NonNullable<MxScript['answer']>
 
@@ -25,7 +25,7 @@ async function twoEgresses(
     ...home,
     mx,
     dials: { a: mx.of('a').dialled, b: mx.of('b').dialled },
-    /** Which egress each result is from. */
+    /** The egress of each result. */
     askers: async () => (await home.results()).map(result => result?.evidence.egress ?? null),
     items: () => home.database.db.selectFrom('item').selectAll().orderBy('position').execute(),
   }
@@ -43,8 +43,8 @@ const friendly = toRecipients(to => (isUnguessable(to) ? UNKNOWN : YES))
 const refusesFor = (...refused: readonly string[]) =>
   toRecipients(to => (isUnguessable(to) ? UNKNOWN : refused.includes(to) ? REFUSAL : YES))
 
-describe('a list whose operator refuses one egress', () => {
-  test('is finished by the other: every item is answered, and the first is left alone', async () => {
+describe('a list with an operator that blocks one egress', () => {
+  test('is finished by the other egress: every item is answered, and the first is not used', async () => {
     const home = await twoEgresses(users(130), { a: BLOCKS_US, b: friendly })
     expect(await home.work()).toMatchObject({ state: 'completed', deliverable: 130 })
     expect(new Set(await home.askers())).toEqual(new Set(['b']))
@@ -52,18 +52,18 @@ describe('a list whose operator refuses one egress', () => {
     expect(home.dials.a.length).toBeLessThanOrEqual(2)
   })
 
-  test('is finished by the other, be it as small as it may', async () => {
+  test('is finished by the other egress, however small it is', async () => {
     const home = await twoEgresses(['user1@a.test'], { a: BLOCKS_US, b: friendly })
     expect(await home.work()).toMatchObject({ state: 'completed', deliverable: 1 })
     expect([home.dials.a.length, home.dials.b.length]).toEqual([1, 1])
   })
 
-  test('is finished by the other though nobody waits for what comes later', async () => {
+  test('is finished by the other egress even without waiting for retries', async () => {
     const home = await twoEgresses(users(50), { a: BLOCKS_US, b: friendly })
     expect(await home.work({ wait: false })).toMatchObject({ deliverable: 50 })
   })
 
-  test('is finished by a third where the second is refused too', async () => {
+  test('is finished by a third egress if the second is blocked too', async () => {
     const mx = mxByEgress({ a: BLOCKS_US, b: BLOCKS_US, c: friendly })
     const { egresses, dial } = mx
     const operators = { 'a.test': { egresses: ['a', 'b', 'c'] } }
@@ -75,7 +75,7 @@ describe('a list whose operator refuses one egress', () => {
     for (const name of ['a', 'b']) expect(mx.of(name).dialled.length).toBeLessThanOrEqual(2)
   })
 
-  test('goes to the other with those alone for whom the first was refused', async () => {
+  test('moves only the items for which the first egress was blocked', async () => {
     const refused = ['user3@a.test', 'user7@a.test']
     const home = await twoEgresses(users(12), { a: refusesFor(...refused), b: friendly })
     expect(await home.work()).toMatchObject({ state: 'completed', deliverable: 12 })
@@ -83,7 +83,7 @@ describe('a list whose operator refuses one egress', () => {
     expect(home.mx.asked('a')).toHaveLength(12)
   })
 
-  test('keeps to the connections that the operator allows the other', async () => {
+  test('respects the connection limit of the other egress', async () => {
     let peak = 0
     const counts = (line: string, session: Parameters<typeof friendly>[1]) => {
       const open = home.mx.of('b').sessions.filter(({ closed }) => !closed).length
@@ -96,7 +96,7 @@ describe('a list whose operator refuses one egress', () => {
     expect(peak).toBe(3)
   })
 
-  test('that was stopped goes on with the other', async () => {
+  test('continues with the other egress after a stop', async () => {
     const stopping = new AbortController()
     const stops = toRecipients(to => {
       if (isUnguessable(to)) return UNKNOWN
@@ -114,23 +114,23 @@ describe('a list whose operator refuses one egress', () => {
   })
 })
 
-describe('a list whose operator refuses every egress', () => {
-  test('ends as blocked, without many visits', async () => {
+describe('a list with an operator that blocks every egress', () => {
+  test('ends as blocked after few sessions', async () => {
     const home = await twoEgresses(users(130), { a: BLOCKS_US, b: BLOCKS_US })
     expect(await home.work()).toMatchObject({ state: 'completed', unknown: 130 })
     expect(new Set(await home.reasons())).toEqual(new Set(['probe_blocked']))
-    // What nobody asked about is tried again each half hour, for four hours.
+    // Unprobed items are retried each half hour, for four hours.
     expect(home.dials.a.length + home.dials.b.length).toBeLessThanOrEqual(2 * 9)
   })
 
-  test('and that does not wait ends after a visit by each', async () => {
+  test('ends after one session by each egress if it does not wait', async () => {
     const home = await twoEgresses(users(130), { a: BLOCKS_US, b: BLOCKS_US })
     expect(await home.work({ wait: false })).toMatchObject({ state: 'completed', unknown: 130 })
     expect(home.dials.a.length).toBeLessThanOrEqual(2)
     expect(home.dials.b.length).toBeLessThanOrEqual(2)
   })
 
-  test('for one address ends as blocked for that one, which both were asked about once', async () => {
+  test('ends as blocked for one address after one probe by each egress', async () => {
     const texts = users(6)
     const refuses = refusesFor('user3@a.test')
     const home = await twoEgresses(texts, { a: refuses, b: refuses })
@@ -141,8 +141,8 @@ describe('a list whose operator refuses every egress', () => {
   })
 })
 
-describe('a list that no operator refuses', () => {
-  test('is asked by one identity where few items are an operator’s', async () => {
+describe('a list that no operator blocks', () => {
+  test('is probed by one egress if an operator has few items', async () => {
     const home = await twoEgresses([...users(15), ...users(15, 'b.test')], {
       ...{ a: friendly, b: friendly },
     })
@@ -151,7 +151,7 @@ describe('a list that no operator refuses', () => {
     expect(new Set(home.dials.b.map(({ host }) => host))).toEqual(new Set(['mx.b.test']))
   })
 
-  test('is asked by one where nobody knows the operator, however many items there are', async () => {
+  test('is probed by one egress if the operator is not known, however many items there are', async () => {
     let peak = 0
     const counted = (line: string, session: Parameters<typeof friendly>[1]) => {
       const sessions = [...home.mx.of('a').sessions, ...home.mx.of('b').sessions]
@@ -164,7 +164,7 @@ describe('a list that no operator refuses', () => {
     expect(new Set(await home.askers())).toEqual(new Set(['a']))
   })
 
-  test('is asked by all where many are and the operator is known, each within its own connections', async () => {
+  test('is probed by all egresses if a known operator has many items, each within its connection limit', async () => {
     const peak = { a: 0, b: 0 }
     const counted =
       (name: 'a' | 'b') => (line: string, session: Parameters<typeof friendly>[1]) => {
@@ -195,14 +195,14 @@ describe('an item that is greylisted', () => {
     })
   }
 
-  test('stays with its egress, though the other has nothing to do', async () => {
+  test('stays with its egress even if the other is idle', async () => {
     const home = await twoEgresses(users(15), { a: greylists(), b: friendly })
     expect(await home.work()).toMatchObject({ state: 'completed', deliverable: 15 })
     expect(home.mx.asked('a')).toHaveLength(30)
     expect(home.dials.b).toEqual([])
   })
 
-  test('comes due together with those that were put off with it', async () => {
+  test('is due together with items that were postponed with it', async () => {
     const stopping = new AbortController()
     const home = await twoEgresses(users(8), { a: greylists(), b: friendly })
     home.clock.after(MINUTE, () => stopping.abort())
@@ -211,7 +211,7 @@ describe('an item that is greylisted', () => {
     expect([...dueAt].map(at => at % 1_000)).toEqual([0])
   })
 
-  test('stays with its egress over a stop', async () => {
+  test('stays with its egress after a stop', async () => {
     const stopping = new AbortController()
     const home = await twoEgresses(users(15), { a: greylists(), b: friendly })
     home.clock.after(MINUTE, () => stopping.abort())
@@ -222,7 +222,7 @@ describe('an item that is greylisted', () => {
     expect(home.dials.b).toEqual([])
   })
 
-  test('stays over a stop with an egress that is not the first of its operator', async () => {
+  test('stays with an egress that is not primary after a stop', async () => {
     const stopping = new AbortController()
     const home = await twoEgresses(['user1@a.test'], {
       a: refusesFor('user1@a.test'),
@@ -235,7 +235,7 @@ describe('an item that is greylisted', () => {
     expect([home.mx.asked('a').length, home.mx.asked('b').length]).toEqual([1, 2])
   })
 
-  test('goes to the other, without a further wait, when its own is refused meanwhile', async () => {
+  test('moves to the other egress without a further wait if its own is blocked meanwhile', async () => {
     const greylisted = users(5)
     const others = ['c.test', 'd.test', 'e.test']
     const turnsAway = toRecipients(to => {
@@ -256,11 +256,11 @@ describe('an item that is greylisted', () => {
     expect(home.mx.asked('b')).toHaveLength(8)
   })
 
-  test('begins anew with the other: it is asked as often there as if it had been the first', async () => {
-    let visits = 0
+  test('starts over with the other egress, with as many attempts as at the first', async () => {
+    let sessions = 0
     const home = await twoEgresses(['user1@a.test'], {
       a: {
-        greeting: () => (visits++ < 2 ? '220 mx.a.test ESMTP' : REFUSAL),
+        greeting: () => (sessions++ < 2 ? '220 mx.a.test ESMTP' : REFUSAL),
         answer: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
       },
       b: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
@@ -271,15 +271,15 @@ describe('an item that is greylisted', () => {
   })
 
   test.each<[string, { egresses: readonly object[]; operators?: object }]>([
-    ['that the settings no longer have', { egresses: [{ name: 'b' }] }],
+    ['that is no longer configured', { egresses: [{ name: 'b' }] }],
     [
-      'that may no longer ask its operator',
+      'that may no longer probe its operator',
       {
         egresses: [{ name: 'a' }, { name: 'b' }],
         operators: { 'a.test': { egresses: ['b'] } },
       },
     ],
-  ])('by an egress %s goes to another, due at once', async (_, structures) => {
+  ])('by an egress %s moves to another egress, due at once', async (_, structures) => {
     const stopping = new AbortController()
     const home = await twoEgresses(users(15), { a: greylists(), b: friendly })
     home.clock.after(MINUTE, () => stopping.abort())
@@ -292,14 +292,14 @@ describe('an item that is greylisted', () => {
   })
 })
 
-describe('an egress that reaches nobody', () => {
+describe('an egress that reaches no server', () => {
   const cutOff: MxScript = {
     connect: ({ ip }) => {
       throw Object.assign(new Error(`connect ENETUNREACH ${ip}`), { code: 'ENETUNREACH' })
     },
   }
 
-  test('leaves the list to the other, for one operator or for many', async () => {
+  test('leaves the list to the other egress, for one operator or many', async () => {
     const domains = Array.from({ length: 30 }, (_, n) => `d${n}.test`)
     const zone = Object.assign({}, ...domains.map((name, n) => mail(name, `192.0.2.${n + 3}`)))
     const texts = [...users(150), ...domains.flatMap(name => users(2, name))]
@@ -309,7 +309,7 @@ describe('an egress that reaches nobody', () => {
     expect(home.dials.a.length).toBeLessThan(50)
   })
 
-  test('is one of two that try a host that is down; a third does not', async () => {
+  test('is one of two egresses that try a host that is down; a third does not', async () => {
     const mx = mxByEgress({ a: cutOff, b: cutOff, c: cutOff })
     const { egresses, dial } = mx
     const home = await createTestJob({ texts: ['ann@a.test'], dial, structures: { egresses } })

@@ -6,13 +6,13 @@ import type { FakeClock } from '../../support/clock.ts'
 import { createTestJob } from '../../support/job.ts'
 import { runs } from '../../support/property.ts'
 
-/** The same worlds in each run: a run in part tries the first ones. */
+/** The same simulations in each run: a partial run tries the first ones. */
 const SEEDS = Array.from({ length: runs(40) }, (_, n) => n + 1)
-/** Every third list is stopped after some minutes, and goes on. */
+/** Every third list is stopped after some minutes and resumed. */
 const isStopped = (seed: number) => seed % 3 === 0
 
 test.each(SEEDS)(
-  'a list at fickle operators has one result each, no connection and no try too many: %i',
+  'a list at unreliable operators gets one result per row within the limits of connections and tries: %i',
   async seed => {
     let clock: FakeClock | null = null
     const world = fickleWorld(seed, () => clock as FakeClock)
@@ -35,7 +35,7 @@ test.each(SEEDS)(
       expect(world.classes(texts[n] as string)).toContain(klass)
     }
     expect(ledger.peak).toBeLessThanOrEqual(world.sessionsMax)
-    // What was in flight at a stop is asked again.
+    // Items in flight at a stop are probed again.
     expect(ledger.mostAnswers).toBeLessThanOrEqual(TRIES_MAX + (isStopped(seed) ? 1 : 0))
     expect(ledger.mostRandomAnswers).toBeLessThanOrEqual(RANDOM_TRIES_MAX)
     expect(ledger.open).toBe(0)

@@ -37,7 +37,7 @@ describe('a job', () => {
     expect(mx.dialled).toEqual([])
   })
 
-  test('of more rows than a page is routed and asked whole, in connections of a set length', async () => {
+  test('of more rows than a page is routed and probed completely, in connections of a fixed length', async () => {
     const texts = Array.from({ length: 620 }, (_, n) => `user${n}@${n % 2 === 0 ? 'a' : 'b'}.test`)
     const { work, asked, mx } = await createTestJob({
       texts,
@@ -53,7 +53,7 @@ describe('a job', () => {
     expect(Math.max(...lengths)).toBeLessThanOrEqual(10)
   })
 
-  test('gathers items of an operator while the list is routed, but not for ever', async () => {
+  test('gathers items of an operator while the list is routed, for a limited time', async () => {
     const stop = new AbortController()
     const texts = ['u1@a.test', 'ann@silent.test', 'u2@a.test', 'u3@a.test']
     const { work, clock, mx } = await createTestJob({
@@ -74,7 +74,7 @@ describe('a job', () => {
     expect(mx.sessions.map(({ lines }) => recipientsIn(lines))).toEqual([3])
   })
 
-  test('asks at once when the items of an operator fill a connection', async () => {
+  test('probes at once when the items of an operator fill a connection', async () => {
     const stop = new AbortController()
     const texts = ['ann@silent.test', 'u1@a.test', 'u2@a.test', 'u3@a.test']
     const { work, clock, mx } = await createTestJob({
@@ -96,7 +96,7 @@ describe('a job', () => {
     expect(dialledAt - startedAt).toBeLessThan(5_000)
   })
 
-  test('keeps to the sessions that an operator allows', async () => {
+  test('respects the session limit of an operator', async () => {
     const texts = Array.from({ length: 60 }, (_, n) => `user${n}@a.test`)
     let open = 0
     let openMax = 0
@@ -121,7 +121,7 @@ describe('a job', () => {
 })
 
 describe('a job that is stopped', () => {
-  test('records nothing as unknown because of it, goes on later, and asks nobody twice', async () => {
+  test('records no unknown result because of the stop, continues later, and probes no address twice', async () => {
     const texts = Array.from({ length: 40 }, (_, n) => `user${n}@${n < 20 ? 'a' : 'b'}.test`)
     const stopping = new AbortController()
     let answered = 0
@@ -141,14 +141,14 @@ describe('a job that is stopped', () => {
     const first = await reasons()
     expect(new Set(first)).toEqual(new Set(['accepted_email', null]))
     expect(first.filter(reason => reason !== null)).toHaveLength(stopped.done)
-    // Whoever was asked was also recorded: a stop, unlike a crash, forgets no answer.
+    // Every probed address was recorded: a stop, unlike a crash, loses no answer.
     expect(asked()).toHaveLength(stopped.done)
 
     expect(await work()).toMatchObject({ state: 'completed', deliverable: 40, unknown: 0 })
     expect(asked().toSorted()).toEqual(texts.toSorted())
   })
 
-  test('before it began does nothing and can be taken up', async () => {
+  test('before its start does nothing and can be started later', async () => {
     const { work, mx, reasons } = await createTestJob({
       texts: ['ann@a.test'],
       script: knows('ann'),
@@ -159,7 +159,7 @@ describe('a job that is stopped', () => {
     expect(await reasons()).toEqual(['accepted_email'])
   })
 
-  test('while a server keeps silent does not wait for it for ever', async () => {
+  test('does not wait forever for a silent server', async () => {
     const stopping = new AbortController()
     const { work, clock, reasons } = await createTestJob({
       texts: ['ann@a.test'],
@@ -174,7 +174,7 @@ describe('a job that is stopped', () => {
     expect(await reasons()).toEqual([null])
   })
 
-  test('while it waits for a greylist stops at once and keeps the tries', async () => {
+  test('stops at once during a greylist wait and keeps the number of tries', async () => {
     const stopping = new AbortController()
     const { work, database, clock } = await createTestJob({
       texts: ['ann@a.test'],
@@ -191,7 +191,7 @@ describe('a job that is stopped', () => {
 })
 
 describe('an item that is greylisted', () => {
-  test('waits for the time that the server names, and is asked again', async () => {
+  test('waits for the time that the server names, and is probed again', async () => {
     const at: number[] = []
     const services = await createTestJob({
       texts: ['ann@a.test', 'bob@a.test'],
@@ -210,7 +210,7 @@ describe('an item that is greylisted', () => {
     expect(services.asked().filter(to => to.startsWith('bob'))).toHaveLength(1)
   })
 
-  test('is asked three times and no more, and ends as greylisted', async () => {
+  test('is probed at most three times and ends as greylisted', async () => {
     const { work, reasons, asked } = await createTestJob({
       texts: ['ann@a.test'],
       script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
@@ -220,7 +220,7 @@ describe('an item that is greylisted', () => {
     expect(asked()).toHaveLength(3)
   })
 
-  test('waits as long as the settings say, if they say', async () => {
+  test('waits for the configured delay, if there is one', async () => {
     const { work, clock } = await createTestJob({
       texts: ['ann@a.test'],
       script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
@@ -232,7 +232,7 @@ describe('an item that is greylisted', () => {
     expect(clock.now() - before).toBeLessThan(MINUTE)
   })
 
-  test('does not wait where nobody wants to', async () => {
+  test('does not wait if the job does not wait', async () => {
     const { work, clock, reasons, asked } = await createTestJob({
       texts: ['ann@a.test', 'ann@b.test'],
       script: (line, session) =>
@@ -251,7 +251,7 @@ describe('an item that is greylisted', () => {
 
 describe('an operator', () => {
   const TEXTS = ['ann@a.test', 'bob@a.test', 'ann@b.test']
-  /** Only the exchanger of a.test is in trouble. */
+  /** Only the exchanger of a.test has a problem. */
   const greets = (greeting: (number: number) => string | undefined) => {
     let number = 0
     return {
@@ -261,7 +261,7 @@ describe('an operator', () => {
     }
   }
 
-  test('that wants a pause has one: its items wait, those of others do not', async () => {
+  test('that requires a pause delays its own items, not those of others', async () => {
     const doneAt: Record<string, number> = {}
     const services = await createTestJob({
       texts: TEXTS,
@@ -278,7 +278,7 @@ describe('an operator', () => {
     expect(doneAt['ann@a.test']).toBeGreaterThan(10_000)
   })
 
-  test('that wants a pause is not waited for where nobody wants to', async () => {
+  test('that requires a pause is not waited for if the job does not wait', async () => {
     const { work, clock, reasons } = await createTestJob({
       texts: TEXTS,
       script: greets(() => '421 4.7.0 Too many connections, try again later'),
@@ -289,7 +289,7 @@ describe('an operator', () => {
     expect((await reasons())[2]).toBe('accepted_email')
   })
 
-  test('that refuses us is not asked on; its items say so, and the rest of the list goes on', async () => {
+  test('that blocks the egress is not probed further; its items are blocked, and the rest of the list continues', async () => {
     const many = Array.from({ length: 30 }, (_, n) => `user${n}@a.test`)
     const { work, reasons, mx } = await createTestJob({
       texts: [...many, 'ann@b.test'],
@@ -298,11 +298,11 @@ describe('an operator', () => {
     })
     expect(await work({ wait: false })).toMatchObject({ unknown: 30, deliverable: 1 })
     expect(await reasons()).toEqual([...Array(30).fill('probe_blocked'), 'accepted_email'])
-    const visits = mx.dialled.filter(({ host }) => host === 'mx.a.test')
-    expect(visits.length).toBeLessThanOrEqual(2)
+    const connections = mx.dialled.filter(({ host }) => host === 'mx.a.test')
+    expect(connections.length).toBeLessThanOrEqual(2)
   })
 
-  test('that refuses us is asked again about what nobody was asked, before the list ends', async () => {
+  test('that blocks the egress is probed again for unprobed items before the list ends', async () => {
     const many = Array.from({ length: 30 }, (_, n) => `user${n}@a.test`)
     const { work, clock, reasons } = await createTestJob({
       texts: many,
@@ -316,14 +316,14 @@ describe('an operator', () => {
     const before = clock.now()
     await work()
     const blocked = (await reasons()).filter(reason => reason === 'probe_blocked')
-    // Those that saw the refusal keep it: of two connections at first, then of one each half hour.
+    // Items that were blocked stay so: of two connections at first, then of one each half hour.
     expect(blocked.length).toBeLessThanOrEqual((2 + 3) * 5)
     const accepted = (await reasons()).filter(reason => reason === 'accepted_email')
     expect(accepted).toHaveLength(30 - blocked.length)
     expect(clock.now() - before).toBeLessThan(3 * HOUR)
   })
 
-  test('that is nowhere to be reached ends nobody else’s work', async () => {
+  test('that is unreachable does not affect other operators', async () => {
     const { work, reasons } = await createTestJob({
       texts: TEXTS,
       script: {
@@ -338,18 +338,22 @@ describe('an operator', () => {
   })
 })
 
-describe('an item that cannot be taken up', () => {
+describe('an item that cannot be restored', () => {
   test.each([
-    ['its route is no route any more', { route: 'null' }, 'accepted_email'],
+    ['its route is no longer valid', { route: 'null' }, 'accepted_email'],
     ['its route is damaged', { route: '{"kind"' }, 'accepted_email'],
-    ['its text is no address by the rules of today', { text: 'ann..lee@a.test' }, 'invalid_email'],
-  ])('because %s is looked at anew, and ends nothing', async (_, change, reason) => {
+    [
+      'its text is not an address by the current rules',
+      { text: 'ann..lee@a.test' },
+      'invalid_email',
+    ],
+  ])('because %s is routed again and stops nothing', async (_, change, reason) => {
     const { work, database, reasons } = await createTestJob({
       texts: ['ann@a.test', 'bob@a.test'],
       script: knows('ann', 'bob'),
       zone: mail('a.test', '192.0.2.1'),
     })
-    // As an earlier ev left it when it was stopped.
+    // The state left by an earlier version of ev.
     await startJob(database, 'job_a')
     await database.db
       .updateTable('item')
@@ -360,7 +364,7 @@ describe('an item that cannot be taken up', () => {
     expect(await reasons()).toEqual([reason, 'accepted_email'])
   })
 
-  test('of an operator that the settings now tell apart is asked at the pace of its own', async () => {
+  test('of an operator that the settings now separate is probed at its own rate', async () => {
     const domains = ['one.test', 'two.test']
     const texts = domains.flatMap(domain => [1, 2, 3].map(n => `u${n}@${domain}`))
     const { work, database, mx } = await createTestJob({
@@ -371,7 +375,7 @@ describe('an item that cannot be taken up', () => {
       ]),
       structures: { operators: { two: { hosts: ['mx.two.test'], 'recipients-per-session': 1 } } },
     })
-    // As an ev without these settings left it when it was stopped.
+    // The state left by an ev without these settings.
     await startJob(database, 'job_a')
     for (const [n, text] of texts.entries()) {
       const domain = text.slice(3)
@@ -391,7 +395,7 @@ describe('an item that cannot be taken up', () => {
     expect([sizes('mx.one.test'), sizes('mx.two.test')]).toEqual([[3], [1, 1, 1]])
   })
 
-  test('is left for the next time where the job is stopped before the DNS has answered', async () => {
+  test('is left for the next start if the job stops before the DNS answers', async () => {
     const { work, database, clock, reasons } = await createTestJob({
       texts: ['ann@never.test'],
       zone: { 'never.test': 'never' },

@@ -35,7 +35,7 @@ async function claimed() {
   return { orphans, pass, states, at }
 }
 
-test('items that nobody here knows of in two looks go back to all', async () => {
+test('releases items that two consecutive checks find orphaned', async () => {
   const { orphans, pass, states, at } = await claimed()
   orphans.track([at(2)])
   orphans.suspect()
@@ -45,7 +45,7 @@ test('items that nobody here knows of in two looks go back to all', async () => 
   expect(await states()).toEqual(['routed', 'probing', 'routed'])
 })
 
-test('one that somebody takes up between two looks stays his', async () => {
+test('keeps an item that is tracked between two checks', async () => {
   const { orphans, pass, states, at } = await claimed()
   orphans.suspect()
   await pass(POLL_MS)
@@ -57,13 +57,13 @@ test('one that somebody takes up between two looks stays his', async () => {
   expect(await states()).toEqual(['probing', 'probing', 'probing'])
 })
 
-test('nothing is looked for while no claim failed', async () => {
+test('does not check while no claim has failed', async () => {
   const { pass, states } = await claimed()
   await pass(4 * POLL_MS)
   expect(await states()).toEqual(['probing', 'probing', 'probing'])
 })
 
-test('what was not asked about is given back at once', async () => {
+test('releases items without an outcome at once', async () => {
   const { orphans, states, at } = await claimed()
   await orphans.releaseItems([at(1), at(2)], 'mem_1')
   await orphans.releaseItems([at(3)], 'mem_other')

@@ -3,7 +3,7 @@ import { composeEngine } from '../../../src/compose/engine.ts'
 import { write } from '../../../src/db/database.ts'
 import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
-import { fileItems } from '../../../src/jobs/item-store.ts'
+import { storeRoutes } from '../../../src/jobs/item-store.ts'
 import { createJob } from '../../../src/jobs/job-store.ts'
 import { startReconcile } from '../../../src/jobs/worker/reconcile.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
@@ -16,13 +16,13 @@ import { drainEventLoop } from '../../support/wait.ts'
 const ROUND_MS = 15 * SECOND
 
 type Options = {
-  /** Egresses of ours. */
+  /** The egresses of this member. */
   readonly own?: readonly string[]
-  /** Who of them may ask the operator `op`; all where left out. */
+  /** Egresses that may probe the operator `op`; all if left out. */
   readonly allowed?: readonly string[]
 }
 
-/** One member that looks for what is missing; `put` is what it put into the queue. */
+/** A member that reconciles; `put` has the tasks that it enqueued. */
 async function reconciling({ own = ['a'], allowed }: Options = {}) {
   const structures = { egresses: own.map(name => ({ name })) }
   const { clock, database, doors, configWith } = await createJobDeps({ structures })
@@ -49,7 +49,7 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
     onTestFinished(() => reconcile.stop())
   }
 
-  /** A job with an item for each of these operators; null: that nobody looked at yet. */
+  /** A job with an item for each of these operators; null for an unrouted item. */
   async function add(id: string, to: readonly (string | null)[]): Promise<void> {
     const whose = { accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const }
     const owner = { ...whose, name: null, sandbox: false }
@@ -58,13 +58,13 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
     await addItems(database, id, items)
     await queueJob(database, id)
     await database.db.updateTable('job').set({ state: 'processing' }).where('id', '=', id).execute()
-    const filed = to.flatMap((operator, n) =>
+    const routed = to.flatMap((operator, n) =>
       operator === null ? [] : [{ position: n + 1, operator, domain: operator, route: '{}' }],
     )
-    await write(database, trx => fileItems(trx, { jobId: id, filed, now: clock.now() }))
+    await write(database, trx => storeRoutes(trx, { jobId: id, routed, now: clock.now() }))
   }
 
-  /** What was put in the time that passes. */
+  /** Returns the tasks that were enqueued while time passes. */
   async function passing(ms: number): Promise<string[]> {
     put.length = 0
     for (let passed = 0; passed < ms; passed += SECOND) {
@@ -85,8 +85,8 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
   return { clock, database, living, begin, add, passing, bind, items }
 }
 
-describe('what is missing in the queue', () => {
-  test('is put there: lists to be routed, and operators whose items have been due for ten seconds', async () => {
+describe('a missing task', () => {
+  test('is enqueued for unrouted lists and for operators with items overdue by ten seconds', async () => {
     const { begin, add, passing } = await reconciling()
     await add('job_1', ['op', 'other', null])
     await add('job_2', ['op'])
@@ -95,7 +95,7 @@ describe('what is missing in the queue', () => {
     expect(await passing(ROUND_MS)).toEqual(['probe/a op#0', 'probe/a other#0', 'route job_1'])
   })
 
-  test('is nothing where nothing is to be done', async () => {
+  test('is not enqueued if there is nothing to do', async () => {
     const { begin, add, passing } = await reconciling()
     begin()
     expect(await passing(ROUND_MS)).toEqual([])
@@ -103,7 +103,7 @@ describe('what is missing in the queue', () => {
     expect(await passing(5 * SECOND)).toEqual([])
   })
 
-  test('is looked for by one member in ten seconds, however many there are', async () => {
+  test('is looked for by one of all members every ten seconds', async () => {
     const { begin, add, passing, database } = await reconciling()
     await add('job_1', [null])
     for (let number = 0; number < 5; number++) begin()
@@ -115,7 +115,7 @@ describe('what is missing in the queue', () => {
     expect(await database.db.selectFrom('setting').select('value').execute()).not.toEqual(rounds)
   })
 
-  test('goes to the egress that should ask, be it another machine’s', async () => {
+  test('is enqueued for the primary egress, even on another machine', async () => {
     const { begin, add, passing, living } = await reconciling()
     living.add('b')
     const operators = Array.from({ length: 20 }, (_, n) => `op${n}`)
@@ -127,8 +127,8 @@ describe('what is missing in the queue', () => {
   })
 })
 
-describe('items of an egress', () => {
-  test('have its entry while somebody asks by it', async () => {
+describe('items pinned to an egress', () => {
+  test('have a task while a member has the egress', async () => {
     const { begin, add, bind, passing, living } = await reconciling()
     living.add('b')
     await add('job_1', ['op'])
@@ -137,7 +137,7 @@ describe('items of an egress', () => {
     expect(await passing(2 * ROUND_MS)).toEqual(['probe/b op#0'])
   })
 
-  test('are anybody’s when nobody has asked by it for five minutes', async () => {
+  test('are unpinned after the egress was absent for five minutes', async () => {
     const { begin, add, bind, passing, items, living, clock } = await reconciling()
     living.add('b')
     await add('job_1', ['op'])
@@ -152,7 +152,7 @@ describe('items of an egress', () => {
     expect((await items())[0]?.due_at).toBeGreaterThan(clock.now() - 3 * ROUND_MS)
   })
 
-  test('are anybody’s five minutes after a start that never saw it', async () => {
+  test('are unpinned five minutes after a start if the egress never appeared', async () => {
     const { begin, add, bind, passing, items } = await reconciling()
     await add('job_1', ['op'])
     await bind('job_1', 'gone')
@@ -163,7 +163,7 @@ describe('items of an egress', () => {
     expect(await items()).toMatchObject([{ egress: null }])
   })
 
-  test('stay its own when it comes back in time', async () => {
+  test('stay pinned if the egress comes back in time', async () => {
     const { begin, add, bind, passing, items, living } = await reconciling()
     living.add('b')
     await add('job_1', ['op'])
@@ -179,7 +179,7 @@ describe('items of an egress', () => {
     expect(await items()).toMatchObject([{ egress: 'b' }])
   })
 
-  test('are anybody’s at once where it may not ask their operator any more', async () => {
+  test('are unpinned at once if the egress no longer serves their operator', async () => {
     const { begin, add, bind, passing, items } = await reconciling({
       ...{ own: ['a', 'b'], allowed: ['a'] },
     })

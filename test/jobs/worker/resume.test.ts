@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../../src/db/database.ts'
-import { fileItems } from '../../../src/jobs/item-store.ts'
+import { storeRoutes } from '../../../src/jobs/item-store.ts'
 import { cancelJob, failJob, startJob } from '../../../src/jobs/job-state.ts'
 import { readJob } from '../../../src/jobs/job-store.ts'
 import { creditsToResume, resumeJob } from '../../../src/jobs/prepare-resume.ts'
@@ -19,7 +19,7 @@ const many = (count: number, domain: string) =>
 
 const takesAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
 
-/** Goes on with a job, as the service does. */
+/** Resumes a job as the service does. */
 async function resume(database: Database, id = 'job_1') {
   const seen = await readJob(database, id)
   const o = { now: database.clock.now(), creditsPerDay: null }
@@ -31,7 +31,7 @@ const recipients = (lines: readonly string[]) =>
   lines.flatMap(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? []).filter(to => !isUnguessable(to))
 
 describe('a job that is resumed', () => {
-  test('has every row answered once: what has a result keeps it and is not asked again', async () => {
+  test('answers every row once: rows with a result keep it and are not probed again', async () => {
     const { worker, submit, finished, database, mx, reasons, pass } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
@@ -59,7 +59,7 @@ describe('a job that is resumed', () => {
     expect(worker.status()).toMatchObject({ jobs: 0 })
   })
 
-  test('at once, while its conversations still go on, has every row answered once', async () => {
+  test('answers every row once if resumed while its sessions are in flight', async () => {
     const { worker, submit, finished, database, reasons, pass, failures } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '3', sessionsPerOperator: '3', sessionsPerSecond: '1' },
@@ -73,7 +73,7 @@ describe('a job that is resumed', () => {
       await resume(database)
       worker.take('job_1')
     }
-    // What got lost between them the watch of the service gives to the worker again.
+    // The poller of the service starts a job again that was dropped between them.
     await pass(SECOND)
     worker.take('job_1')
     expect(await finished('job_1')).toMatchObject([{ state: 'completed', deliverable: 80 }])
@@ -81,7 +81,7 @@ describe('a job that is resumed', () => {
     expect(failures).toEqual([])
   })
 
-  test('asks greylisted rows when they are due', async () => {
+  test('probes greylisted rows when they are due', async () => {
     let isGrey = true
     const { worker, submit, finished, database, pass, reasons } = await createTestWorker({
       script: toRecipients(to => (isGrey ? LATER : isUnguessable(to) ? UNKNOWN : OK)),
@@ -99,7 +99,7 @@ describe('a job that is resumed', () => {
     expect(await reasons('job_1')).toEqual(['accepted_email'])
   })
 
-  test('after it failed is no failed one any more', async () => {
+  test('is no longer failed', async () => {
     const { worker, submit, finished, database, clock } = await createTestWorker({
       script: takesAll,
     })
@@ -111,7 +111,7 @@ describe('a job that is resumed', () => {
     expect(await finished('job_1')).toMatchObject([{ state: 'completed', error: null, done: 1 }])
   })
 
-  test('is not opened twice, nor when it goes on already', async () => {
+  test('is not reopened twice, nor while it is in progress', async () => {
     const { submit, database } = await createTestWorker()
     await submit('job_1', ['ann@a.test'])
     expect(await resume(database)).toBeNull()
@@ -124,27 +124,27 @@ describe('a job that is resumed', () => {
   })
 })
 
-test('a list that is over claims nothing: whoever goes on with the job would wait for it in vain', async () => {
+test('a list that has ended claims nothing', async () => {
   const { submit, database, engine, clock } = await createTestWorker()
   const job = await submit('job_1', ['ann@a.test'])
-  const filed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
-  await write(database, trx => fileItems(trx, { jobId: 'job_1', filed, now: clock.now() }))
+  const routed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
+  await write(database, trx => storeRoutes(trx, { jobId: 'job_1', routed, now: clock.now() }))
   const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
   const before = lists.add(job)
   lists.drop('job_1')
   const claims = new Claims(database, lists)
   const slot = { operator: 'op', egress: 'default', max: 5, now: clock.now() }
-  expect(await claims.take([before], slot)).toEqual([])
+  expect(await claims.claim([before], slot)).toEqual([])
   const now = lists.add(job)
-  expect(await claims.take([before, now], slot)).toMatchObject([{ position: 1, list: now }])
+  expect(await claims.claim([before, now], slot)).toMatchObject([{ position: 1, list: now }])
 })
 
-test('a row that was filed meanwhile is not filed again', async () => {
+test('a row that was routed meanwhile is not routed again', async () => {
   const { submit, database, clock } = await createTestWorker()
   await submit('job_1', ['ann@a.test'])
   const file = (operator: string) => {
-    const filed = [{ position: 1, operator, domain: 'a.test', route: '{}' }]
-    return write(database, trx => fileItems(trx, { jobId: 'job_1', filed, now: clock.now() }))
+    const routed = [{ position: 1, operator, domain: 'a.test', route: '{}' }]
+    return write(database, trx => storeRoutes(trx, { jobId: 'job_1', routed, now: clock.now() }))
   }
   await file('first')
   await file('second')

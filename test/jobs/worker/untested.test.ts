@@ -6,7 +6,7 @@ import { isUnguessable, recipientsOf, toRecipients, users } from '../../support/
 const SLOW_DOWN = '450 4.7.1 Throttled, slow down'
 const NO = '550 5.1.1 No such user'
 
-/** Accepts five recipients in each connection and tells the next to slow down. */
+/** Accepts five recipients in each connection and throttles the next. */
 const fiveEach = () => {
   const counts = new Map<MxSession, number>()
   return toRecipients((to, session) => {
@@ -20,9 +20,9 @@ const fiveEach = () => {
 const reasonCounts = (reasons: readonly (string | null)[]) =>
   Object.fromEntries([...Map.groupBy(reasons, String)].map(([key, { length }]) => [key, length]))
 
-// Without the memory of answers too: what was accepted is kept with the item.
+// Also without the cache, because acceptances are stored with their items.
 describe.each([{ cache: 'on' }, { cache: 'off' }])('a list that is throttled, %o', flags => {
-  test('leaves no accepted address untested, and asks none of them twice', async () => {
+  test('tests every accepted address for catch-all, and probes none twice', async () => {
     const job = await createTestJob({ texts: users(6), script: fiveEach(), flags })
     await job.work()
     expect(reasonCounts(await job.reasons())).toEqual({ accepted_email: 6 })
@@ -32,7 +32,7 @@ describe.each([{ cache: 'on' }, { cache: 'off' }])('a list that is throttled, %o
     expect(items.every(({ accepted }) => accepted === null)).toBe(true)
   })
 
-  test('keeps what was accepted when each retry is throttled', async () => {
+  test('keeps acceptances when each retry is throttled', async () => {
     let isFirst = true
     const script = toRecipients(to => {
       if (to === 'user5@a.test') isFirst = false
@@ -45,16 +45,16 @@ describe.each([{ cache: 'on' }, { cache: 'off' }])('a list that is throttled, %o
     expect(job.asked().filter(to => to !== 'user5@a.test')).toEqual(users(5))
   })
 
-  test('keeps it over a restart', async () => {
+  test('keeps acceptances over a restart', async () => {
     const stop = new AbortController()
     const script = fiveEach()
     const job = await createTestJob({
       texts: users(6),
       flags,
       script: (line, session) => {
-        const said = script(line, session)
-        if (said === SLOW_DOWN) job.clock.after(5_000, () => stop.abort())
-        return said
+        const reply = script(line, session)
+        if (reply === SLOW_DOWN) job.clock.after(5_000, () => stop.abort())
+        return reply
       },
     })
     await job.work({ stopping: stop.signal })
@@ -64,7 +64,7 @@ describe.each([{ cache: 'on' }, { cache: 'off' }])('a list that is throttled, %o
     expect(job.asked()).toEqual([...users(6), 'user5@a.test'])
   })
 
-  test('ends with the verdicts that it has when nobody waits', async () => {
+  test('ends with the verdicts that it has if the job does not wait', async () => {
     const job = await createTestJob({ texts: users(6), script: fiveEach(), flags })
     await job.work({ wait: false })
     expect(reasonCounts(await job.reasons())).toEqual({

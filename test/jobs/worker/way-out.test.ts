@@ -11,7 +11,10 @@ const DOMAINS = Array.from({ length: 300 }, (_, n) => `d${n}.test`)
 
 type Wall = 'rejects' | 'drops'
 
-/** Each domain has exchangers of its own; until `openAtMs` all of them stand behind a wall, and the well-known ones. */
+/**
+ * Each domain has its own exchangers; until `openAtMs` a firewall blocks all of them and the
+ * reference exchangers.
+ */
 async function behind(wall: Wall, openAtMs: number, flags: Record<string, string> = {}) {
   const zone: Record<string, ZoneEntry> = Object.assign(
     {},
@@ -44,14 +47,15 @@ const untilAborted = (signal: AbortSignal) =>
   })
 
 describe.each<Wall>(['rejects', 'drops'])('a list that begins behind a wall that %s', wall => {
-  test('for half a minute loses nothing', async () => {
+  test('for half a minute loses no item', async () => {
     const { work, dials } = await behind(wall, 30 * SECOND)
     expect(await work()).toMatchObject({ state: 'completed', deliverable: 300 })
-    // Those under way at once until it was noticed, twice at the most; the well-known ones, twice; then all.
+    // Items in flight until it was detected, at most twice; the reference exchangers, twice; then
+    // all.
     expect(dials()).toBeLessThan(2 * 200 + 10 + 310)
   })
 
-  test('for good ends when the wall was tried again', async () => {
+  test('permanently ends after the outbound port was probed again', async () => {
     const { work, dials, reasons, passed } = await behind(wall, Number.POSITIVE_INFINITY)
     expect(await work()).toMatchObject({ state: 'completed', unknown: 300 })
     expect(new Set(await reasons())).toEqual(new Set(['no_connect']))
@@ -59,7 +63,7 @@ describe.each<Wall>(['rejects', 'drops'])('a list that begins behind a wall that
     expect(dials()).toBeLessThan(2 * 200 + 15)
   })
 
-  test('leaves alone meanwhile what was not under way when it was noticed', async () => {
+  test('does not probe items that were not in flight when it was detected', async () => {
     const { work, database, clock } = await behind(wall, MINUTE, { concurrency: '20' })
     const stopping = new AbortController()
     clock.after(20 * SECOND, () => stopping.abort())
@@ -70,7 +74,7 @@ describe.each<Wall>(['rejects', 'drops'])('a list that begins behind a wall that
     expect(postponed.length).toBeLessThanOrEqual(2 * 20)
   })
 
-  test('and does not wait ends at once', async () => {
+  test('ends at once if the job does not wait', async () => {
     const { work, reasons, passed } = await behind(wall, 30 * SECOND)
     expect(await work({ wait: false })).toMatchObject({ state: 'completed', unknown: 300 })
     expect(new Set(await reasons())).toEqual(new Set(['no_connect']))

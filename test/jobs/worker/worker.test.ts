@@ -14,7 +14,7 @@ const UNKNOWN = '550 5.1.1 No such user'
 const many = (count: number, domain: string, name = 'u') =>
   Array.from({ length: count }, (_, n) => `${name}${n}@${domain}`)
 
-/** Takes everybody but the one that nobody has. */
+/** Accepts every recipient except random ones. */
 const takesAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
 
 const recipients = (lines: readonly string[]) =>
@@ -40,7 +40,7 @@ describe('a worker with several jobs', () => {
     expect(worker.status()).toEqual({ jobs: 0, waiting: 0, running: 0 })
   })
 
-  test('asks for all of them in one connection, each its share', async () => {
+  test('shares one connection among all of them', async () => {
     const { worker, submit, finished, mx } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '10', sessionsPerOperator: '1' },
@@ -57,7 +57,7 @@ describe('a worker with several jobs', () => {
     expect(mx.sessions.map(({ lines }) => recipients(lines).length)).toEqual([9, 10, 10, 10, 4])
   })
 
-  test('keeps a small one from waiting behind large ones that came before it', async () => {
+  test('does not make a small job wait behind earlier large ones', async () => {
     const { worker, submit, finished, progress, pass } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
@@ -75,7 +75,7 @@ describe('a worker with several jobs', () => {
     expect(Math.abs(done('job_1') - done('job_2'))).toBeLessThanOrEqual(10)
   })
 
-  test('serves more of them than a connection takes in turn', async () => {
+  test('serves more jobs than fit in a connection round-robin', async () => {
     const { worker, submit, finished, mx } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '2', sessionsPerOperator: '1' },
@@ -91,7 +91,7 @@ describe('a worker with several jobs', () => {
     for (const n of '01234') expect([1, 2]).toContain(served.filter(one => one === n).length)
   })
 
-  test('never has more connections at an operator than it allows, however many jobs', async () => {
+  test('never exceeds the connection limit of an operator, however many jobs there are', async () => {
     let most = 0
     const { worker, submit, finished, mx } = await createTestWorker({
       script: {
@@ -110,7 +110,7 @@ describe('a worker with several jobs', () => {
     expect(most).toBe(2)
   })
 
-  test('routes a small one at once while a large one is being routed', async () => {
+  test('routes a small job at once while a large one is being routed', async () => {
     const { worker, submit, finished, reasons, progress } = await createTestWorker({
       script: knows(),
     })
@@ -129,7 +129,7 @@ describe('a worker with several jobs', () => {
     expect(before).toBeLessThan(2_500)
   })
 
-  test('answers for a simulated one without asking anybody', async () => {
+  test('answers a simulated job without probing', async () => {
     const { worker, submit, finished, reasons, mx } = await createTestWorker()
     await submit('job_sbx_1', ['valid@a.test', 'invalid@a.test'], { sandbox: true })
     worker.take('job_sbx_1')
@@ -139,18 +139,18 @@ describe('a worker with several jobs', () => {
   })
 })
 
-describe('a job that ends while it is worked on', () => {
+describe('a job that ends while it is processed', () => {
   const ends = [
     ['cancelled', cancelJob],
     ['deleted', deleteJob],
   ] as const
 
   test.each(ends)(
-    'as it is %s is asked for no more; another goes on in the same slot',
+    'because it is %s is no longer probed; another job continues in the same slot',
     async (_, end) => {
       const { worker, submit, finished, database, mx, reasons, failures, pass } =
         await createTestWorker({
-          // Nobody at a.test says anything: its conversation hangs.
+          // The server of a.test is silent: its session hangs.
           script: toRecipients((_, { to: { host } }) => (host === 'mx.a.test' ? null : OK)),
           flags: { recipientsPerSession: '5', sessionsPerOperator: '1', concurrency: '1' },
         })
@@ -177,7 +177,7 @@ describe('a job that ends while it is worked on', () => {
   )
 
   test.each(ends)(
-    'as it is %s by another process is found out with its next result',
+    'because it is %s by another process is dropped at its next result',
     async (_, end) => {
       const { worker, submit, database, reasons, finished, failures, pass } =
         await createTestWorker({
@@ -199,7 +199,7 @@ describe('a job that ends while it is worked on', () => {
     },
   )
 
-  test('leaves a conversation to the others that it serves', async () => {
+  test('leaves a shared session to the other jobs', async () => {
     let started = () => {}
     const begins = new Promise<void>(resolve => {
       started = resolve
@@ -227,8 +227,8 @@ describe('a job that ends while it is worked on', () => {
   })
 })
 
-test('a list that has all connections of an operator leaves one for whoever waits for an answer', async () => {
-  // Twenty recipients take this server ten seconds, which is all that a single question may take.
+test('a list that uses all connections of an operator leaves one for single verifications', async () => {
+  // Twenty recipients take this server ten seconds, the time limit of a single verification.
   const slowly = async (line: string) => {
     if (!line.startsWith('RCPT')) return undefined
     await new Promise<void>(resolve => void services.clock.after(500, resolve))
@@ -249,10 +249,10 @@ test('a list that has all connections of an operator leaves one for whoever wait
   expect(await finished('job_1')).toMatchObject([{ state: 'completed', done: 60, unknown: 0 }])
 })
 
-describe('who waits for a change', () => {
+describe('waiting for a change', () => {
   const never = new AbortController().signal
 
-  test('hears of the next commit of that job', async () => {
+  test('resolves with the next commit of the job', async () => {
     const { worker, submit, clock } = await createTestWorker({ script: knows('ann') })
     await submit('job_1', ['x', 'ann@a.test'])
     worker.take('job_1')
@@ -262,7 +262,7 @@ describe('who waits for a change', () => {
     })
   })
 
-  test('hears at once of a job that is finished, or cancelled meanwhile', async () => {
+  test('resolves at once if the job is finished or was cancelled', async () => {
     const { worker, submit, database, pass } = await createTestWorker({
       zone: { 'n.test': 'never' },
     })
@@ -277,7 +277,7 @@ describe('who waits for a change', () => {
     expect(await worker.changed('job_absent', never)).toBeNull()
   })
 
-  test('hears nothing when it gives up, or the worker stops', async () => {
+  test('resolves with null when the signal aborts or the worker stops', async () => {
     const { worker, submit } = await createTestWorker({ zone: { 'n.test': 'never' } })
     await submit('job_1', ['ann@n.test'])
     const timeout = new AbortController()
@@ -294,7 +294,7 @@ describe('who waits for a change', () => {
   })
 })
 
-test('a worker that stops leaves what is not done to the next, which asks nobody twice', async () => {
+test('a stopped worker leaves the rest to the next one, which probes no address twice', async () => {
   const { worker, begin, submit, clock, mx, database, reasons, pass } = await createTestWorker({
     script: takesAll,
     flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },

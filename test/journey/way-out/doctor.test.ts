@@ -78,8 +78,8 @@ describe.concurrent('ev doctor where all is well', () => {
       '✔ open files',
       '✔ data directory',
     ])
-    expect(stdout).toContain(`we come from ${GOOD} (as 3 servers say)`)
-    expect(stdout).toContain('3 of 3 mail servers greeted us')
+    expect(stdout).toContain(`the public IP address is ${GOOD} (reported by 3 servers)`)
+    expect(stdout).toContain('3 of 3 mail servers accepted')
     expect(lines.at(-2)).toBe('This machine is fit to ask mail servers.')
     expect(world.counters().hosts['mx.two.test']?.connections).toBeGreaterThan(before)
   })
@@ -116,9 +116,9 @@ describe.concurrent('ev doctor where it is not', () => {
     expect(reportOf(ran).ok).toBe(false)
     const failed = reportOf(ran).checks.filter(({ state }) => state === 'fail')
     expect(Object.fromEntries(failed.map(({ check, todo }) => [check, todo]))).toEqual({
-      'port-25': expect.stringMatching(/firewall.*port 1: open it there/),
+      'port-25': expect.stringMatching(/firewall.*port 1\. Open it there/),
       ptr: expect.stringContaining(`Set a PTR record for ${BAD}`),
-      helo: expect.stringContaining('Give gone.example.com an address record'),
+      helo: expect.stringContaining('Add an address record for gone.example.com'),
       spf: expect.stringContaining(`Add ip4:${BAD} to the SPF record of example.com`),
       blocklists: expect.stringMatching(/PTR record.*PBL.*--proxy/),
     })
@@ -138,11 +138,11 @@ describe.concurrent('ev doctor where it is not', () => {
     expect(ran.code).toBe(1)
     expect(ran.stdout).toContain('✘ port 25')
     expect(ran.stdout).toContain(
-      `mx.hostile.test said “554 5.7.1 Service unavailable; Client host [${GOOD}] blocked`,
+      `mx.hostile.test replied "554 5.7.1 Service unavailable; Client host [${GOOD}] blocked`,
     )
     // And tell where we come from.
-    expect(ran.stdout).toContain(`we come from ${GOOD} (as one server says)`)
-    expect(ran.stdout).toMatch(/\n {18}to do: They refuse our address/)
+    expect(ran.stdout).toContain(`the public IP address is ${GOOD} (reported by 1 server)`)
+    expect(ran.stdout).toMatch(/\n {18}to do: The servers reject the IP address/)
     expect(ran.stdout).toMatch(/\n1 thing must be mended before mail servers can be asked\.\n$/)
   })
 

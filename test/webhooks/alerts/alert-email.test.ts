@@ -13,7 +13,7 @@ const PLACE = { baseUrl: 'https://ev.example', now: Date.UTC(2026, 5, 30, 12) }
 const mail = (notice: Partial<DueAlert> = {}) =>
   alertEmail({ ...NOTICE, ...notice }, 'ops@example.com', PLACE)
 
-test('it says whose webhook did not take how many events, why, and what to do', () => {
+test('names the webhook, the number of failed events, the reason and the steps to take', () => {
   expect(mail()).toEqual({
     to: 'ops@example.com',
     subject: 'ev: 3 events could not be delivered to app.example:8443 (wh_a)',
@@ -50,7 +50,7 @@ Failed deliveries are kept for 7 days and can be retried until then.
   })
 })
 
-test('of one that was switched off it says why, and how it is switched on again before anything is sent', () => {
+test('names the reason why a webhook was disabled, and enables it before anything is sent', () => {
   const { subject, text, brief } = mail({
     ...{ failedEvents: 1, disabledReason: 'It answered 410 Gone.' },
   })
@@ -58,7 +58,9 @@ test('of one that was switched off it says why, and how it is switched on again 
     'ev: the webhook to app.example:8443 was disabled, 1 event could not be delivered (wh_a)',
   )
   expect(text).toContain('1 event could not be delivered since')
-  expect(text).toContain('The webhook was disabled. It answered 410 Gone.\nNothing is sent to it until')
+  expect(text).toContain(
+    'The webhook was disabled. It answered 410 Gone.\nNothing is sent to it until',
+  )
   const order = ['- List', '- Fix', '- Enable', '- Retry'].map(step => text.indexOf(step))
   expect(order).toEqual(order.toSorted((a, b) => a - b))
   expect(order[0]).toBeGreaterThan(0)
@@ -70,18 +72,18 @@ test('of one that was switched off it says why, and how it is switched on again 
   expect(text).toContain('PATCH https://ev.example/v1/webhooks/wh_a {"active": true}')
 })
 
-test('of one that was switched off without any event that failed it tells just that', () => {
+test('reports a disabled webhook without failed events as just that', () => {
   const { subject, text } = mail({ failedEvents: 0, lastError: null, disabledReason: 'Why.' })
   expect(subject).toBe('ev: the webhook to app.example:8443 was disabled (wh_a)')
   expect(text).not.toMatch(/0 events|could not be delivered|Last error/)
 })
 
-test('it holds nothing of the query of the URL, which may be a secret', () => {
+test('contains nothing of the query of the URL, which may be a secret', () => {
   const { subject, text, brief } = mail()
   expect(subject + text + JSON.stringify(brief)).not.toMatch(/s3cret|token|part/)
 })
 
-test('foreign text is one line without anything that a terminal or a mail reader would obey', () => {
+test('untrusted text is one line without control characters for terminals or mail readers', () => {
   const evil = 'a\r\nBcc: eve@evil.example\u001b[2J\u202e'
   const { subject, text, brief } = mail({
     ...{ accountName: evil, lastError: evil, disabledReason: evil },
@@ -93,7 +95,7 @@ test('foreign text is one line without anything that a terminal or a mail reader
   expect(Object.values(brief).join()).not.toMatch(/[\u001b\u202e\r\n]/)
 })
 
-test('what is endless is cut', () => {
+test('long texts are truncated', () => {
   const long = 'x'.repeat(100_000)
   const { text } = mail({ lastError: long, disabledReason: long, accountName: long })
   expect(text.length).toBeLessThan(4_000)

@@ -32,7 +32,7 @@ const fail = (database: Database, now: number, events = 1, error: string | null 
 const switchOff = (database: Database, now: number, reason = 'gone') =>
   write(database, trx => queueDisabledAlert(trx, { ...OF_A, reason, now }))
 
-/** The notice of `wh_a` goes out as it stands, however long it waits. */
+/** Marks the alert of `wh_a` as sent in its current state, whenever it is due. */
 async function sent(
   database: Database,
   told: Pick<DueAlert, 'failedEvents' | 'disabledReason'>,
@@ -45,8 +45,8 @@ async function sent(
 const postpone = (database: Database, seen: Partial<AlertClaim>, until: number) =>
   write(database, trx => claimAlert(trx, { webhookId: 'wh_a', dueAt: 0, ...seen }, until))
 
-describe('a notice', () => {
-  test('is due at once, and tells whom, which webhook, and what', async () => {
+describe('an alert', () => {
+  test('is due at once, with recipient, webhook and problem', async () => {
     const database = await services()
     await write(database, trx => updateAccount(trx, 'acc_a', { email: 'ann@owner.example' }))
     await fail(database, 10, 2, 'It answered 500.')
@@ -66,7 +66,7 @@ describe('a notice', () => {
     expect(await listDueAlerts(database, 10)).toMatchObject([{ email: null }])
   })
 
-  test('gathers what comes before it is sent, and keeps its time', async () => {
+  test('collects changes until it is sent, and keeps its due time', async () => {
     const database = await services()
     await fail(database, 10, 2, 'first')
     await switchOff(database, 20)
@@ -77,7 +77,7 @@ describe('a notice', () => {
     ])
   })
 
-  test('tells of a webhook that was switched off and lost nothing', async () => {
+  test('reports a disabled webhook without failed events', async () => {
     const database = await services()
     await switchOff(database, 20, 'It failed for 5 days.')
     expect(await listDueAlerts(database, 20)).toMatchObject([
@@ -85,7 +85,7 @@ describe('a notice', () => {
     ])
   })
 
-  test('that was sent is not due again, and nothing of it is told twice', async () => {
+  test('that was sent is not due again, and nothing in it is reported twice', async () => {
     const database = await services()
     await fail(database, 10, 2)
     await switchOff(database, 10)
@@ -100,7 +100,7 @@ describe('a notice', () => {
   test.each([
     ['soon', 60],
     ['just before', 50 + HOUR - 1],
-  ])('follows another after an hour, and not before: something failed %s', async (_, at) => {
+  ])('follows another one after an hour, not before: something failed %s', async (_, at) => {
     const database = await services()
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
@@ -110,7 +110,7 @@ describe('a notice', () => {
     expect(await listDueAlerts(database, 50 + HOUR)).toMatchObject([{ failedEvents: 2 }])
   })
 
-  test('is due at once when the last one went out an hour ago', async () => {
+  test('is due at once if the last one was sent an hour ago', async () => {
     const database = await services()
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
@@ -119,7 +119,7 @@ describe('a notice', () => {
     expect(await listDueAlerts(database, 50 + HOUR)).toMatchObject([{ failedEvents: 1 }])
   })
 
-  test('keeps what came while it was being sent for the next, an hour later', async () => {
+  test('keeps changes during its sending for the next one, an hour later', async () => {
     const database = await services()
     await fail(database, 10, 2)
     const [told] = (await listDueAlerts(database, 10)) as [DueAlert]
@@ -132,7 +132,7 @@ describe('a notice', () => {
     ])
   })
 
-  test('keeps another reason that came while it was being sent', async () => {
+  test('keeps another reason that arrives during its sending', async () => {
     const database = await services()
     await switchOff(database, 10, 'first')
     await switchOff(database, 20, 'second')
@@ -140,7 +140,7 @@ describe('a notice', () => {
     expect(await listDueAlerts(database, 50 + HOUR)).toMatchObject([{ disabledReason: 'second' }])
   })
 
-  test('that could not be sent waits, and loses nothing that comes meanwhile', async () => {
+  test('that could not be sent waits, and collects changes meanwhile', async () => {
     const database = await services()
     await fail(database, 10)
     expect(await postpone(database, { dueAt: 10 }, 500)).toBe(true)
@@ -149,7 +149,7 @@ describe('a notice', () => {
     expect(await listDueAlerts(database, 500)).toMatchObject([{ failedEvents: 2 }])
   })
 
-  test('that is not due cannot be put off', async () => {
+  test('that is not due cannot be claimed', async () => {
     const database = await services()
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
@@ -163,11 +163,11 @@ describe('a notice', () => {
     await fail(database, 10)
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 20))
     expect(await listDueAlerts(database, 30)).toEqual([])
-    // What was being sent meanwhile.
+    // Sent in the meantime.
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
   })
 
-  test('is each webhook’s own, the earliest first', async () => {
+  test('is separate for each webhook, earliest first', async () => {
     const database = await services()
     await addWebhook(database, { id: 'wh_b' })
     await fail(database, 20)
@@ -179,10 +179,12 @@ describe('a notice', () => {
       ['wh_a', 1],
     ])
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
-    expect(await listDueAlerts(database, 50)).toMatchObject([{ webhookId: 'wh_b', failedEvents: 5 }])
+    expect(await listDueAlerts(database, 50)).toMatchObject([
+      { webhookId: 'wh_b', failedEvents: 5 },
+    ])
   })
 
-  test('counts as open from its cause on until it is sent, and no longer with a deleted webhook', async () => {
+  test('counts as pending from its cause until it is sent, and not for a deleted webhook', async () => {
     const database = await services()
     await addWebhook(database, { id: 'wh_b' })
     expect(await countPendingAlerts(database)).toBe(0)
@@ -197,15 +199,13 @@ describe('a notice', () => {
   })
 })
 
-describe('a notice that two servers see', () => {
-  test('is claimed by one of them, and by nobody else before the claim ends', async () => {
+describe('an alert on two servers', () => {
+  test('is claimed by one of them, and by no other before the claim expires', async () => {
     const database = await services()
     await fail(database, 10)
     const claims = await Promise.all(
       [500, 501, 502].map(until =>
-        writeConcurrent(database, trx =>
-          claimAlert(trx, { webhookId: 'wh_a', dueAt: 10 }, until),
-        ),
+        writeConcurrent(database, trx => claimAlert(trx, { webhookId: 'wh_a', dueAt: 10 }, until)),
       ),
     )
     expect(claims.filter(isClaimed => isClaimed)).toHaveLength(1)
@@ -213,7 +213,7 @@ describe('a notice that two servers see', () => {
     expect(await listDueAlerts(database, 502)).toHaveLength(1)
   })
 
-  test('and that one sends after its claim is over is taken off by the other alone', async () => {
+  test('and sent after the claim has expired is marked by the other one only', async () => {
     const database = await services()
     await fail(database, 10, 2)
     const told = { failedEvents: 2, disabledReason: null }
@@ -227,7 +227,7 @@ describe('a notice that two servers see', () => {
     expect(await listDueAlerts(database, 510 + HOUR)).toMatchObject([{ failedEvents: 3 }])
   })
 
-  test('loses nothing that fails while it is noted as sent', async () => {
+  test('loses no failure that happens while it is marked as sent', async () => {
     const database = await services()
     await fail(database, 10, 1)
     const noted = writeConcurrent(database, trx =>

@@ -23,7 +23,7 @@ const OWNER = 'owner@shop.example'
 
 type Line = { readonly message: string; readonly fields: LogFields }
 
-/** A database with one webhook, `wh_a` of the account `acc_a`, and the desk that tells of it. */
+/** A database with one webhook, `wh_a` of the account `acc_a`, and its alerts. */
 async function services(o: { notifyTo?: string | null; email?: string | null } = {}) {
   const { notifyTo = OPERATOR, email = null } = o
   const clock = fakeClock()
@@ -43,7 +43,7 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
       }),
     )
   await addWebhook('wh_a')
-  /** A look has come to its end when the clock is asked to wake it for the next. */
+  /** A poll has ended once the clock has a timer for the next one. */
   const looked = async () => {
     await drainEventLoop()
     while (clock.pending === 0) await drainEventLoop()
@@ -59,7 +59,12 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
       ),
     disable: (reason: string) =>
       write(database, trx =>
-        queueDisabledAlert(trx, { webhookId: 'wh_a', accountId: 'acc_a', reason, now: clock.now() }),
+        queueDisabledAlert(trx, {
+          webhookId: 'wh_a',
+          accountId: 'acc_a',
+          reason,
+          now: clock.now(),
+        }),
       ),
     begin: async () => {
       const notices = startEndpointAlerts({
@@ -68,7 +73,7 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
       await looked()
       return notices
     },
-    /** Lets time pass, look by look. */
+    /** Advances the clock, poll by poll. */
     pass: async (ms: number) => {
       for (let left = ms; left > 0; left -= POLL_MS) {
         await clock.advance(Math.min(left, POLL_MS))
@@ -78,8 +83,8 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
   }
 }
 
-describe('a notice', () => {
-  test('of what failed before the start goes out at once, and once', async () => {
+describe('an alert', () => {
+  test('about failures before the start is sent at once, and once', async () => {
     const { fail, begin, notify, pass, lines } = await services()
     await fail(3)
     const notices = await begin()
@@ -92,7 +97,7 @@ describe('a notice', () => {
     await notices.stop()
   })
 
-  test('goes out within ten seconds of what it tells', async () => {
+  test('is sent within ten seconds of its cause', async () => {
     const { fail, begin, notify, pass } = await services()
     await begin()
     await pass(15 * SECOND)
@@ -102,7 +107,7 @@ describe('a notice', () => {
     expect(notify.sent).toHaveLength(1)
   })
 
-  test('is one for each webhook and hour, with all that failed meanwhile', async () => {
+  test('is one per webhook and hour, with all failures in between', async () => {
     const { fail, disable, begin, notify, pass, addWebhook } = await services()
     await addWebhook('wh_b')
     await begin()
@@ -129,7 +134,7 @@ describe('a notice', () => {
     expect(notify.sent).toHaveLength(4)
   })
 
-  test('tells what failed while it was on its way with the next one', async () => {
+  test('leaves failures during its sending to the next one', async () => {
     const { fail, begin, notify, pass } = await services()
     notify.meet(async () => void (await fail(5)))
     await fail()
@@ -152,11 +157,11 @@ describe('a notice', () => {
   })
 })
 
-describe('it goes', () => {
+describe('it is sent', () => {
   test.each([
     ["to the account's own address", { email: OWNER }, OWNER],
-    ['to whoever the settings name where the account has none', {}, OPERATOR],
-    ['to the account also where the settings name nobody', { email: OWNER, notifyTo: null }, OWNER],
+    ['to the configured recipient if the account has no address', {}, OPERATOR],
+    ['to the account if no recipient is configured', { email: OWNER, notifyTo: null }, OWNER],
   ])('%s', async (_, given, to) => {
     const { fail, begin, notify, lines } = await services(given)
     await fail()
@@ -165,7 +170,7 @@ describe('it goes', () => {
     expect(lines).toEqual([])
   })
 
-  test('to the log where neither has one, once', async () => {
+  test('to the log if neither has an address, once', async () => {
     const { fail, begin, notify, lines, pass } = await services({ notifyTo: null })
     await fail(2)
     await begin()
@@ -183,12 +188,12 @@ describe('it goes', () => {
   })
 })
 
-describe('where it is not taken', () => {
+describe('if it is not accepted', () => {
   const refuse = async () => {
     throw new Error('451 Try later')
   }
 
-  test('it is tried again after five minutes, with all that failed until then, and the log is told', async () => {
+  test('it is retried after five minutes with all failures until then, and the log has a line', async () => {
     const { fail, begin, notify, pass, lines } = await services({ email: OWNER })
     notify.meet(refuse)
     await fail()
@@ -211,7 +216,7 @@ describe('where it is not taken', () => {
     expect(notify.tried).toHaveLength(2)
   })
 
-  test('the seven days until it is given up count from its own first try, not from that of one that was taken', async () => {
+  test('the seven days until it is dropped count from its own first attempt', async () => {
     const { fail, begin, notify, pass, lines, clock, looked } = await services()
     for (let nth = 1; nth <= 2; nth++) {
       notify.meet(refuse)
@@ -228,7 +233,7 @@ describe('where it is not taken', () => {
     }
   })
 
-  test('others are told nevertheless', async () => {
+  test('others are sent all the same', async () => {
     const { fail, begin, notify, addWebhook } = await services()
     await addWebhook('wh_b')
     notify.meet(mail => (mail.subject.includes('wh_a') ? refuse() : Promise.resolve()))
@@ -239,7 +244,7 @@ describe('where it is not taken', () => {
     expect(notify.sent).toMatchObject([{ subject: expect.stringContaining('wh_b') }])
   })
 
-  test('it is given up after seven days, and what fails later is told anew', async () => {
+  test('it is dropped after seven days, and later failures are reported again', async () => {
     const { fail, begin, notify, lines, clock, looked } = await services()
     notify.meet(refuse)
     await fail(4)
@@ -268,7 +273,7 @@ describe('where it is not taken', () => {
 })
 
 describe('two servers that share a database', () => {
-  test('send each notice once', async () => {
+  test('send each alert once', async () => {
     const { fail, begin, notify, pass, addWebhook, lines } = await services()
     await addWebhook('wh_b')
     await fail()
@@ -286,7 +291,7 @@ describe('two servers that share a database', () => {
     await Promise.all(both.map(notices => notices.stop()))
   })
 
-  test('take turns with one that is not taken, and neither tries sooner', async () => {
+  test('share the retries of a rejected alert, and neither retries early', async () => {
     const { fail, begin, notify, pass } = await services()
     notify.meet(async () => {
       throw new Error('451 Try later')
@@ -302,8 +307,8 @@ describe('two servers that share a database', () => {
   })
 })
 
-describe('where the database cannot be written', () => {
-  test('for a moment, that a notice went out is written down then, and it does not go out again', async () => {
+describe('while the database cannot be written', () => {
+  test('for a moment, the sent alert is recorded afterwards and not sent again', async () => {
     const { fail, begin, notify, pass, clock, database, lines } = await services()
     await fail()
     const away = (error: Error) => {
@@ -324,7 +329,7 @@ describe('where the database cannot be written', () => {
     expect(lines).toEqual([])
   })
 
-  test('nothing is sent again and again', async () => {
+  test('no alert is sent in a loop', async () => {
     const { fail, begin, notify, pass, database, lines } = await services()
     await fail()
     await sql`create trigger full before update on notice begin select raise(abort, 'disk full'); end`.execute(
@@ -339,7 +344,7 @@ describe('where the database cannot be written', () => {
     expect(notify.sent).toHaveLength(1)
   })
 
-  test('a notice that could not be noted as sent comes once more, not every ten seconds', async () => {
+  test('an alert that could not be recorded as sent is repeated, but not every ten seconds', async () => {
     const { fail, begin, notify, pass, database } = await services()
     await fail()
     await sql`create trigger full before update on notice when new.sent_at is not null
@@ -353,8 +358,8 @@ describe('where the database cannot be written', () => {
   })
 })
 
-describe('at its end', () => {
-  test('the mail on its way is given up, and goes out after the next start', async () => {
+describe('at shutdown', () => {
+  test('the mail in flight is aborted, and sent after the next start', async () => {
     const { fail, begin, notify, pass, clock, lines } = await services()
     const given = Promise.withResolvers<void>()
     const onItsWay = Promise.withResolvers<void>()
@@ -378,7 +383,7 @@ describe('at its end', () => {
     await others.stop()
   })
 
-  test('nothing more is begun', async () => {
+  test('no new mail starts', async () => {
     const { fail, begin, notify, clock, addWebhook } = await services()
     await addWebhook('wh_b')
     const notices = await begin()

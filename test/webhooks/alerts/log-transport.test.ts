@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createLogTransport } from '../../../src/webhooks/alerts/mail-transport.ts'
 import { recordingLog } from '../../support/log.ts'
 
-test('a notice is a line of the log with what matters of its mail, but not to whom it would go', async () => {
+test('an alert is a log line with the relevant fields of its mail, without the recipient', async () => {
   const { log, lines } = recordingLog()
   const mail = {
     ...{ to: 'owner@shop.example', subject: 'ev: 3 events', text: 'Twenty lines.' },

@@ -15,11 +15,11 @@ const MAIL = {
   brief: {},
 }
 const LOGIN = 'ann@shop:s3cr#t/%'
-/** As AUTH PLAIN has it (RFC 4616). */
+/** Encoded as in AUTH PLAIN (RFC 4616). */
 const AS_SENT = Buffer.from('\0ann@shop\0s3cr#t/%').toString('base64')
 const IN_URL = 'ann%40shop:s3cr%23t%2F%25'
 
-const door = (url: string, deps: Partial<SmtpDeps> = {}) => {
+const openTransport = (url: string, deps: Partial<SmtpDeps> = {}) => {
   const notify = createSmtpTransport({
     url,
     from: 'ev@example.com',
@@ -43,9 +43,9 @@ async function faultOf(sending: Promise<void>): Promise<string> {
 }
 
 describe('a mail', () => {
-  test('is plain text from our sender to one recipient, and asks for no automatic answer', async () => {
+  test('is plain text from one sender to one recipient, and suppresses automatic replies', async () => {
     const { port, taken } = await startMailServer()
-    await door(`smtp://127.0.0.1:${port}`).send(MAIL)
+    await openTransport(`smtp://127.0.0.1:${port}`).send(MAIL)
     expect(taken).toMatchObject([{ from: 'ev@example.com', to: ['owner@shop.example'] }])
     const [head = ''] = taken[0]?.source.split('\r\n\r\n') ?? []
     expect(head).toMatch(/^From: ev <ev@example\.com>$/m)
@@ -56,10 +56,10 @@ describe('a mail', () => {
     expect(taken[0]?.source.endsWith('\r\n\r\nWhat to do:\r\n\r\n- Look.\r\n')).toBe(true)
   })
 
-  test('keeps its head, whatever its subject holds', async () => {
+  test('keeps its header intact, whatever the subject contains', async () => {
     const { port, taken } = await startMailServer()
     const subject = 'ev\r\nBcc: eve@evil.example\r\n\r\nHello'
-    await door(`smtp://127.0.0.1:${port}`).send({ ...MAIL, subject })
+    await openTransport(`smtp://127.0.0.1:${port}`).send({ ...MAIL, subject })
     expect(taken).toMatchObject([{ to: ['owner@shop.example'] }])
     const [head = ''] = taken[0]?.source.split('\r\n\r\n') ?? []
     expect(head).toMatch(/^Subject: ev Bcc: eve@evil\.example {2}Hello$/m)
@@ -71,36 +71,36 @@ describe('a mail', () => {
     'owner@shop.example>\r\nRCPT TO:<eve@evil.example',
     'owner@shop.example, eve@evil.example',
     'Owner <owner@shop.example>, <eve@evil.example>',
-  ])('goes to nobody where its recipient is no single address: %j', async to => {
+  ])('is not sent to an invalid recipient: %j', async to => {
     const { port, taken } = await startMailServer()
-    await expect(door(`smtp://127.0.0.1:${port}`).send({ ...MAIL, to })).rejects.toThrow()
+    await expect(openTransport(`smtp://127.0.0.1:${port}`).send({ ...MAIL, to })).rejects.toThrow()
     expect(taken).toEqual([])
   })
 
-  test('holds no file and no page that its text names', async () => {
+  test('includes no file and no page that its text names', async () => {
     const { port, taken } = await startMailServer()
     const text = { path: '/etc/hostname' } as unknown as string
-    await door(`smtp://127.0.0.1:${port}`)
+    await openTransport(`smtp://127.0.0.1:${port}`)
       .send({ ...MAIL, text })
       .catch(() => {})
     expect(taken).toEqual([])
   })
 })
 
-describe('a server with a name and a password', () => {
+describe('a server with username and password', () => {
   test.each([
     ['after STARTTLS', 'smtp', false],
-    ['by TLS from the first byte', 'smtps', true],
+    ['over implicit TLS', 'smtps', true],
   ])('gets both %s', async (_, scheme, isTls) => {
     const { port, taken, offered } = await startMailServer({ login: LOGIN, isTls })
-    await door(`${scheme}://${IN_URL}@127.0.0.1:${port}`).send(MAIL)
+    await openTransport(`${scheme}://${IN_URL}@127.0.0.1:${port}`).send(MAIL)
     expect(taken).toMatchObject([{ isSecure: true, user: 'ann@shop' }])
     expect(offered).toEqual([LOGIN])
   })
 
-  test('gets neither in the clear', async () => {
+  test('gets neither without encryption', async () => {
     const { port, taken, offered } = await startMailServer({ login: LOGIN, isPlain: true })
-    const fault = await faultOf(door(`smtp://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
+    const fault = await faultOf(openTransport(`smtp://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
     expect(fault).toMatch(/^The mail server 127\.0\.0\.1:\d+ did not accept the mail: .*TLS/)
     expect([taken, offered]).toEqual([[], []])
   })
@@ -112,19 +112,16 @@ describe('a server with a name and a password', () => {
     ['other-name', 'smtp', false],
     ['self-signed', 'smtps', true],
     ['other-name', 'smtps', true],
-  ] as const)(
-    'gets neither where its certificate is %s (%s)',
-    async (certificate, scheme, isTls) => {
-      const { port, taken, offered } = await startMailServer({ login: LOGIN, isTls, certificate })
-      const fault = await faultOf(door(`${scheme}://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
-      expect(fault).toMatch(/did not accept the mail: .*(certificate|altnames)/i)
-      expect([taken, offered]).toEqual([[], []])
-    },
-  )
+  ] as const)('gets neither if its certificate is %s (%s)', async (certificate, scheme, isTls) => {
+    const { port, taken, offered } = await startMailServer({ login: LOGIN, isTls, certificate })
+    const fault = await faultOf(openTransport(`${scheme}://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
+    expect(fault).toMatch(/did not accept the mail: .*(certificate|altnames)/i)
+    expect([taken, offered]).toEqual([[], []])
+  })
 
-  test('that does not take them is told without them, even where it repeats them', async () => {
+  test('that rejects them is reported without them, even if it repeats them', async () => {
     const { port, taken, offered } = await startMailServer({ login: 'bob:other' })
-    const fault = await faultOf(door(`smtp://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
+    const fault = await faultOf(openTransport(`smtp://${IN_URL}@127.0.0.1:${port}`).send(MAIL))
     expect(fault).toBe(
       `The mail server 127.0.0.1:${port} rejected the username and password (535).`,
     )
@@ -133,50 +130,52 @@ describe('a server with a name and a password', () => {
   })
 })
 
-describe('a mail that is not taken', () => {
-  test('rejects with what the server said of its recipient, cleaned', async () => {
+describe('a mail that is not accepted', () => {
+  test('rejects with the sanitized reply of the server about the recipient', async () => {
     const { port } = await startMailServer({
       more: {
         onRcptTo: (_, __, callback) =>
           callback(Object.assign(new Error('No such \u001b[31muser\u202e'), { responseCode: 550 })),
       },
     })
-    const fault = await faultOf(door(`smtp://127.0.0.1:${port}`).send(MAIL))
+    const fault = await faultOf(openTransport(`smtp://127.0.0.1:${port}`).send(MAIL))
     expect(fault).toMatch(/ did not accept the mail: .*550 No such .*user/)
     expect(fault).not.toMatch(/[\u001b\u202e]/)
   })
 
-  test('rejects where nobody listens', async () => {
+  test('rejects if no server listens', async () => {
     const server = createServer()
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo
     await new Promise(resolve => server.close(resolve))
-    expect(await faultOf(door(`smtp://127.0.0.1:${port}`).send(MAIL))).toMatch(/ECONNREFUSED/)
+    expect(await faultOf(openTransport(`smtp://127.0.0.1:${port}`).send(MAIL))).toMatch(
+      /ECONNREFUSED/,
+    )
   })
 
-  test('rejects where the server closes in the middle', async () => {
+  test('rejects if the server closes the connection midway', async () => {
     const port = await listen(socket => void socket.end('220 mail.example ESMTP\r\n'))
-    expect(await faultOf(door(`smtp://127.0.0.1:${port}`).send(MAIL))).toMatch(/closed/)
+    expect(await faultOf(openTransport(`smtp://127.0.0.1:${port}`).send(MAIL))).toMatch(/closed/)
   })
 })
 
-describe('a server that never answers', () => {
+describe('a server that never responds', () => {
   const timeouts = { connectMs: 300, greetingMs: 100, socketMs: 100, sendMs: 600 }
 
   test.each([
-    ['with a greeting', () => {}],
+    ['before the greeting', () => {}],
     ['after its greeting', (socket: Socket) => void socket.write('220 mail.example ESMTP\r\n')],
-    ['for one byte after the other', trickle],
-  ])('%s is left after a while', async (_, greet) => {
+    ['with one byte at a time', trickle],
+  ])('%s is abandoned after a timeout', async (_, greet) => {
     const port = await listen(greet)
-    const fault = await faultOf(door(`smtp://127.0.0.1:${port}`, { timeouts }).send(MAIL))
+    const fault = await faultOf(openTransport(`smtp://127.0.0.1:${port}`, { timeouts }).send(MAIL))
     expect(fault).toMatch(/did not accept the mail: .*(time|abort)/i)
   })
 
-  test('is left at once at the end', async () => {
+  test('is abandoned at once at shutdown', async () => {
     const reached = Promise.withResolvers<void>()
     const port = await listen(() => reached.resolve())
-    const notify = door(`smtp://127.0.0.1:${port}`)
+    const notify = openTransport(`smtp://127.0.0.1:${port}`)
     const fault = faultOf(notify.send(MAIL))
     await reached.promise
     notify.close()
@@ -196,11 +195,11 @@ test.each([
   ['smtp://ann:secret@localhost', { port: 587, tls: 'demanded' }],
   ['smtps://mail.example', { port: 465, isTls: true, login: null }],
   [`smtps://${IN_URL}@mail.example`, { login: { user: 'ann@shop', pass: 's3cr#t/%' } }],
-])('%s says how the server is spoken with', (url, server) => {
+])('%s selects the connection settings', (url, server) => {
   expect(parseMailServer(url)).toMatchObject(server)
 })
 
-/** A server that greets clients so, and does nothing else. */
+/** A server that sends this greeting and nothing else. */
 async function listen(greet: (socket: Socket) => void): Promise<number> {
   const sockets: Socket[] = []
   const server = createServer(socket => {
@@ -216,7 +215,7 @@ async function listen(greet: (socket: Socket) => void): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** A greeting, and then an answer that gets longer without coming to an end. */
+/** A greeting, and then a reply that never ends. */
 function trickle(socket: Socket): void {
   socket.write('220 mail.example ESMTP\r\n250-')
   const more = setInterval(() => socket.write('x'), 20)

@@ -23,7 +23,7 @@ function desk() {
 }
 
 describe('an endpoint that is down', () => {
-  test('with 10,000 events is a line in each hour, which counts what was not said since the last', async () => {
+  test('with 10,000 events is one log line per hour, with the number of suppressed ones', async () => {
     const { clock, tell, told } = desk()
     for (let n = 0; n < 10_000; n++) tell(due(), attempt('retry_scheduled'), null)
     const message = 'webhook delivery attempt failed; will retry'
@@ -38,7 +38,7 @@ describe('an endpoint that is down', () => {
     expect(told().slice(1)).toMatchObject([{ message, fields: { ...fields, times: 10_001 } }])
   })
 
-  test('is told apart from others, and from what was given up', () => {
+  test('is logged separately from other endpoints and from failed events', () => {
     const { tell, told } = desk()
     for (const id of ['wh_a', 'wh_b', 'wh_a']) tell(due(id), attempt('retry_scheduled'), null)
     for (const id of ['wh_a', 'wh_a']) tell(due(id), attempt('failed'), null)
@@ -51,7 +51,7 @@ describe('an endpoint that is down', () => {
     ])
   })
 
-  test('and takes events again is told once; one that never failed is not', async () => {
+  test('and recovers is logged once; one that never failed is not', async () => {
     const { clock, tell, told } = desk()
     tell(due(), attempt('delivered', 200), null)
     expect(told()).toEqual([])
@@ -63,7 +63,7 @@ describe('an endpoint that is down', () => {
     ])
   })
 
-  test('is switched off with a line of its own', () => {
+  test('that is disabled has a log line of its own', () => {
     const { tell, told } = desk()
     tell(due(), attempt('failed', 410), 'gone')
     expect(told().map(({ message }) => message)).toEqual([
@@ -73,7 +73,7 @@ describe('an endpoint that is down', () => {
   })
 })
 
-test('each attempt is told to who looks closely', () => {
+test('every attempt is logged at debug level', () => {
   const { tell, lines } = desk()
   for (let n = 0; n < 3; n++) tell(due(), attempt('retry_scheduled'), null)
   expect(lines.filter(({ level }) => level === 'debug')).toEqual(

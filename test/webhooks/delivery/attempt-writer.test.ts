@@ -4,7 +4,7 @@ import { createAttemptWriter } from '../../../src/webhooks/delivery/attempt-writ
 import type { NewAttempt } from '../../../src/webhooks/delivery-store.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 
-test('what ends in turns of the event loop that follow one another is written together, two hundred at most', async () => {
+test('attempts that end in consecutive turns of the event loop are written together, at most two hundred', async () => {
   const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(450)
@@ -23,7 +23,7 @@ test('what ends in turns of the event loop that follow one another is written to
   expect((await h.deliveries()).every(({ state }) => state === 'delivered')).toBe(true)
 })
 
-test('one that cannot be written is told so, and the others of its group are written', async () => {
+test('an attempt that cannot be written is rejected, and the others of its batch are written', async () => {
   const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(4)
@@ -36,13 +36,13 @@ test('one that cannot be written is told so, and the others of its group are wri
   expect(await h.attempts()).toHaveLength(3)
 })
 
-test('what came before the stop is written, and nothing that comes after it', async () => {
+test('attempts before the stop are written, and none after it', async () => {
   const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(4)
   const recorder = createAttemptWriter(h)
   const [a = '', b = '', c = '', d = ''] = (await h.deliveries()).map(({ id }) => id)
-  // The second comes while the first is being written.
+  // The second arrives while the first is being written.
   const writing = [recorder.record(delivered(a)), recorder.record(delivered(b))]
   const stopped = recorder.stop()
   const late = recorder.record(delivered(c))

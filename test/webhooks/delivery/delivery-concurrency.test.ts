@@ -8,7 +8,7 @@ import {
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 
-test('hundreds of endpoints that do not answer hold up nobody who does', async () => {
+test('hundreds of unresponsive endpoints do not delay others', async () => {
   const h = await createTestDelivery()
   const dead = RUNS_MAX + SLOW_RUNS_MAX + 50
   await h.addWebhooks(dead)
@@ -20,10 +20,10 @@ test('hundreds of endpoints that do not answer hold up nobody who does', async (
       return 200
     }
     await new Promise<void>(resolve => void h.clock.after(30 * SECOND, resolve))
-    return { fault: 'No answer came within 30 s.', durationMs: 30 * SECOND }
+    return { fault: 'No response within 30 s.', durationMs: 30 * SECOND }
   })
   h.start()
-  // By then each was asked once.
+  // Each has had one request by then.
   await h.clock.advance(90 * SECOND)
   await drainEventLoop(60)
   await h.addWebhook({ id: 'wh_healthy' })
@@ -36,7 +36,7 @@ test('hundreds of endpoints that do not answer hold up nobody who does', async (
   }
 })
 
-test('the slow take their turns among themselves, each in its time, and are crowded while one waits', async () => {
+test('slow endpoints share their own slots, first come first served, and are busy while one waits', async () => {
   const places = createDeliveryConcurrency({ isSlow: id => id.startsWith('slow') })
   const started: string[] = []
   const ends = new Map<string, () => void>()

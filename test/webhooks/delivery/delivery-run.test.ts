@@ -10,7 +10,7 @@ import { verify } from '../../support/webhook-signature.ts'
 import { answered } from '../../support/webhook-transport.ts'
 
 describe('an event', () => {
-  test('goes out within half a second, signed, as the bytes that were kept', async () => {
+  test('is sent within half a second, signed, with the stored bytes', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     const deliveries = h.start()
@@ -36,7 +36,7 @@ describe('an event', () => {
     expect(h.transport.sent).toHaveLength(1)
   })
 
-  test('goes out at once when the service is woken, and when it starts', async () => {
+  test('is sent at once when the service is woken, and when it starts', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
@@ -51,7 +51,7 @@ describe('an event', () => {
     await h.sent(2)
   })
 
-  test('that comes while a request of its webhook is under way does not wait for that', async () => {
+  test('does not wait for a request of its webhook in flight', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -64,7 +64,7 @@ describe('an event', () => {
     await waitUntil(() => post.sent.length === 2)
   })
 
-  test('that is not answered says so, with the sentence of who sent it', async () => {
+  test('without a response has the error of the transport', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -76,7 +76,7 @@ describe('an event', () => {
     expect(await h.deliveries()).toMatchObject([{ ...told, state: 'retry_scheduled' }])
   })
 
-  test('that is answered with another status says which, and of a redirect that nobody follows it', async () => {
+  test('with another status has that status, and redirects are not followed', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
@@ -91,8 +91,8 @@ describe('an event', () => {
   })
 })
 
-describe('requests at the same time', () => {
-  test('are four to each webhook', async () => {
+describe('concurrent requests', () => {
+  test('are limited to four per webhook', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(10)
@@ -111,7 +111,7 @@ describe('requests at the same time', () => {
     expect(new Set(post.sent.map(({ body }) => body)).size).toBe(10)
   })
 
-  test('begin anew only when what came of those before is durable', async () => {
+  test('continue only once the attempts before are durable', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
@@ -123,7 +123,7 @@ describe('requests at the same time', () => {
     })
   })
 
-  test('to one that never answers, and to one that is slow, hold up none of the others', async () => {
+  test('to an unresponsive or slow endpoint do not delay the others', async () => {
     const h = await createTestDelivery()
     await h.addWebhooks(50)
     await h.addEvents(20)
@@ -149,7 +149,7 @@ describe('requests at the same time', () => {
     expect(new Set(open.map(({ webhook_id }) => webhook_id))).toEqual(new Set(['wh_0']))
   })
 
-  test('where more webhooks are due than have a place, each gets its turn', async () => {
+  test('with more due webhooks than slots reach every webhook', async () => {
     const h = await createTestDelivery()
     const count = RUNS_MAX + 20
     await h.addWebhooks(count)
@@ -157,7 +157,7 @@ describe('requests at the same time', () => {
     const post = slowPost()
     h.start({ transport: post })
     await waitUntil(() => post.underWay === RUNS_MAX * 4)
-    // Their time is over when they are answered, so they make room.
+    // Their runs are over once they have a response, so they free their slots.
     await h.clock.advance(2 * SECOND)
     post.answer(200)
     await waitUntil(() => post.underWay === RUNS_MAX * 4 - (RUNS_MAX - 20) * 2)
@@ -166,8 +166,8 @@ describe('requests at the same time', () => {
   })
 })
 
-describe('an event that is asked for once more', () => {
-  test('while it is under way is sent again, in a round of its own', async () => {
+describe('a manually retried event', () => {
+  test('is sent again in a cycle of its own if it is in flight', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()

@@ -5,7 +5,7 @@ import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
 
 describe('a process that dies', () => {
-  test('while a request is not answered leaves its event to the next: the same one, the same bytes', async () => {
+  test('during a request leaves its event to the next one: the same event, the same bytes', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     const [id] = await h.addEvents()
@@ -20,7 +20,7 @@ describe('a process that dies', () => {
     expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 1 }])
   })
 
-  test('repeats at most what was under way', async () => {
+  test('repeats at most the requests in flight', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(20)
@@ -40,7 +40,7 @@ describe('a process that dies', () => {
 })
 
 describe('stopping', () => {
-  test('begins nothing more, and waits for what is under way', async () => {
+  test('starts no requests, and waits for those in flight', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
@@ -60,7 +60,7 @@ describe('stopping', () => {
     expect((await h.deliveries()).filter(({ state }) => state === 'delivered')).toHaveLength(4)
   })
 
-  test.each([1, 2, 3])('during look %i begins nothing of what was found', async nth => {
+  test.each([1, 2, 3])('during poll %i sends nothing of what was found', async nth => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -68,7 +68,7 @@ describe('stopping', () => {
     const database: Database = {
       ...h.database,
       get reader() {
-        // The third is for what is to be sent.
+        // The third query loads the due deliveries.
         if (++looks === nth) queueMicrotask(() => void deliveries.stop())
         return h.database.reader
       },
@@ -80,7 +80,7 @@ describe('stopping', () => {
     expect(h.transport.sent).toEqual([])
   })
 
-  test('gives up after five seconds what is not answered: nothing is written of it, and it is sent again', async () => {
+  test('aborts requests without a response after five seconds: no attempt is written, and they are sent again', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -100,7 +100,7 @@ describe('stopping', () => {
     await waitUntil(() => next.status().delivered === 1)
   })
 
-  test('may be asked for twice, and with nothing to do, and leaves no timer', async () => {
+  test('can be called twice and without work, and leaves no timer', async () => {
     const h = await createTestDelivery()
     const deliveries = h.start()
     await drainEventLoop(60)
@@ -116,8 +116,8 @@ describe('stopping', () => {
   })
 })
 
-describe('a disk that is full', () => {
-  test('has what came of a request written later: nothing is sent again, and the log is told every second', async () => {
+describe('a full disk', () => {
+  test('delays the write of an attempt: nothing is sent again, and the log has a line per second', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
@@ -129,7 +129,9 @@ describe('a disk that is full', () => {
     await drainEventLoop(60)
     expect(h.transport.sent).toHaveLength(4)
     expect(deliveries.status()).toMatchObject({ delivered: 0, inFlight: 0 })
-    const told = h.lines.filter(({ message }) => message === 'delivery attempts could not be written; will retry')
+    const told = h.lines.filter(
+      ({ message }) => message === 'delivery attempts could not be written; will retry',
+    )
     expect(told.length).toBeGreaterThanOrEqual(10)
     expect(told.length).toBeLessThanOrEqual(12)
     disk.isFull = false
@@ -139,7 +141,7 @@ describe('a disk that is full', () => {
     expect((await h.attempts()).length).toBe(6)
   })
 
-  test('holds up no stop', async () => {
+  test('does not delay a stop', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -157,7 +159,7 @@ describe('a disk that is full', () => {
     expect(h.clock.pending).toBe(0)
   })
 
-  test('that cannot be read either is looked at again', async () => {
+  test('that cannot be read either is polled again', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -183,15 +185,15 @@ describe('a disk that is full', () => {
   })
 })
 
-describe('something wrong inside ev', () => {
-  test('with one attempt is nothing to the others, and does not send the same event again and again', async () => {
+describe('an error inside ev', () => {
+  test('in one attempt does not affect others, and does not send the same event in a loop', async () => {
     const h = await createTestDelivery()
     await h.addWebhook({ id: 'wh_a' })
     await h.addWebhook({ id: 'wh_b' })
     await h.addEvents(3)
     h.transport.answer(({ url }) => {
       if (!url.includes('wh-a')) return 200
-      // What no post does, and no column takes.
+      // A value that no transport returns and no column accepts.
       return { fault: 'odd', durationMs: Number.NaN }
     })
     const deliveries = h.start()
@@ -210,7 +212,7 @@ describe('something wrong inside ev', () => {
   })
 })
 
-/** As a full disk does, while `isFull`. */
+/** Fails like a full disk while `isFull`. */
 function fullDisk(database: Database) {
   const disk = { isFull: true }
   const { db } = database

@@ -5,8 +5,8 @@ import { fakeClock } from '../../support/clock.ts'
 
 const URL = 'https://app.test/hook'
 
-describe('the rest of an endpoint', () => {
-  test('lasts as long as was asked for, by time that passes, and an hour at most', async () => {
+describe('the backoff of an endpoint', () => {
+  test('lasts for the requested time, monotonic, and at most an hour', async () => {
     const clock = fakeClock()
     const endpoints = createEndpointBackoff(clock)
     expect(endpoints.backoffMs('wh_a')).toBe(0)
@@ -19,16 +19,16 @@ describe('the rest of an endpoint', () => {
     expect(endpoints.backoffMs('wh_b')).toBe(HOUR - 20 * SECOND)
   })
 
-  test('ends when the endpoint is to be found elsewhere', () => {
+  test('ends when the URL changes', () => {
     const endpoints = createEndpointBackoff(fakeClock())
     endpoints.backOff('wh_a', MINUTE, URL)
     endpoints.resetIfMoved('wh_a', URL)
     expect(endpoints.backoffMs('wh_a')).toBe(MINUTE)
-    endpoints.resetIfMoved('wh_a', `${URL}/mended`)
+    endpoints.resetIfMoved('wh_a', `${URL}/fixed`)
     expect(endpoints.backoffMs('wh_a')).toBe(0)
   })
 
-  test('is not made shorter by another answer', () => {
+  test('is not shortened by another response', () => {
     const endpoints = createEndpointBackoff(fakeClock())
     endpoints.backOff('wh_a', MINUTE, URL)
     endpoints.backOff('wh_a', SECOND, URL)
@@ -37,8 +37,8 @@ describe('the rest of an endpoint', () => {
   })
 })
 
-describe('how long an endpoint has been seen to fail', () => {
-  test('counts from the first failure, and anew after a success', async () => {
+describe('the failure series of an endpoint', () => {
+  test('starts with the first failure, and again after a success', async () => {
     const clock = fakeClock()
     const endpoints = createEndpointBackoff(clock)
     expect(endpoints.failed('wh_a')).toBe(0)
@@ -50,7 +50,7 @@ describe('how long an endpoint has been seen to fail', () => {
     expect(endpoints.failed('wh_a')).toBe(0)
   })
 
-  test('counts anew after the machine slept, and after the wall clock was changed', async () => {
+  test('starts again after a sleep of the machine and after a change of the wall clock', async () => {
     for (const jumpMs of [10 * DAY, -10 * DAY, MINUTE]) {
       const clock = fakeClock()
       const endpoints = createEndpointBackoff(clock)
@@ -63,7 +63,7 @@ describe('how long an endpoint has been seen to fail', () => {
     }
   })
 
-  test('goes on through the small corrections of a clock', async () => {
+  test('continues through small clock corrections', async () => {
     const clock = fakeClock()
     const endpoints = createEndpointBackoff(clock)
     endpoints.failed('wh_a')
@@ -75,7 +75,7 @@ describe('how long an endpoint has been seen to fail', () => {
   })
 })
 
-test('an endpoint is slow when it was asked last and took five seconds or more, for two days', async () => {
+test('an endpoint is slow if its last attempt took five seconds or more, for two days', async () => {
   const clock = fakeClock()
   const endpoints = createEndpointBackoff(clock)
   expect(endpoints.isSlow('wh_a')).toBe(false)

@@ -4,7 +4,7 @@ import type { Queue } from '../../../src/queue/queue.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
 
-test('a turn whose webhook may be the turn of another server begins nothing more, and does not wait', async () => {
+test('a run with a lost lease starts no requests and does not wait', async () => {
   const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(6)
@@ -19,7 +19,7 @@ test('a turn whose webhook may be the turn of another server begins nothing more
   expect(post.sent).toHaveLength(4)
 })
 
-test('what came of the requests of a lost turn is written down all the same', async () => {
+test('attempts of a run with a lost lease are recorded all the same', async () => {
   const h = await createTestDelivery({ watches: false })
   await h.addWebhook()
   await h.addEvents(1)
@@ -34,7 +34,7 @@ test('what came of the requests of a lost turn is written down all the same', as
   expect(await h.attempts()).toHaveLength(1)
 })
 
-/** A queue whose entries can be lost; what their handlers gave is noted. */
+/** A queue whose leases can be lost; it records the results of its handlers. */
 function losing(inner: Queue) {
   const lost = new AbortController()
   const ended: unknown[] = []

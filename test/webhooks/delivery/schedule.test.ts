@@ -6,11 +6,11 @@ import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, type TestDelivery } from '../../support/webhook-delivery.ts'
 import { answered } from '../../support/webhook-transport.ts'
 
-/** When the six attempts come, counted from the event. */
+/** Times of the six attempts, counted from the event. */
 const TIMES = [0, 1, 6, 36, 156, 1_596].map(minutes => minutes * MINUTE)
 
-describe('the schedule of an event that does not arrive', () => {
-  test('is six attempts at their exact times, whether or not anybody looks then; then it has failed', async () => {
+describe('the schedule of an undeliverable event', () => {
+  test('is six attempts at their exact times, polled or not; then it has failed', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
@@ -38,7 +38,7 @@ describe('the schedule of an event that does not arrive', () => {
     expect(h.transport.sent).toHaveLength(6)
   })
 
-  test('counts each wait from the end of the attempt before', async () => {
+  test('counts each delay from the end of the attempt before', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
@@ -52,7 +52,7 @@ describe('the schedule of an event that does not arrive', () => {
     expect((delivery?.due_at ?? 0) - h.clock.now()).toBe(MINUTE)
   })
 
-  test('sends the same bytes and the same event each time, signed anew', async () => {
+  test('sends the same bytes and event each time, with a new signature', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     const [eventId] = await h.addEvents()
@@ -71,7 +71,7 @@ describe('the schedule of an event that does not arrive', () => {
     )
   })
 
-  test('ends with one notice, a line of the log, and is forgotten after 7 days', async () => {
+  test('ends with one alert and one log line, and is deleted after 7 days', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook({ url: 'https://hook.test/?token=of-the-receiver' })
     const [eventId] = await h.addEvents()
@@ -104,7 +104,7 @@ describe('the schedule of an event that does not arrive', () => {
     expect(await h.database.db.selectFrom('event').selectAll().execute()).toEqual([])
   })
 
-  test('goes on at its time after a restart, found by the look', async () => {
+  test('continues on time after a restart, found by the poll', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -122,7 +122,7 @@ describe('the schedule of an event that does not arrive', () => {
     await h.sent(2)
   })
 
-  test('does not mind a machine that slept', async () => {
+  test('is not affected by a sleep of the machine', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
@@ -140,7 +140,7 @@ describe('the schedule of an event that does not arrive', () => {
     ['an hour', HOUR],
     ['a day', DAY],
     ['ten years', 3_652 * DAY],
-  ])('goes on at its time though the wall clock is put back by %s', async (_, jumpMs) => {
+  ])('continues on time although the wall clock is set back by %s', async (_, jumpMs) => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -148,7 +148,7 @@ describe('the schedule of an event that does not arrive', () => {
     h.start()
     await waitUntil(async () => (await h.attempts()).length === 1)
     await drainEventLoop(60)
-    // This one is not seen before the clock is another.
+    // This one is not found before the clock has changed.
     await h.addEvents()
     h.clock.jump(-jumpMs)
     await h.clock.advance(SECOND / 2)
@@ -161,7 +161,7 @@ describe('the schedule of an event that does not arrive', () => {
     await waitUntil(async () => (await h.attempts()).length === 4)
   })
 
-  test('is not held up by a wall clock that was put back while nothing ran', async () => {
+  test('is not delayed by a wall clock that was set back while no service ran', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -180,7 +180,7 @@ describe('a Retry-After', () => {
     ['soon', MINUTE],
     ['-600', MINUTE],
     ['99999999', DAY], // no receiver puts us off for longer
-  ])('of “%s” has the event wait %i ms', async (header, waitedMs) => {
+  ])('of “%s” delays the event by %i ms', async (header, waitedMs) => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
@@ -196,7 +196,7 @@ describe('a Retry-After', () => {
   })
 })
 
-/** Lets all six attempts pass, each at its time. */
+/** Advances through all six attempts, each at its time. */
 async function eachAttempt(h: TestDelivery, look: (n: number) => Promise<void>): Promise<void> {
   for (let n = 1; n <= 6; n++) {
     await waitUntil(async () => (await h.attempts()).length === n)
@@ -207,7 +207,7 @@ async function eachAttempt(h: TestDelivery, look: (n: number) => Promise<void>):
   }
 }
 
-/** As the janitor does every hour. */
+/** Runs retention, as the service does every hour. */
 async function cleanUp({ database, clock }: TestDelivery): Promise<void> {
   const { signal } = new AbortController()
   for (const old of retentions(clock.now(), 90 * DAY)) await expire(database, old, signal)

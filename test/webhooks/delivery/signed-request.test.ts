@@ -13,7 +13,7 @@ import {
 import { verify } from '../../support/webhook-signature.ts'
 
 describe('the secret', () => {
-  test('may be rotated under load: each letter is taken with the old or the new one, and none is lost', async () => {
+  test('can be rotated under load: each request verifies with the old or the new one, and none is lost', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     const secrets = [SECRET]
@@ -37,7 +37,7 @@ describe('the secret', () => {
     expect(post.sent).toHaveLength(40)
   })
 
-  test('of before is no longer used when its grace is over', async () => {
+  test('before is not used after its grace period', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     const next = `whsec_${'n'.repeat(32)}`
@@ -55,7 +55,7 @@ describe('the secret', () => {
     expect([verify(after, SECRET), verify(after, next)]).toEqual([false, true])
   })
 
-  test('that cannot be opened is an attempt that failed, and says so; nothing is sent', async () => {
+  test('that cannot be decrypted is a failed attempt with an error; nothing is sent', async () => {
     const h = await createTestDelivery()
     await h.addWebhook({ secret: h.secretBox.encrypt(SECRET).replace(/^1\../, '1.!') })
     await h.addWebhook({ id: 'wh_b' })

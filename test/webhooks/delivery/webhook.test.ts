@@ -7,7 +7,7 @@ import { createTestDelivery, slowPost, type TestDelivery } from '../../support/w
 import { answered } from '../../support/webhook-transport.ts'
 
 describe('a webhook that', () => {
-  test('is told to wait by 429 or 503 is left in peace until then, with all that is on its way', async () => {
+  test('responds 429 or 503 with a delay gets nothing until then, with all its deliveries', async () => {
     for (const status of [429, 503]) {
       const h = await createTestDelivery({ watches: true })
       await h.addWebhook()
@@ -24,13 +24,13 @@ describe('a webhook that', () => {
       await drainEventLoop(60)
       expect(to(h, 'wh-a')).toHaveLength(1)
       expect(to(h, 'wh-b')).toHaveLength(2)
-      // By the next look.
+      // Found by the next poll.
       await h.clock.advance(SECOND / 2)
       await waitUntil(() => to(h, 'wh-a').length === 2)
     }
   })
 
-  test('asks for days is asked again after an hour, but for the event that it said it of', async () => {
+  test('asks for days gets requests again after an hour, except for the event of that response', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -47,7 +47,7 @@ describe('a webhook that', () => {
     expect(h.transport.sent[1]?.headers['webhook-id']).toBe(event)
   })
 
-  test('asks for an hour and is then to be found elsewhere is sent there at once', async () => {
+  test('asks for an hour and then gets a new URL is sent requests there at once', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -59,14 +59,14 @@ describe('a webhook that', () => {
     await h.clock.advance(SECOND)
     await drainEventLoop(60)
     expect(h.transport.sent).toHaveLength(1)
-    const patch = { url: 'https://wh-a.test/mended', now: h.clock.now() }
+    const patch = { url: 'https://wh-a.test/fixed', now: h.clock.now() }
     await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', patch))
     await h.clock.advance(SECOND / 2)
     await h.sent(2)
-    expect(h.transport.sent[1]?.url).toBe('https://wh-a.test/mended')
+    expect(h.transport.sent[1]?.url).toBe('https://wh-a.test/fixed')
   })
 
-  test('asks for nothing, or by another status, is not left in peace', async () => {
+  test('asks for nothing, or with another status, is not delayed', async () => {
     for (const answer of [answered(503), answered(500, { 'retry-after': '600' })]) {
       const h = await createTestDelivery()
       await h.addWebhook()
@@ -80,7 +80,7 @@ describe('a webhook that', () => {
     }
   })
 
-  test('is deleted is sent nothing any more, with retries due and with a request under way', async () => {
+  test('is deleted gets nothing more, with retries due and with a request in flight', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
@@ -101,7 +101,7 @@ describe('a webhook that', () => {
     expect(h.lines.filter(({ level }) => level === 'error')).toEqual([])
   })
 
-  test('is switched off is sent nothing, and what waited goes on when it is on again', async () => {
+  test('is disabled gets nothing, and open deliveries continue when it is enabled', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
@@ -121,7 +121,7 @@ describe('a webhook that', () => {
     expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 2 }])
   })
 
-  test('gets another URL is sent what is left there', async () => {
+  test('gets another URL is sent the remaining deliveries there', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
@@ -135,7 +135,7 @@ describe('a webhook that', () => {
     expect(post.sent.slice(4).map(letter => letter.url)).toEqual([url, url])
   })
 
-  test('answers 410 is switched off at once: that event has failed, and the others wait', async () => {
+  test('responds 410 is disabled at once: that event has failed, and the others wait', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
@@ -162,7 +162,7 @@ describe('a webhook that', () => {
     )
   })
 
-  test('fails for 5 days is switched off with the next attempt', async () => {
+  test('fails for 5 days is disabled with the next attempt', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     h.transport.answer(500)
@@ -191,7 +191,7 @@ describe('a webhook that', () => {
     ])
   })
 
-  test('failed for 5 days, by what was written, has an hour after a start and after a success', async () => {
+  test('failed for 5 days, as stored, has an hour after a start and after a success', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     const since = h.clock.now() - 6 * 24 * HOUR
@@ -220,7 +220,7 @@ describe('a webhook that', () => {
     expect(await attempt(500)).toBe(0)
   })
 
-  test('answers once in the 5 days is not switched off', async () => {
+  test('responds once in the 5 days is not disabled', async () => {
     const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     h.transport.answer((_, nth) => (nth === 4 ? 204 : 500))

@@ -10,7 +10,7 @@ const HAS_IPV6 = Object.values(networkInterfaces()).some(list =>
   list?.some(({ address }) => address === '::1'),
 )
 
-/** Listens on one port of the addresses that must not be dialled, and counts who comes. */
+/** Listens on one port of the addresses that must not be dialed, and counts connections. */
 async function tripwires(): Promise<{ port: number; readonly visitors: number }> {
   const receiver = await openReceiver({ ip: '127.0.0.2', name: 'inside.example' })
   const { port } = receiver
@@ -31,7 +31,7 @@ async function tripwires(): Promise<{ port: number; readonly visitors: number }>
   }
 }
 
-describe('nobody is dialled', () => {
+describe('no connection is made', () => {
   test.each([
     ['127.0.0.2', 'loopback'],
     ['127.2', 'short'],
@@ -77,13 +77,13 @@ describe('nobody is dialled', () => {
   })
 
   test.each([
-    ['https://127.0.0.1:25/', /port 25 /],
-    ['https://127.0.0.1:22/', /port 22 /],
-    ['https://127.0.0.1:6379/', /port 6379 /],
+    ['https://127.0.0.1:25/', /Port 25 /],
+    ['https://127.0.0.1:22/', /Port 22 /],
+    ['https://127.0.0.1:6379/', /Port 6379 /],
     ['https://ann:secret@127.0.0.1/', /password/],
     ['https://127.0.0.1/#a', /fragment/],
     ['http://8.8.8.8:8081/', /begin with https/],
-    ['http://127.0.0.1/', /port 80 /],
+    ['http://127.0.0.1/', /Port 80 /],
     ['file:///etc/passwd', /begin with https/],
     ['https://[fe80::1%25lo]/', /not a URL/],
     ['https://127.0.0.1/a\r\nHost: b', /control/],
@@ -99,7 +99,7 @@ describe('nobody is dialled', () => {
     })
   })
 
-  test('beside the addresses that are allowed', async () => {
+  test('to forbidden addresses beside allowed ones', async () => {
     const wires = await tripwires()
     const receiver = await openReceiver()
     const resolver = zone({ 'hook.example': { A: ['127.0.0.1', '127.0.0.2'] } })
@@ -111,7 +111,7 @@ describe('nobody is dialled', () => {
     expect([wires.visitors, receiver.connections.came]).toEqual([0, 0])
   })
 
-  test('by the name that was good when it was saved', async () => {
+  test('to a name that was public when it was saved', async () => {
     const wires = await tripwires()
     const resolver = zone({ 'hook.example': { A: ['8.8.8.8'] } })
     const url = `https://hook.example:${wires.port}/`
@@ -122,12 +122,12 @@ describe('nobody is dialled', () => {
   })
 })
 
-describe('what was judged is what is dialled', () => {
-  test('the name is asked for once in each connection', async () => {
+describe('the checked address is the one that is dialed', () => {
+  test('the name is resolved once per connection', async () => {
     const receiver = await openReceiver()
     const resolver = zone({ 'hook.example': { A: ['127.0.0.1'] } })
     const asked = resolver.resolve
-    // The second time it would be somebody else.
+    // A second query would return another address.
     resolver.resolve = async (name, type, signal) => {
       const answer = await asked(name, type, signal)
       if (type === 'AAAA') resolver.set('hook.example', { A: ['127.0.0.2'] })
@@ -139,7 +139,7 @@ describe('what was judged is what is dialled', () => {
     expect(wires.connections.came).toBe(0)
   })
 
-  test.runIf(HAS_IPV6)('an IPv6 address that is allowed is dialled', async () => {
+  test.runIf(HAS_IPV6)('an allowed IPv6 address is dialed', async () => {
     const receiver = await openReceiver({ ip: '::1' })
     const post = openPost({
       allowed: ['::1'],

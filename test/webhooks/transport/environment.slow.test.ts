@@ -14,7 +14,7 @@ import { openReceiver } from '../../support/https-post.ts'
 const run = promisify(execFile)
 const SENDER = join(import.meta.dirname, 'send-once.ts')
 
-/** What comes of a letter that a process with this environment sends. */
+/** The result of a request sent by a process with this environment. */
 async function sentBy(
   environment: Record<string, string>,
   { url, ca }: Receiver,
@@ -27,7 +27,7 @@ async function sentBy(
 }
 
 describe('the environment of the process', () => {
-  test('names no proxy', async () => {
+  test('cannot set a proxy', async () => {
     const [receiver, proxy] = [await openReceiver(), await openReceiver({ tls: 'none' })]
     const url = `http://127.0.0.1:${proxy.port}`
     const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy']
@@ -37,7 +37,7 @@ describe('the environment of the process', () => {
     expect(proxy.connections.came).toBe(0)
   })
 
-  test('cannot take the check of certificates away, nor bring old TLS back', async () => {
+  test('cannot disable certificate verification or enable old TLS versions', async () => {
     const weak = {
       NODE_TLS_REJECT_UNAUTHORIZED: '0',
       NODE_OPTIONS: '--tls-min-v1.0 --tls-cipher-list=ALL:@SECLEVEL=0 --no-warnings',
@@ -48,7 +48,7 @@ describe('the environment of the process', () => {
     expect((await sentBy(weak, old)).fault).toMatch(/TLS 1\.2 is needed/)
   })
 
-  test('can name an authority, beside the one that is given', async () => {
+  test('can add a CA beside the configured one', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'ev-ca-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const receiver = await openReceiver()

@@ -17,8 +17,8 @@ import { zone } from '../../support/zone.ts'
 
 const receiptFor = async (answer: How) => (await sendOne({ answer })).sending
 
-describe('a letter', () => {
-  test('comes as it was given, with nothing that asks for packed answers', async () => {
+describe('a request', () => {
+  test('arrives unchanged, and does not ask for compressed responses', async () => {
     const { receiver, sending } = await sendOne({ answer: { body: 'thanks' } })
     expect(await sending).toEqual({
       answer: { status: 200, headers: expect.any(Object), excerpt: 'thanks' },
@@ -43,11 +43,11 @@ describe('a letter', () => {
     expect(receiver.received[0]?.path).toBe('/hook/b%20c?d=%C3%A9&e')
   })
 
-  test.each([204, 302, 404, 410, 500, 599])('answered %i is answered so', async status => {
+  test.each([204, 302, 404, 410, 500, 599])('with status %i has that status', async status => {
     expect(await receiptFor(status)).toMatchObject({ answer: { status }, fault: null })
   })
 
-  test('answered 429 tells when to come again, however many headers there are', async () => {
+  test('with status 429 has its Retry-After, however many headers there are', async () => {
     const many = Array.from({ length: 60 }, (_, nth) => [`x-${nth}`, 'a'])
     const headers = { ...Object.fromEntries(many), 'retry-after': '120', 'set-cookie': 'a=b' }
     const { answer } = await receiptFor({ status: 429, headers })
@@ -55,7 +55,7 @@ describe('a letter', () => {
     expect(Object.keys(answer?.headers ?? {})).toHaveLength(30)
   })
 
-  test.each([301, 302, 303, 307, 308])('answered %i follows nobody', async status => {
+  test.each([301, 302, 303, 307, 308])('with status %i is not redirected', async status => {
     const other = await openReceiver()
     for (const location of ['http://169.254.169.254/', other.url, 'file:///etc/passwd']) {
       const { answer } = await receiptFor({ status, headers: { location } })
@@ -64,7 +64,7 @@ describe('a letter', () => {
     expect(other.connections.came).toBe(0)
   })
 
-  test('with 100 Early Hints before the answer has that answer', async () => {
+  test('with 100 Early Hints before the response has that response', async () => {
     const { answer } = await receiptFor({ hints: 100, status: 201, body: 'made' })
     expect(answer).toMatchObject({ status: 201, excerpt: 'made' })
     expect(answer?.headers).not.toHaveProperty('link')
@@ -72,26 +72,26 @@ describe('a letter', () => {
 })
 
 describe('time', () => {
-  test('an answer after 29 s counts', async () => {
+  test('a response after 29 s counts', async () => {
     const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 29_000 } })
     await waitUntil(() => receiver.received.length === 1)
     await clock.advance(29_000)
     expect(await sending).toMatchObject({ answer: { status: 200 }, durationMs: 29_000 })
   })
 
-  test('one after 31 s is none, and the connection is closed', async () => {
+  test('one after 31 s does not, and the connection is closed', async () => {
     const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 31_000 } })
     await waitUntil(() => receiver.received.length === 1)
     await clock.advance(31_000)
     expect(await sending).toEqual({
       answer: null,
-      ...{ fault: 'No answer came within 30 s.', faultCode: 'timeout' },
+      ...{ fault: 'No response within 30 s.', faultCode: 'timeout' },
       durationMs: 30_000,
     })
     await waitUntil(() => receiver.connections.open === 0)
   })
 
-  test('a body trickled for ever is cut after 30 s, and the answer stands', async () => {
+  test('a trickled body is cut after 30 s, and the response counts', async () => {
     const answered = headersCome()
     const { receiver, clock, sending } = await sendOne({ answer: { status: 202, end: 'trickle' } })
     await answered
@@ -102,7 +102,7 @@ describe('time', () => {
     await waitUntil(() => receiver.connections.open === 0)
   })
 
-  test('a DNS that is silent has 30 s too', async () => {
+  test('an unresponsive DNS server is limited to 30 s too', async () => {
     const clock = fakeClock()
     const resolver = zone({ 'hook.example': 'never' })
     const sending = openPost({ clock, resolver }).to('https://hook.example/')
@@ -114,7 +114,7 @@ describe('time', () => {
     })
   })
 
-  test('nothing is left to wait for when a letter is answered', async () => {
+  test('no timer remains after a response', async () => {
     const { clock, sending } = await sendOne()
     await sending
     expect(clock.pending).toBe(0)
@@ -128,12 +128,12 @@ describe('a body', () => {
     expect(answer).toMatchObject({ status: 200, excerpt: expect.stringMatching(/^x{4095}…$/) })
     expect(answer?.excerpt).toHaveLength(EXCERPT_LENGTH_MAX)
     await waitUntil(() => receiver.flooded > 0)
-    // What lies in buffers of the system and of TLS was sent for nothing.
+    // Data in the buffers of the system and of TLS was sent as well.
     expect(receiver.flooded).toBeLessThan(128 * BODY_READ_MAX)
   })
 
-  test('that unpacks to 100 MB is not unpacked', async () => {
-    // Members of a gzip stream may follow one another (RFC 1952 §2.2).
+  test('that decompresses to 100 MB is not decompressed', async () => {
+    // Members of a gzip stream may be concatenated (RFC 1952 §2.2).
     const member = gzipSync(Buffer.alloc(1_000_000), { level: 9 })
     const body = Buffer.concat(Array.from({ length: 100 }, () => member))
     expect(body.length).toBeGreaterThan(BODY_READ_MAX)
@@ -141,29 +141,33 @@ describe('a body', () => {
     expect(packed.answer?.excerpt).toBe(`(binary, more than ${BODY_READ_MAX} bytes)`)
   })
 
-  test('whose connection is reset changes nothing of the answer', async () => {
+  test('that is cut by a reset does not change the response', async () => {
     const { answer, fault } = await receiptFor({ status: 200, body: 'begun', end: 'reset' })
     expect({ status: answer?.status, fault }).toEqual({ status: 200, fault: null })
   })
 })
 
-describe('there is no answer', () => {
+describe('there is no response', () => {
   test.each([
     ['a megabyte of headers', { headers: { a: 'x'.repeat(1_000_000) } }, /more than 16 KiB of he/],
     [
-      'a connection closed',
+      'a closed connection',
       { raw: '' },
       /^The receiver closed the connection before it answered\.$/,
     ],
-    ['no HTTP', { raw: 'hello\r\n\r\n' }, /not HTTP\/1\.1/],
+    ['no HTTP', { raw: 'hello\r\n\r\n' }, /not valid HTTP\/1\.1/],
     [
-      'two lengths',
+      'two Content-Length headers',
       { raw: 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab' },
-      /not HTTP\/1\.1/,
+      /not valid HTTP\/1\.1/,
     ],
-    ['half a head', { raw: 'HTTP/1.1 200 OK\r\nContent-' }, /closed the connection|not HTTP/],
     [
-      'another protocol',
+      'an incomplete header',
+      { raw: 'HTTP/1.1 200 OK\r\nContent-' },
+      /closed the connection|not valid HTTP/,
+    ],
+    [
+      'a protocol switch',
       { raw: 'HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n' },
       /answered with 100 or 101/,
     ],
@@ -185,7 +189,7 @@ describe('there is no answer', () => {
     })
   })
 
-  test('where nobody listens', async () => {
+  test('where no server listens', async () => {
     const receiver = await openReceiver()
     await receiver.close()
     expect(await openPost().to(receiver.url)).toMatchObject({
@@ -197,7 +201,7 @@ describe('there is no answer', () => {
 })
 
 describe('connections', () => {
-  test('are used again, and made anew after 100 letters', async () => {
+  test('are reused, and replaced after 100 requests', async () => {
     const receiver = await openReceiver()
     const post = openPost()
     for (let nth = 0; nth < 100; nth++) await post.to(receiver.url)
@@ -207,32 +211,32 @@ describe('connections', () => {
     expect(receiver.received).toHaveLength(101)
   })
 
-  test('are closed soon when they are idle, however long the receiver would keep them', async () => {
+  test('are closed soon when idle, however long the receiver keeps them', async () => {
     const receiver = await openReceiver({
       answer: { headers: { 'keep-alive': 'timeout=600' } },
       keepsIdle: true,
     })
-    // In real time, as undici knows no other clock.
+    // In real time, because undici uses its own timers.
     await openPost({ idleMs: 20 }).to(receiver.url)
     expect(receiver.connections.came).toBe(1)
     await waitUntil(() => receiver.connections.open === 0)
   })
 
-  test('are made as many as letters are under way', async () => {
+  test('are as many as requests in flight', async () => {
     const receiver = await openReceiver()
     const post = openPost()
     await Promise.all(Array.from({ length: 8 }, () => post.to(receiver.url)))
     expect(receiver.connections.came).toBe(8)
   })
 
-  test('go to the next address of a name when one refuses', async () => {
+  test('try the next address of a name when one refuses', async () => {
     const receiver = await openReceiver()
     const resolver = zone({ 'hook.example': { A: ['127.0.0.7', '127.0.0.1'] } })
     const post = openPost({ resolver, allowed: ['127.0.0.0/8'] })
     expect(await post.to(receiver.url)).toMatchObject({ answer: { status: 200 } })
   })
 
-  test('go to the next address after 10 s of silence', async () => {
+  test('try the next address after 10 s without a response', async () => {
     const clock = fakeClock()
     const receiver = await openReceiver()
     const silent = await listen('127.0.0.7', receiver.port)
@@ -244,7 +248,7 @@ describe('connections', () => {
     expect(await sending).toMatchObject({ answer: { status: 200 }, durationMs: CONNECT_TIMEOUT_MS })
   })
 
-  test('are tried with no further address when the time is over', async () => {
+  test('try no further address after the deadline', async () => {
     const clock = fakeClock()
     const last = await openReceiver()
     const ips = [7, 8, 9].map(nth => `127.0.0.${nth}`)
@@ -255,12 +259,12 @@ describe('connections', () => {
       await called
       await clock.advance(CONNECT_TIMEOUT_MS)
     }
-    expect((await sending).fault).toBe('No answer came within 30 s.')
+    expect((await sending).fault).toBe('No response within 30 s.')
     for (let turns = 0; turns < 20; turns++) await setImmediate()
     expect(last.connections.came).toBe(0)
   })
 
-  test('are tried with four addresses of a name', async () => {
+  test('try at most four addresses of a name', async () => {
     const receiver = await openReceiver()
     const others = [3, 4, 5, 6].map(nth => `127.0.0.${nth}`)
     const resolver = zone({ 'hook.example': { A: [...others, '127.0.0.1'] } })
@@ -270,14 +274,14 @@ describe('connections', () => {
     })
   })
 
-  test('that were asked for when the post is closed are given up, and no more are made', async () => {
+  test('are aborted when the transport is closed, and no new ones are made', async () => {
     const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 1_000 } })
     const other = openPost({ clock })
     const silent = await listen('127.0.0.1', 0)
     const waiting = other.to(`https://hook.example:${silent.port}/`)
     await Promise.all([silent.called, waitUntil(() => receiver.received.length === 1)])
     await other.close()
-    const fault = 'ev was stopped before an answer came.'
+    const fault = 'ev was stopped before a response arrived.'
     expect(await waiting).toMatchObject({ answer: null, fault, faultCode: 'interrupted' })
     expect(await other.to(receiver.url)).toMatchObject({
       answer: null,
@@ -290,7 +294,7 @@ describe('connections', () => {
   })
 })
 
-/** Takes connections and says nothing. */
+/** Accepts connections and never responds. */
 async function listen(ip: string, port: number) {
   const { promise: called, resolve } = Promise.withResolvers<void>()
   const server: Server = createServer(socket => {
@@ -303,7 +307,7 @@ async function listen(ip: string, port: number) {
   return { called, port: typeof address === 'object' ? (address?.port ?? 0) : 0 }
 }
 
-/** When this process has read the head of an answer. */
+/** Resolves once this process has read the header of a response. */
 function headersCome(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const heard = () => {

@@ -19,13 +19,13 @@ const answer = (chunks: readonly (string | Buffer | Error)[], headers: Given['he
 const excerpt = async (...given: Parameters<typeof answer>) => (await answer(...given)).excerpt
 
 describe('an excerpt', () => {
-  test('is the body where it is short, in any pieces', async () => {
+  test('is the body if it is short, in any chunks', async () => {
     expect(await excerpt(['it is ', 'thäre'])).toBe('it is thäre')
     expect(await excerpt([Buffer.from([0xc3]), Buffer.from([0xa4])])).toBe('ä')
     expect(await excerpt([])).toBe('')
   })
 
-  test('is cleaned', async () => {
+  test('is sanitized', async () => {
     expect(await excerpt(['<h1>no</h1>\r\n\x1b[31mred\u202e'])).toBe(
       '<h1>no</h1> \uFFFD[31mred\uFFFD',
     )
@@ -37,12 +37,12 @@ describe('an excerpt', () => {
     expect(cut).toBe(`${'x'.repeat(EXCERPT_LENGTH_MAX - 1)}…`)
   })
 
-  test('is as far as the body came', async () => {
+  test('is as far as the body arrived', async () => {
     expect(await excerpt(['begun', new Error('reset')])).toBe('begun')
     expect(await excerpt([new Error('reset')])).toBe('')
   })
 
-  test('of what is no text tells its size', async () => {
+  test('of binary data is its size', async () => {
     const packed = { 'content-encoding': 'br' }
     expect(await excerpt(['abc'], packed)).toBe('(binary, 3 bytes)')
     expect(await excerpt(['a\0c'])).toBe('(binary, 3 bytes)')
@@ -51,7 +51,7 @@ describe('an excerpt', () => {
   })
 })
 
-test('no more than 64 KiB of a body is asked for', async () => {
+test('at most 64 KiB of a body are read', async () => {
   let asked = 0
   async function* endless() {
     for (;;) {
@@ -65,7 +65,7 @@ test('no more than 64 KiB of a body is asked for', async () => {
 })
 
 describe('headers', () => {
-  test('are kept with clean, short values; cookies are not', async () => {
+  test('are stored sanitized and short; cookies are not', async () => {
     const given = {
       server: 'a\x1bb',
       via: ['1', '2'],
@@ -80,14 +80,14 @@ describe('headers', () => {
     })
   })
 
-  test('are 30 at most, and Retry-After is one of them', async () => {
+  test('are 30 at most, including Retry-After', async () => {
     const many = Array.from({ length: 40 }, (_, nth) => [`x-${nth}`, 'a'])
     const { headers } = await answer([], { ...Object.fromEntries(many), 'retry-after': '7' })
     expect(Object.keys(headers)).toHaveLength(STORED_HEADERS_MAX)
     expect(headers).toMatchObject({ 'retry-after': '7', 'x-0': 'a', 'x-28': 'a' })
   })
 
-  test('may have the name of what every object has', async () => {
+  test('may have the name of an object property', async () => {
     const given = JSON.parse('{ "__proto__": "a", "constructor": "b" }')
     const { headers } = await answer([], given)
     expect(Object.entries(headers)).toEqual([

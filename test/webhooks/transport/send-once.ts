@@ -1,4 +1,4 @@
-// Sends one letter to a URL and prints the receipt: what a process of its own is needed for.
+// Sends one request to a URL and prints the result: for tests that need a process of their own.
 
 import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
 import { systemClock } from '../../../src/platform/clock.ts'

@@ -12,16 +12,8 @@ test.each([
   ['EHOSTUNREACH', 'X is unreachable.', 'connection_failed'],
   ['ENETUNREACH', 'X is unreachable.', 'connection_failed'],
   ['EADDRNOTAVAIL', 'X is unreachable.', 'connection_failed'],
-  [
-    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-    expect.stringMatching(/^X .* unknown CA/),
-    'tls_error',
-  ],
-  [
-    'SELF_SIGNED_CERT_IN_CHAIN',
-    expect.stringMatching(/^X .* unknown CA/),
-    'tls_error',
-  ],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', expect.stringMatching(/^X .* unknown CA/), 'tls_error'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', expect.stringMatching(/^X .* unknown CA/), 'tls_error'],
   ['CERT_REVOKED', 'X has an invalid certificate.', 'tls_error'],
   ['ERROR_IN_CERT_NOT_AFTER_FIELD', 'X has an invalid certificate.', 'tls_error'],
   ['ERR_TLS_CERT_ALTNAME_FORMAT', 'X has a certificate for another name.', 'tls_error'],
@@ -35,11 +27,11 @@ test.each([
     'X sent a response that is not valid HTTP/1.1.',
     'invalid_response',
   ],
-])('%s is told in a sentence and a code', (code, says, faultCode) => {
+])('%s has a message and a code', (code, says, faultCode) => {
   expect(toFault(error(code), 'X')).toMatchObject({ message: says, faultCode })
 })
 
-test('what has no sentence is told as it is, cleaned and cut', () => {
+test('an unknown error keeps its message, sanitized and truncated', () => {
   expect(toFault(error('EODD', 'a\nb\x1b')).message).toBe('The request failed: a b\uFFFD (EODD).')
   expect(toFault(new TypeError('x'.repeat(500))).message).toMatch(
     /^The request failed: x{199}… \(TypeError\)\.$/,
@@ -50,7 +42,7 @@ test('what has no sentence is told as it is, cleaned and cut', () => {
   })
 })
 
-test('our own sentences stay as they are', () => {
+test('messages of ev are unchanged', () => {
   expect(toFault(new EvError('io', 'No answer came.'), 'X').message).toBe('No answer came.')
   const fault = new TransportFault('timeout', 'No answer came.')
   expect(toFault(fault, 'X')).toBe(fault)
