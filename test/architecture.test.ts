@@ -163,7 +163,29 @@ function tablesIn(text: string): string[] {
 }
 
 /** Statements that need a table of another module, with the reason. */
-const SHARED_STATEMENTS: Record<string, string> = {}
+const SHARED_STATEMENTS: Record<string, string> = {
+  'jobs/item-claims.ts: member': 'a claim and the membership of its holder are one condition',
+  'jobs/job-credits.ts: credit': 'reservations of a database are recounted from its open jobs',
+  'jobs/job-credits.ts: hold': 'reservations of a database are recounted from its open jobs',
+  'jobs/job-credits.ts: member': 'reservations of a database are recounted from its open jobs',
+  'jobs/job-state.ts: member': 'a result and the membership of its holder are one condition',
+  'jobs/member-claims.ts: hold': 'claims without a member are found by one statement',
+  'jobs/member-claims.ts: member': 'claims without a member are found by one statement',
+  'jobs/missing-tasks.ts: setting': 'one member reconciles: the claim is a conditional update',
+  'maintenance/copy-data.ts: item': 'a migration copies all tables',
+  'maintenance/copy-data.ts: job': 'a migration copies all tables',
+  'maintenance/purge-data.ts: answer': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: attempt': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: delivery': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: event': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: item': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: job': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: verification': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: webhook': 'an address is erased from all tables',
+  'maintenance/retention-job.ts: setting': 'the clock that was last seen is a setting',
+  'webhooks/alerts/alert-store.ts: account':
+    'an alert is read with the mail address of its account',
+}
 
 const moduleOf = (path: string) => path.split('/')[0] as string
 

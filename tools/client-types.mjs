@@ -6,7 +6,7 @@ import { compile } from 'json-schema-to-typescript'
 /** Returns the types of all named schemas and of the inputs and outputs of operations. */
 async function clientTypes(document) {
   const { Error: ErrorBody, ...named } = document.components.schemas
-  const types = { ...named, ErrorBody, ...typesOfOperations(document) }
+  const types = { ...named, ErrorBody, ...operationTypes(document) }
   const root = { type: 'object', properties: {}, definitions: types }
   const text = await compile(withLocalRefs(root), 'Nothing', {
     bannerComment: BANNER,
@@ -22,21 +22,21 @@ async function clientTypes(document) {
  * Returns the types of operations: `listJobs` yields ListJobsQuery, and ListJobsBody and
  * ListJobsAnswer unless these are named schemas.
  */
-function typesOfOperations({ paths }) {
+function operationTypes({ paths }) {
   const versioned = Object.entries(paths).filter(([path]) => path.startsWith('/v1/'))
   const operations = versioned
     .flatMap(([, path]) => METHODS.map(method => path[method]))
     .filter(Boolean)
-  return Object.assign({}, ...operations.map(typesOfOperation))
+  return Object.assign({}, ...operations.map(typesForOperation))
 }
 
-function typesOfOperation({ operationId, summary, parameters = [], requestBody, responses }) {
+function typesForOperation({ operationId, summary, parameters = [], requestBody, responses }) {
   const name = operationId[0].toUpperCase() + operationId.slice(1)
   const answer = Object.entries(responses).find(([status]) => status.startsWith('2'))?.[1]
   const all = {
     [`${name}Query`]: querySchema(parameters),
-    [`${name}Body`]: schemaOf(requestBody, 'application/json'),
-    [`${name}Answer`]: schemaOf(answer, 'application/json'),
+    [`${name}Body`]: getSchema(requestBody, 'application/json'),
+    [`${name}Answer`]: getSchema(answer, 'application/json'),
   }
   const unnamed = Object.entries(all).filter(([, schema]) => schema && !schema.$ref)
   return Object.fromEntries(
@@ -56,7 +56,7 @@ function querySchema(parameters) {
   }
 }
 
-const schemaOf = (message, type) => message?.content?.[type]?.schema
+const getSchema = (message, type) => message?.content?.[type]?.schema
 
 /** Rewrites OpenAPI references to JSON Schema definitions. */
 function withLocalRefs(value) {

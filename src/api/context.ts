@@ -26,7 +26,7 @@ export type Env = {
      * and response there and nothing else, and no header, path or body becomes part of it. A
      * network request therefore cannot claim a session.
      */
-    readonly session?: AskingSession
+    readonly session?: DashboardSession
   }
   Variables: {
     /** `req_…` */
@@ -54,7 +54,7 @@ export type Env = {
 }
 
 /** A dashboard session and the key with which it was opened. */
-export type AskingSession = {
+export type DashboardSession = {
   readonly keyId: string
   /** `ses_…` */
   readonly sessionId: string

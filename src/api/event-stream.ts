@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { type Clock, SECOND, sleep } from '../platform/clock.ts'
 import type { Env } from './context.ts'
 import type { Service } from './service.ts'
-import { type Pieces, textStream } from './text-stream.ts'
+import { type ChunkSource, textStream } from './text-stream.ts'
 
 /** A server-sent event: `event` is its type. */
 export type StreamEvent = { readonly event: string; readonly data: object }
@@ -25,8 +25,8 @@ export function eventStream(
   // A response to HEAD has no reader that would take or cancel the events.
   if (c.req.method === 'HEAD') return c.body(null, 200, headers)
   // Waiting for an event is not work, so events bypass the limit on concurrent chunks.
-  const make = <T>(piece: () => Promise<T>) => piece()
-  return c.body(textStream(c, { clock, log }, toPieces(clock, events), { make }), 200, headers)
+  const produce = <T>(chunk: () => Promise<T>) => chunk()
+  return c.body(textStream(c, { clock, log }, toChunks(clock, events), { produce }), 200, headers)
 }
 
 /** A client that loses the connection reconnects after this delay. */
@@ -34,10 +34,10 @@ const PREAMBLE = `retry: ${3 * SECOND}\n\n`
 /** An SSE comment, which clients ignore. */
 const HEARTBEAT = ':\n\n'
 
-function toPieces(
+function toChunks(
   clock: Clock,
   events: (signal: AbortSignal) => AsyncIterable<StreamEvent>,
-): Pieces {
+): ChunkSource {
   const controller = new AbortController()
   const iterator = events(controller.signal)[Symbol.asyncIterator]()
   let isStarted = false

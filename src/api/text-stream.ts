@@ -13,7 +13,7 @@ type Deps = { readonly clock: Clock; readonly log: Log }
  * Chunks of a body in order. `return` is called when no more are needed, even while one is being
  * produced.
  */
-export type Pieces = {
+export type ChunkSource = {
   next(): Promise<IteratorResult<string, unknown>>
   return(value: undefined): Promise<unknown>
 }
@@ -26,8 +26,8 @@ export type Pieces = {
 export function textStream(
   c: Context<Env>,
   { clock, log }: Deps,
-  pieces: Pieces,
-  { make = withSlot }: { readonly make?: <T>(piece: () => Promise<T>) => Promise<T> } = {},
+  chunks: ChunkSource,
+  { produce = withSlot }: { readonly produce?: <T>(chunk: () => Promise<T>) => Promise<T> } = {},
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let cancelTimeout = () => {}
@@ -35,7 +35,7 @@ export function textStream(
   const end = () => {
     isDone = true
     cancelTimeout()
-    void pieces.return(undefined).catch(() => {})
+    void chunks.return(undefined).catch(() => {})
   }
   const abort = (controller: ReadableStreamDefaultController, error: unknown) => {
     if (isDone) return
@@ -59,7 +59,7 @@ export function textStream(
       async pull(controller) {
         cancelTimeout()
         try {
-          const { value, done } = await make(() => pieces.next())
+          const { value, done } = await produce(() => chunks.next())
           if (isDone) return
           if (done) {
             end()
@@ -92,13 +92,13 @@ const waiters: (() => void)[] = []
  * Yields to the event loop before each chunk: otherwise a fast reader would block all others, and
  * with five hundred concurrent readers each turn would last as long as all their chunks.
  */
-async function withSlot<T>(make: () => Promise<T>): Promise<T> {
+async function withSlot<T>(produce: () => Promise<T>): Promise<T> {
   // A waiter takes over the slot of a finished chunk.
   if (active === CONCURRENCY_MAX) await new Promise<void>(resolve => void waiters.push(resolve))
   else active++
   try {
     await yieldToEventLoop()
-    return await make()
+    return await produce()
   } finally {
     const next = waiters.shift()
     if (next === undefined) active--

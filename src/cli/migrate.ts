@@ -1,5 +1,5 @@
 import ora from 'ora'
-import { shown } from '../config/fields.ts'
+import { formatValue } from '../config/fields.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { Config } from '../config/settings.ts'
 import { databaseUrl as checkUrl, Expected } from '../config/values.ts'
@@ -59,7 +59,7 @@ function checkedUrl(given: string): string {
     return given === '' ? given : checkUrl(given)
   } catch (error) {
     if (!(error instanceof Expected)) throw error
-    throw new EvError('usage', `--to is ${shown(given, true)}; it takes ${error.message}.`)
+    throw new EvError('usage', `--to is ${formatValue(given, true)}; it takes ${error.message}.`)
   }
 }
 

@@ -1,10 +1,7 @@
-import type { CliContext } from './context.ts'
-import { watchOutput } from './exit.ts'
+import type { CliContext, CliOutput } from './context.ts'
+import { watchOutput, reportError, EXIT_CODES } from './exit.ts'
 import { program } from './program.ts'
 import { CommanderError } from 'commander'
-import { reportError } from './exit.ts'
-import { EXIT_CODES } from './exit.ts'
-import type { CliOutput } from './context.ts'
 
 /**
  * Runs one command line and returns the exit code. Removes all listeners that it has added to the

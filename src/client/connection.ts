@@ -162,7 +162,7 @@ async function tryOnce<T>(
 function buildUrl(baseUrl: string, { path, query = {} }: Request): string {
   const present = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
   if (present.length === 0) return baseUrl + path
-  // Lists are sent as one comma-separated value.
+  // Lists are sent as a comma-separated value.
   const pairs = present.map(([name, value]): [string, string] => [name, String(value)])
   return `${baseUrl}${path}?${new URLSearchParams(pairs)}`
 }

@@ -11,7 +11,7 @@ export type RateLimit = {
 /** Reads the X-RateLimit headers; null if there are none, as in the response of a proxy. */
 export function parseRateLimit(headers: Headers): RateLimit | null {
   const [limit, remaining, resetS] = ['limit', 'remaining', 'reset'].map(name =>
-    wholeNumber(headers.get(`x-ratelimit-${name}`)),
+    parseInteger(headers.get(`x-ratelimit-${name}`)),
   )
   if (limit == null || remaining == null || resetS == null) return null
   return { limit, remaining, resetAt: new Date(resetS * 1_000) }
@@ -26,21 +26,21 @@ export function readJson(response: Response, text: string): unknown {
   } catch {
     throw new EvApiError(
       `The response with status ${response.status} is not JSON. A proxy sent it, or baseUrl is wrong.`,
-      { ...responseFacts(response), code: null, retryAfterMs: null, body: text },
+      { ...commonFields(response), code: null, retryAfterMs: null, body: text },
     )
   }
 }
 
 /** Converts an error response of the service, the sandbox or a proxy. */
 export function parseApiError(response: Response, text: string, now: number): EvApiError {
-  const body = parsed(text)
+  const body = parseJson(text)
   const fields: Record<string, unknown> = isObject(body) ? body : {}
   const retryAfter =
-    response.headers.get('retry-after') ?? textOf(fields.retry_after) ?? textOf(fields.retryAfter)
+    response.headers.get('retry-after') ?? toText(fields.retry_after) ?? toText(fields.retryAfter)
   return new EvApiError(errorMessage(response, fields), {
-    ...responseFacts(response),
-    requestId: response.headers.get('x-request-id') ?? textOf(fields.request_id),
-    code: textOf(fields.code) ?? (fields.success === undefined ? textOf(fields.error) : null),
+    ...commonFields(response),
+    requestId: response.headers.get('x-request-id') ?? toText(fields.request_id),
+    code: toText(fields.code) ?? (fields.success === undefined ? toText(fields.error) : null),
     retryAfterMs: retryAfterMs(retryAfter, now),
     body,
   })
@@ -54,7 +54,7 @@ export const toApiError = (body: ErrorBody): EvApiError =>
   })
 
 function errorMessage({ status, headers }: Response, fields: Record<string, unknown>): string {
-  const message = textOf(fields.message) ?? textOf(fields.detail) ?? textOf(fields.error)
+  const message = toText(fields.message) ?? toText(fields.detail) ?? toText(fields.error)
   if (message !== null) return message
   // In browsers an unfollowed redirect has status 0 and no headers.
   if (status === 0 || (status >= 300 && status < 400)) {
@@ -63,7 +63,7 @@ function errorMessage({ status, headers }: Response, fields: Record<string, unkn
   return `The response with status ${status} has no error message. A proxy may have sent it.`
 }
 
-const responseFacts = (response: Response) => ({
+const commonFields = (response: Response) => ({
   status: response.status,
   requestId: response.headers.get('x-request-id'),
 })
@@ -71,13 +71,13 @@ const responseFacts = (response: Response) => ({
 /** Parses Retry-After (RFC 9110 §10.2.3): seconds, or a date. */
 export function retryAfterMs(text: string | null, now: number): number | null {
   if (text === null) return null
-  const seconds = wholeNumber(text)
+  const seconds = parseInteger(text)
   if (seconds !== null) return seconds * 1_000
   const at = Date.parse(text)
   return Number.isNaN(at) ? null : Math.max(0, at - now)
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -85,13 +85,13 @@ function parsed(text: string): unknown {
   }
 }
 
-const wholeNumber = (text: string | null) =>
+const parseInteger = (text: string | null) =>
   text !== null && /^\s*\d{1,15}\s*$/.test(text) ? Number(text) : null
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const textOf = (value: unknown) =>
+const toText = (value: unknown) =>
   typeof value === 'string' && value !== ''
     ? value
     : typeof value === 'number'

@@ -30,10 +30,10 @@ export async function verifyWebhook(
   options: WebhookOptions = {},
 ): Promise<WebhookEvent> {
   const secrets = validateSecrets(secret)
-  const subtle = subtleOf(options)
-  const bytes = bytesOf(body)
-  const evSignature = headerOf(headers, 'x-ev-signature')
-  const standard = standardOf(headers)
+  const subtle = getSubtle(options)
+  const bytes = toBytes(body)
+  const evSignature = getHeader(headers, 'x-ev-signature')
+  const standard = readStandard(headers)
   if (evSignature === null && standard === null) {
     throw new EvWebhookError(
       'The request has no signature: no X-EV-Signature, no webhook-* headers.',
@@ -126,15 +126,15 @@ type Standard = { readonly id: string; readonly timestamp: string; readonly sign
 const TOLERANCE_MS = 5 * 60_000
 
 /** If only some of the three headers are present, the signature is invalid, not missing. */
-function standardOf(headers: WebhookHeaders): Standard | null {
+function readStandard(headers: WebhookHeaders): Standard | null {
   const [id, timestamp, signature] = ['id', 'timestamp', 'signature'].map(name =>
-    headerOf(headers, `webhook-${name}`),
+    getHeader(headers, `webhook-${name}`),
   )
   if (id == null && timestamp == null && signature == null) return null
   return { id: id ?? '', timestamp: timestamp ?? '', signature: signature ?? '' }
 }
 
-function headerOf(headers: WebhookHeaders, name: string): string | null {
+function getHeader(headers: WebhookHeaders, name: string): string | null {
   if (typeof headers.get === 'function') return (headers as Headers).get(name)
   const entries = Object.entries(headers as Record<string, string | readonly string[] | undefined>)
   const value = entries.find(([key]) => key.toLowerCase() === name)?.[1]
@@ -152,14 +152,14 @@ function validateSecrets(secret: string | readonly string[]): readonly string[] 
   )
 }
 
-function subtleOf({ crypto = globalThis.crypto }: WebhookOptions): SubtleCrypto {
+function getSubtle({ crypto = globalThis.crypto }: WebhookOptions): SubtleCrypto {
   if (crypto?.subtle !== undefined) return crypto.subtle
   throw new TypeError(
     'verifyWebhook needs WebCrypto. On Node 18 pass { crypto: webcrypto } from node:crypto. In browsers it needs HTTPS.',
   )
 }
 
-function bytesOf(body: string | ArrayBuffer | Uint8Array): Bytes {
+function toBytes(body: string | ArrayBuffer | Uint8Array): Bytes {
   if (typeof body === 'string') return utf8(body)
   if (body instanceof Uint8Array) return Uint8Array.from(body)
   if (body instanceof ArrayBuffer) return new Uint8Array(body)

@@ -1,6 +1,6 @@
 import { EvError } from '../platform/error.ts'
 import { pickEgress, readEgresses } from './egresses.ts'
-import { formatValue, normalizeKey, textOf } from './fields.ts'
+import { formatValue, normalizeKey, toText } from './fields.ts'
 import { readOperators } from './operators.ts'
 import { readIpLimits, readPlans } from './plans.ts'
 import type { Environment } from './setting.ts'
@@ -120,7 +120,7 @@ export const fileKey = (one: Setting) => one.flag.slice(2)
 
 function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | 'bad_config') {
   try {
-    return one.read(textOf(value))
+    return one.read(toText(value))
   } catch (error) {
     if (!(error instanceof Expected)) throw error
     throw new EvError(code, `${place} ${problem(one, value)}; it takes ${error.message}.`)

@@ -28,7 +28,7 @@ export function readFields<R extends Readonly<Record<string, Reader>>>(
       throw new Expected(`no "${written}", only ${names}`)
     }
     try {
-      return [key, value === null && reader.takesNull ? null : reader(textOf(value))]
+      return [key, value === null && reader.takesNull ? null : reader(toText(value))]
     } catch (error) {
       if (!(error instanceof Expected)) throw error
       throw new Expected(
@@ -76,8 +76,8 @@ function toObject(input: unknown): Record<string, unknown> {
 }
 
 /** Converts a JSON value of the config file (string, number, boolean or list) to setting text. */
-export function textOf(value: unknown): string {
-  if (Array.isArray(value)) return value.map(textOf).join(',')
+export function toText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(toText).join(',')
   if (value === null || typeof value === 'object')
     throw new Expected('a string, a number or a list')
   return String(value)

@@ -1,4 +1,4 @@
-import type { Api, AskOptions, AskingSession, DashboardDeps, Env } from './deps.ts'
+import type { Api, AskOptions, DashboardDeps, DashboardSession, Env } from './deps.ts'
 import type { Context } from 'hono'
 import type { ErrorBody } from '../client/types.ts'
 
@@ -22,7 +22,7 @@ export class ApiProblem extends Error {
 export function apiFor(
   c: Context<Env>,
   { app, settings }: Pick<DashboardDeps, 'app' | 'settings'>,
-  { keyId, sessionId, secretExpiresAt }: AskingSession,
+  { keyId, sessionId, secretExpiresAt }: DashboardSession,
 ): Api {
   // Pass on only the peer of the incoming request: its body and length do not apply to this call.
   const session = { keyId, sessionId, secretExpiresAt }

@@ -72,7 +72,7 @@ export type ApiApp = {
 }
 
 /** The dashboard session on whose behalf the API is called. */
-export type AskingSession = {
+export type DashboardSession = {
   readonly keyId: string
   readonly sessionId: string
   /** End of the grace period of a rotated key secret, epoch ms; null if it was not rotated. */
@@ -82,7 +82,7 @@ export type AskingSession = {
 /** Data passed in process beside a request; a network client cannot set it. */
 export type ApiBindings = {
   readonly incoming?: unknown
-  readonly session: AskingSession
+  readonly session: DashboardSession
 }
 
 export type DashboardSettings = {

@@ -8,7 +8,7 @@ export const isPostgres = (db: Kysely<Schema> | Kysely<unknown>): boolean =>
   db.getExecutor().adapter instanceof PostgresAdapter
 
 /**
- * Passes rows as one JSON parameter and exposes them as a table `each` with one column `value`. A
+ * Passes rows in one JSON parameter and exposes them as a table `each` with one column `value`. A
  * statement per row, or one with thousands of parameters, costs ten times as much. Cast the result
  * of `value ->> 'name'` unless it is text.
  */
@@ -24,7 +24,7 @@ export const jsonRows = (db: Kysely<Schema>, rows: readonly unknown[]): RawBuild
 export const typedJsonRows = (rows: readonly object[], columns: string): RawBuilder<unknown> =>
   sql`json_to_recordset(cast(${encodeJson(rows)} as json)) as each(${sql.raw(columns)})`
 
-/** Passes texts as one parameter, for `in`. */
+/** Passes texts in one parameter, for `in`. */
 export const inArray = (db: Kysely<Schema>, texts: readonly string[]): RawBuilder<unknown> =>
   isPostgres(db)
     ? sql`(select json_array_elements_text(cast(${encodeJson(texts)} as json)))`

@@ -1,7 +1,7 @@
+import type { RouteWithHost } from './probe/mx-groups.ts'
 import type { RouteOptions } from './verify-options.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
 import type { MxOperator } from './dns/operators.ts'
-import type { RouteWithHost } from './dns/route.ts'
 import type { EgressPool } from './probe/egress-pool.ts'
 import type { ProbeListOptions } from './probing/probe-runner.ts'
 import { type Clock, sleep } from '../platform/clock.ts'

@@ -1,7 +1,18 @@
-import type { Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
+import { type Expiry, skipLocked } from '../db/expiry.ts'
 import type { Schema } from '../db/schema.ts'
 import { type CachedAnswer, ttlFor } from '../engine/result-cache.ts'
+
+/** Deletes cached answers that expire by a time, epoch ms. */
+export const deleteAnswersBefore: Expiry = async (trx, before, max) => {
+  const { numAffectedRows } = await sql`
+    with old as materialized (
+      select address_key from answer where keep_until <= ${before} limit ${max}
+      ${skipLocked(trx, 'answer')})
+    delete from answer where address_key in (select address_key from old)`.execute(trx)
+  return Number(numAffectedRows ?? 0)
+}
 
 /** SQLite allows 32,766 parameters; a chunk of a list is far smaller. */
 const KEYS_PER_STATEMENT = 500

@@ -3,7 +3,7 @@ import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import { acquireLock, jobLockName } from '../db/file-lock.ts'
 import { yieldToEventLoop } from '../platform/clock.ts'
 import { releaseReservation } from './job-credits.ts'
-import { type Job, findLockedJob } from './job-store.ts'
+import { findLockedJob, type Job } from './job-store.ts'
 
 /**
  * Lists the jobs that were finished (completed, cancelled or failed) before `before`, epoch ms;

@@ -1,7 +1,28 @@
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import type { Schema } from '../db/schema.ts'
 import type { Database } from '../db/database.ts'
 import type { Job } from './job-store.ts'
 import type { JobState } from './tables.ts'
+
+/** The storage and the open lists of an account. */
+export type AccountLoad = {
+  /** Rows of all its jobs, including the sandbox. */
+  readonly storedRows: number
+  /** Its lists that are queued or processing. */
+  readonly openLists: number
+}
+
+/** Reads the load of an account: one row, and an index of open lists. */
+export async function getAccountLoad(db: Kysely<Schema>, accountId: string): Promise<AccountLoad> {
+  const { rows } = await sql<AccountLoad>`
+    select stored_rows as "storedRows", (
+      select count(*) from job where account_id = account.id and finished_at is null
+        and type <> 'single' and state <> 'loading') as "openLists"
+    from account where id = ${accountId}`.execute(db)
+  const { storedRows = 0, openLists = 0 } = rows[0] ?? {}
+  return { storedRows: Number(storedRows), openLists: Number(openLists) }
+}
+
 
 /** Maximum number of jobs listed; finished jobs are deleted after a while. */
 const JOBS_MAX = 1_000

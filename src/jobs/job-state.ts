@@ -5,7 +5,7 @@ import { isPostgres } from '../db/sql-dialect.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
 import { releaseReservation } from './job-credits.ts'
-import { type Job, getLockedJob } from './job-store.ts'
+import { getLockedJob, type Job } from './job-store.ts'
 
 /**
  * Starts a job, for the first time or after a stop. Items that were in flight are probed again,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { serverTime } from '../cluster/members.ts'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
-import { waitingPairs, type WaitingPair, type WaitingPairRange } from './item-claims.ts'
+import { type WaitingPair, type WaitingPairRange, waitingPairs } from './item-claims.ts'
 
 // Finds work in the store for which the queue must have a task. States in conditions are literals,
 // so that the partial indexes are used.

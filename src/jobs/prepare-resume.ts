@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { creditsLeft, reserveCredits } from '../accounts/credits/credit-store.ts'
 import { periodStart } from '../accounts/plan.ts'
-import { runChunk, nextChunk } from '../db/chunked-scan.ts'
+import { nextChunk, runChunk } from '../db/chunked-scan.ts'
 import type { Database, Trx } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { startsWithNul } from '../db/sql-dialect.ts'

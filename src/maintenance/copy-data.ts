@@ -107,7 +107,7 @@ type TableCopy = {
 
 async function copyTable({ source, target, table, all, onProgress }: TableCopy): Promise<void> {
   let copied = 0
-  for await (const page of pagesOf(source, table)) {
+  for await (const page of readPages(source, table)) {
     await insertRows(target, table, page)
     copied += page.length
     onProgress({ table, copied, all })
@@ -120,12 +120,12 @@ const PAGE_ROWS = 2_000
 const PAGE_LENGTH = 1024 * 1024
 
 /** Streams the rows, so that at most one page is in memory. */
-async function* pagesOf(source: Trx, table: CopiedTable): AsyncGenerator<object[]> {
+async function* readPages(source: Trx, table: CopiedTable): AsyncGenerator<object[]> {
   let page: object[] = []
   let length = 0
   for await (const row of source.selectFrom(table).selectAll().where(isCopied(table)).stream()) {
     page.push(row)
-    length += lengthOf(row)
+    length += rowLength(row)
     if (page.length < PAGE_ROWS && length < PAGE_LENGTH) continue
     yield page
     page = []
@@ -134,7 +134,7 @@ async function* pagesOf(source: Trx, table: CopiedTable): AsyncGenerator<object[
   if (page.length > 0) yield page
 }
 
-function lengthOf(row: object): number {
+function rowLength(row: object): number {
   let length = 0
   for (const value of Object.values(row)) length += typeof value === 'string' ? value.length : 8
   return length

@@ -32,8 +32,8 @@ async function lastOfPage(
   pageRows: number,
 ): Promise<object | null> {
   const { rows } = await sql<object>`
-    select ${keyOf(table)} from ${sql.table(table)} where ${after}
-    order by ${keyOf(table)} limit 1 offset ${pageRows - 1}`.execute(db)
+    select ${keyColumns(table)} from ${sql.table(table)} where ${after}
+    order by ${keyColumns(table)} limit 1 offset ${pageRows - 1}`.execute(db)
   return rows[0] ?? null
 }
 
@@ -66,18 +66,18 @@ const PRIMARY_KEY = {
 } as const satisfies { readonly [T in Table]: readonly (keyof Schema[T])[] }
 
 /** Columns of a primary key, such as `item.job_id, item.position`. */
-const keyOf = (table: Table): RawBuilder<unknown> =>
+const keyColumns = (table: Table): RawBuilder<unknown> =>
   sql.join(PRIMARY_KEY[table].map(column => sql.ref(`${table}.${column}`)))
 
 /** Condition for rows after a row; null matches all rows. */
 const isAfter = (table: Table, row: object | null): RawBuilder<boolean> =>
   row === null
     ? sql<boolean>`1 = 1`
-    : sql<boolean>`(${keyOf(table)}) > (${sql.join(keyValues(table, row))})`
+    : sql<boolean>`(${keyColumns(table)}) > (${sql.join(keyValues(table, row))})`
 
 /** Condition for rows up to and including a row. */
 const isUpTo = (table: Table, row: object): RawBuilder<boolean> =>
-  sql<boolean>`(${keyOf(table)}) <= (${sql.join(keyValues(table, row))})`
+  sql<boolean>`(${keyColumns(table)}) <= (${sql.join(keyValues(table, row))})`
 
 const keyValues = (table: Table, row: object) =>
   PRIMARY_KEY[table].map(column => (row as Readonly<Record<string, unknown>>)[column])

@@ -28,7 +28,7 @@ export function inRanges(ranges: readonly string[]): (ip: string) => boolean {
   for (const range of ranges.filter(isIpRange)) {
     const [ip = ''] = range.split('/')
     const family = isIP(ip) === 4 ? 'ipv4' : 'ipv6'
-    lists[family].addSubnet(ip, bitsOf(range), family)
+    lists[family].addSubnet(ip, prefixLength(range), family)
   }
   return ip => {
     const family = isIP(ip) === 4 ? 'ipv4' : 'ipv6'
@@ -40,15 +40,18 @@ export function inRanges(ranges: readonly string[]): (ip: string) => boolean {
 export function containsRange(outer: string, inner: string): boolean {
   const [ip = ''] = inner.split('/')
   return (
-    familyOf(outer) === familyOf(inner) && bitsOf(outer) <= bitsOf(inner) && inRanges([outer])(ip)
+    ipFamily(outer) === ipFamily(inner) &&
+    prefixLength(outer) <= prefixLength(inner) &&
+    inRanges([outer])(ip)
   )
 }
 
-const familyOf = (range: string) => isIP(range.split('/')[0] ?? '')
-const bitsOf = (range: string) => Number(range.split('/')[1] ?? (familyOf(range) === 4 ? 32 : 128))
+const ipFamily = (range: string) => isIP(range.split('/')[0] ?? '')
+const prefixLength = (range: string) =>
+  Number(range.split('/')[1] ?? (ipFamily(range) === 4 ? 32 : 128))
 
 /**
- * Returns the rate limit key of an address: the address itself for IPv4, the /64 for IPv6, as one
+ * Returns the rate limit key of an address: the address itself for IPv4, the /64 for IPv6, as a
  * client usually controls a whole /64.
  */
 export function rateLimitIp(ip: string): string {

@@ -12,7 +12,7 @@ import {
   touchSession,
 } from '../../src/accounts/session-store.ts'
 import { write } from '../../src/db/database.ts'
-import { deleteSessionsUntil } from '../../src/maintenance/retention.ts'
+import { deleteSessionsUntil } from '../../src/accounts/retention.ts'
 import { HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { plansOf } from '../db/plan/query-plans.ts'

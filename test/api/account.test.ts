@@ -9,7 +9,7 @@ import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { createTestService } from '../support/service.ts'
 
 describe('the history', () => {
-  test('has a row for each address, as it was answered', async () => {
+  test('has a row for each address, with its result', async () => {
     const { database, json } = await createTestService()
     await add(database, [{ id: 'ver_1', source: 'batch', job_id: 'job_a', cached: 1 }])
     expect(await json('/v1/history')).toEqual({
@@ -27,10 +27,10 @@ describe('the history', () => {
     })
   })
 
-  test('comes the newest first, page by page, each row once', async () => {
+  test('is sorted newest first, in pages, each row once', async () => {
     const { database, json } = await createTestService()
     const now = database.clock.now()
-    // Three of each moment.
+    // Three share each timestamp.
     const ids = Array.from({ length: 20 }, (_, n) => `ver_${String(n).padStart(2, '0')}`)
     await add(
       database,
@@ -48,7 +48,7 @@ describe('the history', () => {
     expect(seen).toEqual(ids.toReversed())
   })
 
-  test('a page that is just full says that there are no more', async () => {
+  test('has no next page after an exactly full one', async () => {
     const { database, json } = await createTestService()
     await add(database, [{ id: 'ver_1' }, { id: 'ver_2' }])
     expect((await json('/v1/history?limit=2')).data).toMatchObject({
@@ -56,7 +56,7 @@ describe('the history', () => {
     })
   })
 
-  test('is chosen from by address, reason, source and time', async () => {
+  test('is filtered by address, reason, source and time', async () => {
     const { database, json } = await createTestService()
     const now = database.clock.now()
     await add(database, [
@@ -85,7 +85,7 @@ describe('the history', () => {
     expect(await ids('search=nobody')).toEqual([])
   })
 
-  test('that is long is searched in several requests: a page may be empty, and the last one says so', async () => {
+  test('that is long is searched in several requests: a page may be empty, and the last one has no next page', async () => {
     const { database, json } = await createTestService()
     const [rows, now] = [SCANNED_MAX + 5, database.clock.now()]
     const id = (n: number) => `ver_${String(n).padStart(8, '0')}`
@@ -109,7 +109,7 @@ describe('the history', () => {
     })
   })
 
-  test('of the sandbox is kept apart', async () => {
+  test('of the sandbox is separate', async () => {
     const { database, json } = await createTestService()
     await add(database, [{ id: 'ver_1' }, { id: 'ver_sbx_2', sandbox: 1 }])
     const ids = async (headers: Record<string, string>) =>
@@ -127,7 +127,7 @@ describe('the history', () => {
     'cursor=!',
     'search=',
     'class=good',
-  ])('does not take %s', async query => {
+  ])('rejects %s', async query => {
     const { request } = await createTestService()
     const response = await request(`/v1/history?${query}`)
     expect(response.status).toBe(400)
@@ -136,7 +136,7 @@ describe('the history', () => {
 })
 
 describe('credits', () => {
-  test('tell what the plan gave, what is used, and when there is more', async () => {
+  test('show what the plan grants, what is used, and when they reset', async () => {
     const { database, json } = await createTestService({ plan: 'free' })
     const period = periodStart(database.clock.now())
     await write(database, async trx => {
@@ -155,7 +155,7 @@ describe('credits', () => {
     })
   })
 
-  test('of a plan without limit have no balance', async () => {
+  test('of a plan without a limit have no balance', async () => {
     const { json } = await createTestService({ plan: 'enterprise' })
     expect((await json('/v1/credits')).data).toMatchObject({
       ...{ plan: 'enterprise', credits_balance: null, credits_consumed: 0, credits_added: null },
@@ -207,7 +207,7 @@ describe('statistics', () => {
     ])
   })
 
-  test('are of today unless they say otherwise, and zero where nothing was verified', async () => {
+  test('cover today by default, and are zero if nothing was verified', async () => {
     const { json } = await createTestService()
     const { data } = (await json('/v1/stats')) as unknown as { data: Stats }
     expect(data.days).toEqual([{ date: '2026-06-01', ...data.total }])
@@ -217,7 +217,7 @@ describe('statistics', () => {
     expect(month.data.days).toHaveLength(30)
   })
 
-  test('know no other period', async () => {
+  test('reject other periods', async () => {
     const { request } = await createTestService()
     expect((await request('/v1/stats?period=year')).status).toBe(400)
   })
@@ -242,7 +242,7 @@ const use = (
   ...{ verifications, cached, credits: verifications - cached },
 })
 
-/** Adds verifications; what is left out is that of a good address that was asked for by itself. */
+/** Adds verifications. The defaults are a good address that was verified as a single one. */
 const add = (database: Database, rows: readonly Partial<Verification>[]) =>
   write(database, trx =>
     addHistory(

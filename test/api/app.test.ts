@@ -4,7 +4,7 @@ import { createTestService } from '../support/service.ts'
 
 const LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
 
-describe('every answer', () => {
+describe('every response', () => {
   test.each([
     ['a path without a key', '/livez', {}, 200],
     ['no such path', '/v1/nothing', {}, 404],
@@ -17,7 +17,7 @@ describe('every answer', () => {
     ['HEAD', '/livez', { method: 'HEAD' }, 200],
     ['the document', '/openapi.json', {}, 200],
     ['the page', '/docs', {}, 200],
-  ])('has rate limit headers and an id: %s', async (_, path, options, status) => {
+  ])('has rate limit headers and an ID: %s', async (_, path, options, status) => {
     const h = await createTestService()
     addGuardedRoute(h, '/v1/room')
     addGuardedRoute(h, '/v1/broken', {
@@ -35,7 +35,7 @@ describe('every answer', () => {
     expect(answer.headers.get('Access-Control-Allow-Credentials')).toBeNull()
   })
 
-  test('promises HTTPS only where the service is reached by it', async () => {
+  test('has HSTS only if the service is reached by HTTPS', async () => {
     const hsts = async (baseUrl: string) => {
       const { request } = await createTestService({ settings: { baseUrl } })
       return (await request('/livez')).headers.get('Strict-Transport-Security')
@@ -46,7 +46,7 @@ describe('every answer', () => {
 })
 
 describe('paths', () => {
-  test('that there are not are told as JSON', async () => {
+  test('that are unknown return 404 as JSON', async () => {
     const { request } = await createTestService()
     const answer = await request('/v1/nothing')
     expect(await answer.json()).toEqual({
@@ -57,7 +57,7 @@ describe('paths', () => {
     })
   })
 
-  test('that know another method say which', async () => {
+  test('with another method return 405 with the allowed ones', async () => {
     const h = await createTestService()
     addGuardedRoute(h, '/v1/room/:id')
     addGuardedRoute(h, '/v1/room/:id', { method: 'get' })
@@ -67,7 +67,7 @@ describe('paths', () => {
     expect(await codeOf(answer)).toBe('method_not_allowed')
   })
 
-  test('of POST alone do not know HEAD', async () => {
+  test('with POST only do not support HEAD', async () => {
     const h = await createTestService()
     addGuardedRoute(h, '/v1/room')
     const answer = await h.request('/v1/room', { method: 'HEAD' })
@@ -90,8 +90,8 @@ test('HEAD is GET without a body', async () => {
   expect(await answer.text()).toBe('')
 })
 
-describe('a browser of another site', () => {
-  test('is told before it asks what it may send', async () => {
+describe('a browser on another site', () => {
+  test('gets a CORS preflight response', async () => {
     const h = await createTestService()
     addGuardedRoute(h, '/v1/room')
     const answer = await h.request('/v1/room', {
@@ -110,14 +110,14 @@ describe('a browser of another site', () => {
     )
   })
 
-  test('is told of no path that there is not', async () => {
+  test('gets no preflight response for an unknown path', async () => {
     const { request } = await createTestService()
     expect((await request('/v1/nothing', { method: 'OPTIONS' })).status).toBe(404)
   })
 })
 
 describe('the log', () => {
-  test('has a line for each request, with the path as it was declared and no secret', async () => {
+  test('has a line for each request, with the declared path and no secret', async () => {
     const h = await createTestService()
     addGuardedRoute(h, '/v1/room/:id')
     const answer = await h.request('/v1/room/ann@a.test?email=bob@a.test', {
@@ -139,13 +139,13 @@ describe('the log', () => {
     expect(JSON.stringify(h.lines)).not.toMatch(/@a\.test|ev_live_/)
   })
 
-  test('is not filled by who watches the service', async () => {
+  test('is not filled by monitoring', async () => {
     const { request, lines } = await createTestService()
     await request('/livez')
     expect(lines.map(({ level }) => level)).toEqual(['debug'])
   })
 
-  test('tells what failed inside, which the caller does not learn', async () => {
+  test('has the cause of an internal error, which the caller does not learn', async () => {
     const h = await createTestService()
     addGuardedRoute(h, '/v1/broken', {
       handler: () => {

@@ -40,7 +40,7 @@ describe('the OpenAPI document', () => {
 })
 
 describe('the page', () => {
-  test('loads nothing from elsewhere and has no script in it', async () => {
+  test('loads nothing from other hosts and has no inline script', async () => {
     const { request } = await createTestService()
     const page = await request('/docs', { key: null })
     const html = await page.text()
@@ -55,7 +55,7 @@ describe('the page', () => {
     }
   })
 
-  test('may ask the address that the description names, from whichever it was opened', async () => {
+  test('may send requests to the base URL, from wherever it was opened', async () => {
     const { request } = await createTestService({ settings: { baseUrl: 'https://ev.test/mail' } })
     const page = await request('/docs', { key: null })
     const policy = page.headers.get('Content-Security-Policy')

@@ -13,23 +13,23 @@ type Events = (gone: AbortSignal) => AsyncIterable<StreamEvent>
 
 const GET = 'GET /live HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
 
-/** The server leaves what is silent for so long, by Node's timer: it may take it twice. */
+/** Idle timeout of the server, a timer of Node, which may take twice as long. */
 const STALL_MS = 100
 
-/** A heartbeat each 5 ms, and nothing else sooner: often enough for a server that leaves what is silent for `STALL_MS`. */
+/** A clock with a heartbeat every 5 ms, often enough for a server that times out after `STALL_MS`. */
 const quickClock: Clock = {
   ...systemClock,
   after: (delayMs, callback) => systemClock.after(delayMs === HEARTBEAT_MS ? 5 : delayMs, callback),
 }
 
-/** One event, nothing for longer than the server bears, and another one. */
+/** Yields an event, waits longer than the server allows, and yields another. */
 const withPause: Events = async function* () {
   yield { event: 'first', data: { n: 1 } }
   await sleep(systemClock, 3 * STALL_MS)
   yield { event: 'last', data: { n: 2 } }
 }
 
-/** One event, nothing until the client is gone, and another one. */
+/** Yields an event, waits until the client disconnects, and yields another. */
 const untilGone: Events = async function* (gone) {
   yield { event: 'first', data: { n: 1 } }
   await once(gone, 'abort')
@@ -37,7 +37,7 @@ const untilGone: Events = async function* (gone) {
 }
 
 describe('a stream of events', () => {
-  test('begins with the time to come again after, and has each event with its data', async () => {
+  test('starts with the reconnection time, and has each event with its data', async () => {
     const response = await asked(fakeClock(), async function* () {
       yield { event: 'step', data: { text: 'two\nlines' } }
       yield { event: 'end', data: {} }
@@ -49,7 +49,7 @@ describe('a stream of events', () => {
     )
   })
 
-  test('that has nothing to tell says so every fifteen seconds', async () => {
+  test('without events sends a comment every fifteen seconds', async () => {
     const clock = fakeClock()
     const { promise, resolve } = Promise.withResolvers<void>()
     const response = await asked(clock, async function* () {
@@ -63,7 +63,7 @@ describe('a stream of events', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is broken off where its events fail', async () => {
+  test('is aborted if its events fail', async () => {
     const response = await asked(fakeClock(), async function* () {
       yield { event: 'step', data: {} }
       throw new Error('the disk is gone')
@@ -71,7 +71,7 @@ describe('a stream of events', () => {
     await expect(response.text()).rejects.toThrow('the disk is gone')
   })
 
-  test('hears at once that its client is gone, though nothing happens', async () => {
+  test('notices at once that its client has disconnected, without an event', async () => {
     const clock = fakeClock()
     let isEnded = false
     const response = await asked(clock, async function* (gone) {
@@ -91,7 +91,7 @@ describe('a stream of events', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('that nobody begins to read is given up after a minute', async () => {
+  test('that is never read is dropped after a minute', async () => {
     const clock = fakeClock()
     let heard: AbortSignal | null = null
     await asked(clock, gone => {
@@ -105,15 +105,15 @@ describe('a stream of events', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is none for HEAD, which would never end it', async () => {
+  test('is not sent for HEAD, which would never end it', async () => {
     const app = appOf(fakeClock(), () => expect.fail('nobody listens'))
     const response = await app.request('/live', { method: 'HEAD' })
     expect(response.headers.get('Content-Type')).toBe('text/event-stream')
   })
 })
 
-describe('a stream that is silent for longer than the server bears', () => {
-  test('lives by its comments, and not without', async () => {
+describe('a stream that is idle for longer than the timeout of the server', () => {
+  test('is kept open by its comments', async () => {
     const live = await openStream(quickClock, withPause)
     const received = await live.send(GET)
     expect(received).toContain('event: last')
@@ -126,7 +126,7 @@ describe('a stream that is silent for longer than the server bears', () => {
   })
 })
 
-test('a client that hangs up ends its events', async () => {
+test('ends when its client disconnects', async () => {
   const ended = Promise.withResolvers<void>()
   const { open } = await openStream(systemClock, async function* (gone) {
     yield { event: 'first', data: {} }

@@ -23,7 +23,7 @@ async function limited(o: Parameters<typeof createTestService>[0] = {}) {
   return { ...h, told, left, verify }
 }
 
-test('all limits of the key and of its address are told, with their windows', async () => {
+test('all limits of the key and its IP address are listed, with their windows', async () => {
   const { told } = await limited({ plan: 'free' })
   const [inMinute, inHour] = ['2026-06-01T12:01:00.000Z', '2026-06-01T13:00:00.000Z']
   expect(await told()).toEqual([
@@ -46,7 +46,7 @@ test('all limits of the key and of its address are told, with their windows', as
   ])
 })
 
-test('what is used is told, until it is given anew', async () => {
+test('used limits are shown until they reset', async () => {
   const { left, verify, json, clock, told } = await limited({ plan: 'starter' })
   await verify('ann@good.test')
   await clock.advance(MINUTE / 2)
@@ -57,7 +57,7 @@ test('what is used is told, until it is given anew', async () => {
   expect(await left()).toEqual({ 'ip:single': 100, 'ip:bulk': 9, 'key:plan': 9 })
 })
 
-test('the limit of a key of its own is told, and its address has limits of its own', async () => {
+test('the own limit of a key is listed, and its IP address has separate limits', async () => {
   const { left, verify, addKey } = await limited()
   const key = await addKey({ rateLimitPerMinute: 7 })
   await verify('ann@good.test', { key })
@@ -68,7 +68,7 @@ test('the limit of a key of its own is told, and its address has limits of its o
   expect(Object.keys(await left())).not.toContain('key:own')
 })
 
-test('a session is told how often it may look, beside the limits of its key', async () => {
+test('a session has its own limit in addition to those of its key', async () => {
   const { left } = await limited({ plan: 'free' })
   const session = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
   await left({ key: null, session })
@@ -77,7 +77,7 @@ test('a session is told how often it may look, beside the limits of its key', as
   })
 })
 
-test('where rates are not limited the credits are told alone', async () => {
+test('only credits are listed if rate limits are off', async () => {
   const settings = { limits: false }
   const free = await limited({ plan: 'free', settings })
   expect(await free.left()).toEqual({ credits: 100 })

@@ -4,7 +4,7 @@ import { createTestService } from '../support/service.ts'
 type Named = Record<string, unknown>
 type Document = { paths: Named; components: { schemas: Named } }
 
-test('docs/openapi.json is the document of the API', async () => {
+test('docs/openapi.json matches the document of the API', async () => {
   const { request } = await createTestService()
   const document = (await (await request('/openapi.json', { key: null })).json()) as Document
   await expect(
@@ -14,8 +14,8 @@ test('docs/openapi.json is the document of the API', async () => {
 })
 
 /**
- * The document without the examples of bodies, which many operations repeat. Paths and schemas are in alphabetical
- * order, so that code that moves changes nothing.
+ * The document without the examples of bodies, which many operations repeat. Paths and schemas are
+ * sorted, so that moved code changes nothing.
  */
 function snapshotOf({ paths, components, ...rest }: Document): string {
   const schemas = sorted(components.schemas)

@@ -6,15 +6,15 @@ import { seedJob } from '../support/job-rows.ts'
 import { addOneOfEverything, WEBHOOK } from '../support/owned-rows.ts'
 import { createTestService } from '../support/service.ts'
 
-/** What the first account has: an ID for each kind of path. */
+/** IDs of the first account, one for each kind of path. */
 const OWNED: readonly [path: RegExp, id: string][] = [
   [/^\/v1\/(jobs|verify\/bulk)\//, 'job_a'],
   [/^\/v1\/keys\//, 'key_1'],
   [/^\/v1\/webhooks\//, 'wh_a'],
 ]
 
-describe('what another account has', () => {
-  test('is not there, by any path and any method', async () => {
+describe('data of another account', () => {
+  test('returns 404 for every path and method', async () => {
     const { request, addAccount, addKey, app, service, post, deliveryId } = await owning()
     await addAccount('acc_2')
     const stranger = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
@@ -25,7 +25,7 @@ describe('what another account has', () => {
       const answer = [method, path, response.status, (await response.json()) as object]
       expect(answer).toEqual([method, path, 404, expect.objectContaining({ code: 'not_found' })])
     }
-    // The test sees all of them, or a new kind of path is missing above.
+    // Fails if a new kind of path is missing above.
     expect(asked.length).toBeGreaterThanOrEqual(22)
     expect(asked.filter(([, path]) => path.includes('{'))).toEqual([])
     for (const path of [
@@ -37,7 +37,7 @@ describe('what another account has', () => {
     }
   })
 
-  test('is no delivery to an endpoint of the stranger', async () => {
+  test('includes its deliveries', async () => {
     const { request, addAccount, addKey, deliveryId, database } = await owning()
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
@@ -49,7 +49,7 @@ describe('what another account has', () => {
     expect(await list.json()).toMatchObject({ data: { items: [] } })
   })
 
-  test('is not in any list or number', async () => {
+  test('is not in any list or count', async () => {
     const { json, addAccount, addKey } = await owning()
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
@@ -67,7 +67,7 @@ describe('what another account has', () => {
     expect((await json('/v1/stats')).data).toMatchObject({ total: { verifications: 3 } })
   })
 
-  test('is not reached by a cursor of it', async () => {
+  test('cannot be reached by its cursor', async () => {
     const { json, addAccount, addKey, database } = await owning()
     await seedJob(database, { id: 'job_b', texts: ['valid@a.example'] })
     const { data } = (await json('/v1/jobs?limit=1')) as { data: { next_cursor: string } }
@@ -78,13 +78,13 @@ describe('what another account has', () => {
   })
 })
 
-/** A house whose first account has one of everything. */
+/** A service whose first account has one of everything. */
 async function owning() {
   const given = await createTestService()
   return { ...given, deliveryId: await addOneOfEverything(given) }
 }
 
-/** Every operation of the document that names one thing, with the ID of one of the first account. */
+/** Every operation with a path parameter, with an ID of the first account. */
 function operationsOf(
   { paths }: { paths?: object },
   deliveryId: string,

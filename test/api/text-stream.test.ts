@@ -13,8 +13,8 @@ import { drainEventLoop } from '../support/wait.ts'
 const PIECE = 'x'.repeat(100_000)
 const PIECES = 50
 
-describe('an answer that is made piece by piece', () => {
-  test('ends well when all of it was sent', async () => {
+describe('a streamed response', () => {
+  test('is complete when all of it was sent', async () => {
     const { send } = await openHttpServer({ paths: app => serve(app, pieces()) })
     const received = await send(GET)
     expect(received).toMatch(/^HTTP\/1\.1 200 /)
@@ -22,7 +22,7 @@ describe('an answer that is made piece by piece', () => {
     expect(received.length).toBeGreaterThan(PIECES * PIECE.length)
   })
 
-  test('is seen as broken when a piece could not be made', async () => {
+  test('is seen as aborted when a chunk could not be produced', async () => {
     const { send } = await openHttpServer({ paths: app => serve(app, pieces(3)) })
     const received = await send(GET)
     expect(received).toMatch(/^HTTP\/1\.1 200 /)
@@ -30,7 +30,7 @@ describe('an answer that is made piece by piece', () => {
     expect(received).not.toMatch(/Error/)
   })
 
-  test('is not made ahead of a reader that takes nothing, who is dropped after a minute', async () => {
+  test('is not produced ahead of a stalled reader, which is dropped after a minute', async () => {
     const clock = fakeClock()
     let made = 0
     const counted = async function* () {
@@ -43,7 +43,7 @@ describe('an answer that is made piece by piece', () => {
     socket.pause()
     socket.write(GET)
     await stands(() => made)
-    // What the kernel and the socket hold, and no more.
+    // The amount that the kernel and the socket can buffer.
     expect(made).toBeLessThan(200)
     const closed = once(socket, 'close')
     await clock.advance(READER_TIMEOUT_MS)
@@ -54,7 +54,7 @@ describe('an answer that is made piece by piece', () => {
   })
 })
 
-test('a hundred readers at once have few pieces made in each turn of the event loop', async () => {
+test('has few chunks produced in each turn of the event loop for a hundred readers', async () => {
   let made = 0
   const counted = async function* () {
     for (let n = 0; n < 5; n++) {
@@ -77,7 +77,7 @@ test('a hundred readers at once have few pieces made in each turn of the event l
 
 const GET = 'GET /long HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
 
-/** The pieces of a long answer; it fails before one of them. */
+/** The chunks of a long response; it fails before one of them. */
 async function* pieces(failing = Number.POSITIVE_INFINITY): AsyncGenerator<string> {
   for (let n = 0; n < PIECES; n++) {
     if (n === failing) throw new Error('the disk is gone')
@@ -90,7 +90,7 @@ function serve(app: Hono, made: AsyncGenerator<string>, clock: FakeClock | null 
   app.get('/long', c => c.body(textStream(c as never as Context, doors, made)))
 }
 
-/** Waits until a number has not changed in some turns of the event loop. */
+/** Waits until a number is unchanged for some turns of the event loop. */
 async function stands(number: () => number): Promise<void> {
   for (let last = -1, same = 0; same < 5; same = number() === last ? same + 1 : 0) {
     last = number()

@@ -152,8 +152,8 @@ describe('with the service', () => {
       reason: 'role_account',
       sandbox: true,
     })
-    const told = await client.verify.single('valid@example.com', { include: ['flags'] })
-    expect(told.flags?.is_role).toBe(false)
+    const verified = await client.verify.single('valid@example.com', { include: ['flags'] })
+    expect(verified.flags?.is_role).toBe(false)
     expect(await client.verify({ email: 'disposable@example.com' })).toMatchObject({
       status: 'risky',
       score: 30,

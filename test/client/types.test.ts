@@ -76,7 +76,7 @@ describe('events', () => {
   })
 
   test('determine their data by their type', () => {
-    const told = (event: WebhookEvent): string => {
+    const describeEvent = (event: WebhookEvent): string => {
       switch (event.event) {
         case 'batch.completed':
           return event.data.download_url
@@ -88,6 +88,6 @@ describe('events', () => {
           return event.event_id
       }
     }
-    expectTypeOf(told).returns.toBeString()
+    expectTypeOf(describeEvent).returns.toBeString()
   })
 })

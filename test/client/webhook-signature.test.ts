@@ -11,7 +11,7 @@ const BODY =
 const NOW_S = 1_780_315_200
 const now = () => NOW_S * 1_000
 
-// Made apart from the code under test, by the letter: the whole text of the secret is the key.
+// Computed independently of the code under test: the key is the whole text of the secret.
 const own = (body = BODY, secret = SECRET) =>
   createHmac('sha256', secret).update(body).digest('hex')
 
@@ -172,11 +172,11 @@ test.each([
   ['a secret that was never set', undefined as unknown as string, BODY, /but got none/],
   ['one empty secret of two', [SECRET, ''], BODY, /but got none/],
   ['a body that was parsed', SECRET, JSON.parse(BODY), /needs the raw body/],
-])('invalid arguments are a TypeError: %s', async (_, secret, body, said) => {
+])('invalid arguments are a TypeError: %s', async (_, secret, body, expected) => {
   const headers = { 'x-ev-signature': own() }
   const failure = await failureOf(verifyWebhook(body, headers, secret))
   expect(failure).toBeInstanceOf(TypeError)
-  expect(failure).toMatchObject({ message: expect.stringMatching(said) })
+  expect(failure).toMatchObject({ message: expect.stringMatching(expected) })
 })
 
 test('without WebCrypto the error has a remedy', async () => {

@@ -58,18 +58,18 @@ test('a list waits until they are available, and loses nothing', async () => {
   const [first] = tasks
   if (first === undefined) throw new Error('nobody is to be asked')
   paces.fault = new Error('the database is away')
-  const told: string[] = []
+  const reported: string[] = []
   const run = engine.probe(first.operator, tasks, {
     signal: new AbortController().signal,
-    onResult: ({ text }, { verdict }) => void told.push(`${text} ${verdict.reason}`),
+    onResult: ({ text }, { verdict }) => void reported.push(`${text} ${verdict.reason}`),
   })
   await clock.advance(MINUTE)
-  expect([told, recipients()]).toEqual([[], []])
+  expect([reported, recipients()]).toEqual([[], []])
   paces.fault = null
   await clock.advance(SECOND)
   await drainEventLoop()
   await run
-  expect(told.toSorted()).toEqual(['ann@a.test accepted_email', 'nobody@a.test rejected_email'])
+  expect(reported.toSorted()).toEqual(['ann@a.test accepted_email', 'nobody@a.test rejected_email'])
 })
 
 test('catch-all results of other members are used, and own ones are shared', async () => {

@@ -721,8 +721,8 @@ describe('operators of the config file', () => {
   })
 
   test('a custom operator is matched by its host suffixes', () => {
-    const said = operators({ acme: { hosts: ['.MX.acme.example'], truth: 'accepts-all' } })
-    expect(said.acme).toMatchObject({ hosts: ['mx.acme.example'], truth: 'accepts-all' })
+    const parsed = operators({ acme: { hosts: ['.MX.acme.example'], truth: 'accepts-all' } })
+    expect(parsed.acme).toMatchObject({ hosts: ['mx.acme.example'], truth: 'accepts-all' })
   })
 
   test.each([

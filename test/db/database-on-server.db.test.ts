@@ -39,14 +39,14 @@ describe.runIf(onPostgres)('a PostgreSQL database', () => {
   }
 
   test('loses nothing in a power cut: every commit waits for the disk, except asynchronous ones', async () => {
-    const { db, reader, asyncDb: loose } = await opened(await empty())
+    const { db, reader, asyncDb } = await opened(await empty())
     const level = async (one: Database['db']) =>
       (
         await sql<{ level: string }>`select current_setting('synchronous_commit') as level`.execute(
           one,
         )
       ).rows[0]?.level
-    expect(await Promise.all([db, reader, loose].map(level))).toEqual(['on', 'on', 'off'])
+    expect(await Promise.all([db, reader, asyncDb].map(level))).toEqual(['on', 'on', 'off'])
   })
 
   test('opened by several processes at once is migrated once', async () => {
@@ -121,18 +121,18 @@ describe.runIf(onPostgres)('a PostgreSQL database', () => {
       const [one, other] = [await opened(url), await opened(url)]
       const gate = Promise.withResolvers<void>()
       const started = Promise.withResolvers<void>()
-      const said: string[] = []
+      const order: string[] = []
       const first = write(one, async () => {
         started.resolve()
         await gate.promise
-        said.push('first')
+        order.push('first')
       })
       await started.promise
-      const second = write(other, async () => void said.push('second'))
-      await writeConcurrent(other, async () => void said.push('beside'))
+      const second = write(other, async () => void order.push('second'))
+      await writeConcurrent(other, async () => void order.push('beside'))
       gate.resolve()
       await Promise.all([first, second])
-      expect(said).toEqual(['beside', 'first', 'second'])
+      expect(order).toEqual(['beside', 'first', 'second'])
     })
 
     test('retries transactions after a conflict', async () => {

@@ -30,12 +30,12 @@ describe('a PostgreSQL database', () => {
     const faults = await Promise.all(
       Array.from({ length: 4 }, async () => {
         const child = opener(url)
-        let said = ''
+        let output = ''
         child.stderr.on('data', text => {
-          said += text
+          output += text
         })
         const [code] = await once(child, 'close')
-        return code === 0 ? '' : said
+        return code === 0 ? '' : output
       }),
     )
     expect(faults).toEqual(['', '', '', ''])

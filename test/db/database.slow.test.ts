@@ -16,12 +16,12 @@ describe('a database', () => {
     )
     const faults = await Promise.all(
       children.map(async child => {
-        let said = ''
+        let output = ''
         child.stderr.on('data', text => {
-          said += text
+          output += text
         })
         const [code] = await once(child, 'close')
-        return code === 0 ? '' : said
+        return code === 0 ? '' : output
       }),
     )
     expect(faults).toEqual(['', '', '', ''])

@@ -22,7 +22,7 @@ async function holder(dataDir: string): Promise<{ child: ChildProcess; says: str
 }
 
 async function nextLine({ stdout }: ChildProcess): Promise<string> {
-  if (stdout === null) throw new Error('nothing can be heard')
+  if (stdout === null) throw new Error('no stdout')
   return String((await once(stdout, 'data'))[0]).trim()
 }
 

@@ -217,7 +217,7 @@ async function started() {
       const ids = new Set(left.map(({ id }) => id))
       const items = await db.selectFrom('item').select('job_id').distinct().execute()
       for (const { job_id } of items) expect(ids).toContain(job_id)
-      await checkBooks(db)
+      await checkLedger(db)
       await services.engine.close()
       await services.database.close()
     },
@@ -248,7 +248,7 @@ async function checkRows(job: Job, database: Awaited<ReturnType<typeof openDatab
 }
 
 /** No credits are reserved any more, and each definite answer in the history was charged once. */
-async function checkBooks(db: Awaited<ReturnType<typeof openDatabase>>['db']) {
+async function checkLedger(db: Awaited<ReturnType<typeof openDatabase>>['db']) {
   for (const accountId of ACCOUNTS) {
     const credits = await db
       .selectFrom('credit')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { reserveCredits } from '../../src/accounts/credits/credit-store.ts'
-import { getAccountLoad } from '../../src/accounts/credits/stored-rows.ts'
+import { getAccountLoad } from '../../src/jobs/job-list.ts'
 import { createUsageLedger } from '../../src/accounts/credits/usage-ledger.ts'
 import { findPlan, mergePlans, type Plan, periodStart } from '../../src/accounts/plan.ts'
 import { write } from '../../src/db/database.ts'

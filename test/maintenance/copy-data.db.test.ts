@@ -136,10 +136,10 @@ describe.runIf(onPostgres)('a copy to PostgreSQL', () => {
       Array.from({ length: 4_500 }, (_, n) => `u${n}@x.test`),
       'job_a',
     )
-    const told: CopyProgress[] = []
-    const { rows } = await copyDatabase(from, to, progress => told.push(progress))
+    const reported: CopyProgress[] = []
+    const { rows } = await copyDatabase(from, to, progress => reported.push(progress))
     expect(rows.item).toBe(4_500)
-    expect(told.filter(({ table }) => table === 'item')).toEqual(
+    expect(reported.filter(({ table }) => table === 'item')).toEqual(
       [2_000, 4_000, 4_500].map(copied => ({ table: 'item', copied, all: 4_500 })),
     )
     expect(await rowsOf(to, 'item')).toEqual(await rowsOf(from, 'item'))
@@ -152,9 +152,9 @@ describe.runIf(onPostgres)('a copy to PostgreSQL', () => {
       .updateTable('item')
       .set({ cells: JSON.stringify('x'.repeat(700_000)) })
       .execute()
-    const told: number[] = []
-    await copyDatabase(from, to, ({ table, copied }) => table === 'item' && told.push(copied))
-    expect(told).toEqual([2, 4])
+    const reported: number[] = []
+    await copyDatabase(from, to, ({ table, copied }) => table === 'item' && reported.push(copied))
+    expect(reported).toEqual([2, 4])
   })
 
   test('requeues items in flight, and leaves out partially imported lists', async () => {

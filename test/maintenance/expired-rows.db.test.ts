@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import {
-  deleteDeliveriesUntil,
-  deleteOrphanedEventsBefore,
-  deleteStrandedUntil,
-  deleteWebhooksUntil,
-  type Expiry,
-  clearSecretsUntil,
-} from '../../src/maintenance/retention.ts'
+import { deleteDeliveriesUntil, deleteOrphanedEventsBefore, deleteStrandedUntil, deleteWebhooksUntil, clearSecretsUntil } from '../../src/webhooks/retention.ts'
+import { type Expiry } from '../../src/db/expiry.ts'
 import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { deleteWebhook, findWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import { tempDatabase } from '../support/database.ts'

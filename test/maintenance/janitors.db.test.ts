@@ -1,18 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, type Trx, write, writeConcurrent } from '../../src/db/database.ts'
 import type { Schema } from '../../src/db/schema.ts'
-import {
-  deleteCreditsBefore,
-  deleteDeliveriesUntil,
-  deleteOrphanedEventsBefore,
-  deleteReplaysBefore,
-  deleteSessionsUntil,
-  deleteStrandedUntil,
-  deleteWebhooksUntil,
-  type Expiry,
-  deleteAnswersBefore,
-  clearSecretsUntil,
-} from '../../src/maintenance/retention.ts'
+import { deleteAnswersBefore } from '../../src/jobs/cached-answers.ts'
+import { deleteCreditsBefore, deleteReplaysBefore, deleteSessionsUntil } from '../../src/accounts/retention.ts'
+import { deleteDeliveriesUntil, deleteOrphanedEventsBefore, deleteStrandedUntil, deleteWebhooksUntil, clearSecretsUntil } from '../../src/webhooks/retention.ts'
+import { type Expiry } from '../../src/db/expiry.ts'
 import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { deleteWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
@@ -128,8 +120,8 @@ describe('two concurrent retention jobs', () => {
     await fill(database)
     const attempts = Array.from({ length: MANY }, (_, n) => {
       const id = `dlv_off_${MANY - 1 - n}`
-      const round = { trigger: 'scheduled', attempt: 0 } as const
-      return { ...attemptAt(id, FAILURE), delivery: { id, webhookId: 'wh_off', round } }
+      const cycle = { trigger: 'scheduled', attempt: 0 } as const
+      return { ...attemptAt(id, FAILURE), delivery: { id, webhookId: 'wh_off', cycle } }
     })
     const record = (trx: Trx) => recordAttempts(trx, attempts, { now: 60 })
     // A deadlock is reported here, and not retried.

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type LogFields, silentLog, throttledLog } from '../../src/platform/log.ts'
 import { fakeClock } from '../support/clock.ts'
 
-function heard() {
+function createRecordingLog() {
   const clock = fakeClock()
   const lines: [string, LogFields | undefined][] = []
   const hear = (message: string, fields?: LogFields) => void lines.push([message, fields])
@@ -11,7 +11,7 @@ function heard() {
 }
 
 test('a warning repeated every second is logged once, and then once a minute', async () => {
-  const { clock, log, lines } = heard()
+  const { clock, log, lines } = createRecordingLog()
   for (let second = 0; second < 150; second++) {
     log.error('jobs cannot be looked at', { why: 'away', stack: `at ${second}` })
     await clock.advance(1_000)
@@ -24,7 +24,7 @@ test('a warning repeated every second is logged once, and then once a minute', a
 })
 
 test('a warning that recurs after a pause is logged again', async () => {
-  const { clock, log, lines } = heard()
+  const { clock, log, lines } = createRecordingLog()
   log.warn('a member is slow')
   await clock.advance(15_001)
   log.warn('a member is slow')
@@ -35,7 +35,7 @@ test('a warning that recurs after a pause is logged again', async () => {
 })
 
 test('warnings with other fields or levels are separate; debug and info are never throttled', () => {
-  const { log, lines } = heard()
+  const { log, lines } = createRecordingLog()
   log.error('cannot be fetched', { kind: 'probe/a', why: 'reset' })
   log.error('cannot be fetched', { kind: 'probe/a', why: 'starting up' })
   log.error('cannot be fetched', { kind: 'probe/b', why: 'reset' })
@@ -46,7 +46,7 @@ test('warnings with other fields or levels are separate; debug and info are neve
 })
 
 test('the number of tracked warnings is bounded, and the oldest is evicted', () => {
-  const { log, lines } = heard()
+  const { log, lines } = createRecordingLog()
   for (let job = 0; job < 600; job++) log.error('a job failed', { job })
   log.error('a job failed', { job: 599 })
   log.error('a job failed', { job: 0 })

@@ -9,7 +9,7 @@ import { IP_LIMITS, PLANS } from '../../src/accounts/plan.ts'
 import { openSqliteLimits } from '../../src/accounts/rate-limits/sqlite-windows.ts'
 import type { Scope } from '../../src/accounts/scope.ts'
 import { closeApp, createApp } from '../../src/api/app.ts'
-import type { AskingSession } from '../../src/api/context.ts'
+import type { DashboardSession } from '../../src/api/context.ts'
 import type { Service, ServiceSettings } from '../../src/api/service.ts'
 import { write } from '../../src/db/database.ts'
 import type { JobWorker } from '../../src/jobs/worker/start-worker.ts'
@@ -42,7 +42,7 @@ export type RequestOptions = {
   readonly headers?: Readonly<Record<string, string>>
   readonly ip?: string
   /** Asks as the dashboard does, for somebody who is signed in. */
-  readonly session?: AskingSession | undefined
+  readonly session?: DashboardSession | undefined
 }
 
 /** The service without a port: a database of its own, a clock that stands, chance that counts, an account and its key. */

@@ -2,17 +2,10 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
 import { erasePersonalData, NO_PERSONAL_DATA } from '../../src/maintenance/purge-data.ts'
-import {
-  deleteAnswersBefore,
-  deleteCreditsBefore,
-  deleteDeliveriesUntil,
-  deleteOrphanedEventsBefore,
-  deleteReplaysBefore,
-  deleteSessionsUntil,
-  deleteStrandedUntil,
-  deleteWebhooksUntil,
-  type Expiry,
-} from '../../src/maintenance/retention.ts'
+import { deleteAnswersBefore } from '../../src/jobs/cached-answers.ts'
+import { deleteCreditsBefore, deleteReplaysBefore, deleteSessionsUntil } from '../../src/accounts/retention.ts'
+import { deleteDeliveriesUntil, deleteOrphanedEventsBefore, deleteStrandedUntil, deleteWebhooksUntil } from '../../src/webhooks/retention.ts'
+import { type Expiry } from '../../src/db/expiry.ts'
 import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
 import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
 import {

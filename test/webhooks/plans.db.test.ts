@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
-import {
-  deleteDeliveriesUntil,
-  deleteOrphanedEventsBefore,
-  deleteStrandedUntil,
-  deleteWebhooksUntil,
-} from '../../src/maintenance/retention.ts'
+import { deleteDeliveriesUntil, deleteOrphanedEventsBefore, deleteStrandedUntil, deleteWebhooksUntil } from '../../src/webhooks/retention.ts'
 import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
 import {
   countOpenDeliveries,

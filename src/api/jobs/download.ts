@@ -150,8 +150,8 @@ async function download(
   const job = await loadJob(c, service, id)
   if (job.state !== 'completed' && !partial) throw notReady(job)
   const text = downloadText(job, format, { raw })
-  const pieces = filePieces(service, job, text, filter)
-  return c.body(textStream(c, service, pieces), 200, {
+  const chunks = fileChunks(service, job, text, filter)
+  return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
     'Content-Disposition': `attachment; filename="${job.id}.${format}"`,
   })
@@ -165,7 +165,7 @@ function notReady({ state }: Job): ApiError {
   return new ApiError('job_not_ready', message)
 }
 
-async function* filePieces(
+async function* fileChunks(
   { database }: Service,
   job: Job,
   text: DownloadText,
@@ -174,8 +174,8 @@ async function* filePieces(
   let before = text.begin
   let isEmpty = true
   const present = (rows: readonly JobRow[]) => rows.map(row => text.row(row)).join(text.between)
-  for await (const piece of rowPages(database, job, { classes }, present)) {
-    yield before + piece
+  for await (const chunk of rowPages(database, job, { classes }, present)) {
+    yield before + chunk
     before = text.between
     isEmpty = false
   }

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/job-list.ts'
-import { type Job, getProgress } from '../../jobs/job-store.ts'
+import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { requireKey } from '../middleware/require-key.ts'

@@ -1,5 +1,5 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
-import { type Job, parseJobOptions, getProgress } from '../../jobs/job-store.ts'
+import { getProgress, type Job, parseJobOptions } from '../../jobs/job-store.ts'
 import { formatEstimate } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'
 import type { Service } from '../service.ts'

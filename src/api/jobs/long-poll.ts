@@ -1,5 +1,5 @@
 import { accountJob } from '../../jobs/job-list.ts'
-import { type Job, getProgress } from '../../jobs/job-store.ts'
+import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { SECOND, sleep } from '../../platform/clock.ts'
 import type { Service } from '../service.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'

@@ -108,11 +108,11 @@ function withResults(
   if (job === null) return c.json({ ...body, data: { results: [], ...data } }, 200)
   const head = `${JSON.stringify(body).slice(0, -1)},"data":{"results":[`
   const tail = `],${JSON.stringify(data).slice(1)}}`
-  const pieces = resultPieces(service, job, head, tail)
-  return c.body(textStream(c, service, pieces), 200, { 'Content-Type': 'application/json' })
+  const chunks = resultChunks(service, job, head, tail)
+  return c.body(textStream(c, service, chunks), 200, { 'Content-Type': 'application/json' })
 }
 
-async function* resultPieces(
+async function* resultChunks(
   { database }: Service,
   job: Job,
   head: string,
@@ -121,8 +121,8 @@ async function* resultPieces(
   let before = head
   const present = (rows: readonly JobRow[]) =>
     rows.map(row => JSON.stringify(presentItem(row))).join(',')
-  for await (const piece of rowPages(database, job, {}, present)) {
-    yield before + piece
+  for await (const chunk of rowPages(database, job, {}, present)) {
+    yield before + chunk
     before = ','
   }
   yield before === head ? head + tail : tail

@@ -5,7 +5,6 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { readBatch } from './emails.ts'
 import {
-  jobLinks,
   type ListOptionFields,
   presentQueued,
   queueList,

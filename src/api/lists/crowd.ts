@@ -37,7 +37,7 @@ export function limitConcurrency(): MiddlewareHandler<Env> {
     inFlight++
     let releaseSlot = () => {}
     c.set('acquireImportSlot', async () => {
-      releaseSlot = await imports.take()
+      releaseSlot = await imports.acquire()
     })
     try {
       await next()

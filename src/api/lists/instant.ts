@@ -40,11 +40,11 @@ export async function answerInstant(
   const { reservation, cached } = isFree
     ? { reservation: null, cached: null }
     : await reserveOrGetCached(c, service, addresses, () => getAllCached(service, unique, options))
-  return releaseOnFailure(c, service, reservation, async settling => {
+  return releaseOnFailure(c, service, reservation, async onSettle => {
     const found = cached ?? (await verifyAll(c, service, unique, options))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
     const fresh = [...found.values()]
-    return store(c, service, { entries, results, reservation, fresh, settling })
+    return store(c, service, { entries, results, reservation, fresh, onSettle })
   })
 }
 
@@ -124,7 +124,7 @@ type InstantResults = {
   readonly fresh: readonly Result[]
   readonly reservation: Reservation | null
   /** Called with the transaction that settles the reservation. */
-  readonly settling: (trx: Trx) => Promise<void>
+  readonly onSettle: (trx: Trx) => Promise<void>
 }
 
 /**
@@ -134,7 +134,7 @@ type InstantResults = {
 function store(
   c: Context<Env>,
   service: Service,
-  { entries, results, fresh, reservation, settling }: InstantResults,
+  { entries, results, fresh, reservation, onSettle }: InstantResults,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
@@ -146,7 +146,7 @@ function store(
     result: results[index] as Result,
   }))
   return commitResponse(c, service, async trx => {
-    await settling(trx)
+    await onSettle(trx)
     await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
     const added = { openLists: 0, rows: items.length } as const
     await checkPlanLimits(jobServices(service), planOwner(c), added, trx)

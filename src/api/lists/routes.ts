@@ -37,7 +37,6 @@ import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
 import { findDialect, readFlag, readFormOptions, readRows } from './file-rows.ts'
 import { answerInstant } from './instant.ts'
 import {
-  jobLinks,
   type ListOptionFields,
   presentQueued,
   queueList,

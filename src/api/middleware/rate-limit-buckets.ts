@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { Bucket, BucketState } from '../../accounts/rate-limits/types.ts'
 import { HOUR, MINUTE } from '../../platform/clock.ts'
 import { rateLimitIp } from '../../platform/ip.ts'
-import type { AskingSession, Caller, Env } from '../context.ts'
+import type { Caller, DashboardSession, Env } from '../context.ts'
 import { setHeader } from '../headers.ts'
 import type { Service, ServiceSettings } from '../service.ts'
 
@@ -42,7 +42,7 @@ export function allBuckets(caller: Caller, { ip, settings, session }: RequestOri
 export type RequestOrigin = {
   readonly ip: string
   readonly settings: ServiceSettings
-  readonly session: AskingSession | undefined
+  readonly session: DashboardSession | undefined
 }
 
 const bulkBucket = (limit: number, ip: string): KindBucket => ({
@@ -66,7 +66,7 @@ function keyBuckets({ key, plan }: Caller): KindBucket[] {
  */
 export const SESSION_VIEWS_MAX = 600
 
-const sessionBucket = ({ sessionId }: AskingSession): KindBucket => ({
+const sessionBucket = ({ sessionId }: DashboardSession): KindBucket => ({
   kind: 'session',
   key: `session:${sessionId}`,
   ...{ limit: SESSION_VIEWS_MAX, perMs: MINUTE },

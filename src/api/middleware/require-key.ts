@@ -5,7 +5,7 @@ import { domainAllowed, ipAllowed } from '../../accounts/key-restrictions.ts'
 import { type FoundKey, findKeyById, isRevoked } from '../../accounts/key-store.ts'
 import { findPlan } from '../../accounts/plan.ts'
 import { permits, type Scope } from '../../accounts/scope.ts'
-import type { AskingSession, Caller, Env } from '../context.ts'
+import type { Caller, DashboardSession, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
 import type { Service } from '../service.ts'
@@ -140,7 +140,7 @@ function isSandbox(c: Context<Env>, { scope }: GuardRule): boolean {
 }
 
 const stopping = () =>
-  new ApiError('service_unavailable', 'The service is stopping: try again', { retryAfterS: 5 })
+  new ApiError('service_unavailable', 'The service is stopping. Try again.', { retryAfterS: 5 })
 
 /**
  * Authenticates the key in `Authorization: Bearer …`. Only a caller with the secret of a key learns
@@ -165,7 +165,7 @@ async function authenticate(service: Service, authorization: string | undefined)
  */
 async function authenticateSession(
   service: Service,
-  { keyId, secretExpiresAt }: AskingSession,
+  { keyId, secretExpiresAt }: DashboardSession,
 ): Promise<Caller> {
   const found = await findKeyById(service.database, keyId)
   const now = service.clock.now()

@@ -124,7 +124,7 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   stored_rows_exceeded:
     'The account stores 95,000 rows of lists, this list has 10,000, and the plan free allows 100,000. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
   server_error: 'An internal error occurred. Try again later.',
-  service_unavailable: 'The service is stopping: try again',
+  service_unavailable: 'The service is stopping. Try again.',
   insufficient_storage:
     'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
 }

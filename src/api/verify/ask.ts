@@ -47,14 +47,14 @@ export const getCached = async (
 
 /**
  * Runs `work` and releases the reservation if it fails. A transaction of `work` that settles the
- * reservation calls `settling` first: if its commit took effect although it failed, nothing is
+ * reservation calls `onSettle` first: if its commit took effect although it failed, nothing is
  * released.
  */
 export async function releaseOnFailure<T>(
   c: Context<Env>,
   { ledger }: Service,
   reservation: Reservation | null,
-  work: (settling: (trx: Trx) => Promise<void>) => Promise<T>,
+  work: (onSettle: (trx: Trx) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   let mark: string | null = null
   try {
@@ -96,9 +96,9 @@ async function settle(
   }
   const period = reservation?.period ?? null
   const released = reservation?.amount ?? 0
-  return releaseOnFailure(c, service, reservation, settling =>
+  return releaseOnFailure(c, service, reservation, onSettle =>
     commitResponse(c, service, async trx => {
-      await settling(trx)
+      await onSettle(trx)
       const held = { period, released, member: reservation?.member ?? null }
       const entries = { ...origin, source: 'single' as const, jobId: null, ...held }
       await service.ledger.record(trx, { ...entries, entries: [entry] })

@@ -78,7 +78,7 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
     jobId: string,
     { format, filter, partial, raw, ...options }: DownloadOptions = {},
   ) => {
-    const path = `${pathOf(jobId)}/download`
+    const path = `${jobPath(jobId)}/download`
     const query = { format, filter, partial, raw }
     return stream({ method: 'GET', path, query }, options)
   }
@@ -88,7 +88,7 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
       json(
         {
           method: 'GET',
-          path: pathOf(jobId),
+          path: jobPath(jobId),
           query: { include, partial, wait },
           waitMs: (wait ?? 0) * 1_000,
         },
@@ -100,11 +100,11 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
           json<JobPage>({ method: 'GET', path: '/v1/jobs', query: { ...query, cursor } }, options),
         ),
       ),
-    cancel: (jobId, options) => json({ method: 'POST', path: `${pathOf(jobId)}/cancel` }, options),
+    cancel: (jobId, options) => json({ method: 'POST', path: `${jobPath(jobId)}/cancel` }, options),
     resume: (jobId, options) =>
-      json({ method: 'POST', path: `${pathOf(jobId)}/resume`, creates: true }, options),
+      json({ method: 'POST', path: `${jobPath(jobId)}/resume`, creates: true }, options),
     async *events(jobId, options) {
-      const bytes = await stream({ method: 'GET', path: `${pathOf(jobId)}/events` }, options)
+      const bytes = await stream({ method: 'GET', path: `${jobPath(jobId)}/events` }, options)
       for await (const { event, data } of readEvents<{ event: string; data: JobProgress }>(bytes)) {
         yield data
         if (event === 'end') return
@@ -116,7 +116,7 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
         },
       )
     },
-    delete: (jobId, options) => json({ method: 'DELETE', path: pathOf(jobId) }, options),
+    delete: (jobId, options) => json({ method: 'DELETE', path: jobPath(jobId) }, options),
     download,
     async *csv(jobId, options) {
       yield* readRecords(await download(jobId, { ...options, format: 'csv' }))
@@ -127,12 +127,12 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
     rows: (jobId, { after, ...filters } = {}, options) =>
       createListing(cursor => {
         const query = { ...filters, ...(cursor === undefined ? { after } : { cursor }) }
-        const path = `${pathOf(jobId)}/results`
+        const path = `${jobPath(jobId)}/results`
         return unwrapData(json<ResultPage>({ method: 'GET', path, query }, options))
       }),
     breakdown: (jobId, options) =>
-      unwrapData(json<Breakdown>({ method: 'GET', path: `${pathOf(jobId)}/breakdown` }, options)),
+      unwrapData(json<Breakdown>({ method: 'GET', path: `${jobPath(jobId)}/breakdown` }, options)),
   }
 }
 
-const pathOf = (jobId: string) => `/v1/jobs/${encodeURIComponent(jobId)}`
+const jobPath = (jobId: string) => `/v1/jobs/${encodeURIComponent(jobId)}`

@@ -40,23 +40,23 @@ export function createKeysResource({ json }: Connection): Keys {
       return (await unwrapData(json<KeyList>(request, options))).keys
     },
     get: (keyId, options) =>
-      unwrapData(json<KeyAnswer>({ method: 'GET', path: pathOf(keyId) }, options)),
+      unwrapData(json<KeyAnswer>({ method: 'GET', path: keyPath(keyId) }, options)),
     create: (body, options) =>
       unwrapData(
         json<CreatedKey>({ method: 'POST', path: '/v1/keys', body, creates: true }, options),
       ),
     update: (keyId, body, options) =>
-      unwrapData(json<KeyAnswer>({ method: 'PATCH', path: pathOf(keyId), body }, options)),
+      unwrapData(json<KeyAnswer>({ method: 'PATCH', path: keyPath(keyId), body }, options)),
     rotate: (keyId, body = {}, options) =>
       unwrapData(
         json<RotatedKey>(
-          { method: 'POST', path: `${pathOf(keyId)}/rotate`, body, creates: true },
+          { method: 'POST', path: `${keyPath(keyId)}/rotate`, body, creates: true },
           options,
         ),
       ),
     delete: (keyId, { force, ...options } = {}) =>
-      json({ method: 'DELETE', path: pathOf(keyId), query: { force } }, options),
+      json({ method: 'DELETE', path: keyPath(keyId), query: { force } }, options),
   }
 }
 
-const pathOf = (keyId: string) => `/v1/keys/${encodeURIComponent(keyId)}`
+const keyPath = (keyId: string) => `/v1/keys/${encodeURIComponent(keyId)}`

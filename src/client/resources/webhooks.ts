@@ -66,7 +66,7 @@ export type Webhooks = {
 
 export function createWebhooksResource({ json }: Connection): Webhooks {
   const write = (method: 'PUT' | 'PATCH', webhookId: string, body: object, options?: CallOptions) =>
-    unwrapData(json<WebhookAnswer>({ method, path: pathOf(webhookId), body }, options))
+    unwrapData(json<WebhookAnswer>({ method, path: webhookPath(webhookId), body }, options))
   const create = <Answer extends { readonly data: unknown }>(
     path: string,
     o: { body?: object; timeoutMs?: number },
@@ -80,21 +80,26 @@ export function createWebhooksResource({ json }: Connection): Webhooks {
       return (await unwrapData(json<WebhookList>(request, options))).webhooks
     },
     get: (webhookId, options) =>
-      unwrapData(json<WebhookAnswer>({ method: 'GET', path: pathOf(webhookId) }, options)),
+      unwrapData(json<WebhookAnswer>({ method: 'GET', path: webhookPath(webhookId) }, options)),
     create: (body, options) => create<CreatedWebhook>('/v1/webhooks', { body }, options),
     update: (webhookId, changes, options) => write('PATCH', webhookId, changes, options),
     replace: (webhookId, webhook, options) => write('PUT', webhookId, webhook, options),
-    delete: (webhookId, options) => json({ method: 'DELETE', path: pathOf(webhookId) }, options),
+    delete: (webhookId, options) =>
+      json({ method: 'DELETE', path: webhookPath(webhookId) }, options),
     test: (webhookId, options) =>
-      create<WebhookTest>(`${pathOf(webhookId)}/test`, { timeoutMs: TEST_TIMEOUT_MS }, options),
+      create<WebhookTest>(
+        `${webhookPath(webhookId)}/test`,
+        { timeoutMs: TEST_TIMEOUT_MS },
+        options,
+      ),
     rotateSecret: (webhookId, body = {}, options) =>
-      create<RotatedWebhook>(`${pathOf(webhookId)}/secret`, { body }, options),
+      create<RotatedWebhook>(`${webhookPath(webhookId)}/secret`, { body }, options),
     deliveries: (webhookId, query, options) =>
       createListing(cursor =>
         unwrapData(
           json<DeliveryPage>(
             {
-              ...{ method: 'GET', path: `${pathOf(webhookId)}/deliveries` },
+              ...{ method: 'GET', path: `${webhookPath(webhookId)}/deliveries` },
               query: { ...query, cursor },
             },
             options,
@@ -111,7 +116,7 @@ export function createWebhooksResource({ json }: Connection): Webhooks {
     retry: (webhookId, deliveryId, options) =>
       create<DeliveryAnswer>(`${deliveryPath(webhookId, deliveryId)}/retry`, {}, options),
     recover: (webhookId, body, options) =>
-      create<Recovered>(`${pathOf(webhookId)}/recover`, { body }, options),
+      create<Recovered>(`${webhookPath(webhookId)}/recover`, { body }, options),
     async events(options) {
       const request = { method: 'GET', path: '/v1/webhooks/events' } as const
       return (await unwrapData(json<EventList>(request, options))).events
@@ -119,10 +124,10 @@ export function createWebhooksResource({ json }: Connection): Webhooks {
   }
 }
 
-const pathOf = (webhookId: string) => `/v1/webhooks/${encodeURIComponent(webhookId)}`
+const webhookPath = (webhookId: string) => `/v1/webhooks/${encodeURIComponent(webhookId)}`
 
 const deliveryPath = (webhookId: string, deliveryId: string) =>
-  `${pathOf(webhookId)}/deliveries/${encodeURIComponent(deliveryId)}`
+  `${webhookPath(webhookId)}/deliveries/${encodeURIComponent(deliveryId)}`
 
 /** The service itself waits up to 30 s for the receiver. */
 const TEST_TIMEOUT_MS = 45_000

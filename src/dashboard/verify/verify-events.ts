@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { eventsOf } from '../../client/stream.ts'
+import { readEvents } from '../../client/stream.ts'
 import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
 import type { Api, Env } from '../deps.ts'
 import { sentForm } from '../page/form.ts'
@@ -29,7 +29,7 @@ export async function* verifyWithEvents(
       return yield { event: 'error', data, status: response.status }
     }
     const body = response.body.pipeThrough(new TransformStream(), { signal: gone })
-    for await (const event of eventsOf<VerifyEvents>(body)) {
+    for await (const event of readEvents<VerifyEvents>(body)) {
       yield event
       if (event.event !== 'step') return
     }

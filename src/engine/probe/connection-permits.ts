@@ -50,7 +50,7 @@ export class ConnectionPermits {
       ? await limits.start(operator, ip, request)
       : UNLIMITED
     if (!('permit' in start) || single || isUrgent) return start
-    const releaseSlot = await deps.connectionSlots.take()
+    const releaseSlot = await deps.connectionSlots.acquire()
     const { permit } = start
     const release = () => {
       releaseSlot()

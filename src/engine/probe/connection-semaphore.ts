@@ -1,6 +1,6 @@
 import pLimit, { type LimitFunction } from 'p-limit'
 
-/** Limits the concurrent connections of lists, over all operators and egresses. */
+/** A counting semaphore, such as for the concurrent connections of lists over all operators. */
 export class ConnectionSemaphore {
   readonly #limit: LimitFunction
 
@@ -9,7 +9,7 @@ export class ConnectionSemaphore {
   }
 
   /** Waits for a slot and returns the function that releases it, which may be called twice. */
-  take(): Promise<() => void> {
+  acquire(): Promise<() => void> {
     return new Promise(acquired => {
       void this.#limit(() => new Promise<void>(release => acquired(release)))
     })

@@ -242,7 +242,7 @@ export class RateController {
   /** Sort key for the dashboard: blocks by skipped addresses, then pauses, then by activity. */
   get urgency(): number {
     const { state, sessions } = this.#handle
-    if (state.refusal !== null) return 1e12 + state.refusal.onSkipped
+    if (state.refusal !== null) return 1e12 + state.refusal.skipped
     if (state.pausedUntil > this.#handle.now()) return 1e9
     return sessions * RECENT_OUTCOMES_MAX + this.#recent.count
   }
@@ -270,7 +270,7 @@ export class RateController {
   get #refusalStatus(): Block | null {
     const { refusal } = this.#handle.state
     if (refusal === null) return null
-    const { answer, at, until, onSkipped: skipped } = refusal
+    const { answer, at, until, skipped } = refusal
     return { answer, since: this.#toEpochMs(at), until: this.#toEpochMs(until), skipped }
   }
 

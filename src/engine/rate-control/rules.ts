@@ -31,7 +31,7 @@ export type BlockedState = {
   readonly answer: RecipientOutcome
   readonly at: number
   readonly until: number
-  readonly onSkipped: number
+  readonly skipped: number
 }
 
 /** Applies an event to the state; returns the same object if nothing changes. */
@@ -123,9 +123,9 @@ export function onThrottled(state: RateState, now: number, retryAfterMs: number 
 
 /** Records a block of our IP, HELO or sender. Repeated ones extend it until a session succeeds. */
 export function onBlocked(state: RateState, now: number, answer: RecipientOutcome): RateState {
-  const { at, onSkipped } = state.refusal ?? { at: now, onSkipped: 0 }
+  const { at, skipped } = state.refusal ?? { at: now, skipped: 0 }
   const slower = isBlocked(state, now) ? state : halved(state)
-  return { ...slower, refusal: { answer, at, until: now + BLOCK_MS, onSkipped } }
+  return { ...slower, refusal: { answer, at, until: now + BLOCK_MS, skipped } }
 }
 
 /**
@@ -148,7 +148,7 @@ const isCurrent = ({ at }: BlockingDomain, now: number) => at <= now && at > now
 export function onSkipped(state: RateState, count: number): RateState {
   const { refusal } = state
   if (refusal === null) return state
-  return { ...state, refusal: { ...refusal, onSkipped: refusal.onSkipped + count } }
+  return { ...state, refusal: { ...refusal, skipped: refusal.skipped + count } }
 }
 
 /** Counts one unknown user, from any connection. */

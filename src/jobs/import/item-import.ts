@@ -8,7 +8,7 @@ import { type Class, isFailure, type Result, toClass } from '../../engine/verdic
 import { HOUR } from '../../platform/clock.ts'
 import { deleteJob } from '../delete-job.ts'
 import { finishJob, refuseCancelled } from '../job-state.ts'
-import { type Job, getLockedJob, type NewJob, newRow } from '../job-store.ts'
+import { getLockedJob, type Job, type NewJob, newRow } from '../job-store.ts'
 import type { ItemTable } from '../tables.ts'
 
 export type NewItem = {

@@ -1,9 +1,4 @@
 import type { Database } from '../../db/database.ts'
-import type { ResultWriter, Change } from '../results/result-writer.ts'
-import type { ActiveJobs, ActiveJob } from '../worker/active-jobs.ts'
-import type { Claims, ClaimedRow } from './claims.ts'
-import type { ProbeScheduler, Slot } from './probe-scheduler.ts'
-import type { OrphanedClaims } from '../worker/orphaned-claims.ts'
 import { isFault } from '../../engine/address/address.ts'
 import { dnsWaitMs } from '../../engine/dns-pause.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
@@ -14,7 +9,12 @@ import { nextRetry, type Outcome } from '../../engine/probing/retry-policy.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import { isFailure, type Result } from '../../engine/verdict/verdict.ts'
 import type { Clock } from '../../platform/clock.ts'
+import type { Change, ResultWriter } from '../results/result-writer.ts'
+import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
+import type { OrphanedClaims } from '../worker/orphaned-claims.ts'
 import type { WorkerTimings } from '../worker/worker-timings.ts'
+import type { ClaimedRow, Claims } from './claims.ts'
+import type { ProbeScheduler, Slot } from './probe-scheduler.ts'
 
 export type ProbeWork = {
   readonly database: Database

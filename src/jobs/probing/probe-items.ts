@@ -1,10 +1,10 @@
-import { type ProbeWork, probeClaimed } from './probe-claimed.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Reschedule } from '../../queue/queue.ts'
 import { nextDueAt } from '../item-claims.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
 import type { ClaimedRow, Claims } from './claims.ts'
+import { type ProbeWork, probeClaimed } from './probe-claimed.ts'
 import type { Slot } from './probe-tasks.ts'
 
 export type RecheckWork = Pick<ProbeWork, 'database' | 'recorder' | 'claims' | 'slots'>

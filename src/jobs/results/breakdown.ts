@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { runChunk, nextChunk } from '../../db/chunked-scan.ts'
+import { nextChunk, runChunk } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
 import { textAt } from '../../db/sql-dialect.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'

@@ -9,16 +9,16 @@ import { putCachedAnswers } from '../cached-answers.ts'
 import {
   type Fence,
   type ItemRoute,
-  storeRoutes,
   type Postponed,
   postponeItems,
   type Recorded,
   recordResults,
+  storeRoutes,
 } from '../item-store.ts'
 import { releaseReservation } from '../job-credits.ts'
 import { emitJobEvent } from '../job-events.ts'
 import { type Counts, countResults, failJob } from '../job-state.ts'
-import { type Job, getLockedOpenJob } from '../job-store.ts'
+import { getLockedOpenJob, type Job } from '../job-store.ts'
 
 /** Changes of items of one list. */
 export type ItemUpdate = {

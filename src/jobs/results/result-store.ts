@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { runChunk, nextChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
+import { nextChunk, runChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
 import { contains, hasNonAscii, textAt } from '../../db/sql-dialect.ts'

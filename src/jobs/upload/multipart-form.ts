@@ -5,10 +5,10 @@ import type { ReadableStream } from 'node:stream/web'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import { sanitizeText } from '../../platform/text.ts'
 import {
-  malformedUpload,
-  incompleteUpload,
   type Incoming,
+  incompleteUpload,
   limitBytes,
+  malformedUpload,
   storeBytes,
 } from './store-upload.ts'
 import { malformed, tooLarge, UploadFault } from './upload-error.ts'

@@ -19,7 +19,7 @@ export type ActiveJob = {
   readonly ended: AbortSignal
   /** Operators to which items were routed since the job was started here. */
   readonly operators: Set<string>
-  /** Number of internal failures by item position. */
+  /** Number of internal failures, by the position of the item. */
   readonly faults: Map<number, number>
   /** Number of routing failures, except storage errors. */
   routeFaults: number

@@ -5,13 +5,13 @@ import type { Log } from '../../platform/log.ts'
 import { type Loop, type LoopOptions, startLoop } from '../../platform/loop.ts'
 import { createMemoryQueue } from '../../queue/memory-queue.ts'
 import type { Lease, Queue, Reschedule, Worker } from '../../queue/queue.ts'
-import { pinnedItems, unpinItems, type WaitingPair, listWaitingPairs } from '../item-claims.ts'
+import { listWaitingPairs, pinnedItems, unpinItems, type WaitingPair } from '../item-claims.ts'
 import { refuseCancelled, startJob } from '../job-state.ts'
 import {
   findJob,
-  type Job,
   findJobsByIds,
   findOpenJobsByIds,
+  type Job,
   startSharedJob,
 } from '../job-store.ts'
 import { Claims } from '../probing/claims.ts'

@@ -1,8 +1,8 @@
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import type { Priority } from '../../platform/priority.ts'
 import type { Lease, Reschedule } from '../../queue/queue.ts'
+import type { ProbeWork } from '../probing/probe-claimed.ts'
 import { probeItems, recheckSlot } from '../probing/probe-items.ts'
-import { type ProbeWork } from '../probing/probe-claimed.ts'
 import type { Slot } from '../probing/probe-tasks.ts'
 import type { WorkerMembership } from './worker-deps.ts'
 
@@ -17,7 +17,7 @@ export type ProbeExecutorDeps = Omit<ProbeWork, 'lost' | 'holder'> & {
 export class ProbeExecutor {
   readonly #deps: ProbeExecutorDeps
   readonly #semaphore: ConnectionSemaphore
-  /** Aborts when this member has expired or is about to; then it is replaced. */
+  /** Aborts when this member has expired or is about to; a new controller replaces it then. */
   #lost = new AbortController()
   /** The member ID of the last claims, and the one that has expired. */
   #holder: string | null = null
@@ -42,7 +42,7 @@ export class ProbeExecutor {
    */
   async serve(slot: Slot, lease: Lease): Promise<Reschedule> {
     const { stopping, database, timings } = this.#deps
-    const releaseSlot = await this.#semaphore.take()
+    const releaseSlot = await this.#semaphore.acquire()
     const endProbe = await this.#deps.priority?.startProbe()
     try {
       // The worker may have stopped while this waited for the semaphore.

@@ -1,8 +1,8 @@
-import { type WorkerDeps } from './worker-deps.ts'
 import type { ResultCache } from '../../engine/result-cache.ts'
 import { getCachedAnswers } from '../cached-answers.ts'
 import type { Job } from '../job-store.ts'
 import { JobWorker as RunningWorker } from './job-worker.ts'
+import type { WorkerDeps } from './worker-deps.ts'
 
 /** A worker that also caches answers, which it writes together with their results. */
 export type JobWorkerWithCache = JobWorker & { readonly cache: ResultCache }

@@ -1,13 +1,13 @@
-import type { Database } from '../../db/database.ts'
-import type { Log } from '../../platform/log.ts'
-import type { Random } from '../../platform/random.ts'
-import type { Job } from '../job-store.ts'
-import type { Engine } from '../../engine/engine.ts'
-import type { Queue } from '../../queue/queue.ts'
 import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
-import type { WorkerTimings } from './worker-timings.ts'
-import type { Priority } from '../../platform/priority.ts'
 import type { Membership } from '../../cluster/membership.ts'
+import type { Database } from '../../db/database.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Priority } from '../../platform/priority.ts'
+import type { Random } from '../../platform/random.ts'
+import type { Queue } from '../../queue/queue.ts'
+import type { Job } from '../job-store.ts'
+import type { WorkerTimings } from './worker-timings.ts'
 
 export type WorkerDeps = {
   readonly database: Database

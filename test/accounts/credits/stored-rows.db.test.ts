@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { getAccountLoad } from '../../../src/accounts/credits/stored-rows.ts'
+import { getAccountLoad } from '../../../src/jobs/job-list.ts'
 import { write } from '../../../src/db/database.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { addItems, insertFinishedJob } from '../../../src/jobs/import/item-import.ts'

@@ -85,9 +85,9 @@ describe('after the end of the process', () => {
     const { file, clock, take } = bench()
     for (let n = 0; n < 3; n++) await take(MINUTELY)
     const next = bench(clock, file)
-    expect(await next.charge(MINUTELY)).toBe(0)
+    expect(await next.take(MINUTELY)).toBe(0)
     await clock.advance(MINUTE)
-    expect(await next.charge(MINUTELY)).toBeNull()
+    expect(await next.take(MINUTELY)).toBeNull()
   })
 
   test('a window continues from its start', async () => {
@@ -117,9 +117,9 @@ describe('after the end of the process', () => {
     limits.close()
     clock.jump(-DAY)
     const next = bench(clock, file)
-    expect(await next.charge(MINUTELY)).toBe(0)
+    expect(await next.take(MINUTELY)).toBe(0)
     await clock.advance(MINUTE)
-    expect(await next.charge(MINUTELY)).toBeNull()
+    expect(await next.take(MINUTELY)).toBeNull()
   })
 })
 

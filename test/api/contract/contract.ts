@@ -5,7 +5,10 @@ import { schemaChecks } from './schemas.ts'
 
 type App = ReturnType<typeof createApp>
 
-/** From now on, what the app answers to `request` is held against its OpenAPI document; what is not in it throws. */
+/**
+ * Validates all responses of the app to `request` against its OpenAPI document; throws for anything
+ * that it does not contain.
+ */
 export function underContract(app: App, service: Service): void {
   const ask = app.request.bind(app)
   app.request = async (input, init, ...rest) => {
@@ -22,10 +25,10 @@ export function underContract(app: App, service: Service): void {
 
 type Contract = (method: string, pathname: string, response: Response) => Promise<void>
 
-/** The same in all houses of a file: only its `servers` differ. */
+/** Shared by all services of a file: only their `servers` differ. */
 let contract: Contract | undefined
 
-/** Throws for an answer whose status, type or fields are not in the document. */
+/** Throws for a response whose status, type or fields are not in the document. */
 export function contractOf(document: Document): Contract {
   const templates = templatesOf(document)
   const { answer } = schemaChecks(document)
@@ -52,7 +55,7 @@ const errorSchemaOf = ({ headers }: Response) => {
   return { $ref: `#/components/schemas/${isProblem ? 'Problem' : 'Error'}` }
 }
 
-/** Where its body is to be held against one; null: it has none, and none is foreseen. */
+/** The schema of the body; null if the response has none and none is documented. */
 function schemaOf(name: string, operation: Operation, response: Response) {
   const { status } = response
   const documented = operation.responses[status]
@@ -71,7 +74,7 @@ const broken = (name: string, { status }: Response, why: string) =>
 const isJson = ({ headers }: Response) =>
   /^application\/(json|problem\+json)/.test(headers.get('Content-Type') ?? '')
 
-/** Its body is made while it is read: looking at it would read it. */
+/** Its body is produced while it is read, so it cannot be inspected here. */
 const isStream = (pathname: string, { status }: Response) =>
   status === 200 && /^\/v1\/(jobs\/|verify\/bulk\/)/.test(pathname)
 
@@ -83,6 +86,7 @@ function checkWhenRead(response: Response, check: (body: unknown) => void): void
     return whole
   }
   const json = async () => JSON.parse(await text())
-  // Defined, as @hono/node-server may have replaced Response by one whose methods cannot be assigned.
+  // Uses defineProperty, as @hono/node-server may have replaced Response with a class whose methods
+  // cannot be assigned.
   Object.defineProperties(response, { text: { value: text }, json: { value: json } })
 }

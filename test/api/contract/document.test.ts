@@ -9,7 +9,7 @@ const { app, document } = bareApi()
 const places = placesOf(document)
 const { answer, request } = schemaChecks(document)
 
-/** All that the interface has. */
+/** All operations of the interface. */
 const OPERATIONS = [
   ...['POST /v1/verify/single', 'POST /v1/verify', 'POST /v1/verify/bulk', 'POST /v1/verify/batch'],
   ...[
@@ -52,7 +52,7 @@ describe('the OpenAPI document', () => {
     expect(placesOf(document).map(nameOf).toSorted()).toEqual(OPERATIONS.toSorted())
   })
 
-  test('has every path under /v1 that the service knows', () => {
+  test('has every path under /v1 of the service', () => {
     const known = app.routes
       .filter(({ method, path }) => method !== 'ALL' && path.startsWith('/v1/'))
       .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
@@ -64,7 +64,7 @@ describe('the OpenAPI document', () => {
     )
   })
 
-  test('calls each operation by a name of its own', () => {
+  test('has a unique name for each operation', () => {
     const ids = places.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids.every(id => /^[a-z][A-Za-z]+$/.test(id))).toBe(true)
@@ -80,7 +80,7 @@ describe('the OpenAPI document', () => {
 describe('what is valid', () => {
   const NAMES = ['valid', 'valid_emails', 'syntax_valid', 'smtp_valid']
 
-  /** Every property of one of these names, wherever it stands: its place, and what is said of it. */
+  /** All properties with one of these names: path and description. */
   function described(value: unknown, place: string): [place: string, says: unknown][] {
     if (typeof value !== 'object' || value === null) return []
     const { properties } = value as { properties?: Record<string, { description?: unknown }> }
@@ -94,7 +94,7 @@ describe('what is valid', () => {
     return [...own.map(([at, says]): [string, unknown] => [at, says]), ...below]
   }
 
-  test('is described wherever it stands, as the word means different things', () => {
+  test('is described wherever it occurs, as the word means different things', () => {
     const found = described(document, '')
     expect(found.length).toBeGreaterThan(10)
     expect(found.filter(([, says]) => typeof says !== 'string')).toEqual([])
@@ -106,7 +106,7 @@ describe('an event in the document', () => {
     webhooks: Record<string, { post: Place['operation'] }>
   }
 
-  test('is described for each kind, as the request that a receiver gets', () => {
+  test('is described for each type, as the request that a receiver gets', () => {
     expect(Object.keys(webhooks)).toEqual([...SENT_KINDS])
     for (const { post } of Object.values(webhooks)) {
       expect(post.parameters?.map(({ name }) => name)).toEqual([
@@ -134,27 +134,27 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
   const statuses = Object.keys(responses)
   const isOfApi = path.startsWith('/v1/')
 
-  test('has a summary, and needs a key where it is of the API', () => {
+  test('has a summary, and needs a key under /v1', () => {
     expect(summary).toMatch(/^[A-Z]/)
     expect(security ?? []).toEqual(isOfApi ? [{ bearer: [] }] : [])
   })
 
-  test('names the errors that it may answer', () => {
+  test('lists its possible errors', () => {
     const always = isOfApi ? ['400', '401', '403', '429', '500', '503'] : []
     const ofPath = path.includes('{') ? ['404'] : []
-    // Also where a body is not foreseen: one that is sent must be readable.
+    // Also without a documented body: one that is sent must be readable.
     const ofBody = place.method === 'GET' ? [] : ['413', '415']
     const ofKey = idempotent(place) ? ['409', '422'] : []
     expect(statuses).toEqual(expect.arrayContaining([...always, ...ofPath, ...ofBody, ...ofKey]))
   })
 
-  test('describes the Idempotency-Key where it takes one, with its scope', () => {
+  test('describes the Idempotency-Key and its scope if it accepts one', () => {
     const header = operation.parameters?.find(({ name }) => name === 'Idempotency-Key')
     expect(header !== undefined).toBe(idempotent(place))
     if (header !== undefined) expect(header.description).toContain('for one API key and all paths')
   })
 
-  test('has an example of what is sent and of each answer', () => {
+  test('has an example of its request and of each response', () => {
     const without = Object.entries(responses).filter(
       ([, { content = {} }]) =>
         Object.keys(content).length > 0 &&
@@ -166,7 +166,7 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
     }
   })
 
-  test('takes no field in its body that its schema does not name', () => {
+  test('accepts no field in its body that its schema does not name', () => {
     for (const { schema } of Object.values(requestBody?.content ?? {})) {
       const name = /[^/]+$/.exec(String(schema.$ref))?.[0] ?? ''
       expect(document.components.schemas[name]).toMatchObject({ additionalProperties: false })
@@ -194,5 +194,5 @@ function nameOf({ method, path }: Place): string {
   return `${method} ${path}`
 }
 
-/** What is created by it is created once under an Idempotency-Key. */
+/** POST requests create things, once for each Idempotency-Key. */
 const idempotent = ({ method, path }: Place): boolean => method === 'POST' && !/cancel$/.test(path)

@@ -32,21 +32,24 @@ export type Document = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
-/** An operation with what it is called by. */
+/** An operation with its method and path. */
 export type Place = {
   readonly path: string
-  /** In capitals. */
+  /** Upper-case HTTP method. */
   readonly method: string
   readonly operation: Operation
 }
 
 type App = ReturnType<typeof createApp>
 
-/** The OpenAPI document, as whoever asks for it reads it. */
+/** The OpenAPI document as clients get it. */
 export const documentOf = (service: Service, app: App): Document =>
   JSON.parse(JSON.stringify(openapiDocument(service, app))) as Document
 
-/** The app of a service that nobody asks, and its document: of its parts only the settings are looked at. */
+/**
+ * The app of a service without requests, and its document: only the settings of the service are
+ * used.
+ */
 export function bareApi(): { app: App; document: Document } {
   const dataDir = mkdtempSync(join(tmpdir(), 'ev-contract-'))
   const settings = { version: '0', baseUrl: 'https://ev.test', dataDir, plans: new Map() }
@@ -63,13 +66,16 @@ export const placesOf = ({ paths }: Document): Place[] =>
     })),
   )
 
-/** The examples of a body, with what they are called by; most have one. */
+/** The named examples of a body; most have one. */
 export const examplesOf = ({ example, examples = {} }: Media): [name: string, value: unknown][] => [
   ...(example === undefined ? [] : [['example', example] as [string, unknown]]),
   ...Object.entries(examples).map(([name, { value }]): [string, unknown] => [name, value]),
 ]
 
-/** What fits a path of a request: the paths with fewer parameters first, as `events` is no ID. */
+/**
+ * The operation that matches the path of a request: paths with fewer parameters first, as `events`
+ * is no ID.
+ */
 export function templatesOf({ paths }: Document): { path: string; fits: RegExp }[] {
   const parameters = (path: string) => path.split('{').length
   return Object.keys(paths)

@@ -6,11 +6,11 @@ import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
 
 const { document } = bareApi()
 
-/** What the examples of parameters name. */
+/** Data that the examples of parameters refer to. */
 const JOB = 'job_xyz789'
 const KEY = 'key_01'
 
-/** The service that the examples were written for. */
+/** The service for which the examples were written. */
 async function exampleHouse() {
   const home = await createTestService({
     engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } },
@@ -23,7 +23,7 @@ type House = Awaited<ReturnType<typeof exampleHouse>>
 
 describe('an example of the document', () => {
   test.each(placesOf(document).map(place => [`${place.method} ${place.path}`, place] as const))(
-    '%s is answered as it says, when it is sent',
+    '%s is answered as documented',
     async (_, place) => {
       const { requestBody, responses } = place.operation
       const [sent] = Object.entries(requestBody?.content ?? {})
@@ -42,7 +42,7 @@ describe('an example of the document', () => {
   )
 })
 
-/** The path with what its parameters name there. */
+/** The path with its parameters filled in. */
 async function pathOf(home: House, { method, path }: Place): Promise<string> {
   if (path.includes('/keys/{id}')) return path.replace('{id}', KEY)
   if (path.includes('/webhooks/{id}')) {
@@ -61,7 +61,7 @@ async function newWebhook({ json }: House): Promise<string> {
   return ((await json('/v1/webhooks', { body })).data as { id: string }).id
 }
 
-/** Of a test, which is in the log like all others. */
+/** A delivery of a test event, which is in the log like all others. */
 async function newDelivery({ json }: House, webhookId: string): Promise<string> {
   const { data } = await json(`/v1/webhooks/${webhookId}/test`, { method: 'POST' })
   return (data as { delivery_id: string }).delivery_id

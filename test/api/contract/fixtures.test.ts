@@ -12,12 +12,12 @@ import { createTestService } from '../../support/service.ts'
 import { endpoint } from '../../support/webhook-endpoint.ts'
 import { answered } from '../../support/webhook-transport.ts'
 
-// Every answer of the interface stands in fixtures/api as whoever reads its description expects it.
+// fixtures/api has every response of the interface as its description defines it.
 
 const FOLDER = join(import.meta.dirname, '../../../fixtures/api')
 const compared = new Set<string>()
 
-/** A service whose mail world knows the addresses that the fixtures name. */
+/** A service with simulated mail servers for the addresses in the fixtures. */
 async function apiHouse(plan = 'enterprise') {
   const script = toRecipients(to =>
     /^(anna|user|info)/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No',
@@ -31,7 +31,10 @@ async function apiHouse(plan = 'enterprise') {
   return { ...home, ask }
 }
 
-/** Compares an answer with its fixture: the same keys in the same order, and the same values but those that differ by nature. */
+/**
+ * Compares a response with its fixture: the same keys in the same order, and the same values except
+ * those that always differ.
+ */
 function compare(name: string, given: string): void {
   compared.add(name)
   const text = readFileSync(join(FOLDER, name), 'utf8')
@@ -40,7 +43,10 @@ function compare(name: string, given: string): void {
   expect(tidy(given)).toBe(tidy(text))
 }
 
-/** The text with a name in place of what differs by nature: ids, times of day, secrets, durations, cursors, and what only people read. */
+/**
+ * Replaces values that always differ with placeholders: IDs, times of day, secrets, durations,
+ * cursors, and texts for people.
+ */
 function plain(text: string): string {
   return text
     .replace(/\b(job_sbx|job|wh|evt|dlv|ver|key|acc|req)_(?!id\b)[A-Za-z0-9]+\b(?=["/\\])/g, '$1_…')
@@ -62,7 +68,7 @@ afterAll(() => {
 describe('one address', () => {
   const body = { email: 'anna@example.com' }
 
-  test('is answered as the interface shows it', async () => {
+  test('is answered as the interface defines it', async () => {
     const { ask } = await apiHouse()
     compare('single.json', await ask('/v1/verify/single', { body }))
     const info = { email: 'info@example.com' }
@@ -93,7 +99,7 @@ describe('a list', () => {
     compare('batch-queued.json', batch)
   })
 
-  test('that is a file is queued, or looked at', async () => {
+  test('that is a file is queued, or previewed', async () => {
     const { ask } = await apiHouse('free')
     const send = async (fields: Readonly<Record<string, string>> = {}) => {
       const form = new FormData()
@@ -173,18 +179,18 @@ describe('webhooks', () => {
     compare('webhooks.json', await ask('/v1/webhooks'))
   })
 
-  test('another secret is shown once', async () => {
+  test('a rotated secret is shown once', async () => {
     const ask = asking(await hooked())
     compare('webhook-rotated.json', await ask('/secret', { method: 'POST' }))
   })
 
-  test('an endpoint is tried out by an event', async () => {
+  test('a test event is sent to an endpoint', async () => {
     const home = await hooked()
     compare('webhook-tested.json', await asking(home)('/test', { method: 'POST' }))
     compare('event-webhook-test.json', home.post.sent[0]?.body ?? '')
   })
 
-  test('an endpoint shows what was sent to it, and is sent it again', async () => {
+  test('an endpoint lists its deliveries, and they can be resent', async () => {
     const home = await hooked()
     const ask = asking(home)
     home.post.answer(answered(500, { 'content-type': 'text/plain' }, 'Internal Server Error'))
@@ -235,7 +241,7 @@ describe('an event', () => {
     },
   )
 
-  test('of credits is stored with the credits that brought it about', async () => {
+  test('of credits is stored with the credits that caused it', async () => {
     const home = await subscribed('free')
     for (let list = 0; list < 10; list++) {
       const emails = Array.from({ length: 10 }, (_, n) => `user${list}x${n}@example.com`)
@@ -257,11 +263,11 @@ describe('an event', () => {
     return (await rows.orderBy('created_at').executeTakeFirstOrThrow()).body
   }
 
-  /** With the name that the key of the fixture has. */
+  /** Uses the key name of the fixture. */
   const named = (json: string) => json.replace('"api_key_name":"test"', '"api_key_name":"CI"')
 })
 
-test('the history is told in pages', async () => {
+test('the history is returned in pages', async () => {
   const home = await apiHouse()
   for (const email of ['user2@example.com', 'anna@example.com']) {
     await home.ask('/v1/verify/single', { body: { email } })
@@ -271,7 +277,7 @@ test('the history is told in pages', async () => {
   compare('history.json', await home.ask('/v1/history?limit=1'))
 })
 
-test('keys are shown with their text once', async () => {
+test('keys are shown with their secret once', async () => {
   const { ask } = await apiHouse()
   const [scopes, allowed_ips] = [['verify:single', 'verify:bulk'], ['203.0.113.0/24']]
   compare('key-created.json', await ask('/v1/keys', { body: { name: 'CI', scopes, allowed_ips } }))

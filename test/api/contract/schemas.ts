@@ -2,14 +2,14 @@ import { Ajv2020, type AnySchemaObject, type ValidateFunction } from 'ajv/dist/2
 import addFormats from 'ajv-formats'
 import type { Document, Schema } from './document.ts'
 
-/** Says what is wrong with a value; null: nothing. */
+/** Returns the error of a value, or null if it is valid. */
 export type Check = (value: unknown) => string | null
 
-/** Checks of values by the schemas of a document. Each schema is compiled once. */
+/** Validators for the schemas of a document. Each schema is compiled once. */
 export function schemaChecks({ components }: Document): {
-  /** Of what is sent: the schemas themselves say that they take no other field. */
+  /** For requests: the schemas themselves refuse other fields. */
   request(schema: Schema): Check
-  /** Of what is answered: a field that the schema does not name is a fault. */
+  /** For responses: a field that the schema does not name is an error. */
   answer(schema: Schema): Check
 } {
   const schemas = Object.entries(components.schemas)
@@ -21,7 +21,7 @@ export function schemaChecks({ components }: Document): {
   }
 }
 
-/** Calls `make` when it is first needed. */
+/** Calls `make` on first use. */
 function once<T>(make: () => T): () => T {
   let made: T | undefined
   return () => (made ??= make())
@@ -30,7 +30,7 @@ function once<T>(make: () => T): () => T {
 const HOME = 'https://ev.test/openapi.json'
 
 function newAjv(schemas: readonly [name: string, schema: Schema][]): Ajv2020 {
-  // Whether the schemas are schemas is tested with the document: here it would take most of the time.
+  // The document test validates the schemas themselves: here it would take most of the time.
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false })
   addFormats.default(ajv)
   ajv.addSchema({ $id: HOME, components: { schemas: Object.fromEntries(schemas) } })
@@ -60,13 +60,16 @@ const told = (params: object) => JSON.stringify(params)
 const atHome = (schema: Schema): AnySchemaObject =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', `"${HOME}#/components/`))
 
-/** The schema, without room for anything that it does not name, here and in all it holds. */
+/** The schema with additional properties forbidden at all levels. */
 function close(schema: Schema): Schema {
   const isOpen = 'additionalProperties' in schema
   return { ...closeWithin(schema), ...(isOpen ? {} : { unevaluatedProperties: false }) }
 }
 
-/** Closes what stands within a schema, not itself: it may be a part of another (`allOf`). */
+/**
+ * Forbids additional properties within a schema, but not in itself: it may be a part of another one
+ * (`allOf`).
+ */
 function closeWithin(schema: Schema): Schema {
   const closed: Record<string, unknown> = { ...schema }
   for (const list of ['allOf', 'anyOf', 'oneOf']) {

@@ -18,7 +18,7 @@ async function thrown(error: Error, headers: Record<string, string> = {}) {
 
 const sqlite = (code: string) => Object.assign(new Error('of SQLite'), { code })
 
-describe('what is thrown', () => {
+describe('a thrown value', () => {
   test.each([
     ['an error of the API', new ApiError('job_not_ready', 'x'), 'job_not_ready'],
     ['a full disk', sqlite('SQLITE_FULL'), 'service_unavailable'],
@@ -34,7 +34,7 @@ describe('what is thrown', () => {
     expect(toApiError(error).code).toBe(code)
   })
 
-  test('keeps what lay beneath for the log', () => {
+  test('keeps its cause for the log', () => {
     const error = new TypeError('x')
     expect(toApiError(error).cause).toBe(error)
   })
@@ -52,7 +52,7 @@ describe('an error', () => {
     })
   })
 
-  test('that passes says when', async () => {
+  test('that is temporary has Retry-After', async () => {
     const answer = await thrown(new ApiError('rate_limit', 'x', { retryAfterS: 41.2 }))
     expect(answer.headers.get('Retry-After')).toBe('42')
     expect((await thrown(sqlite('SQLITE_FULL'))).headers.get('Retry-After')).toBe('5')
@@ -62,7 +62,7 @@ describe('an error', () => {
     expect((await thrown(new ApiError('not_found', 'x'))).headers.get('Retry-After')).toBeNull()
   })
 
-  test('is a problem of RFC 9457 for who asks for one', async () => {
+  test('is a problem document (RFC 9457) for clients that accept one', async () => {
     const headers = { Accept: 'application/problem+json' }
     const answer = await thrown(new ApiError('not_found', 'There is no such job'), headers)
     expect(answer.headers.get('Content-Type')).toBe('application/problem+json')

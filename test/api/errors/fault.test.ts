@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { validationError } from '../../../src/api/errors/fault.ts'
 import { createTestService } from '../../support/service.ts'
 
-/** The code and the sentence for what does not fit. */
+/** The code and message for a value that violates a schema. */
 function fault(schema: z.ZodType, value: unknown, target = 'json'): [string, string] {
   const { code, message } = validationError(
     target,
@@ -16,8 +16,8 @@ function fault(schema: z.ZodType, value: unknown, target = 'json'): [string, str
 const sentence = (schema: z.ZodType, value: unknown, target?: string) =>
   fault(schema, value, target)[1]
 
-describe('what does not fit a schema', () => {
-  test('is told with its place, what was given, and what it must be', () => {
+describe('a value that violates a schema', () => {
+  test('is reported with its path, its value, and what is allowed', () => {
     const schema = z.object({ emails: z.array(z.string()) })
     expect(fault(schema, { emails: ['a', 7] })).toEqual([
       'invalid_request',
@@ -48,18 +48,18 @@ describe('what does not fit a schema', () => {
       'yesterday',
       'is "yesterday"; it must be a time such as 2026-03-21T10:30:00Z.',
     ],
-  ])('%#: says it in words', (schema, given, predicate) => {
+  ])('%#: is described in words', (schema, given, predicate) => {
     expect(sentence(z.object({ field: schema }), { field: given })).toBe(`"field" ${predicate}`)
   })
 
-  test('of the query is told as that', () => {
+  test('of the query is reported as such', () => {
     const schema = z.object({ limit: z.coerce.number() })
     expect(sentence(schema, { limit: 'x' }, 'query')).toBe(
       '"limit" in the query is "x"; it must be a number.',
     )
   })
 
-  test('has the sentence and the code that the schema gives it', () => {
+  test('has the message and the code of the schema', () => {
     const schema = z.array(z.string()).refine(list => list.length > 0, {
       error: 'is empty',
       params: { code: 'empty_list' },
@@ -71,12 +71,12 @@ describe('what does not fit a schema', () => {
     )
   })
 
-  test('is shown without what would harm who reads it, and not at length', () => {
+  test('is sanitized and truncated', () => {
     expect(sentence(z.strictObject({}), { '\u001b[31m\n': 1 })).not.toMatch(/\p{Cc}/u)
     expect(sentence(z.int(), 'x'.repeat(10_000)).length).toBeLessThan(200)
   })
 
-  test('is told so by the paths', async () => {
+  test('is reported by the endpoints', async () => {
     const { json } = await createTestService()
     expect(await json('/v1/jobs?limit=1000')).toMatchObject({
       error: '"limit" in the query is "1000"; it must be at most 200.',

@@ -31,7 +31,7 @@ describe('the breakdown of a job', () => {
     })
   })
 
-  test('is remembered when the job has ended', async () => {
+  test('is cached when the job has finished', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const first = await json(BREAKDOWN)
@@ -39,7 +39,7 @@ describe('the breakdown of a job', () => {
     expect(await json(BREAKDOWN)).toEqual(first)
   })
 
-  test('of a job under way is counted anew after a few seconds, and at its end', async () => {
+  test('of a running job is recounted after a few seconds, and when it finishes', async () => {
     const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example', 'b@a.example', 'c@a.example'], done: 1 })
     const done = async () => ((await json(BREAKDOWN)).data as { done: number }).done
@@ -57,7 +57,7 @@ describe('the breakdown of a job', () => {
     expect(await done()).toBe(3)
   })
 
-  test('is counted once for all who ask for it at the same time', async () => {
+  test('is counted once for concurrent requests', async () => {
     const { database, json, service } = await createTestService()
     const texts = Array.from({ length: 2_500 }, (_, n) => `valid${n}@a.example`)
     await seedJob(database, { texts })
@@ -77,7 +77,7 @@ describe('the breakdown of a job', () => {
     expect(counted).toBe(2_500 / CHUNK_ROWS)
   })
 
-  test('of a job that is deleted meanwhile is none', async () => {
+  test('of a job that is deleted meanwhile returns 404', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: Array.from({ length: 2_500 }, (_, n) => `v${n}@a.example`) })
     const [counted] = await Promise.all([

@@ -10,7 +10,7 @@ const POST = { method: 'POST' }
 const DELETE = { method: 'DELETE' }
 
 describe('cancelling a job', () => {
-  test('ends it for good, tells the worker, and answers with the job', async () => {
+  test('cancels it, notifies the worker, and returns the job', async () => {
     const worker = idleWorker()
     const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
@@ -27,7 +27,7 @@ describe('cancelling a job', () => {
     expect(await findJob(database, 'job_a')).toMatchObject({ state: 'cancelled' })
   })
 
-  test('gives back the credits that it has not used', async () => {
+  test('returns its unused credits', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const period = periodStart(database.clock.now())
@@ -37,7 +37,7 @@ describe('cancelling a job', () => {
     expect(await readCredit(database, 'acc_1', period)).toMatchObject({ held: 0, used: 0 })
   })
 
-  test('a second time tells it as it is', async () => {
+  test('a second time returns it unchanged', async () => {
     const worker = idleWorker()
     const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 0 })
@@ -60,7 +60,7 @@ describe('cancelling a job', () => {
 })
 
 describe('deleting a job', () => {
-  test('removes it with its addresses', async () => {
+  test('deletes it with its addresses', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const response = await request('/v1/jobs/job_a', DELETE)
@@ -71,7 +71,7 @@ describe('deleting a job', () => {
     expect((await request('/v1/jobs/job_a', DELETE)).status).toBe(404)
   })
 
-  test('removes what the history has of it, and nothing else; statistics stay', async () => {
+  test('deletes its rows of the history and nothing else; statistics remain', async () => {
     const { database, json, request, ledger, clock, settled } = await createTestService()
     const before = await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })
     await clock.advance(5)
@@ -86,7 +86,7 @@ describe('deleting a job', () => {
     expect(rows).toEqual([{ job_id: before.job_id }])
   })
 
-  test('that is under way cancels it first', async () => {
+  test('that is running cancels it first', async () => {
     const worker = idleWorker()
     const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
@@ -100,11 +100,11 @@ describe('deleting a job', () => {
 })
 
 describe('the list of jobs', () => {
-  test('has the newest first, page by page, each job once', async () => {
+  test('is sorted newest first, in pages, each job once', async () => {
     const { database, json, clock } = await createTestService()
     for (let n = 1; n <= 5; n++) {
       await seedJob(database, { id: `job_${n}`, texts: ['valid@a.example'] })
-      // Some are of the same moment.
+      // Some share a timestamp.
       if (n % 2 === 0) await clock.advance(1)
     }
     const seen: string[] = []
@@ -119,7 +119,7 @@ describe('the list of jobs', () => {
     expect(seen).toEqual(['job_5', 'job_4', 'job_3', 'job_2', 'job_1'])
   })
 
-  test('chooses by state, and keeps the sandbox apart', async () => {
+  test('filters by state and separates the sandbox', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { id: 'job_done', texts: ['valid@a.example'] })
     await seedJob(database, { id: 'job_new', texts: ['valid@a.example'], done: 0 })
@@ -133,7 +133,7 @@ describe('the list of jobs', () => {
     expect(await ids('/v1/jobs', { 'X-EV-Sandbox': 'true' })).toEqual(['job_sbx_1'])
   })
 
-  test('has of each job what is told of it alone, but for its results', async () => {
+  test('has the fields of each job, without results', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, name: 'March list' })
     const { success: _, ...alone } = await json('/v1/jobs/job_a')
@@ -159,7 +159,7 @@ async function emailsOf(json: (path: string) => Promise<unknown>): Promise<strin
 
 type Page = { items: { job_id: string }[]; next_cursor: string | null; has_more: boolean }
 
-/** Sets credits aside for the job, as its submission does. */
+/** Reserves credits for the job, like its submission. */
 const holdFor = (database: Database, period: number, amount: number) =>
   write(database, async trx => {
     await reserveCredits(trx, { accountId: 'acc_1', period, amount, limit: null })

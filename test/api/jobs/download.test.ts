@@ -31,7 +31,7 @@ describe('a download', () => {
     },
   )
 
-  test('has duplicates and rows that are no address, each in its place', async () => {
+  test('has duplicates and malformed rows in their positions', async () => {
     const { database, request } = await createTestService()
     const texts = ['valid@a.example', 'no address', 'valid@A.Example', 'valid@a.example', '']
     await seedJob(database, { texts })
@@ -49,7 +49,7 @@ describe('a download', () => {
     ])
   })
 
-  test('is cut to the classes asked for', async () => {
+  test('is filtered by class', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const emails = async (filter: string) => {
@@ -65,7 +65,7 @@ describe('a download', () => {
     expect(await emails('')).toHaveLength(6)
   })
 
-  test('of a class that nobody is in is a header alone', async () => {
+  test('of a class without rows is only a header', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example'] })
     const text = async (query: string) =>
@@ -102,7 +102,7 @@ describe('a download', () => {
     ])
   })
 
-  test('of rows with ids has these in the last column', async () => {
+  test('of rows with IDs has them in the last column', async () => {
     const { database, request } = await createTestService()
     const texts = ['valid@a.example', 'risky@a.example']
     await seedJob(database, { texts, cells: [null, 'b-2'], source: { ids: true } })
@@ -139,7 +139,7 @@ describe('a download', () => {
     expect(text).toMatch(/^Name,E-Mail,ev_email,.*\nAnn,valid@a\.example,valid@.*\n"B, C",risky@/)
   })
 
-  test('of a file has its columns first, in its dialect, ours behind them', async () => {
+  test('of a file has its columns first, in its dialect, followed by the results', async () => {
     const { database, request } = await createTestService()
     const file = 'Name;E-Mail;Note\n"Ann; B";valid@a.example;=1\nBob;risky@a.example;\n'
     const dialect = detectDialect(Buffer.from(file))
@@ -163,7 +163,7 @@ describe('a download', () => {
     })
   })
 
-  test('in JSON is an array of results, in NDJSON one a line', async () => {
+  test('is an array of results in JSON, and one result per line in NDJSON', async () => {
     const { database, request } = await createTestService()
     const cells = ['a-1', null, null, null, null, null]
     await seedJob(database, { texts: MIXED, cells })
@@ -184,7 +184,7 @@ describe('a download', () => {
     expect(lines.slice(0, -1).map(line => JSON.parse(line))).toEqual(rows)
   })
 
-  test('says of each row who was asked and what was said', async () => {
+  test('has the mail server and its reply for each row', async () => {
     const script = toRecipients(to =>
       to.startsWith('ann') ? '250 2.1.5 Ok' : '550 5.1.1 No such user, "sorry"',
     )
@@ -218,7 +218,7 @@ describe('a download', () => {
     ])
   })
 
-  test('keeps a row for an erased address, with its class and nothing else of it', async () => {
+  test('keeps a row for an erased address, with only its class', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example', 'invalid@a.example'] })
     await database.db
@@ -235,7 +235,7 @@ describe('a download', () => {
     expect(((await json.json()) as object[])[0]).toMatchObject({ row: 1, email: '', erased: true })
   })
 
-  test('before completion is refused, unless what is there already is asked for', async () => {
+  test('before completion is refused without partial=true', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const refused = await request('/v1/jobs/job_a/download')
@@ -256,7 +256,7 @@ describe('a download', () => {
     },
   )
 
-  test('of thousands of rows has each of them once, and is made as it is read', async () => {
+  test('of thousands of rows has each once, and is produced as it is read', async () => {
     const { database, request } = await createTestService()
     const texts = Array.from({ length: 3_001 }, (_, n) => `person${n}@a.example`)
     await seedJob(database, { texts })
@@ -268,7 +268,7 @@ describe('a download', () => {
     expect(emails).toEqual(texts)
   })
 
-  test('of a job that is deleted meanwhile breaks off and does not just end', async () => {
+  test('of a job that is deleted meanwhile is aborted, not completed', async () => {
     const { database, request, lines } = await createTestService()
     const texts = Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`)
     await seedJob(database, { texts })
@@ -283,7 +283,7 @@ describe('a download', () => {
     expect(lines.at(-1)).toMatchObject({ level: 'warn', message: 'response aborted' })
   })
 
-  test('that nobody reads on from is dropped after a minute, one that is read slowly is not', async () => {
+  test('that is not read is dropped after a minute, one that is read slowly is not', async () => {
     const { database, request, clock } = await createTestService()
     const texts = Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`)
     await seedJob(database, { texts })
@@ -297,7 +297,7 @@ describe('a download', () => {
     await expect(reader.read()).rejects.toThrow(/the client stopped reading/)
   })
 
-  test('that its reader gives up leaves nothing behind', async () => {
+  test('that its reader cancels leaves nothing behind', async () => {
     const { database, request, clock, lines } = await createTestService()
     await seedJob(database, {
       texts: Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`),

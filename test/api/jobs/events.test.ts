@@ -17,7 +17,7 @@ import { schemaChecks } from '../contract/schemas.ts'
 const EVENTS = '/v1/jobs/job_a/events'
 
 describe('the events of a job', () => {
-  test('tell at once how it stands, and each change, until it has ended', async () => {
+  test('have the progress at once and after each change, until the job has finished', async () => {
     const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const response = await request(EVENTS)
@@ -57,7 +57,7 @@ describe('the events of a job', () => {
     expect(told.filter(({ event }) => event === 'end')).toHaveLength(1)
   })
 
-  test('are as the document describes them', async () => {
+  test('match the schema of the document', async () => {
     const { app, service, database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const { told } = follow(await request(EVENTS))
@@ -71,14 +71,14 @@ describe('the events of a job', () => {
     expect(fault({ ...told[0]?.data, rate_per_second: 'fast' })).not.toBeNull()
   })
 
-  test('of a job that has ended are that alone', async () => {
+  test('of a finished job are only the end', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const body = await (await request(EVENTS)).text()
     expect(body).toMatch(/^retry: 3000\n\nevent: end\ndata: \{"status":"completed",[^\n]*\}\n\n$/)
   })
 
-  test('are no more than two a second, however often it changes', async () => {
+  test('are at most two a second, however often the job changes', async () => {
     const woken: (() => void)[] = []
     const { database, request, clock } = await houseWhoseWorkerTells(woken)
     const texts = Array.from({ length: 100 }, (_, n) => `valid${n}@a.example`)
@@ -89,21 +89,21 @@ describe('the events of a job', () => {
       for (const wake of woken.splice(0)) wake()
       await clock.advance(50)
     }
-    // Four seconds, and what was told at once.
+    // Four seconds, plus the event at the start.
     expect(told.length).toBeGreaterThan(6)
     expect(told.length).toBeLessThanOrEqual(9)
   })
 
-  test('are none while nothing changes', async () => {
+  test('are not sent while nothing changes', async () => {
     const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const { told } = follow(await request(EVENTS))
     await clock.advance(60 * SECOND)
-    // The second says that its pace is nought now, which was not known before.
+    // The second one has a rate of zero, which was not known before.
     expect(told.map(({ data }) => data.rate_per_second)).toEqual([null, 0])
   })
 
-  test('end with a job that is cancelled, and with one that is deleted', async () => {
+  test('end when the job is cancelled or deleted', async () => {
     for (const end of [cancelJob, deleteJob]) {
       const { database, request, clock } = await createTestService()
       await seedJob(database, { texts: MIXED, done: 2 })
@@ -116,11 +116,11 @@ describe('the events of a job', () => {
     }
   })
 
-  test('end at once when the service stops, without saying that the job did', async () => {
+  test('end at once when the service stops, without an end event', async () => {
     const { service, database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const { told, isDone } = follow(await request(EVENTS))
-    // The use of the key is written down meanwhile.
+    // The last use of the key is written in the meantime.
     await clock.advance(60 * SECOND + 100)
     endStreams(service)
     await drainEventLoop()
@@ -130,7 +130,7 @@ describe('the events of a job', () => {
     expect(await (await request(EVENTS)).text()).toBe('retry: 3000\n\n')
   })
 
-  test('end whole on the wire, and do not hold up a server that stops', async () => {
+  test('end with a complete body and do not delay a server that stops', async () => {
     const { app, service, database, key } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const server = await openHttpServer({
@@ -146,7 +146,7 @@ describe('the events of a job', () => {
     expect(await received).toMatch(/event: progress\n.*\r\n0\r\n\r\n$/s)
   })
 
-  test('of another account are not there', async () => {
+  test('of a job of another account return 404', async () => {
     const { database, request, addAccount, addKey } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     await addAccount('acc_2')
@@ -155,8 +155,8 @@ describe('the events of a job', () => {
   })
 })
 
-describe('the places of streams', () => {
-  test('are so many for each account, and one that is left is free again', async () => {
+describe('the limit of open streams', () => {
+  test('applies to each account, and a closed stream frees its slot', async () => {
     const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const open = []
@@ -169,7 +169,7 @@ describe('the places of streams', () => {
       error: expect.stringMatching(/^20 streams of this account are open: close one/),
     })
     expect((await request(EVENTS, { method: 'HEAD' })).status).toBe(200)
-    // One that was not even begun to be read, and one that was.
+    // One stream that is not read, and one that is.
     await open[0]?.body?.cancel()
     const { leave } = follow(open[1] as Response)
     await clock.advance(0)
@@ -179,7 +179,7 @@ describe('the places of streams', () => {
     expect((await request(EVENTS)).status).toBe(429)
   })
 
-  test('are so many in all', () => {
+  test('applies to all accounts together', () => {
     const streams = new Streams()
     const places = Array.from({ length: STREAMS_MAX }, (_, n) => streams.enter(`acc_${n}`))
     expect(() => streams.enter('acc_new')).toThrow(/1000 streams are open/)
@@ -192,8 +192,8 @@ describe('the places of streams', () => {
   })
 })
 
-describe('the pace of a job', () => {
-  test('is that of the last ten seconds', () => {
+describe('the rate of a job', () => {
+  test('is measured over the last ten seconds', () => {
     let at = 0
     const progress = createProgress({ monotonicNow: () => at })
     const look = (seconds: number, done: number) => {
@@ -206,7 +206,7 @@ describe('the pace of a job', () => {
     expect(look(1, 10)).toEqual([10, 99])
     expect(look(4, 100)).toEqual([25, 36])
     expect(look(10, 100)).toEqual([10, 90])
-    // Ten rows of the first second count no more.
+    // The ten rows of the first second no longer count.
     expect(look(11, 100)).toEqual([9, 100])
     expect(look(14, 100)).toEqual([0, null])
     expect(look(60, 101)).toEqual([0, null])
@@ -217,7 +217,7 @@ const JOB = { state: 'processing', total: 1_000, finished_at: null } as Job
 
 type Told = { event: string; data: Record<string, unknown> }
 
-/** Reads a stream; what it tells stands in `told` as it comes. */
+/** Reads a stream; its events are added to `told` as they arrive. */
 function follow(response: Response) {
   const told: Told[] = []
   let isDone = false
@@ -236,7 +236,7 @@ function follow(response: Response) {
   return { told, isDone: () => isDone, leave: () => reader.cancel() }
 }
 
-/** A service whose worker says that something was committed when it is told to. */
+/** A service whose worker reports commits on demand. */
 async function houseWhoseWorkerTells(woken: (() => void)[]) {
   const made = await createTestService()
   const changed = (_: string, signal: AbortSignal) =>

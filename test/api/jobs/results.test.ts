@@ -15,7 +15,7 @@ const NOTHING = {
 }
 
 describe('the rows of a job', () => {
-  test('come in the order of the list, with nothing in those that have no result yet', async () => {
+  test('are in the order of the list, with null where there is no result yet', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 4 })
     expect(await json(`${RESULTS}?after=3&limit=2`)).toEqual({
@@ -35,7 +35,7 @@ describe('the rows of a job', () => {
     })
   })
 
-  test('tell what the mail server said, cleaned', async () => {
+  test('have the sanitized reply of the mail server', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example'] })
     const { result } = await database.db
@@ -59,7 +59,7 @@ describe('the rows of a job', () => {
     })
   })
 
-  test('come page by page, each row once', async () => {
+  test('are returned in pages, each row once', async () => {
     const { database, json } = await createTestService()
     const texts = Array.from({ length: 7 }, (_, n) => `valid${n + 1}@a.example`)
     await seedJob(database, { texts })
@@ -87,7 +87,7 @@ describe('the rows of a job', () => {
     ['search=nobody', []],
     ['after=4', [5, 6]],
     ['after=6', []],
-  ])('that are asked for by %s are found', async (query, rows) => {
+  ])('are filtered by %s', async (query, rows) => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const { data } = (await json(`${RESULTS}?${query}`)) as unknown as { data: Page }
@@ -95,7 +95,7 @@ describe('the rows of a job', () => {
     expect(data).toMatchObject({ next_cursor: null, has_more: false })
   })
 
-  test('are there also in a job that was cancelled', async () => {
+  test('are also available for a cancelled job', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 1 })
     await cancelJob(database, 'job_a')
@@ -103,7 +103,7 @@ describe('the rows of a job', () => {
     expect(data.items.map(({ row }) => row)).toEqual([1])
   })
 
-  test('keep the place and the class of an erased address, and nothing else of it', async () => {
+  test('keep the position and class of an erased address, and nothing else', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: ['mailbox-full@a.example'] })
     await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
@@ -119,7 +119,7 @@ describe('the rows of a job', () => {
     })
   })
 
-  test('have the address as it stands in its row, not as in the row that it repeats', async () => {
+  test('have the address as it is spelled in the row, not as in its first occurrence', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: ['valid@A.example', 'valid@a.example'] })
     const { data } = (await json(RESULTS)) as unknown as { data: Page }
@@ -129,7 +129,7 @@ describe('the rows of a job', () => {
     ])
   })
 
-  test('are sought in a long list with several requests, of which some find nothing', async () => {
+  test('are searched in a long list with several requests, some of which find nothing', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example'] })
     await database.db.updateTable('item').set({ position: 150_000 }).execute()
@@ -160,7 +160,7 @@ describe('the rows of a job', () => {
     ['cursor=WzFlOV0', /"cursor"/],
     ['after=1&cursor=WzFd', /"cursor" and "after" both/],
     [`search=${'a'.repeat(1_001)}`, /"search"/],
-  ])('are not asked for by %s', async (query, error) => {
+  ])('reject %s', async (query, error) => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const response = await request(`${RESULTS}?${query}`)

@@ -13,7 +13,7 @@ const CANCEL = '/v1/jobs/job_a/cancel'
 const RESUME = '/v1/jobs/job_a/resume'
 
 describe('resuming a job', () => {
-  test('that was cancelled lets it go on, tells the worker, and answers with the job', async () => {
+  test('that was cancelled continues it, notifies the worker, and returns the job', async () => {
     const worker = idleWorker()
     const { database, request, json } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
@@ -29,7 +29,7 @@ describe('resuming a job', () => {
     expect(await json('/v1/jobs/job_a')).toEqual(answer)
   })
 
-  test('that failed takes its error away', async () => {
+  test('that failed removes its error', async () => {
     const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     await write(database, trx => failJob(trx, 'job_a', 'server_error', clock.now()))
@@ -37,7 +37,7 @@ describe('resuming a job', () => {
     expect(await json(RESUME, POST)).toMatchObject({ status: 'processing', error: null })
   })
 
-  test('does not count the time that it stood still into the time that it takes', async () => {
+  test('does not count the time in which it was stopped', async () => {
     const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 3 })
     await clock.advance(60_000)
@@ -65,7 +65,7 @@ describe('resuming a job', () => {
     expect(worker.taken).toEqual([])
   })
 
-  test('needs the scope that cancelling needs', async () => {
+  test('needs the same scope as cancelling', async () => {
     const { database, request, addKey } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const key = await addKey({ scopes: ['jobs:read'] })
@@ -74,7 +74,7 @@ describe('resuming a job', () => {
     expect(await response.json()).toMatchObject({ code: 'insufficient_scope' })
   })
 
-  test('is done once for an Idempotency-Key, whose answer is given again', async () => {
+  test('happens once for an Idempotency-Key, and the response is repeated', async () => {
     const worker = idleWorker()
     const { database, request } = await createTestService({ deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
@@ -88,7 +88,7 @@ describe('resuming a job', () => {
     expect((await request(RESUME, POST)).status).toBe(409)
   })
 
-  test('by two at once is done once', async () => {
+  test('by two requests at the same time happens once', async () => {
     const { database, request } = await createTestService({ plan: 'free' })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
@@ -98,8 +98,8 @@ describe('resuming a job', () => {
   })
 })
 
-describe('the credits of a job that is resumed', () => {
-  test('are set aside for its rest, of the day that it is, and given back when it is cancelled again', async () => {
+describe('the credits of a resumed job', () => {
+  test('are reserved for its remaining rows from the current day, and returned when it is cancelled again', async () => {
     const { database, request, clock } = await createTestService({ plan: 'free' })
     await seedJob(database, { texts: [...MIXED, 'no address'], done: 2 })
     await request(CANCEL, POST)
@@ -112,7 +112,7 @@ describe('the credits of a job that is resumed', () => {
     expect(await creditOf(database)).toMatchObject({ held: 0, used: 0 })
   })
 
-  test('that are not there leave it as it is, and say how many it needs', async () => {
+  test('leave it unchanged if there are too few, and the error says how many it needs', async () => {
     const worker = idleWorker()
     const { database, request, json } = await createTestService({ plan: 'free', deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
@@ -131,7 +131,7 @@ describe('the credits of a job that is resumed', () => {
     expect(worker.taken).toEqual([])
   })
 
-  test('are none in the sandbox, and in a plan without a limit', async () => {
+  test('are not needed in the sandbox and in a plan without a limit', async () => {
     const simulated = await createTestService({ plan: 'free' })
     await seedJob(simulated.database, { texts: MIXED, done: 2, sandbox: true })
     await simulated.request(CANCEL, POST)

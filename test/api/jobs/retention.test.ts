@@ -7,7 +7,7 @@ import { drainEventLoop } from '../../support/wait.ts'
 
 const SANDBOX = { 'X-EV-Sandbox': 'true' }
 
-test('what is simulated goes after a day with its history, and what is live stays for its time', async () => {
+test('simulated jobs and their history are deleted after a day, live ones after their retention period', async () => {
   const { request, json, database, clock, log, ledger } = await services()
   const ids: string[] = []
   for (const headers of [SANDBOX, {}]) {
@@ -31,7 +31,7 @@ test('what is simulated goes after a day with its history, and what is live stay
     const { data } = await json('/v1/history', { headers })
     return (data as { items: unknown[] }).items.length
   }
-  /** Until the janitor has gone through everything and waits for the next hour. */
+  /** Waits until the retention job has finished and sleeps until the next hour. */
   const hour = async () => {
     await clock.advance(HOUR)
     while (clock.pending === 0) await drainEventLoop()

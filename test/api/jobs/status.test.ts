@@ -14,7 +14,7 @@ const STATUS_KEYS = [
 ]
 
 describe('the status of a list', () => {
-  test('is that of the interface when it is completed, with a row for each address', async () => {
+  test('matches the interface when it is completed, with a row for each address', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     expect(await json('/v1/verify/bulk/status/job_a')).toEqual({
@@ -36,7 +36,7 @@ describe('the status of a list', () => {
     })
   })
 
-  test('sums up: total = valid + invalid + unknown + failed = rows', async () => {
+  test('adds up: total = valid + invalid + unknown + failed = rows', async () => {
     const { database, json } = await createTestService()
     const texts = Array.from({ length: 700 }, (_, n) => `person${n}@a.example`)
     await seedJob(database, { texts: [...texts, ...MIXED, ...MIXED, 'no address', ''] })
@@ -68,7 +68,7 @@ describe('the status of a list', () => {
     }
   })
 
-  test('tells how far a list is, and shows no results yet', async () => {
+  test('shows the progress of a list, and no results yet', async () => {
     const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     await clock.advance(60_000)
@@ -83,7 +83,7 @@ describe('the status of a list', () => {
     })
   })
 
-  test('of a list that failed counts what was never tried as failed', async () => {
+  test('of a failed list counts rows that were never tried as failed', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     await write(database, trx => failJob(trx, 'job_a', 'server_error', database.clock.now()))
@@ -98,14 +98,14 @@ describe('the status of a list', () => {
     })
   })
 
-  test('keeps 100 for what is completed', async () => {
+  test('has a progress of 100 only if it is completed', async () => {
     const { database, json } = await createTestService()
     const texts = Array.from({ length: 1_000 }, (_, n) => `valid${n}@a.example`)
     await seedJob(database, { texts, done: 999 })
     expect(await json('/v1/jobs/job_a')).toMatchObject({ progress: 99 })
   })
 
-  test('shows what is there already where that is asked for', async () => {
+  test('shows existing results with partial=true', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const { data } = await json('/v1/verify/bulk/status/job_a?partial=true')
@@ -115,7 +115,7 @@ describe('the status of a list', () => {
     expect((data as { results: object[] }).results).toHaveLength(2)
   })
 
-  test('has the ids that rows came with', async () => {
+  test('has the submitted IDs of rows', async () => {
     const { database, json } = await createTestService()
     const cells = ['a-1', null]
     await seedJob(database, { texts: ['valid@a.example', 'risky@a.example'], cells })
@@ -124,7 +124,7 @@ describe('the status of a list', () => {
     expect(data.results[1]).not.toHaveProperty('id')
   })
 
-  test('keeps the place and the class of an erased address, and nothing else of it', async () => {
+  test('keeps the position and class of an erased address, and nothing else', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
@@ -147,7 +147,7 @@ describe('the status of a list', () => {
     ['wait=-1', /"wait"/],
     ['wait=soon', /"wait"/],
     ['partial=yes', /"partial"/],
-  ])('does not take %s', async (query, reason) => {
+  ])('rejects %s', async (query, reason) => {
     const { request, database } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const response = await request(`/v1/verify/bulk/status/job_a?${query}`)
@@ -157,7 +157,7 @@ describe('the status of a list', () => {
 })
 
 describe('a job', () => {
-  test('is its status without the results, with what it is and where they are', async () => {
+  test('is its status without results, with its type and the download URL', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, type: 'bulk', name: 'March list' })
     expect(await json('/v1/jobs/job_a')).toEqual({
@@ -174,7 +174,7 @@ describe('a job', () => {
     })
   })
 
-  test('has its results where they are asked for', async () => {
+  test('has its results with include=results', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const { data } = (await json('/v1/jobs/job_a?include=results')) as {
@@ -184,7 +184,7 @@ describe('a job', () => {
     expect(data).toHaveProperty('download_url')
   })
 
-  test('that is not completed has no address of results', async () => {
+  test('that is not completed has no download URL', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const body = await json('/v1/jobs/job_a?include=results')
@@ -202,7 +202,7 @@ describe('a job', () => {
 })
 
 describe('waiting for a job', () => {
-  test('ends with the next change that is seen', async () => {
+  test('ends with the next change', async () => {
     const committed = Promise.withResolvers<null>()
     const worker = { ...idleWorker(), changed: () => committed.promise }
     const { database, request } = await createTestService({ deps: { worker } })
@@ -215,7 +215,7 @@ describe('waiting for a job', () => {
     expect(await (await response).json()).toMatchObject({ status: 'failed' })
   })
 
-  test('ends when its time is over, with the job as it is', async () => {
+  test('ends with the unchanged job when the time is over', async () => {
     const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const response = request('/v1/jobs/job_a?wait=3')
@@ -228,13 +228,13 @@ describe('waiting for a job', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is over at once for one that is finished', async () => {
+  test('ends at once for a finished job', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     expect(await json('/v1/verify/bulk/status/job_a?wait=60')).toMatchObject({ progress: 100 })
   })
 
-  test('notices within a second what another process did, and that the service stops', async () => {
+  test('notices changes by another process and the shutdown within a second', async () => {
     const { database, request, clock, stop } = await createTestService()
     await seedJob(database, { id: 'job_a', texts: MIXED, done: 0 })
     await seedJob(database, { id: 'job_b', texts: MIXED, done: 0 })
@@ -249,7 +249,7 @@ describe('waiting for a job', () => {
     expect((await second).status).toBe(200)
   })
 
-  test('ends when the client is gone', async () => {
+  test('ends when the client disconnects', async () => {
     const { database, app, key, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const gone = new AbortController()
@@ -266,7 +266,7 @@ describe('waiting for a job', () => {
   })
 })
 
-/** When a key was used is written down by a timer of its own. */
+/** The last use of a key is written by its own timer. */
 const NOTE_OF_USE_MS = 20_000
 
 const item = (
@@ -286,7 +286,7 @@ const CLASS: Readonly<Record<string, string>> = {
   unexpected_error: 'unknown',
 }
 
-/** Whether a promise is settled once everything that can go on has gone on. */
+/** Whether a promise is settled after all pending work. */
 async function isSettled(promise: Promise<unknown> | unknown): Promise<boolean> {
   let settled = false
   void Promise.resolve(promise).then(
@@ -300,7 +300,7 @@ async function isSettled(promise: Promise<unknown> | unknown): Promise<boolean> 
 }
 
 describe('what a job waits for', () => {
-  test('is told by operator: a pause, a retry, and the pace', async () => {
+  test('is listed by operator: a pause, a retry, and the rate', async () => {
     const { service, database, json, clock } = await createTestService()
     const { engine } = service
     await seedFiledJob(database, 'job_a', ['slow', 'slow', 'slow', 'grey', 'grey', 'quick'])
@@ -330,7 +330,7 @@ describe('what a job waits for', () => {
     })
   })
 
-  test('is counted anew every five seconds, however often it is asked for', async () => {
+  test('is recounted every five seconds, however often it is requested', async () => {
     const { database, json, clock } = await createTestService()
     await seedFiledJob(database, 'job_a', ['a.test'])
     await startJob(database, 'job_a')
@@ -349,7 +349,7 @@ describe('what a job waits for', () => {
     expect(await reasonNow()).toBe('asked_again_later')
   })
 
-  test('is told of an operator that refuses us', async () => {
+  test('includes an operator that blocks us', async () => {
     const { service, database, json } = await createTestService()
     const { engine } = service
     await seedFiledJob(database, 'job_a', ['slow'])
@@ -359,7 +359,7 @@ describe('what a job waits for', () => {
     expect(waiting_for).toMatchObject([{ operator: 'slow', emails: 1, reason: 'refused' }])
   })
 
-  test('is not told of a job that is finished', async () => {
+  test('is not listed for a finished job', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const job = await json('/v1/jobs/job_a')

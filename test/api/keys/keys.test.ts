@@ -8,8 +8,8 @@ import { createTestService } from '../../support/service.ts'
 
 const NEW = { name: 'CI', scopes: ['jobs:read'] }
 
-describe('making a key', () => {
-  test('shows its text once, and the key as it is kept', async () => {
+describe('creating a key', () => {
+  test('shows its secret once, and the stored key', async () => {
     const { request, json } = await createTestService()
     const response = await request('/v1/keys', {
       body: {
@@ -38,14 +38,14 @@ describe('making a key', () => {
     })
   })
 
-  test('that opens what its scopes say from the next request on', async () => {
+  test('makes its scopes available from the next request on', async () => {
     const { request, json } = await createTestService()
     const { data } = (await json('/v1/keys', { body: NEW })) as { data: { key: string } }
     expect((await request('/v1/jobs', { key: data.key })).status).toBe(200)
     expect((await request('/v1/credits', { key: data.key })).status).toBe(403)
   })
 
-  test('leaves its text nowhere in the database', async () => {
+  test('stores its secret nowhere in the database', async () => {
     const { json, database } = await createTestService()
     const headers = { 'Idempotency-Key': 'one' }
     const { data } = (await json('/v1/keys', { body: NEW, headers })) as { data: { key: string } }
@@ -56,7 +56,7 @@ describe('making a key', () => {
     }
   })
 
-  test('twice under one Idempotency-Key makes one', async () => {
+  test('twice under one Idempotency-Key creates one', async () => {
     const { request, json } = await createTestService()
     const ask = () => request('/v1/keys', { body: NEW, headers: { 'Idempotency-Key': 'one' } })
     const [first, again] = [await ask(), await ask()]
@@ -85,7 +85,7 @@ describe('making a key', () => {
     ['a rate of nothing', { ...NEW, rate_limit_per_minute: 0 }, /"rate_limit_per_minute"/],
     ['a misspelt restriction', { ...NEW, allowed_ip: ['203.0.113.1'] }, /allowed_ip/],
     ['too many addresses', { ...NEW, allowed_ips: Array(101).fill('203.0.113.1') }, /100/],
-  ])('does not take %s', async (_, body, reason) => {
+  ])('rejects %s', async (_, body, reason) => {
     const { request, json } = await createTestService()
     const response = await request('/v1/keys', { body })
     expect(response.status).toBe(400)
@@ -98,7 +98,7 @@ describe('making a key', () => {
 })
 
 describe('a key that may write keys', () => {
-  test('gives no scope that it has not itself', async () => {
+  test('grants no scope that it lacks', async () => {
     const { request, addKey } = await createTestService()
     const key = await addKey({ scopes: ['keys:write', 'jobs:read'] })
     for (const scopes of [['jobs:write'], ['*'], ['jobs:read', 'verify:bulk']]) {
@@ -126,7 +126,7 @@ describe('a key that may write keys', () => {
     ['rate_limit_per_minute', { rate_limit_per_minute: 61 }],
     ['expires_at', { expires_at: null }],
     ['expires_at', { expires_at: '2026-06-02T12:00:01Z' }],
-  ])('neither gives itself nor a new key more in %s: %j', async (right, wider) => {
+  ])('grants neither itself nor a new key more in %s: %j', async (right, wider) => {
     const { request, json, addKey } = await createTestService()
     const key = await addKey({ id: 'key_small', ...restricted })
     const asked = [
@@ -150,7 +150,7 @@ describe('a key that may write keys', () => {
     expires_at: '2026-06-02T12:00:00.000Z',
   }
 
-  test('gives a new key its own restrictions where the request names none', async () => {
+  test('passes its own restrictions on to a new key by default', async () => {
     const { json, addKey } = await createTestService()
     const key = await addKey({ id: 'key_small', ...restricted })
     const { id: _, scopes: __, ...restrictions } = SMALL
@@ -181,7 +181,7 @@ describe('a key that may write keys', () => {
     },
   )
 
-  test('manages no key by a text that ends before that key, its own included', async () => {
+  test('manages no key with a secret that expires before that key, its own included', async () => {
     const { request, json, addKey } = await createTestService()
     const old = await addKey({ id: 'key_b' })
     await json('/v1/keys/key_b/rotate', { body: { grace_period_seconds: 3_600 } })
@@ -190,7 +190,7 @@ describe('a key that may write keys', () => {
     expect(made.data).toMatchObject({ expires_at: '2026-06-01T13:00:00.000Z' })
   })
 
-  test('is needed: others are refused on every path', async () => {
+  test('is needed for every endpoint of keys', async () => {
     const { request, addKey } = await createTestService()
     const key = await addKey({ scopes: ['account:read', 'jobs:write'] })
     const paths: [string, string][] = [
@@ -218,7 +218,7 @@ describe('one key', () => {
     expect((await json('/v1/keys/key_1')).data).toEqual(keys[0])
   })
 
-  test('of another account, or revoked, is not there', async () => {
+  test('of another account, or revoked, returns 404', async () => {
     const { request, addKey } = await createTestService()
     await addKey({ id: 'key_b' })
     await request('/v1/keys/key_b', { method: 'DELETE' })
@@ -229,7 +229,7 @@ describe('one key', () => {
 })
 
 describe('changing a key', () => {
-  test('holds at once, in what is named and nothing else', async () => {
+  test('applies at once, to the named fields only', async () => {
     const { request, json, addKey } = await createTestService()
     const key = await addKey({ id: 'key_b', name: 'b', allowedIps: ['203.0.113.1'] })
     expect((await request('/v1/jobs', { key })).status).toBe(403)
@@ -254,7 +254,7 @@ describe('changing a key', () => {
 })
 
 describe('rotating a key', () => {
-  test('gives another text; both work until the grace is over', async () => {
+  test('issues a new secret; both work until the grace period ends', async () => {
     const { request, addKey, clock } = await createTestService()
     const old = await addKey({ id: 'key_b' })
     const response = await request('/v1/keys/key_b/rotate', {
@@ -274,7 +274,7 @@ describe('rotating a key', () => {
     expect([await works(old), await works(data.key)]).toEqual([false, true])
   })
 
-  test('without a body gives a day', async () => {
+  test('without a body has a grace period of a day', async () => {
     const { json, request, addKey, clock } = await createTestService()
     const old = await addKey({ id: 'key_b' })
     const rotated = await json('/v1/keys/key_b/rotate', { method: 'POST' })
@@ -285,7 +285,7 @@ describe('rotating a key', () => {
     expect((await request('/v1/jobs', { key: old })).status).toBe(401)
   })
 
-  test('with no grace ends the old text at once', async () => {
+  test('without a grace period ends the old secret at once', async () => {
     const { json, request, addKey } = await createTestService()
     const old = await addKey({ id: 'key_b' })
     await json('/v1/keys/key_b/rotate', { body: { grace_period_seconds: 0 } })
@@ -300,7 +300,7 @@ describe('rotating a key', () => {
 })
 
 describe('deleting a key', () => {
-  test('ends it at once, and it is not among the keys any more', async () => {
+  test('revokes it at once, and it is no longer listed', async () => {
     const { request, json, addKey } = await createTestService()
     const key = await addKey({ id: 'key_b' })
     expect((await request('/v1/jobs', { key })).status).toBe(200)
@@ -311,14 +311,14 @@ describe('deleting a key', () => {
     expect((await request('/v1/keys/key_b', { method: 'DELETE' })).status).toBe(404)
   })
 
-  test('may be that of the key itself', async () => {
+  test('may be done with the key itself', async () => {
     const { request, addKey } = await createTestService()
     await addKey()
     expect((await request('/v1/keys/key_1', { method: 'DELETE' })).status).toBe(204)
     expect((await request('/v1/keys')).status).toBe(401)
   })
 
-  test('is refused with last_key where no other key is in use, unless it is forced', async () => {
+  test('is refused with last_key if no other key is active, unless forced', async () => {
     const { request, addKey, addAccount, clock } = await createTestService()
     await addAccount('acc_2')
     await addKey({ accountId: 'acc_2' })
@@ -339,7 +339,7 @@ describe('deleting a key', () => {
     expect((await request('/v1/keys')).status).toBe(401)
   })
 
-  test('of two keys at the same time leaves one', async () => {
+  test('of the last two keys at the same time leaves one', async () => {
     const { request, addKey } = await createTestService()
     await addKey({ id: 'key_2' })
     const remove = (id: string) => request(`/v1/keys/${id}`, { method: 'DELETE' })
@@ -348,7 +348,7 @@ describe('deleting a key', () => {
   })
 })
 
-describe('who is signed in with a key', () => {
+describe('a session of a key', () => {
   async function withSessions() {
     const h = await createTestService()
     await h.addKey({ id: 'key_b' })
@@ -369,7 +369,7 @@ describe('who is signed in with a key', () => {
     ...{ key: null, session: { keyId, sessionId, secretExpiresAt: null } },
   })
 
-  test('is signed out when it is rotated, but for the session that asks', async () => {
+  test('is signed out when the key is rotated, except the session that does it', async () => {
     const { request, left } = await withSessions()
     const rotate = { ...asking('key_b', 'ses_2'), method: 'POST' }
     expect((await request('/v1/keys/key_b/rotate', rotate)).status).toBe(200)
@@ -378,14 +378,14 @@ describe('who is signed in with a key', () => {
     expect(await left()).toEqual(['ses_3'])
   })
 
-  test('is signed out when it is rotated from the session of another key', async () => {
+  test('is signed out when the key is rotated from the session of another key', async () => {
     const { request, left } = await withSessions()
     const rotate = { ...asking('key_1', 'ses_3'), method: 'POST' }
     expect((await request('/v1/keys/key_b/rotate', rotate)).status).toBe(200)
     expect(await left()).toEqual(['ses_3'])
   })
 
-  test('is signed out when it is deleted, also where that session asks for it', async () => {
+  test('is signed out when the key is deleted, even by that session', async () => {
     const { request, left } = await withSessions()
     const remove = { ...asking('key_b', 'ses_1'), method: 'DELETE' }
     expect((await request('/v1/keys/key_b', remove)).status).toBe(204)
@@ -393,7 +393,7 @@ describe('who is signed in with a key', () => {
     expect((await request('/v1/keys', asking('key_b', 'ses_1'))).status).toBe(401)
   })
 
-  test('is signed out when it may no longer sign in', async () => {
+  test('is signed out when the key may no longer sign in', async () => {
     const { request, left } = await withSessions()
     const patch = (scopes: string[]) =>
       request('/v1/keys/key_b', { method: 'PATCH', body: { scopes } })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createTestService } from '../../support/service.ts'
 
-test('POST /v1/verify/batch takes the largest legal body: 50,000 addresses of 254 octets', async () => {
+test('POST /v1/verify/batch accepts the largest valid body: 50,000 addresses of 254 octets', async () => {
   const { request, database } = await createTestService()
   const emails = Array.from({ length: 50_000 }, (_, n) => longest(n))
   expect(new Set(emails.map(email => email.length))).toEqual(new Set([254]))

@@ -4,7 +4,7 @@ import { createTestService } from '../../support/service.ts'
 const PATH = '/v1/verify/batch'
 
 describe('POST /v1/verify/batch', () => {
-  test('is a job even for one address, and answers the queued form with links', async () => {
+  test('creates a job even for one address, and returns the queued form with links', async () => {
     const { request, worker } = await createTestService()
     const emails = ['a@a.test', 'b@a.test', 'a@a.test']
     const response = await request(PATH, { body: { emails, name: 'March list' } })
@@ -36,7 +36,7 @@ describe('POST /v1/verify/batch', () => {
     expect(await database.db.selectFrom('job').selectAll().execute()).toEqual([])
   })
 
-  test('keeps the id of each item', async () => {
+  test('keeps the ID of each item', async () => {
     const { json, database } = await createTestService()
     const items = [
       { email: 'a@a.test', id: 'x-1' },
@@ -48,7 +48,7 @@ describe('POST /v1/verify/batch', () => {
     expect(rows.map(({ cells }) => cells)).toEqual(['"x-1"', '"2"', null])
   })
 
-  test('with deduplicate: false asks each row for itself', async () => {
+  test('verifies each row with deduplicate: false', async () => {
     const { json, database } = await createTestService()
     const emails = ['a@a.test', 'a@a.test']
     expect(await json(PATH, { body: { emails, deduplicate: false } })).toMatchObject({
@@ -58,7 +58,7 @@ describe('POST /v1/verify/batch', () => {
     expect(states).toEqual([{ state: 'queued' }, { state: 'queued' }])
   })
 
-  test('takes a text that is no address as a row', async () => {
+  test('accepts malformed text as a row', async () => {
     const { json } = await createTestService()
     const body = await json(PATH, { body: { emails: ['', '  ', 'nonsense', 'a@a.test'] } })
     expect(body).toMatchObject({ total_emails: 4, valid_emails: 1, invalid_format_emails: 3 })
@@ -140,7 +140,7 @@ describe('POST /v1/verify/batch', () => {
 describe('"async": true', () => {
   const path = '/v1/verify/single'
 
-  test('makes a job of one address, and answers its id', async () => {
+  test('creates a job of one address, and returns its ID', async () => {
     const { request, worker, database, mx } = await createTestService()
     const response = await request(path, { body: { email: 'ann@a.test', async: true } })
     expect(response.status).toBe(200)
@@ -161,13 +161,13 @@ describe('"async": true', () => {
     expect(mx.lines()).toEqual([])
   })
 
-  test('refuses what cannot be an address, as without it', async () => {
+  test('refuses what cannot be an address, as without async', async () => {
     const { request } = await createTestService()
     const response = await request(path, { body: { email: 'nonsense', async: true } })
     expect(await response.json()).toMatchObject({ code: 'invalid_email' })
   })
 
-  test('does not go with include', async () => {
+  test('cannot be combined with include', async () => {
     const { request } = await createTestService()
     const body = { email: 'ann@a.test', async: true }
     const response = await request(`${path}?include=flags`, { body })

@@ -32,7 +32,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     })
   })
 
-  test('counts what is unknown as invalid, so that its summary adds up', async () => {
+  test('counts unknown results as invalid, so that its summary adds up', async () => {
     const { json } = await createTestService({
       engine: { script: toRecipients(() => '451 4.3.0 Busy') },
     })
@@ -40,7 +40,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     expect(body.summary).toEqual({ total: 2, valid: 0, invalid: 2 })
   })
 
-  test('waits 10 seconds and no longer: what is not there by then is unknown, by timeout', async () => {
+  test('waits at most 10 seconds: missing results are unknown by timeout', async () => {
     const { request, clock, settled } = await createTestService({
       engine: { script: toRecipients(to => (to.startsWith('slow') ? null : '250 2.1.5 Ok')) },
     })
@@ -74,7 +74,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     expect(body.results).toEqual([row('ann@a.test', true, true, 'low', 'accepted_email')])
   })
 
-  test('waits for no greylist', async () => {
+  test('does not wait for greylisting', async () => {
     const { request, clock, settled } = await createTestService({
       engine: { script: toRecipients(() => '450 4.2.0 Greylisted') },
     })
@@ -84,7 +84,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     expect(await response.json()).toMatchObject({ results: [{ reason: 'greylisted' }] })
   })
 
-  test('asks an address once, however often it stands there, and gives each row its result', async () => {
+  test('verifies an address once, however often it occurs, and returns a result for each row', async () => {
     const { json, mx } = await createTestService()
     const emails = ['ann@a.test', 'ann@A.test', ' ann@a.test', 'Ann@a.test']
     const { results } = await json(PATH, { body: { emails } })
@@ -94,7 +94,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     expect(mx.lines().filter(line => line === 'RCPT TO:<ann@a.test>')).toHaveLength(1)
   })
 
-  test('is a completed job from then on, with its rows and its history', async () => {
+  test('is stored as a completed job, with its rows and its history', async () => {
     const { json, database } = await createTestService()
     const { job_id } = await json(PATH, { body: { emails: ['ann@a.test', 'zoe@a.test', ''] } })
     const job = await database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
@@ -126,7 +126,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     expect(await database.db.selectFrom('event').selectAll().execute()).toEqual([])
   })
 
-  test('under an Idempotency-Key is one job, answered twice with the same bytes', async () => {
+  test('creates one job for an Idempotency-Key, answered twice with the same bytes', async () => {
     const { request, settled, database } = await createTestService()
     const headers = { 'Idempotency-Key': 'one' }
     const send = () => settled(request(PATH, { body: { emails: ['ann@a.test'] }, headers }))
@@ -158,7 +158,7 @@ const CLASS: Readonly<Record<string, string>> = {
 }
 
 describe('POST /v1/verify/bulk with more than 10 addresses', () => {
-  test('becomes a job, and answers the queued form alone', async () => {
+  test('creates a job, and returns the queued form only', async () => {
     const { request, settled, worker, mx } = await createTestService()
     const emails = [...emailsOf(12), 'nonsense', '']
     const response = await settled(request(PATH, { body: { emails } }))
@@ -178,7 +178,7 @@ describe('POST /v1/verify/bulk with more than 10 addresses', () => {
     expect(mx.lines()).toEqual([])
   })
 
-  test('has all its rows stored when it is answered, in their order', async () => {
+  test('has stored all its rows in their order when it is answered', async () => {
     const { json, database } = await createTestService()
     const emails = emailsOf(1_234)
     const { job_id } = await json(PATH, { body: { emails } })
@@ -192,13 +192,13 @@ describe('POST /v1/verify/bulk with more than 10 addresses', () => {
     expect(items).toEqual(emails.map((text, n) => ({ position: n + 1, text })))
   })
 
-  test('is instant up to the tenth address, and queued from the eleventh on', async () => {
+  test('is instant up to ten addresses, and queued from eleven on', async () => {
     const { json } = await createTestService()
     expect(await json(PATH, { body: { emails: emailsOf(10) } })).toHaveProperty('instant', true)
     expect(await json(PATH, { body: { emails: emailsOf(11) } })).toHaveProperty('status', 'queued')
   })
 
-  test('under an Idempotency-Key is one job; the same key with another list is refused', async () => {
+  test('creates one job for an Idempotency-Key; the same key with another list is refused', async () => {
     const { request, database, worker } = await createTestService()
     const headers = { 'Idempotency-Key': 'one' }
     const send = (emails: string[]) => request(PATH, { body: { emails }, headers })
@@ -249,7 +249,7 @@ describe('a list is refused', () => {
     expect(await database.db.selectFrom('job').selectAll().execute()).toEqual([])
   })
 
-  test('when its key may not', async () => {
+  test('if its key lacks the scope', async () => {
     const { request, addKey } = await createTestService()
     const key = await addKey({ scopes: ['verify:single'] })
     expect((await request(PATH, { key, body: { emails: ['ann@a.test'] } })).status).toBe(403)

@@ -27,7 +27,7 @@ function tooBusy() {
   return { send, over }
 }
 
-test('large lists beyond a few at a time are refused for a moment, small ones never', async () => {
+test('large lists above the limit are refused temporarily, small ones never', async () => {
   const { send, over } = tooBusy()
   const taken = Array.from({ length: LARGE_MAX }, () => send(LARGE_BYTES + 1))
   await drainEventLoop()
@@ -46,7 +46,7 @@ test('large lists beyond a few at a time are refused for a moment, small ones ne
   expect((await again).status).toBe(200)
 })
 
-test('a list that does not say how long it is counts as large', async () => {
+test('a list without Content-Length counts as large', async () => {
   const { send, over } = tooBusy()
   const taken = Array.from({ length: LARGE_MAX }, () => send(null))
   await drainEventLoop()
@@ -55,7 +55,7 @@ test('a list that does not say how long it is counts as large', async () => {
   await Promise.all(taken)
 })
 
-test('large bodies are parsed one at a time, and a small one beside them', async () => {
+test('large bodies are parsed one at a time, and a small one concurrently', async () => {
   const app = new Hono<Env>()
   const parsed: string[] = []
   const ends: (() => void)[] = []

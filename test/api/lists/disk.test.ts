@@ -11,7 +11,7 @@ const LISTS: [path: string, body: object][] = [
   ['/v1/verify/batch', { emails: ['valid@a.test'] }],
 ]
 
-/** A service on a disk that a test fills and empties. */
+/** A service on a disk whose free space is set by the test. */
 async function services() {
   const disk: { freeBytes: number | null } = { freeBytes: 5e9 }
   const { log, lines } = recordingLog()
@@ -47,7 +47,7 @@ describe('on a disk with less room than the setting', () => {
     expect((await request(path, { body })).status).toBe(200)
   })
 
-  test('a file is refused before it is stored, also one that is only looked at', async () => {
+  test('a file is refused before it is stored, also with dry_run', async () => {
     const { upload, disk, left } = await services()
     disk.freeBytes = 0
     const fields: Readonly<Record<string, string>>[] = [{}, { dry_run: 'true' }]
@@ -58,7 +58,7 @@ describe('on a disk with less room than the setting', () => {
     expect(left()).toEqual([])
   })
 
-  test('a refusal is no list of the ten an hour', async () => {
+  test('a refusal does not count against the ten lists an hour', async () => {
     const { request, disk } = await services()
     const body = { emails: ['valid@a.test'] }
     disk.freeBytes = 0
@@ -71,7 +71,7 @@ describe('on a disk with less room than the setting', () => {
     expect((await request('/v1/verify/batch', { body })).status).toBe(200)
   })
 
-  test('an answer under an Idempotency-Key is given again', async () => {
+  test('a response under an Idempotency-Key is repeated', async () => {
     const { request, disk } = await services()
     const o = { body: { emails: ['valid@a.test'] }, headers: { 'Idempotency-Key': 'once' } }
     const first = await (await request('/v1/verify/batch', o)).json()
@@ -80,7 +80,7 @@ describe('on a disk with less room than the setting', () => {
     expect([again.status, await again.json()]).toEqual([200, first])
   })
 
-  test('single verifications go on, and lists are read and deleted', async () => {
+  test('single verifications work, and lists can be read and deleted', async () => {
     const { request, json, disk } = await services()
     const { job_id } = await json('/v1/verify/batch', { body: { emails: ['valid@a.test'] } })
     disk.freeBytes = 0
@@ -105,7 +105,7 @@ describe('on a disk with less room than the setting', () => {
     expect([ready.status, await ready.json()]).toEqual([200, { status: 'ok', disk: 'low' }])
     expect(await json('/health')).toMatchObject({ status: 'failing', disk: 'low' })
     expect(await metric()).toBe('ev_disk_low 1')
-    // Once, and once more when it is over.
+    // Logged once at the start and once at the end.
     expect(logged.map(({ level }) => level)).toEqual(['error'])
     disk.freeBytes = MIN
     expect(await json('/readyz')).toEqual({ status: 'ok', disk: 'ok' })
@@ -126,7 +126,7 @@ test.each([
   expect(answer.status).toBe(status)
 })
 
-test('a disk that cannot be seen refuses nothing', async () => {
+test('if the free space is unknown nothing is refused', async () => {
   const { request, json, disk } = await services()
   disk.freeBytes = null
   const answer = await request('/v1/verify/batch', { body: { emails: ['valid@a.test'] } })

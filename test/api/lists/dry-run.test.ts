@@ -18,12 +18,12 @@ async function services(options: Parameters<typeof fileHouse>[0] = {}) {
   }
 }
 
-/** Addresses, one of them twice, and two that are none. */
+/** Addresses, one of them twice, and two malformed ones. */
 const LIST =
   'Name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@A.TEST\n,nonsense\n,nonsense\nX,x@a.test\n'
 
 describe('POST /v1/verify/file with dry_run', () => {
-  test('says what would come of the file, and makes nothing of it', async () => {
+  test('previews the file and stores nothing', async () => {
     const { seen, job, rows, left, worker, json } = await services({ plan: 'free' })
     expect(await seen(LIST)).toEqual({
       success: true,
@@ -60,7 +60,7 @@ describe('POST /v1/verify/file with dry_run', () => {
       { column: 'home' },
     ],
     ['one whose first row is said to be none', 'email\na@a.test\n', { header: 'false' }],
-  ])('counts as the real one does: %s', async (_, file, fields) => {
+  ])('counts like a submitted file: %s', async (_, file, fields) => {
     const { seen, upload, database } = await services({ plan: 'free' })
     const foreseen = await seen(file, fields)
     const real = (await (await upload(file, fields)).json()) as Record<string, unknown>
@@ -73,7 +73,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     expect(foreseen.credits_needed).toBe(held)
   })
 
-  test('is no error where no column is found: the columns are shown, and nothing is counted', async () => {
+  test('is no error if no address column is found: the columns are shown, and nothing is counted', async () => {
     const { seen } = await services()
     expect(await seen('name;city\nAnn;Paris\nBob;Rome\n')).toEqual({
       success: true,
@@ -92,7 +92,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     })
   })
 
-  test('takes the column that is said then', async () => {
+  test('accepts the column in the next request', async () => {
     const { seen } = await services()
     const told = await seen('name,city\nAnn,Paris\nBob,Rome\n', { column: '2' })
     expect(told).toMatchObject({ column: 'city', column_number: 2, invalid_format_emails: 2 })
@@ -109,7 +109,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     expect((await seen('a@a.test\nb@a.test\n')).columns).toEqual([{ number: 1, name: null }])
   })
 
-  test('cuts and cleans what it shows', async () => {
+  test('truncates and sanitizes what it shows', async () => {
     const { seen } = await services()
     const evil = `\u001b[31m<b>${'x'.repeat(200)}`
     const told = await seen(`"${evil}",email\n"${evil}",a@a.test\n"a\nb",b@a.test\n`)
@@ -123,7 +123,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     ])
   })
 
-  test('shows the first two hundred of very many columns, and the one of addresses', async () => {
+  test('shows the first two hundred of very many columns, and the address column', async () => {
     const { seen } = await services()
     const names = Array.from({ length: 300 }, (_, at) => `c${at + 1}`)
     const cells = names.map((_, at) => (at === 249 ? 'a@a.test' : String(at)))
@@ -145,7 +145,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     expect(await response.json()).toMatchObject({ valid_emails: 1, credits_needed: 0 })
   })
 
-  test('tells what is left beside what is needed, be it less', async () => {
+  test('shows the credits that are needed and left, even if too few are left', async () => {
     const { seen, database } = await services({ plan: 'free' })
     const period = Date.parse('2026-06-01T00:00:00Z')
     await write(database, trx =>
@@ -154,7 +154,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     expect(await seen(LIST)).toMatchObject({ credits_needed: 3, credits_balance: 1 })
   })
 
-  test('counts as no list of the ten an hour', async () => {
+  test('does not count against the ten lists an hour', async () => {
     const { seen, look, upload } = await services()
     for (let n = 0; n < 11; n++) await seen('a@a.test\n')
     for (let n = 0; n < 9; n++) expect((await upload('a@a.test\n')).status).toBe(200)
@@ -163,7 +163,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     expect((await upload('a@a.test\n')).status).toBe(429)
   })
 
-  test('takes no notice of an Idempotency-Key: the list itself can have it', async () => {
+  test('ignores an Idempotency-Key, which the list itself can use', async () => {
     const { send } = await services()
     const file = ['file', { file: 'a@a.test\n' }] as const
     const headers = { 'Idempotency-Key': 'one' }

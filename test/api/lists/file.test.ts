@@ -8,7 +8,7 @@ import { FORM, form, fileHouse as house } from '../../support/list-form.ts'
 import { countedRandom } from '../../support/random.ts'
 
 describe('POST /v1/verify/file', () => {
-  test('makes a job of a file, and says what it found in it', async () => {
+  test('creates a job from a file, and reports what it detected', async () => {
     const { upload, worker, job, left } = await house()
     const response = await upload('name,email\nAnn,ann@a.test\nBob,bob@a.test\nX,nonsense\n')
     expect(response.status).toBe(200)
@@ -51,13 +51,13 @@ describe('POST /v1/verify/file', () => {
       { column: '2', header: 'false' },
       { column: null, header: false, rows: 2 },
     ],
-  ])('takes the column that is named %s', async (_, fields, found) => {
+  ])('accepts the column as %s', async (_, fields, found) => {
     const { upload } = await house()
     const response = await upload('id,home,work\n1,a@a.test,b@a.test\n', fields)
     expect(await response.json()).toMatchObject(found)
   })
 
-  test('takes name and deduplicate, behind the file or before it', async () => {
+  test('accepts name and deduplicate, before or after the file', async () => {
     const { send, job } = await house()
     const file = { file: 'a@a.test\na@a.test\n' }
     await send(
@@ -70,13 +70,13 @@ describe('POST /v1/verify/file', () => {
     expect(await job()).toMatchObject({ name: 'March', total: 2, duplicates: 0 })
   })
 
-  test('takes a part that was sent as text', async () => {
+  test('accepts a part that was sent as text', async () => {
     const { send } = await house()
     const response = await send(form([['file', 'a@a.test\nb@a.test\n']]))
     expect(await response.json()).toMatchObject({ rows: 2, header: false })
   })
 
-  test('is a job once under an Idempotency-Key, and another file is another request', async () => {
+  test('creates one job for an Idempotency-Key, and another file is another request', async () => {
     const { send, database } = await house()
     const headers = { 'Idempotency-Key': 'one' }
     const body = form([['file', { file: 'a@a.test\n' }]])
@@ -113,7 +113,7 @@ describe('a file is refused', () => {
       /^"header" is "maybe"; it must be true/,
     ],
     ['with a field too long', 'a@a.test\n', { name: 'x'.repeat(3_000) }, /"name" is too long/],
-  ])('%s, and says why in words of the API', async (_, file, fields, error) => {
+  ])('%s, and the error uses the names of the API', async (_, file, fields, error) => {
     const { upload, job, left } = await house()
     const response = await upload(file, fields)
     expect(response.status).toBe(400)
@@ -124,7 +124,7 @@ describe('a file is refused', () => {
     expect(left()).toEqual([])
   })
 
-  test('with a header alone', async () => {
+  test('with only a header', async () => {
     const { upload, job } = await house()
     const response = await upload('name,email\n')
     expect(await response.json()).toMatchObject({ code: 'empty_list' })
@@ -185,7 +185,7 @@ describe('the folder of uploads', () => {
       body: body as Uint8Array<ArrayBuffer>,
     })
 
-  test('takes no file, and no form, beyond its limit, and keeps nothing of it', async () => {
+  test('accepts no file and no form beyond its limit, and stores nothing of it', async () => {
     const dataDir = tempFolder()
     const receive = fileForms(dataDir, countedRandom(), 1_000)
     const tooLong = form([['file', { file: 'x'.repeat(1_001) }]])
@@ -198,7 +198,7 @@ describe('the folder of uploads', () => {
     await just.discard()
   })
 
-  test('that cannot be written to is a failure of the service, for a while', async () => {
+  test('that cannot be written to is a temporary failure of the service', async () => {
     const dataDir = tempFolder()
     const receive = fileForms(dataDir, countedRandom())
     writeFileSync(join(dataDir, 'uploads'), 'a file in its place')
@@ -211,18 +211,18 @@ describe('the folder of uploads', () => {
   test.each([
     ['a little', 10],
     ['more than waits in buffers', 2_000_000],
-  ])('on a disk that is full refuses %s at once, and keeps nothing', async (_, length) => {
+  ])('on a full disk refuses %s at once, and stores nothing', async (_, length) => {
     const dataDir = tempFolder()
     const receive = fileForms(dataDir, countedRandom())
     mkdirSync(join(dataDir, 'uploads'))
-    // Its name will be the first that chance gives.
+    // Its name is the first one of the random source.
     symlinkSync('/dev/full', join(dataDir, 'uploads', countedRandom().token(20)))
     const body = form([['file', { file: 'x'.repeat(length) }]])
     await expect(receive(request(body))).rejects.toMatchObject({ code: 'service_unavailable' })
     expect(readdirSync(join(dataDir, 'uploads'))).toEqual([])
   })
 
-  test('is cleared of what an earlier process left', () => {
+  test('is cleared of files of an earlier process', () => {
     const dataDir = tempFolder()
     mkdirSync(join(dataDir, 'uploads'))
     writeFileSync(join(dataDir, 'uploads', 'left'), 'x')

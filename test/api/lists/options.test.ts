@@ -2,15 +2,17 @@ import { describe, expect, test } from 'vitest'
 import { finishJob } from '../../support/late-worker.ts'
 import { fileHouse, form } from '../../support/list-form.ts'
 
-/** Of a domain with a mail server, of one without, of none, and no address. */
+/**
+ * Addresses of a domain with a mail server, one without, an unknown one, and a malformed address.
+ */
 const EMAILS = ['ann@a.test', 'zoe@a.test', 'ann@gone.test', 'info@a.test', 'nonsense']
-/** More than are answered at once. */
+/** More addresses than are answered at once. */
 const MANY = [...EMAILS, ...Array.from({ length: 8 }, (_, n) => `user${n}@a.test`)]
 
 type Options = Readonly<Record<string, boolean | string>>
 type Ask = (options: Options) => Promise<Response>
 
-/** A service whose jobs are worked on by a later process: the one that takes them does nothing. */
+/** A service whose jobs are processed later by another process: its own worker does nothing. */
 async function services(plan = 'enterprise') {
   const home = await fileHouse({ plan, engine: { engine: { sessionsPerSecond: 1 } } })
   const { request, send, settled } = home
@@ -27,7 +29,7 @@ async function services(plan = 'enterprise') {
     return ((await response.json()) as { job_id: string }).job_id
   }
 
-  /** Works on a job as a process does that starts now. */
+  /** Processes a job like a process that starts now. */
   async function work(jobId: string): Promise<Result[]> {
     await finishJob(home, jobId)
     const { data } = (await home.json(`/v1/jobs/${jobId}?include=results`)) as unknown as {
@@ -70,11 +72,11 @@ describe('check_smtp: false of a list', () => {
       expect(results[index]).toMatchObject({ reason, valid, risk_level, class: single.class })
       await counted.json('/v1/verify/single', { body })
     }
-    // Of the addresses above only that of a domain that is not there has a definite result.
+    // Only the address of the unknown domain has a definite result.
     expect([await lists.creditsUsed(), await counted.creditsUsed()]).toEqual([1, 1])
   })
 
-  test('bulk of ten asks no mail server', async () => {
+  test('bulk of ten probes no mail server', async () => {
     const { json, mx, creditsUsed } = await services('free')
     const body = { emails: EMAILS, check_smtp: false }
     const { results } = (await json('/v1/verify/bulk', { body })) as unknown as {
@@ -87,7 +89,7 @@ describe('check_smtp: false of a list', () => {
     expect(await creditsUsed()).toBe(1)
   })
 
-  test('a job that is cancelled and resumed asks none either', async () => {
+  test('a job that is cancelled and resumed probes none either', async () => {
     const { submit, work, mx, request } = await services()
     const id = await submit('batch', { check_smtp: false })
     expect((await request(`/v1/jobs/${id}/cancel`, { method: 'POST' })).status).toBe(200)
@@ -96,7 +98,7 @@ describe('check_smtp: false of a list', () => {
     expect(mx.lines()).toEqual([])
   })
 
-  test('a single verification that is not waited for asks none', async () => {
+  test('an asynchronous single verification probes none', async () => {
     const { json, work, mx } = await services()
     const body = { email: 'ann@a.test', async: true, check_smtp: false }
     const { verification_id } = await json('/v1/verify/single', { body })
@@ -104,7 +106,7 @@ describe('check_smtp: false of a list', () => {
     expect(mx.lines()).toEqual([])
   })
 
-  test('is foretold to be short', async () => {
+  test('has a short estimate', async () => {
     const { asks, json } = await services()
     const told = async (options: Options) => {
       const body = (await (await (asks.file as Ask)(options)).json()) as { estimated_time: string }
@@ -129,7 +131,7 @@ describe('force_refresh: true of a list', () => {
     expect(refreshed).toMatchObject({ cached: false, reason: 'accepted_email' })
   })
 
-  test('bulk of ten asks about them as well', async () => {
+  test('bulk of ten probes its addresses as well', async () => {
     const { json } = await services()
     const ask = (options: Options) =>
       json('/v1/verify/bulk', { body: { emails: ['ann@a.test'], ...options } })
@@ -152,7 +154,7 @@ describe('an option of a list', () => {
 })
 
 describe('webhook_url', () => {
-  test('is refused alike by every list, with what to do in its place', async () => {
+  test('is refused by every list endpoint, with what to do instead', async () => {
     const { asks, request, job } = await services()
     const webhook_url = 'https://app.example.com/hook'
     const responses = [

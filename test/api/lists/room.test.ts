@@ -6,7 +6,7 @@ import type { RequestOptions } from '../../support/service.ts'
 
 const SANDBOX = { headers: { 'X-EV-Sandbox': 'true' } }
 
-/** A service whose free plan is as small as a test needs. */
+/** A service with a free plan that is as small as a test needs. */
 async function services(limits: Partial<Plan>) {
   const free = { ...(PLANS[0] as Plan), requests: 1_000, ...limits }
   const settings = {
@@ -29,7 +29,7 @@ async function refusalOf(answer: Response) {
 }
 
 describe('the concurrent jobs of a plan', () => {
-  test('are counted over live and sandbox lists, and one that ends makes room', async () => {
+  test('are counted over live and sandbox lists, and one that ends frees a slot', async () => {
     const { batch, idOf, request, jobs } = await services({ concurrentJobs: 2 })
     const live = await idOf(await batch(1))
     expect((await batch(1, SANDBOX)).status).toBe(200)
@@ -46,7 +46,7 @@ describe('the concurrent jobs of a plan', () => {
     expect(await jobs()).toHaveLength(2)
     await request(`/v1/jobs/${live}/cancel`, { method: 'POST' })
     expect((await batch(1)).status).toBe(200)
-    // Going on with the first one would be the third.
+    // Resuming the first one would make it the third.
     const resumed = await request(`/v1/jobs/${live}/resume`, { method: 'POST' })
     expect(await refusalOf(resumed)).toMatchObject({ code: 'concurrent_jobs_exceeded' })
     expect(
@@ -54,7 +54,7 @@ describe('the concurrent jobs of a plan', () => {
     ).toMatchObject({ status: 200 })
   })
 
-  test('are kept to by lists that come at the same time', async () => {
+  test('hold for lists that are submitted at the same time', async () => {
     const { batch, jobs } = await services({ concurrentJobs: 3 })
     const answers = await Promise.all(Array.from({ length: 8 }, () => batch(2, SANDBOX)))
     expect(answers.map(({ status }) => status).sort()).toEqual([
@@ -66,7 +66,7 @@ describe('the concurrent jobs of a plan', () => {
     expect(await jobs()).toHaveLength(3)
   })
 
-  test('hold no single verification up, and no short list that is answered at once', async () => {
+  test('block no single verification, and no short list that is answered at once', async () => {
     const { batch, request } = await services({ concurrentJobs: 1 })
     expect((await batch(1, SANDBOX)).status).toBe(200)
     const single = { body: { email: 'valid@a.test', async: true }, ...SANDBOX }
@@ -75,7 +75,7 @@ describe('the concurrent jobs of a plan', () => {
     expect((await request('/v1/verify/bulk', short)).status).toBe(200)
   })
 
-  test('are of each account', async () => {
+  test('are counted for each account', async () => {
     const { batch, addAccount, addKey } = await services({ concurrentJobs: 1 })
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2' })
@@ -102,7 +102,7 @@ describe('the stored rows of a plan', () => {
     expect((await batch(3, SANDBOX)).status).toBe(200)
   })
 
-  test('are free again when a list is deleted', async () => {
+  test('are freed when a list is deleted', async () => {
     const { batch, idOf, request } = await services({ storedRows: 20 })
     const id = await idOf(await batch(20, SANDBOX))
     expect((await batch(1, SANDBOX)).status).toBe(429)
@@ -110,18 +110,18 @@ describe('the stored rows of a plan', () => {
     expect((await batch(20, SANDBOX)).status).toBe(200)
   })
 
-  test('are kept to by lists that come at the same time', async () => {
+  test('hold for lists that are submitted at the same time', async () => {
     const { batch, database } = await services({ storedRows: 100 })
     const answers = await Promise.all(Array.from({ length: 8 }, () => batch(30, SANDBOX)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(3)
     expect(await database.db.selectFrom('account').select('stored_rows').execute()).toEqual([
       { stored_rows: 90 },
     ])
-    // Of what was refused nothing stays.
+    // A refused list leaves nothing behind.
     expect(await database.db.selectFrom('item').select('job_id').execute()).toHaveLength(90)
   })
 
-  test('refuse a file where its rows are found to be too many, and keep nothing of it', async () => {
+  test('refuse a file when it has too many rows, and store nothing of it', async () => {
     const { upload, jobs, rows, left } = await services({ storedRows: 5_000, creditsPerDay: null })
     const lines = Array.from({ length: 6_000 }, (_, n) => `valid${n}@a.test`)
     expect(await refusalOf(await upload(['email', ...lines].join('\n')))).toEqual({
@@ -133,7 +133,7 @@ describe('the stored rows of a plan', () => {
     expect([await jobs(), await rows(), left()]).toEqual([[], [], []])
   })
 
-  test('count short lists and single verifications that nobody waits for', async () => {
+  test('include short lists and asynchronous single verifications', async () => {
     const { request, mx } = await services({ storedRows: 2, creditsPerDay: null })
     const short = { body: { emails: ['valid@a.test'] }, ...SANDBOX }
     expect((await request('/v1/verify/bulk', short)).status).toBe(200)
@@ -147,7 +147,7 @@ describe('the stored rows of a plan', () => {
     expect(mx.lines()).toEqual([])
   })
 
-  test('have no end where the plan says so', async () => {
+  test('are unlimited if the plan says so', async () => {
     const { batch } = await services({ storedRows: null, concurrentJobs: null })
     for (let n = 0; n < 12; n++) expect((await batch(20, SANDBOX)).status).toBe(200)
   })

@@ -5,7 +5,7 @@ import type { Env } from '../../../src/api/context.ts'
 import { AdmissionQueue } from '../../../src/api/middleware/admission-queue.ts'
 import { type Clock, yieldToEventLoop } from '../../../src/platform/clock.ts'
 
-/** A queue, and what asks mail servers until `release`. */
+/** A queue, and verifications that run until `release`. */
 function queueOf() {
   const time = { ms: 0 }
   const clock: Clock = { now: () => time.ms, monotonicNow: () => time.ms, after: () => () => {} }
@@ -23,7 +23,7 @@ function queueOf() {
 
 const firstOf = (clients: number) => Array.from({ length: clients }, (_, n) => n)
 
-test('without a crowd verifications start at once up to a number, and then some in each turn', async () => {
+test('without new connections verifications start at once up to a number, and then some in each turn', async () => {
   const { started, enterAll, release } = queueOf()
   const all = enterAll(200)
   const atOnce = started.length
@@ -37,7 +37,7 @@ test('without a crowd verifications start at once up to a number, and then some 
   expect(started).toEqual(firstOf(200))
 })
 
-test('while clients connect in each turn, one starts in ten milliseconds', async () => {
+test('while clients connect in each turn, one verification starts in ten milliseconds', async () => {
   const { time, queue, started, enterAll, release } = queueOf()
   const crowd = async () => {
     for (let turn = 0; turn < 100; turn++) {
@@ -58,7 +58,7 @@ test('while clients connect in each turn, one starts in ten milliseconds', async
   expect(started).toEqual(firstOf(100))
 })
 
-test('requests of connections that are known are no crowd', async () => {
+test('requests of known connections do not count as new connections', async () => {
   const { time, queue, started, enterAll, release } = queueOf()
   const socket = {}
   queue.noteRequest(socket)
@@ -70,7 +70,7 @@ test('requests of connections that are known are no crowd', async () => {
   await Promise.all(all)
 })
 
-test('after a turn that took long, one starts', async () => {
+test('after a long turn, one verification starts', async () => {
   const { time, started, enterAll, release } = queueOf()
   const all = enterAll(200)
   const atOnce = started.length
@@ -82,7 +82,7 @@ test('after a turn that took long, one starts', async () => {
   expect(next).toBe(atOnce + 1)
 })
 
-test('what waits for a client that has left does not start', async () => {
+test('a verification of a disconnected client does not start', async () => {
   const { queue, started, enter, release } = queueOf()
   queue.noteRequest({})
   release()

@@ -20,7 +20,7 @@ const chunked = (...chunks: (string | Uint8Array)[]) =>
     },
   })
 
-/** As Node's server hands in a body that announces its length. */
+/** Like a body with Content-Length from Node's server. */
 const measured = (body: string | Uint8Array) => ({
   body,
   headers: {
@@ -42,11 +42,11 @@ describe('a body', () => {
     expect(await sent(measured(body))).toMatchObject({ status: 200, body: value })
   })
 
-  test('that is none is an empty one', async () => {
+  test('that is missing counts as empty', async () => {
     expect(await sent({})).toMatchObject({ status: 200, body: {} })
   })
 
-  test('cannot change what objects have in common', async () => {
+  test('cannot change the prototype of objects', async () => {
     const answer = await sent({
       body: '{"__proto__":{"admin":true},"constructor":{"prototype":1}}',
     })
@@ -55,7 +55,7 @@ describe('a body', () => {
   })
 })
 
-describe('a body that cannot be read says where', () => {
+describe('an unreadable body is refused with the position', () => {
   test.each([
     [
       '{"email": }',
@@ -76,7 +76,7 @@ describe('a body that cannot be read says where', () => {
     ['Latin-1', [...Buffer.from('{"a":"caf'), 0xe9, 0x22, 0x7d], 9],
     ['a surrogate', [...Buffer.from('{"a":"'), 0xed, 0xa0, 0x80, 0x22, 0x7d], 6],
     ['a sign that is cut off', [...Buffer.from('{"a":"'), 0xf0, 0x9f], 6],
-  ])('where it is not UTF-8: %s', async (_, bytes, at) => {
+  ])('if it is not UTF-8: %s', async (_, bytes, at) => {
     expect(await sent({ body: Uint8Array.from(bytes) })).toMatchObject({
       status: 400,
       code: 'invalid_json',
@@ -84,7 +84,7 @@ describe('a body that cannot be read says where', () => {
     })
   })
 
-  test('where it is nested too deep, however deep', async () => {
+  test('if it is nested too deep, however deep', async () => {
     for (const depth of [17, 200_000]) {
       const body = '['.repeat(depth) + ']'.repeat(depth)
       expect(await sent({ body, bodyMax: 1_000_000 })).toMatchObject({
@@ -96,7 +96,7 @@ describe('a body that cannot be read says where', () => {
     expect((await sent({ body: '['.repeat(16) + ']'.repeat(16) })).status).toBe(200)
   })
 
-  test('without breaking the line or the terminal of who reads it', async () => {
+  test('without control characters in the error', async () => {
     const { error } = await sent({ body: '{"a\n\u001b[31m' })
     expect(error).not.toMatch(/\p{Cc}/u)
   })
@@ -105,17 +105,17 @@ describe('a body that cannot be read says where', () => {
 describe('a body that is too large', () => {
   const LARGE = { status: 413, code: 'payload_too_large' }
 
-  test('is refused by what it announces, unread', async () => {
+  test('is refused by its announced length, unread', async () => {
     const headers = { 'Content-Length': '1001', 'Content-Type': 'application/json' }
     expect(await sent({ body: '{}', headers })).toMatchObject(LARGE)
   })
 
-  test('is refused by what arrives, whatever it announced', async () => {
+  test('is refused by its actual length, whatever it announced', async () => {
     const headers = { 'Content-Length': '2', 'Content-Type': 'application/json' }
     expect(await sent({ body: `"${'x'.repeat(1_000)}"`, headers })).toMatchObject(LARGE)
   })
 
-  test('is refused in the middle, where it does not end', async () => {
+  test('is refused in the middle if it does not end', async () => {
     let chunks = 0
     const endless = new ReadableStream({
       pull: controller => {
@@ -135,7 +135,7 @@ describe('a body that is too large', () => {
     expect(chunks).toBeLessThan(15)
   })
 
-  test('is not so by one byte', async () => {
+  test('is accepted at exactly the limit', async () => {
     const body = `"${'x'.repeat(998)}"`
     expect((await sent({ body })).status).toBe(200)
     expect((await sent(measured(body))).status).toBe(200)
@@ -143,7 +143,7 @@ describe('a body that is too large', () => {
   })
 })
 
-describe('a body of another kind', () => {
+describe('a body of another type', () => {
   const UNSUPPORTED = { status: 415, code: 'unsupported_media_type' }
 
   test.each([
@@ -163,11 +163,11 @@ describe('a body of another kind', () => {
     'application/json;charset=UTF-8',
     'application/json; charset="utf-8"',
     'application/vnd.api+json',
-  ])('is taken: %s', async type => {
+  ])('is accepted: %s', async type => {
     expect((await sent({ body: '{}', headers: { 'Content-Type': type } })).status).toBe(200)
   })
 
-  test('is refused where it is compressed: it might be a thousand times as large', async () => {
+  test('is refused if it is compressed: it could be a thousand times as large', async () => {
     const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
     expect(await sent({ body: gzipSync('{}'), headers })).toMatchObject(UNSUPPORTED)
     const plain = { 'Content-Type': 'application/json', 'Content-Encoding': 'identity' }
@@ -175,7 +175,7 @@ describe('a body of another kind', () => {
   })
 })
 
-test('a body that breaks off is a fault of who sent it', async () => {
+test('a truncated body is a client error', async () => {
   const h = await createTestService()
   addGuardedRoute(h, '/v1/room')
   const body = new ReadableStream({
@@ -192,7 +192,7 @@ test('a body that breaks off is a fault of who sent it', async () => {
   expect(h.lines.filter(({ level }) => level === 'error')).toEqual([])
 })
 
-test('a body in many pieces is read as one', async () => {
+test('a body in many chunks is read as one', async () => {
   const h = await createTestService()
   addGuardedRoute(h, '/v1/room')
   const bytes = new TextEncoder().encode('{"a":"é"}')
@@ -211,7 +211,7 @@ test('over the network a body is what a header announces', async () => {
   const send = (headers: Record<string, string>) =>
     h.app.request(
       '/v1/room',
-      // The adaptor hands in a stream for each POST, though it is empty.
+      // The adapter passes a stream for each POST, even if it is empty.
       {
         ...{ method: 'POST', body: new Blob([]).stream(), duplex: 'half' },
         headers: { Authorization: `Bearer ${h.key}`, ...headers },

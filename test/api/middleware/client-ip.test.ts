@@ -5,16 +5,16 @@ const ipOf = (trusted: string[], remoteAddress: string | undefined, forwarded?: 
   clientIp(trusted)({ socket: { remoteAddress } }, () => forwarded)
 
 describe('the address of a client', () => {
-  test('is the one of its socket, whatever it says of itself', () => {
+  test('is that of its socket, whatever its headers say', () => {
     expect(ipOf([], '192.0.2.1', '198.51.100.1')).toBe('192.0.2.1')
     expect(ipOf(['10.0.0.0/8'], '192.0.2.1', '198.51.100.1')).toBe('192.0.2.1')
   })
 
-  test('is an IPv4 address on a socket of both families', () => {
+  test('is an IPv4 address on a dual-stack socket', () => {
     expect(ipOf([], '::ffff:192.0.2.1')).toBe('192.0.2.1')
   })
 
-  test('is some address even when the socket is closed already', () => {
+  test('is a placeholder when the socket is already closed', () => {
     expect(ipOf([], undefined)).toBe('0.0.0.0')
   })
 })
@@ -36,7 +36,7 @@ describe('behind a trusted proxy', () => {
     expect(ipOf(['10.0.0.0/8'], '::ffff:10.0.0.1', forwarded)).toBe(ip)
   })
 
-  test('a header of a thousand proxies is read from its end, and not whole', () => {
+  test('a header of a thousand proxies is only read from its end', () => {
     const hops = `198.51.100.1, ${Array(1_000).fill('10.0.0.2').join(', ')}`
     expect(ipOf(['10.0.0.0/8'], '10.0.0.1', hops)).toBe('10.0.0.2')
   })

@@ -9,12 +9,12 @@ import {
   idempotent,
 } from '../../../src/api/middleware/idempotency.ts'
 import { write } from '../../../src/db/database.ts'
-import { deleteReplaysBefore } from '../../../src/maintenance/retention.ts'
+import { deleteReplaysBefore } from '../../../src/accounts/retention.ts'
 import { DAY } from '../../../src/platform/clock.ts'
 import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 
-/** A path that makes something each time: an account, of which we see how many there are. */
+/** A route that creates something at each request: an account, which can be counted. */
 async function making(o: { fails?: () => boolean } = {}) {
   const h = await createTestService()
   let made = 0
@@ -49,7 +49,7 @@ const seen = async (answer: Response) => [
 ]
 
 describe('the same request under the same key', () => {
-  test('has its effect once, and the same answer to the byte', async () => {
+  test('has its effect once, and the same response byte for byte', async () => {
     const { ask, things } = await making()
     const first = await ask('k')
     const second = await ask('k')
@@ -59,7 +59,7 @@ describe('the same request under the same key', () => {
     expect(await things()).toBe(1)
   })
 
-  test('fifty times at once has its effect once; who is too early is told to come back', async () => {
+  test('fifty times at once has its effect once; early repeats are told to retry', async () => {
     const { ask, things } = await making()
     const answers = await Promise.all(Array.from({ length: 50 }, () => ask('k')))
     const codes = answers.map(({ status }) => status)
@@ -69,11 +69,11 @@ describe('the same request under the same key', () => {
     expect(await codeOf(early)).toBe('idempotency_in_progress')
     expect(early.headers.get('Retry-After')).toBe('1')
     expect(await things()).toBe(1)
-    // Nor was it begun by any other.
+    // No other request started it either.
     expect(await (await ask('next')).json()).toMatchObject({ id: 'made_2' })
   })
 
-  test('after a day is a new one', async () => {
+  test('is a new request after a day', async () => {
     const { ask, things, clock } = await making()
     await ask('k')
     await clock.advance(DAY - 1)
@@ -83,7 +83,7 @@ describe('the same request under the same key', () => {
     expect(await things()).toBe(2)
   })
 
-  test('that failed is tried anew, and leaves nothing', async () => {
+  test('is executed again after a failure, which leaves nothing', async () => {
     let fails = true
     const { ask, things } = await making({ fails: () => fails })
     expect((await ask('k')).status).toBe(500)
@@ -108,7 +108,7 @@ describe('another request under the same key', () => {
     expect(await things()).toBe(1)
   })
 
-  test('by a new text of the API key is refused: the scope is the API key', async () => {
+  test('with a rotated secret is refused: the scope is the API key', async () => {
     const { ask, json } = await making()
     await ask('k')
     const { data } = await json('/v1/keys/key_1/rotate', { body: {} })
@@ -117,13 +117,13 @@ describe('another request under the same key', () => {
     expect((await ask('k', { key, body: { a: 2 } })).status).toBe(422)
   })
 
-  test('may come after one that was refused', async () => {
+  test('is accepted after one that was refused', async () => {
     const { ask } = await making()
     expect((await ask('k', { path: '/v1/keys', body: { name: 'x' } })).status).toBe(400)
     expect((await ask('k')).status).toBe(201)
   })
 
-  test('by another API key is independent', async () => {
+  test('with another API key is independent', async () => {
     const { ask, things, addKey } = await making()
     await ask('k')
     expect((await ask('k', { key: await addKey(), body: { a: 2 } })).status).toBe(201)
@@ -131,7 +131,7 @@ describe('another request under the same key', () => {
   })
 })
 
-test('without a key each request has its effect', async () => {
+test('each request without a key has its effect', async () => {
   const { ask, things } = await making()
   await ask(null)
   await ask(null)
@@ -148,12 +148,12 @@ test.each([
   expect([answer.status, await codeOf(answer)]).toEqual([400, 'invalid_request'])
 })
 
-test('a key of 255 characters is a key', async () => {
+test('a key of 255 characters is accepted', async () => {
   const { ask } = await making()
   expect((await ask(`a b~!${'x'.repeat(250)}`)).status).toBe(201)
 })
 
-test('what is kept cannot be read in the database', async () => {
+test('a stored response is encrypted in the database', async () => {
   const { ask, database } = await making()
   await ask('k')
   const [row] = await database.db.selectFrom('replay').selectAll().execute()
@@ -161,7 +161,7 @@ test('what is kept cannot be read in the database', async () => {
   expect(row?.answer).not.toContain('shown')
 })
 
-test('what is older than a day can be cleared away', async () => {
+test('a stored response can be deleted after a day', async () => {
   const { ask, database, clock } = await making()
   await ask('old')
   await clock.advance(DAY)
@@ -171,7 +171,7 @@ test('what is older than a day can be cleared away', async () => {
   expect(rows).toEqual([{ idempotency_key: 'new' }])
 })
 
-test('a stream is known again by what was in it', async () => {
+test('a stream is identified by its content', async () => {
   const h = await createTestService()
   let made = 0
   const handler = async (c: Context<Env>) => {

@@ -21,21 +21,21 @@ async function limited(o: Parameters<typeof createTestService>[0] = {}) {
   return { ...h, single, list, read: () => h.request('/v1/read') }
 }
 
-/** How many of these are let in, asked at the same time. */
+/** How many of these concurrent requests are admitted. */
 async function admitted(ask: () => Promise<Response>, times: number): Promise<number> {
   const answers = await Promise.all(Array.from({ length: times }, ask))
   return answers.filter(({ status }) => status === 200).length
 }
 
 describe('an IP address', () => {
-  test('has 100 single verifications a minute, exactly, however many ask at once', async () => {
+  test('has exactly 100 single verifications a minute, however many are sent at once', async () => {
     const { single, clock } = await limited()
     expect(await admitted(single, 200)).toBe(100)
     await clock.advance(MINUTE)
     expect(await admitted(single, 200)).toBe(100)
   })
 
-  test('has 10 lists an hour, exactly', async () => {
+  test('has exactly 10 lists an hour', async () => {
     const { list, clock } = await limited()
     expect(await admitted(list, 64)).toBe(10)
     await clock.advance(HOUR - 1)
@@ -44,7 +44,7 @@ describe('an IP address', () => {
     expect(await admitted(list, 64)).toBe(10)
   })
 
-  test('is charged no list for a request that is refused, and told so', async () => {
+  test('is charged no list for a refused request, as the headers show', async () => {
     const { request, list } = await limited()
     const refused = [
       { body: '{' },
@@ -55,13 +55,13 @@ describe('an IP address', () => {
     for (let n = 0; n < 12; n++) {
       const answer = await request('/v1/verify/bulk', refused[n % refused.length])
       expect(answer.status).toBeLessThan(429)
-      // Of the lists all are left, so the requests of the key are nearest to their end.
+      // All lists are left, so the requests of the key are the closest to exhaustion.
       if (answer.status === 400) expect(limitOf(answer).limit).toBe(500)
     }
     expect(await admitted(list, 64)).toBe(10)
   })
 
-  test('has them for lists of the sandbox too', async () => {
+  test('has the same limit for lists of the sandbox', async () => {
     const { list } = await limited()
     const simulated = () => list({ headers: { 'X-EV-Sandbox': 'true' } })
     expect(await admitted(simulated, 6)).toBe(6)
@@ -69,7 +69,7 @@ describe('an IP address', () => {
     expect((await simulated()).status).toBe(429)
   })
 
-  test('is one for all keys, and another has limits of its own', async () => {
+  test('shares its limits over all keys, and another address has its own', async () => {
     const { list, addKey } = await limited()
     const other = await addKey()
     expect(await admitted(list, 10)).toBe(10)
@@ -77,14 +77,14 @@ describe('an IP address', () => {
     expect((await list({ ip: '192.0.2.2' })).status).toBe(200)
   })
 
-  test('of IPv6 is counted with all of its /64', async () => {
+  test('of IPv6 is counted by its /64', async () => {
     const { list } = await limited()
     for (let n = 0; n < 10; n++) expect((await list({ ip: `2001:db8::${n}` })).status).toBe(200)
     expect((await list({ ip: '2001:db8::ffff:0:1' })).status).toBe(429)
     expect((await list({ ip: '2001:db8:0:1::1' })).status).toBe(200)
   })
 
-  test('is not left by writing another one into a header', async () => {
+  test('cannot be changed by a header', async () => {
     const { list } = await limited()
     expect(await admitted(list, 10)).toBe(10)
     const headers = { 'X-Forwarded-For': '203.0.113.7', Forwarded: 'for=203.0.113.7' }
@@ -93,20 +93,20 @@ describe('an IP address', () => {
 })
 
 describe('a key', () => {
-  test('has the requests of its plan, whatever it asks for', async () => {
+  test('has the requests of its plan, for all endpoints', async () => {
     const { read, single } = await limited({ plan: 'free' })
     expect(await admitted(single, 4)).toBe(4)
     expect(await admitted(read, 20)).toBe(6)
   })
 
-  test('of a faster plan is back after a second', async () => {
+  test('of a faster plan can be used again after a second', async () => {
     const { read, clock } = await limited({ plan: 'starter' })
     expect(await admitted(read, 20)).toBe(10)
     await clock.advance(1_000)
     expect(await admitted(read, 20)).toBe(10)
   })
 
-  test('may have a limit of its own beside', async () => {
+  test('can have its own limit in addition', async () => {
     const { request, addKey } = await limited()
     const key = await addKey({ rateLimitPerMinute: 2 })
     expect(await admitted(() => request('/v1/read', { key }), 5)).toBe(2)
@@ -133,7 +133,7 @@ describe('a refusal', () => {
     })
   })
 
-  test('charges no other limit', async () => {
+  test('counts in no other limit', async () => {
     const { list, single, read } = await limited()
     expect(await admitted(list, 10)).toBe(10)
     const before = limitOf(await read()).remaining
@@ -142,7 +142,7 @@ describe('a refusal', () => {
     expect((await single()).status).toBe(200)
   })
 
-  test('names the first limit that is used up', async () => {
+  test('names the first exhausted limit', async () => {
     const { list, addKey } = await limited()
     const key = await addKey({ rateLimitPerMinute: 10 })
     expect(await admitted(() => list({ key }), 10)).toBe(10)
@@ -151,15 +151,15 @@ describe('a refusal', () => {
   })
 })
 
-describe('what is shown', () => {
-  test('is the limit of which the smallest part is left', async () => {
+describe('the limit in the headers', () => {
+  test('is the one with the smallest share left', async () => {
     const { list, single } = await limited({ plan: 'professional' })
     expect(limitOf(await single())).toMatchObject({ limit: 50, remaining: 49 })
     expect(limitOf(await list())).toMatchObject({ limit: 10, remaining: 9 })
     expect(limitOf(await single())).toMatchObject({ limit: 50, remaining: 47 })
   })
 
-  test('to who has no key is how its address stands, and looking is free', async () => {
+  test('is that of the IP address without a key, and reading it is free', async () => {
     const { single, request, service } = await limited()
     await admitted(single, 3)
     for (let n = 0; n < 3; n++) {
@@ -168,7 +168,7 @@ describe('what is shown', () => {
     expect(bareHeaders(service, '192.0.2.1')).toMatchObject({ 'X-RateLimit-Remaining': '97' })
   })
 
-  test('goes on where nothing is refused', async () => {
+  test('is shown if nothing is refused, too', async () => {
     const { single } = await limited({ plan: 'starter', settings: { limits: false } })
     expect(await admitted(single, 300)).toBe(300)
     expect(limitOf(await single())).toMatchObject({ limit: 100, remaining: 100 })
@@ -178,7 +178,7 @@ describe('what is shown', () => {
 describe('the credits of the day', () => {
   const HUNDRED = { accountId: 'acc_1', limit: 100 }
 
-  test('are shown when they are nearest to their end, one less for a verification', async () => {
+  test('are shown when they are the closest to exhaustion, one less for a verification', async () => {
     const { single, read, database, clock } = await limited({ plan: 'free' })
     const period = periodStart(clock.now())
     await reserveCredits(database.db, { ...HUNDRED, period, amount: 90 })
@@ -187,11 +187,11 @@ describe('the credits of the day', () => {
       remaining: 9,
       reset: periodEnd(clock.now()) / 1_000,
     })
-    // Reading costs none.
+    // Reads cost no credits.
     expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 8 })
   })
 
-  test('that are used up refuse verifications until midnight UTC, charge nothing, and let read', async () => {
+  test('refuse verifications until midnight UTC when used up, and allow reads', async () => {
     const { single, list, read, database, clock } = await limited({ plan: 'free' })
     const period = periodStart(clock.now())
     await write(database, trx =>
@@ -204,13 +204,13 @@ describe('the credits of the day', () => {
       expect(limitOf(answer)).toMatchObject({ limit: 100, remaining: 0 })
     }
     expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 9 })
-    // What is simulated costs none.
+    // Simulated requests cost no credits.
     expect((await single({ headers: { 'X-EV-Sandbox': 'true' } })).status).toBe(200)
     await clock.advance(12 * HOUR)
     expect((await single()).status).toBe(200)
   })
 
-  test('hold even where nothing else does', async () => {
+  test('apply even if rate limits are off', async () => {
     const h = await limited({ plan: 'free', settings: { limits: false } })
     const period = periodStart(h.clock.now())
     await reserveCredits(h.database.db, { ...HUNDRED, period, amount: 100 })
@@ -218,7 +218,7 @@ describe('the credits of the day', () => {
   })
 })
 
-test('a restart forgets nothing', async () => {
+test('limits survive a restart', async () => {
   const h = await limited()
   expect(await admitted(h.list, 7)).toBe(7)
   const file = join(h.service.settings.dataDir, 'limits.sqlite')

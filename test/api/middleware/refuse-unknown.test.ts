@@ -20,7 +20,7 @@ const sentenceOf = async (response: Response) => {
   return [response.status, body.code, body.error]
 }
 
-describe('what an operation does not know', () => {
+describe('an unknown name', () => {
   test.each(places.map(place => [nameOf(place), place] as const))(
     '%s refuses as a query parameter',
     async (_, { path, method }) => {
@@ -64,7 +64,7 @@ describe('what an operation does not know', () => {
     expect([await job(), left()]).toEqual([undefined, []])
   })
 
-  test('is refused with the nearest name that is known', async () => {
+  test('is refused with the nearest known name', async () => {
     const { request } = await createTestService()
     const sentence = async (path: string, body?: object) =>
       (await sentenceOf(await request(path, body === undefined ? {} : { body })))[2]
@@ -83,7 +83,7 @@ describe('what an operation does not know', () => {
     )
   })
 
-  test('is refused within a list of items, with its place', async () => {
+  test('is refused within a list of items, with its path', async () => {
     const { request, database } = await createTestService()
     const items = [{ email: 'ann@a.test' }, { email: 'bob@a.test', ident: '1' }]
     const response = await request('/v1/verify/batch', { body: { items } })
@@ -94,7 +94,7 @@ describe('what an operation does not know', () => {
     expect(await database.db.selectFrom('job').selectAll().execute()).toEqual([])
   })
 
-  test('is told only to a caller with a key, and counts as none of the ten lists an hour', async () => {
+  test('is only reported to a caller with a key, and does not count against the ten lists an hour', async () => {
     const { request } = await createTestService()
     const body = { emails: ['nonsense'] }
     const path = '/v1/verify/bulk?sort=asc'
@@ -103,7 +103,7 @@ describe('what an operation does not know', () => {
     expect((await request('/v1/verify/bulk', { body })).status).toBe(200)
   })
 
-  test('is shown clean and cut', async () => {
+  test('is sanitized and truncated in the error', async () => {
     const { request } = await createTestService()
     const body = { email: 'ann@a.test', [`a\u001b[2J${'x'.repeat(500)}`]: 1 }
     const [, , sentence] = await sentenceOf(await request('/v1/verify/single', { body }))
@@ -111,7 +111,7 @@ describe('what an operation does not know', () => {
     expect(sentence).not.toContain('\u001b')
   })
 
-  test('is let be at the paths for monitors', async () => {
+  test('is accepted by the health paths', async () => {
     const { request } = await createTestService()
     expect((await request('/livez?probe=1', { key: null })).status).toBe(200)
   })
@@ -140,7 +140,7 @@ describe('a schema within a schema', () => {
     [{ limit: { mx: 1 } }, '"limit.mx" is not a known field.'],
     [{ limit: { max: 1 }, rows: [{ to: 'a' }, { from: 'b' }] }, '"rows[1].from" is not'],
     [{ toString: 1 }, '"toString" is not a known field.'],
-  ])('is looked into: %j', async (body, sentence) => {
+  ])('is checked: %j', async (body, sentence) => {
     const response = await ask(body)
     expect((await sentenceOf(response))[2]).toContain(sentence)
   })

@@ -20,8 +20,8 @@ async function guarded(
   return { ...h, ask }
 }
 
-describe('who has no valid key', () => {
-  test('gets one answer, whatever is wrong with it', async () => {
+describe('a caller without a valid key', () => {
+  test('gets the same response, whatever is wrong', async () => {
     const h = await guarded()
     const answers = await Promise.all([
       h.ask({ key: null }),
@@ -53,7 +53,7 @@ describe('who has no valid key', () => {
     ])
   })
 
-  test('is told of a key that has expired, was replaced or revoked', async () => {
+  test('learns that a key has expired, was replaced or was revoked', async () => {
     const h = await guarded()
     const code = async (key: string) => {
       const answer = await h.ask({ key })
@@ -69,12 +69,12 @@ describe('who has no valid key', () => {
     expect(await code(replaced)).toEqual([401, 'key_expired'])
   })
 
-  test('is told before anything that was sent is read', async () => {
+  test('is refused before the body is read', async () => {
     const { ask } = await guarded()
     expect((await ask({ key: null, body: '{' })).status).toBe(401)
   })
 
-  test('uses up no limit', async () => {
+  test('counts in no limit', async () => {
     const { ask } = await guarded({ counts: 'single' })
     for (let n = 0; n < 3; n++) {
       expect(limitOf(await ask({ key: null }))).toMatchObject({ limit: 100, remaining: 100 })
@@ -83,20 +83,20 @@ describe('who has no valid key', () => {
 })
 
 describe('a key', () => {
-  test('is known by its scheme in any case', async () => {
+  test('is accepted with its scheme in any case', async () => {
     const { ask, key } = await guarded()
     const answer = await ask({ key: null, headers: { Authorization: `bearer  ${key}` } })
     expect(answer.status).toBe(200)
   })
 
-  test('that was revoked is refused at once, also where it was used a moment ago', async () => {
+  test('that was revoked is refused at once, even if it was just used', async () => {
     const { ask, database, clock } = await guarded()
     expect((await ask()).status).toBe(200)
     await write(database, trx => revokeKey(trx, 'acc_1', 'key_1', clock.now()))
     expect((await ask()).status).toBe(401)
   })
 
-  test('that is rotated has two texts until its grace is over', async () => {
+  test('that is rotated has two secrets until its grace period ends', async () => {
     const { ask, database, clock, random, key } = await guarded()
     const secret = newSecret(random, 'live')
     await write(database, trx =>
@@ -119,7 +119,7 @@ describe('a key', () => {
     expect((await ask({ key })).status).toBe(401)
   })
 
-  test('is refused elsewhere than where it may be used', async () => {
+  test('is refused from other IP addresses than the allowed ones', async () => {
     const { ask, addKey } = await guarded()
     const key = await addKey({ allowedIps: ['203.0.113.0/24'] })
     expect((await ask({ key, ip: '203.0.113.9' })).status).toBe(200)
@@ -127,7 +127,7 @@ describe('a key', () => {
     expect([answer.status, await codeOf(answer)]).toEqual([403, 'ip_restricted'])
   })
 
-  test('cannot be brought from elsewhere by a header', async () => {
+  test('cannot claim another IP address by a header', async () => {
     const { ask, addKey } = await guarded()
     const key = await addKey({ allowedIps: ['203.0.113.0/24'] })
     const headers = { 'X-Forwarded-For': '203.0.113.9' }
@@ -137,7 +137,7 @@ describe('a key', () => {
     expect((await proxied.ask({ key: other, headers })).status).toBe(200)
   })
 
-  test('is refused on other web sites than its own', async () => {
+  test('is refused on other web sites than the allowed ones', async () => {
     const { ask, addKey } = await guarded()
     const key = await addKey({ allowedDomains: ['shop.test'] })
     const from = async (headers: Record<string, string>) => (await ask({ key, headers })).status
@@ -149,7 +149,7 @@ describe('a key', () => {
     expect(await codeOf(await ask({ key }))).toBe('domain_restricted')
   })
 
-  test('opens what its scopes name, and nothing else', async () => {
+  test('allows what its scopes name, and nothing else', async () => {
     const { ask, addKey } = await guarded({ scope: 'jobs:write' })
     const status = async (...scopes: string[]) =>
       (await ask({ key: await addKey({ scopes: scopes as [] }) })).status
@@ -163,7 +163,7 @@ describe('a key', () => {
     })
   })
 
-  test('tells when it was last used', async () => {
+  test('has the time of its last use', async () => {
     const { ask, database, clock } = await guarded()
     const usedAt = clock.now()
     await ask()
@@ -173,7 +173,7 @@ describe('a key', () => {
 })
 
 describe('the sandbox', () => {
-  test('is on where the header says true, off where it says false or nothing', async () => {
+  test('is on if the header is true, and off if it is false or missing', async () => {
     const { ask } = await guarded()
     const on = async (value?: string) => {
       const answer = await ask({ headers: value === undefined ? {} : { 'X-EV-Sandbox': value } })
@@ -187,13 +187,13 @@ describe('the sandbox', () => {
     ])
   })
 
-  test('is not left by a misspelling', async () => {
+  test('is not left because of a misspelled header', async () => {
     const { ask } = await guarded()
     const answer = await ask({ headers: { 'X-EV-Sandbox': '1' } })
     expect([answer.status, await codeOf(answer)]).toEqual([400, 'invalid_request'])
   })
 
-  test('counts as any other request, and shows limits that always look the same', async () => {
+  test('counts like any other request, and shows constant limits', async () => {
     const { ask, clock } = await guarded({ counts: 'single' }, { plan: 'free' })
     const headers = { 'X-EV-Sandbox': 'true' }
     for (let n = 0; n < 9; n++) {
@@ -217,15 +217,15 @@ describe('the sandbox', () => {
     expect((await ask({ key: null, headers: { 'X-EV-Sandbox': 'true' } })).status).toBe(401)
   })
 
-  test('does not simulate keys', async () => {
+  test('does not simulate the management of keys', async () => {
     const { ask } = await guarded({ scope: 'keys:write' })
     const answer = await ask({ headers: { 'X-EV-Sandbox': 'true' } })
     expect(await answer.json()).toMatchObject({ sandbox: false })
   })
 })
 
-describe('too much at once', () => {
-  test('is refused at once, and let in again when something is done', async () => {
+describe('an overload', () => {
+  test('is refused at once, until a verification is done', async () => {
     const waiting: (() => void)[] = []
     const handler = (c: { json(body: object): Response }) =>
       new Promise<Response>(resolve => waiting.push(() => resolve(c.json({}))))
@@ -245,13 +245,13 @@ describe('too much at once', () => {
     await Promise.all(running)
   })
 
-  test('does not keep reading from being answered', async () => {
+  test('does not affect reads', async () => {
     const { ask } = await guarded()
     expect((await ask()).status).toBe(200)
   })
 })
 
-test('while the service stops nothing new is begun, and what is there can be read', async () => {
+test('while the service stops, writes are refused and reads are answered', async () => {
   const h = await createTestService()
   addGuardedRoute(h, '/v1/room')
   addGuardedRoute(h, '/v1/room', { method: 'get' })
@@ -264,7 +264,7 @@ test('while the service stops nothing new is begun, and what is there can be rea
   expect((await h.request('/readyz')).status).toBe(503)
 })
 
-describe('lists give way', () => {
+describe('lists yield', () => {
   test.each([
     ['while one address is verified', 'single', true],
     ['not while a list is taken', 'bulk', false],
@@ -287,7 +287,7 @@ describe('lists give way', () => {
     expect(seen).toEqual([expected, expected])
   })
 
-  test('to none that has ended', async () => {
+  test('to no request that has ended', async () => {
     const clock = fakeClock()
     const priority = new Priority(clock)
     const h = await guarded({ counts: 'single' }, { deps: { priority } })

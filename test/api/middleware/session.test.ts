@@ -13,7 +13,7 @@ import { createTestService } from '../../support/service.ts'
 
 const SESSION = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
 
-/** What the dashboard asks in the same process. */
+/** Requests of the dashboard in the same process. */
 async function signedIn(o: Parameters<typeof createTestService>[0] = {}) {
   const h = await createTestService(o)
   addGuardedRoute(h, '/v1/room')
@@ -25,7 +25,7 @@ async function signedIn(o: Parameters<typeof createTestService>[0] = {}) {
 }
 
 describe('a session', () => {
-  test('asks as its key, without the text of it', async () => {
+  test('acts as its key, without the secret', async () => {
     const h = await signedIn()
     expect((await h.ask()).status).toBe(200)
     expect((await h.ask({ session: undefined })).status).toBe(401)
@@ -35,7 +35,7 @@ describe('a session', () => {
     expect((await findKey(h.database.db, 'acc_1', 'key_1'))?.lastUsedAt).not.toBeNull()
   })
 
-  test('of a key that there is not, was revoked or has expired is refused', async () => {
+  test('of a missing, revoked or expired key is refused', async () => {
     const { ask, addKey, database, clock } = await signedIn()
     const of = async (keyId: string) => {
       const answer = await ask({ session: { ...SESSION, keyId } })
@@ -51,7 +51,7 @@ describe('a session', () => {
     }
   })
 
-  test('that was opened with a replaced text of its key has the rights of that text, and ends with it', async () => {
+  test('that was opened with a replaced secret has the rights of that secret, and ends with it', async () => {
     const { ask, clock, addKey } = await signedIn()
     await addKey({ id: 'key_b' })
     const session = { ...SESSION, secretExpiresAt: clock.now() + MINUTE }
@@ -70,19 +70,19 @@ describe('a session', () => {
     expect(await keys(lasting)).toEqual([401, 'authentication_error'])
   })
 
-  test('outlives a new text of its key', async () => {
+  test('survives a rotation of its key', async () => {
     const { ask, database, clock, random } = await signedIn()
     const rotation = { secret: newSecret(random, 'live'), graceMs: 0, now: clock.now() }
     await write(database, trx => rotateKey(trx, 'acc_1', 'key_1', rotation))
     expect((await ask()).status).toBe(200)
   })
 
-  test('is refused at once where its key may no longer sign in, whoever changed it', async () => {
+  test('is refused at once if its key may no longer sign in', async () => {
     const { ask, addKey, database } = await signedIn()
     const session = { ...SESSION, keyId: 'key_b' }
     await addKey({ id: 'key_b', scopes: ['dashboard', 'verify:single'] })
     expect((await ask({ session })).status).toBe(200)
-    // As another process would: its changes are not counted here.
+    // Like a change by another process, which is not noticed here.
     await database.db
       .updateTable('api_key')
       .set({ scopes: '["verify:single"]' })
@@ -92,7 +92,7 @@ describe('a session', () => {
     expect([refused.status, await codeOf(refused)]).toEqual([401, 'authentication_error'])
   })
 
-  test('may do what its key may, from where that may be used', async () => {
+  test('has the scopes and IP restrictions of its key', async () => {
     const { ask, addKey, database } = await signedIn()
     const session = { ...SESSION, keyId: 'key_b' }
     await addKey({ id: 'key_b', scopes: ['dashboard'], allowedIps: ['192.0.2.0/24'] })
@@ -107,13 +107,13 @@ describe('a session', () => {
     expect(await codeOf(await ask({ session, headers, ip: '203.0.113.9' }))).toBe('ip_restricted')
   })
 
-  test('is in the sandbox where the header says so', async () => {
+  test('is in the sandbox if the header says so', async () => {
     const { ask } = await signedIn()
     const answer = await ask({ headers: { 'X-EV-Sandbox': 'true' } })
     expect(await answer.json()).toMatchObject({ sandbox: true })
   })
 
-  test('is in the line of the log by its id, and nothing else of it', async () => {
+  test('is logged by its ID only', async () => {
     const { ask, lines } = await signedIn()
     await ask()
     const fields = lines.find(({ message }) => message === 'request')?.fields
@@ -121,8 +121,8 @@ describe('a session', () => {
   })
 })
 
-describe('what a session looks at', () => {
-  test('is counted for itself, and not by the plan of its key', async () => {
+describe('a read request of a session', () => {
+  test('is counted for the session, not by the plan of its key', async () => {
     const { ask, clock, key } = await signedIn({ plan: 'free' })
     for (let left = SESSION_VIEWS_MAX - 1; left >= 0; left--) {
       expect(limitOf(await ask())).toMatchObject({ limit: SESSION_VIEWS_MAX, remaining: left })
@@ -133,7 +133,7 @@ describe('what a session looks at', () => {
       code: 'rate_limit',
       error: expect.stringContaining('600 requests a minute in one dashboard session'),
     })
-    // Another session of the same key, and the key itself.
+    // A second session of the same key, and the key itself.
     expect((await ask({ session: { ...SESSION, sessionId: 'ses_b' } })).status).toBe(200)
     expect(limitOf(await ask({ session: undefined, key }))).toMatchObject({
       ...{ limit: 10, remaining: 9 },
@@ -142,7 +142,7 @@ describe('what a session looks at', () => {
     expect((await ask()).status).toBe(200)
   })
 
-  test('is not limited by the limit of its key alone', async () => {
+  test('is not limited by the own limit of its key', async () => {
     const { ask, addKey } = await signedIn()
     await addKey({ id: 'key_b', rateLimitPerMinute: 1 })
     const session = { ...SESSION, keyId: 'key_b' }
@@ -150,7 +150,7 @@ describe('what a session looks at', () => {
   })
 })
 
-test('what a session verifies counts as with the key', async () => {
+test('a verification of a session counts as with the key', async () => {
   const { ask, addKey } = await signedIn()
   await addKey({ id: 'key_b', rateLimitPerMinute: 2 })
   const session = { ...SESSION, keyId: 'key_b' }
@@ -162,7 +162,7 @@ test('what a session verifies counts as with the key', async () => {
   expect((await ask({ session })).status).toBe(200)
 })
 
-test('nobody is a session by what comes over the network', async () => {
+test('a network request cannot claim a session', async () => {
   const { app, key } = await signedIn()
   const server = await startServer({
     ...{ fetch: app.fetch, clock: systemClock, random: systemRandom, log: silentLog },

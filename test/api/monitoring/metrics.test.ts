@@ -6,8 +6,8 @@ import { createTestService } from '../../support/service.ts'
 
 const LOCAL = { ip: '127.0.0.1', key: null }
 
-describe('who may see metrics', () => {
-  test('is this machine', async () => {
+describe('access to metrics', () => {
+  test('is allowed from this machine', async () => {
     const { request } = await createTestService()
     expect((await request('/metrics', LOCAL)).status).toBe(200)
     expect((await request('/metrics', { ...LOCAL, ip: '::1' })).status).toBe(200)
@@ -15,13 +15,13 @@ describe('who may see metrics', () => {
     expect([answer.status, await codeOf(answer)]).toEqual([403, 'ip_restricted'])
   })
 
-  test('is nobody for whom a proxy of this machine asks', async () => {
+  test('is refused for requests forwarded by a proxy on this machine', async () => {
     const { request } = await createTestService()
     const headers = { 'X-Forwarded-For': '127.0.0.1' }
     expect((await request('/metrics', { ...LOCAL, headers })).status).toBe(403)
   })
 
-  test('is who has the token, and no other', async () => {
+  test('is allowed with the token only', async () => {
     const { request } = await createTestService({ settings: { metricsToken: 'let me in' } })
     const { request: open } = await createTestService({ settings: { metricsToken: 'sesame' } })
     expect((await open('/metrics', { key: 'sesame' })).status).toBe(200)
@@ -31,7 +31,7 @@ describe('who may see metrics', () => {
 })
 
 describe('metrics', () => {
-  test('count requests by the path as it was declared, and refusals by limit', async () => {
+  test('count requests by declared path, and refusals by limit', async () => {
     const h = await createTestService({ plan: 'free' })
     addGuardedRoute(h, '/v1/room/:id')
     for (let n = 0; n < 12; n++) await h.request(`/v1/room/${n}`, { body: {} })
@@ -49,7 +49,7 @@ describe('metrics', () => {
     expect(text).not.toContain('unknown/3')
   })
 
-  test('tell of the queue, of what was verified, of the event loop and of memory', async () => {
+  test('cover the queue, verifications, the event loop and memory', async () => {
     const h = await createTestService()
     const usage = { account_id: 'acc_1', key_id: 'key_1', day: 0, credits: 3 }
     await h.database.db
@@ -72,7 +72,7 @@ describe('metrics', () => {
     expect(text).toContain('nodejs_eventloop_lag_seconds')
   })
 
-  test('tell of requests to webhooks, and of what is still to arrive', async () => {
+  test('cover webhook requests and undelivered events', async () => {
     const status = () => ({ inFlight: 3, delivered: 40, retried: 5, failed: 6 })
     const h = await createTestService({ deps: { deliveries: { wake: () => {}, status } } })
     const row = { event_id: 'evt_1', webhook_id: 'wh_1', kind: 'quota.warning', attempt: 0 }
@@ -97,7 +97,7 @@ describe('metrics', () => {
     }
   })
 
-  test('are had with health on a port of their own, and nothing else there', async () => {
+  test('are served with health on a separate port, and nothing else there', async () => {
     const { service } = await createTestService()
     const app = monitoringApp(service, getState(service).metrics)
     const local = { incoming: { socket: { remoteAddress: '127.0.0.1' } } }

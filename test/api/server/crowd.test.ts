@@ -10,7 +10,7 @@ const OK = 'GET /ok HTTP/1.1\r\nHost: ev.example\r\n\r\n'
 const post = (path: string, length: number) =>
   `POST ${path} HTTP/1.1\r\nHost: ev.example\r\nContent-Length: ${length}\r\n\r\n`
 
-test('a connection above those that may be open is answered with 503 and closed, not reset', async () => {
+test('a connection above the limit gets a 503 and is closed, not reset', async () => {
   const { log, lines } = recordingLog()
   const limits = { connectionsMax: 2, refusedConnectionsMax: 5 }
   const server = await openHttpServer({ limits, log })
@@ -32,13 +32,13 @@ test('a connection above those that may be open is answered with 503 and closed,
     .toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('one that asks nothing is closed after a second', async () => {
+test('a connection above the limit without a request is closed after a second', async () => {
   const limits = { connectionsMax: 0, refusedConnectionsMax: 5, refusedMs: 20 }
   const server = await openHttpServer({ limits })
   expect(await text(await server.open())).toBe('')
 })
 
-test('what a crowd is refused costs the app nothing, and its connection goes on', async () => {
+test('an overload refusal bypasses the app and keeps the connection open', async () => {
   let isBusy = true
   const server = await openHttpServer({
     overloadError: () =>
@@ -58,7 +58,7 @@ test('what a crowd is refused costs the app nothing, and its connection goes on'
   expect(parseAnswer(String(served))).toMatchObject({ status: 200 })
 })
 
-test('a body that still comes after its answer is read, and the next request is answered', async () => {
+test('a body that arrives after its response is read, and the next request is answered', async () => {
   const server = await openHttpServer({
     paths: app => app.post('/refused', c => c.json({ code: 'service_unavailable' }, 503)),
   })
@@ -69,7 +69,7 @@ test('a body that still comes after its answer is read, and the next request is 
   })
   socket.write(`${post('/refused', 2_000_000)}first`)
   await expect.poll(() => received).toMatch(/^HTTP\/1\.1 503 /)
-  // A slow client: the adaptor of Hono would reset it after 500 ms.
+  // A slow client: the adapter of Hono would reset it after 500 ms.
   await wait(600)
   socket.write('x'.repeat(2_000_000 - 'first'.length))
   socket.write(OK)

@@ -4,7 +4,7 @@ import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 const get = (path: string, ...headers: readonly string[]) =>
   `GET ${path} HTTP/1.1\r\n${['Host: ev.example', ...headers].map(one => `${one}\r\n`).join('')}\r\n`
 
-/** What has to be refused before the app hears of it. */
+/** Requests that must be refused before the app runs. */
 const HOSTILE: [name: string, sent: string | Uint8Array, status: number, code: string][] = [
   ['bytes of chance', Uint8Array.from([0x16, 3, 1, 0, 250, 1, 0]), 400, 'invalid_request'],
   ['HTTP/0.9', 'GET /ok\r\n\r\n', 400, 'invalid_request'],
@@ -93,8 +93,8 @@ const HOSTILE: [name: string, sent: string | Uint8Array, status: number, code: s
   ],
 ]
 
-describe('what is no honest request', () => {
-  test.each(HOSTILE)('%s is refused as JSON, and the connection ends', async (...row) => {
+describe('a malformed request', () => {
+  test.each(HOSTILE)('%s is refused as JSON, and the connection is closed', async (...row) => {
     const [, sent, status, code] = row
     const server = await openHttpServer()
     const answer = parseAnswer(await server.send(sent))
@@ -110,14 +110,14 @@ describe('what is no honest request', () => {
     expect(server.asked.filter(path => path !== '/echo')).toEqual([])
   })
 
-  test('what follows it is never heard', async () => {
+  test('hides what follows it on the connection', async () => {
     const server = await openHttpServer()
     const received = await server.send(get('//ok'), get('/ok'), `BREW x\r\n\r\n${get('/ok')}`)
     expect(parseAnswer(received)).toMatchObject({ status: 400, rest: '' })
     expect(server.asked).toEqual([])
   })
 
-  test('after an honest request, that one is answered, and the connection ends', async () => {
+  test('after a valid one does not prevent its response, and closes the connection', async () => {
     const server = await openHttpServer()
     const answer = parseAnswer(
       await server.send(`${get('/ok')}BREW /ok HTTP/1.1\r\n\r\n${get('/ok')}`),
@@ -126,7 +126,7 @@ describe('what is no honest request', () => {
     expect(server.asked).toEqual(['/ok'])
   })
 
-  test('an honest request is one whose Host is a name, an IPv4 or an IPv6 address', async () => {
+  test('is not one with a name, an IPv4 or an IPv6 address as its Host', async () => {
     const server = await openHttpServer()
     for (const host of [
       'EV.example',
@@ -142,7 +142,7 @@ describe('what is no honest request', () => {
 })
 
 describe('pipelining', () => {
-  test('answers come in the order of the requests', async () => {
+  test('sends responses in the order of the requests', async () => {
     const server = await openHttpServer()
     const received = await server.send(get('/ok'), get('/a'), get('/ok', 'Connection: close'))
     expect(received.match(/HTTP\/1\.1 (\d+)/g)).toEqual([
@@ -152,7 +152,7 @@ describe('pipelining', () => {
     ])
   })
 
-  test('a connection ends with the last request that it may bring', async () => {
+  test('closes a connection after its maximum of requests', async () => {
     const server = await openHttpServer({ limits: { requestsPerConnection: 3 } })
     const received = await server.send(get('/ok').repeat(10))
     expect(received.match(/HTTP\/1\.1 200/g)).toHaveLength(3)

@@ -17,7 +17,7 @@ const POST = (path: string, ...headers: readonly string[]) => requestOf('POST', 
 const requestOf = (method: string, path: string, headers: readonly string[]) =>
   `${method} ${path} HTTP/1.1\r\n${['Host: ev.example', ...headers].map(one => `${one}\r\n`).join('')}\r\n`
 
-/** Sends one byte after the other until the server closes the connection, and gives its answer. */
+/** Sends byte by byte until the server closes the connection, and returns its response. */
 async function trickle(socket: Socket, bytes: string): Promise<string> {
   const received = text(socket)
   let isDone = false
@@ -32,9 +32,9 @@ async function trickle(socket: Socket, bytes: string): Promise<string> {
   return received
 }
 
-/** Node has its own timers for headers and for silence: those run in real time here. */
+/** Node has its own timers for headers and idle time, which run in real time here. */
 describe('a slow client', () => {
-  test('that sends a header byte by byte is told so and left', async () => {
+  test('that sends a header byte by byte gets a 408 and is disconnected', async () => {
     const server = await openHttpServer({ limits: { headersMs: 100, checkMs: 10 } })
     const bytes = `GET /ok HTTP/1.1\r\nA: ${'x'.repeat(2_000)}`
     const answer = parseAnswer(await trickle(await server.open(), bytes))
@@ -42,12 +42,12 @@ describe('a slow client', () => {
     expect(answer.headers).toMatchObject({ connection: 'close', 'x-ratelimit-limit': '100' })
   })
 
-  test('that sends nothing at all is left', async () => {
+  test('that sends nothing is disconnected', async () => {
     const server = await openHttpServer({ limits: { headersMs: 50, checkMs: 10 } })
     expect(parseAnswer(await server.send())).toMatchObject({ status: 408 })
   })
 
-  test('that sends a body byte by byte is told so and left', async () => {
+  test('that sends a body byte by byte gets a 408 and is disconnected', async () => {
     const server = await openHttpServer({ limits: { bodyMs: 100 } })
     const socket = await server.open()
     socket.write(POST('/echo', 'Content-Length: 3000'))
@@ -68,7 +68,7 @@ describe('a slow client', () => {
     expect(parseAnswer(await received)).toMatchObject({ status: 200, json: { bytes: 10 } })
   })
 
-  test('is left when the time for a list is over, too', async () => {
+  test('is also disconnected when the time for a list is over', async () => {
     const clock = fakeClock()
     const server = await openHttpServer({ clock })
     const socket = await server.open()
@@ -79,13 +79,13 @@ describe('a slow client', () => {
     expect(parseAnswer(await received)).toMatchObject({ status: 408 })
   })
 
-  test('that asks nothing more is left when its connection was kept long enough', async () => {
+  test('that sends no further request is disconnected after the keep-alive time', async () => {
     const server = await openHttpServer({ limits: { keepAliveMs: 50, keepAliveBufferMs: 1 } })
     const received = await server.send(GET('/ok'))
     expect(parseAnswer(received)).toMatchObject({ status: 200, rest: '' })
   })
 
-  test('that does not read its answer is left', async () => {
+  test('that does not read its response is disconnected', async () => {
     const cancelled = Promise.withResolvers<void>()
     const server = await openHttpServer({
       limits: { stallMs: 50 },
@@ -102,7 +102,7 @@ describe('a slow client', () => {
     expect(await cancelled.promise).toBeUndefined()
   })
 
-  test('that waits for an answer is not left, however long that takes', async () => {
+  test('that waits for a response is not disconnected, however long that takes', async () => {
     const server = await openHttpServer({
       limits: { stallMs: 10 },
       paths: app => app.get('/wait', async c => wait(100, c.json({ ok: true }))),
@@ -112,8 +112,8 @@ describe('a slow client', () => {
   })
 })
 
-describe('without an end', () => {
-  test('a body of chunks is cut off after the time for it, and memory stays as it is', async () => {
+describe('without a limit', () => {
+  test('a chunked body is cut off after its timeout, and memory does not grow', async () => {
     const clock = fakeClock()
     const server = await openHttpServer({
       clock,
@@ -137,7 +137,7 @@ describe('without an end', () => {
     expect(parseAnswer(await received)).toMatchObject({ status: 408, rest: '' })
   })
 
-  test('a stream of an answer that breaks off is seen as broken, not as short', async () => {
+  test('a response stream that fails is seen as aborted, not as complete', async () => {
     const server = await openHttpServer({
       paths: app =>
         app.get('/broken', () => {
@@ -157,7 +157,7 @@ describe('without an end', () => {
   })
 })
 
-test('a body that is packed is not unpacked', async () => {
+test('a compressed body is not decompressed', async () => {
   const server = await openHttpServer()
   const bomb = gzipSync(Buffer.alloc(10_000_000))
   const head = POST(
@@ -183,7 +183,7 @@ test.each([
 )
 
 describe('plain HTTP', () => {
-  test('is refused to whom it is not meant for', async () => {
+  test('is refused for clients that must use TLS', async () => {
     const server = await openHttpServer({ mayBePlain: ip => ip !== '127.0.0.1' })
     const answer = parseAnswer(await server.send(GET('/ok')))
     expect(answer).toMatchObject({ status: 403, json: { code: 'ip_restricted' } })
@@ -197,7 +197,7 @@ describe('plain HTTP', () => {
     ['https', 200],
     ['https, http', 200],
     [null, 200],
-  ])('that a proxy says its client spoke (%s) is refused as such: %i', async (proto, status) => {
+  ])('according to the proxy (%s) is handled as such: %i', async (proto, status) => {
     const server = await openHttpServer({ mayBePlain: (_, forwarded) => forwarded !== 'http' })
     const header = proto === null ? [] : [`X-Forwarded-Proto: ${proto}`]
     const request = GET('/ok', ...header, 'Connection: close')
@@ -205,7 +205,7 @@ describe('plain HTTP', () => {
   })
 })
 
-/** The bytes that are reachable, as garbage may stay in memory for any time. */
+/** Reachable bytes only, as garbage may stay in memory for any time. */
 async function memoryHeld(): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

@@ -13,7 +13,7 @@ import { drainEventLoop } from '../../support/wait.ts'
 
 const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ev.example\r\n\r\n`
 
-/** A server whose /wait answers when it is told to. */
+/** A server whose /wait answers on demand. */
 async function openWaiting(options: TestHttpServerOptions = {}) {
   const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const server = await openHttpServer({
@@ -29,7 +29,7 @@ async function openWaiting(options: TestHttpServerOptions = {}) {
 }
 
 describe('a server that stops', () => {
-  test('answers what was asked, says that it closes, and listens no longer', async () => {
+  test('answers pending requests with Connection: close and stops listening', async () => {
     const { server, release, arrived } = await openWaiting()
     const asked = server.send(GET('/wait'))
     await arrived
@@ -44,14 +44,14 @@ describe('a server that stops', () => {
     await stopped
   })
 
-  test('answers what was sent before and not read yet', async () => {
+  test('answers requests that were sent but not read yet', async () => {
     const { server } = await openWaiting()
     const kept = await Promise.all(Array.from({ length: 20 }, () => server.open()))
     for (const socket of kept) {
       socket.write(GET('/ok'))
       await once(socket, 'data')
     }
-    // Still in the buffers of the system.
+    // Still in kernel buffers.
     for (const socket of kept) socket.write(GET('/ok'))
     const answers = kept.map(socket => text(socket))
     await server.stop(10_000)
@@ -60,7 +60,7 @@ describe('a server that stops', () => {
     }
   })
 
-  test('closes at once what is kept open without a request, and soon what is half sent', async () => {
+  test('closes idle connections at once and partially sent requests soon', async () => {
     const clock = fakeClock()
     const { server } = await openWaiting({ clock })
     const kept = await server.open()
@@ -77,7 +77,7 @@ describe('a server that stops', () => {
     await stopped
   })
 
-  test('answers the next request of a kept connection too, as the last one', async () => {
+  test('answers one more request of a persistent connection as its last one', async () => {
     const { server, release, arrived } = await openWaiting()
     const socket = await server.open()
     const received = text(socket)
@@ -90,7 +90,7 @@ describe('a server that stops', () => {
     expect((await received).match(/HTTP\/1\.1 200/g)).toHaveLength(1)
   })
 
-  test('waits no longer than its grace', async () => {
+  test('waits no longer than its grace period', async () => {
     const clock = fakeClock()
     const { server, arrived } = await openWaiting({ clock })
     const asked = server.send(GET('/wait'))
@@ -102,7 +102,7 @@ describe('a server that stops', () => {
     expect(await asked).toBe('')
   })
 
-  test('may be told twice, and the shorter grace counts', async () => {
+  test('can be stopped twice, and the shorter grace period applies', async () => {
     const clock = fakeClock()
     const { server, arrived } = await openWaiting({ clock })
     const asked = server.send(GET('/wait'))

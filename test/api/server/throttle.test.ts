@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { throttled } from '../../../src/api/server/server.ts'
 import { fakeClock } from '../../support/clock.ts'
 
-test('of what comes often the first is told at once, and the others are counted for the next time', async () => {
+test('a throttled log writes the first event at once and counts the others', async () => {
   const clock = fakeClock()
   const told: number[] = []
   const note = throttled(clock, 1_000, count => told.push(count))

@@ -46,7 +46,7 @@ describe('TLS', () => {
     expect(socket.getProtocol()).toBe(version)
   })
 
-  test('a client that would rather speak HTTP/2 speaks HTTP/1.1', async () => {
+  test('negotiates HTTP/1.1 with a client that prefers HTTP/2', async () => {
     const { port } = await openTls()
     const offer = { ALPNProtocols: ['h2', 'http/1.1'], rejectUnauthorized: false }
     const socket = connect({ port, host: '127.0.0.1', ...offer })
@@ -55,7 +55,7 @@ describe('TLS', () => {
     expect(socket.alpnProtocol).toBe('http/1.1')
   })
 
-  test('has the same answers and the same limits as without', async () => {
+  test('has the same responses and limits as plain HTTP', async () => {
     const server = await openTls()
     const ok = 'GET /ok HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
     expect(parseAnswer(await server.send(ok))).toMatchObject({ status: 200, json: { ok: true } })
@@ -64,7 +64,7 @@ describe('TLS', () => {
     expect(parseAnswer(await server.send(large))).toMatchObject({ status: 431 })
   })
 
-  test('has the same time for headers and for a body as without', async () => {
+  test('has the same timeouts for headers and bodies as plain HTTP', async () => {
     const [first, second] = [
       await openTls({ limits: { headersMs: 50, checkMs: 10 } }),
       await openTls({ limits: { bodyMs: 50 } }),
@@ -74,7 +74,7 @@ describe('TLS', () => {
     expect(parseAnswer(await second.send(body))).toMatchObject({ status: 408 })
   })
 
-  test('a client that only says hello is left', async () => {
+  test('closes a connection that stalls in the handshake', async () => {
     const server = await openTls({ limits: { tlsHandshakeMs: 50 } })
     const socket = connectTcp(server.port, '127.0.0.1')
     onTestFinished(() => void socket.destroy())
@@ -84,7 +84,7 @@ describe('TLS', () => {
     expect([hadError, socket.bytesRead]).toEqual([false, 0])
   })
 
-  test('a new certificate is for new connections; the old ones stay', async () => {
+  test('uses a new certificate for new connections and keeps existing ones', async () => {
     const fresh = { ...selfSigned('new.example'), expiresAt: systemClock.now() + DAY }
     const server = await openTls()
     const before = (await server.open()) as TLSSocket
@@ -116,7 +116,7 @@ describe('the files of a certificate', () => {
     return 'none'
   }
 
-  test('that are there and belong together are taken', () => {
+  test('are accepted if they exist and match', () => {
     const { expiresAt } = readCertificate(files())
     expect(expiresAt).toBeGreaterThan(systemClock.now())
   })
@@ -125,20 +125,20 @@ describe('the files of a certificate', () => {
     ['no certificate', { cert: 'hello' }, /cert\.pem contains no certificate in PEM format.*BEGIN/],
     ['no key', { key: 'hello' }, /key\.pem contains no readable private key.*password/],
     ['the key of another', { key: selfSigned(NAME).key }, /does not match the certificate/],
-  ])('that hold %s are refused with a sentence', (_, deps, says) => {
+  ])('are refused with an explanation: %s', (_, deps, says) => {
     const refused = fault(() => readCertificate(files(deps)))
     expect(refused).toMatch(says)
     expect(refused).toMatch(/^bad_config: /)
   })
 
-  test('that are not there are named', () => {
+  test('are named in the error if they are missing', () => {
     const missing = { cert: '/nowhere/cert.pem', key: '/nowhere/key.pem' }
     expect(fault(() => readCertificate(missing))).toMatch(
       /certificate \/nowhere\/cert\.pem cannot be/,
     )
   })
 
-  test('are read again; what is bad is said once and changes nothing', async () => {
+  test('are reloaded; an invalid one is logged once and changes nothing', async () => {
     const clock = fakeClock()
     const named = files()
     const { log, lines } = recordingLog()
@@ -162,7 +162,7 @@ describe('the files of a certificate', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('that have expired, or soon will have, are warned of', () => {
+  test('cause a warning if the certificate has expired or expires soon', () => {
     const clock = fakeClock()
     for (const [leftMs, says] of [
       [-1_000, 'has expired'],

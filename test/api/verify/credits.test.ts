@@ -9,11 +9,11 @@ import { drainEventLoop } from '../../support/wait.ts'
 
 const PATH = '/v1/verify/single'
 const BULK = '/v1/verify/bulk'
-/** 12:00 on 1 June, as the clock of the house says. */
+/** 12:00 on 1 June, the time of the fake clock. */
 const NOON = Date.UTC(2026, 5, 1, 12)
 const PERIOD = NOON - (NOON % DAY)
 
-/** A free account that used so many of its 100 credits today. */
+/** A free account that has used this many of its 100 credits today. */
 async function free(used: number, options: Parameters<typeof createTestService>[0] = {}) {
   const home = await createTestService({ plan: 'free', settings: { limits: false }, ...options })
   await write(home.database, trx =>
@@ -30,7 +30,7 @@ async function free(used: number, options: Parameters<typeof createTestService>[
   return { ...home, credit }
 }
 
-/** The same, with a webhook for the end of credits, and what it will be told. */
+/** The same account with a webhook for exhausted credits, and the events that it gets. */
 async function subscribed(used: number) {
   const home = await free(used)
   await write(home.database, trx =>
@@ -59,7 +59,7 @@ describe('a single verification', () => {
     expect(await credit()).toEqual({ used: 5, held: 0 })
   })
 
-  test('is free when the answer is known, and when there is none', async () => {
+  test('is free if the answer is cached or unknown', async () => {
     const { json, credit } = await free(0, {
       engine: {
         script: toRecipients(to => (to.startsWith('ann') ? '250 2.1.5 Ok' : '451 4.3.0 Busy')),
@@ -72,7 +72,7 @@ describe('a single verification', () => {
     expect(await credit()).toEqual({ used: 1, held: 0 })
   })
 
-  test('costs one credit however many ask for it at the same time, and none right after', async () => {
+  test('costs one credit for concurrent requests, and none right after', async () => {
     const { json, credit, mx } = await free(0)
     const ask = () => json(PATH, { body: { email: 'ann@a.test' } })
     const answers = await Promise.all([ask(), ask(), ask(), ask(), ask()])
@@ -83,7 +83,7 @@ describe('a single verification', () => {
     expect(mx.dialled).toHaveLength(1)
   })
 
-  test('is free in the sandbox, and of a text that is refused', async () => {
+  test('is free in the sandbox, and for refused text', async () => {
     const { json, request, credit } = await free(0)
     const headers = { 'X-EV-Sandbox': 'true' }
     expect(await json(PATH, { body: { email: 'valid@a.test' }, headers })).toMatchObject({
@@ -93,19 +93,19 @@ describe('a single verification', () => {
     expect(await credit()).toEqual({ used: 0, held: 0 })
   })
 
-  test('with no credit left is 429 quota_exceeded until midnight, and nobody is asked', async () => {
+  test('without credits returns 429 quota_exceeded until midnight, and probes nothing', async () => {
     const { request, mx, settled } = await free(100)
     const response = await settled(request(PATH, { body: { email: 'ann@a.test' } }))
     expect(response.status).toBe(429)
     expect(response.headers.get('Retry-After')).toBe(String(12 * 3600))
     expect(await response.json()).toMatchObject({
       code: 'quota_exceeded',
-      error: expect.stringContaining('100 verifications'),
+      error: expect.stringContaining('100 daily verifications'),
     })
     expect(mx.lines()).toEqual([])
   })
 
-  test('of a hundred at the same time with one credit left, one is verified and 99 are refused', async () => {
+  test('with one credit left is done once for a hundred requests at the same time', async () => {
     const { request, settled, credit, mx } = await free(99)
     const asked = Array.from({ length: 100 }, (_, n) =>
       request(PATH, { body: { email: `user${n}@a.test` } }),
@@ -118,7 +118,7 @@ describe('a single verification', () => {
     expect(mx.lines().filter(line => line.startsWith('RCPT TO:<user'))).toHaveLength(1)
   })
 
-  test('whose client goes away gives its credit back', async () => {
+  test('returns its credit if its client disconnects', async () => {
     const { app, key, settled, credit } = await free(0, {
       engine: { script: toRecipients(() => null) },
     })
@@ -139,7 +139,7 @@ describe('a single verification', () => {
     expect(await credit()).toEqual({ used: 0, held: 0 })
   })
 
-  test('with an Idempotency-Key is charged once, however often it is sent', async () => {
+  test('is charged once under an Idempotency-Key', async () => {
     const { request, settled, credit } = await free(0)
     const headers = { 'Idempotency-Key': 'one' }
     const send = () => settled(request(PATH, { body: { email: 'ann@a.test' }, headers }))
@@ -153,13 +153,13 @@ describe('a single verification', () => {
 describe('a short list', () => {
   const emails = ['ann@a.test', 'ann@a.test', 'bob@a.test', 'nonsense']
 
-  test('costs a credit for each address, not for duplicates nor for what is none', async () => {
+  test('costs a credit for each address, but not for duplicates and malformed ones', async () => {
     const { json, credit } = await free(0)
     await json('/v1/verify/bulk', { body: { emails } })
     expect(await credit()).toEqual({ used: 2, held: 0 })
   })
 
-  test('is refused as a whole when its addresses need more than is left', async () => {
+  test('is refused as a whole if its addresses need more credits than are left', async () => {
     const { request, settled, credit, mx } = await free(99)
     const response = await settled(request('/v1/verify/bulk', { body: { emails } }))
     expect(response.status).toBe(429)
@@ -168,8 +168,8 @@ describe('a short list', () => {
   })
 })
 
-describe('a remembered answer', () => {
-  /** An account whose last credit was spent on the address of Ann. */
+describe('a cached answer', () => {
+  /** An account that spent its last credit on the address of Ann. */
   async function spent() {
     const home = await free(99, { settings: { limits: true } })
     await home.json(PATH, { body: { email: 'ann@a.test' } })
@@ -190,7 +190,7 @@ describe('a remembered answer', () => {
     expect(newLines()).toEqual([])
   })
 
-  test('is kept under its Idempotency-Key with no credit left', async () => {
+  test('is stored under its Idempotency-Key without credits', async () => {
     const { ask, credit } = await spent()
     const headers = { 'Idempotency-Key': 'one' }
     const first = await ask(PATH, { email: 'ann@a.test' }, headers)
@@ -200,7 +200,7 @@ describe('a remembered answer', () => {
     expect(await credit()).toEqual({ used: 100, held: 0 })
   })
 
-  test('is streamed with no credit left, with the step that says so', async () => {
+  test('is streamed without credits, with the step that says so', async () => {
     const { ask, newLines } = await spent()
     const response = await ask(PATH, { email: 'ann@a.test' }, { Accept: 'text/event-stream' })
     expect(response.status).toBe(200)
@@ -242,7 +242,7 @@ describe('a remembered answer', () => {
         code: 'quota_exceeded',
         error: expect.stringContaining('All 100 daily verifications are used up'),
       })
-      // The question about the limits counts as a request of the key.
+      // The request for the limits counts as a request of the key.
       const expected = before.map(([name, left]) => [
         name,
         Number(left) - Number(name === 'key:plan'),
@@ -253,7 +253,7 @@ describe('a remembered answer', () => {
     },
   )
 
-  test('that is no longer fresh costs a credit, so it is not given', async () => {
+  test('that has expired costs a credit, so it is not returned', async () => {
     const { ask, clock, database } = await spent()
     await clock.advance(DAY + 1)
     const credits = { account_id: 'acc_1', period_start: PERIOD + DAY, used: 100, held: 0 }
@@ -264,7 +264,7 @@ describe('a remembered answer', () => {
     expect((await ask(PATH, { email: 'ann@a.test' })).status).toBe(429)
   })
 
-  test('is given for each row of a short list with no credit left', async () => {
+  test('is returned for each row of a short list without credits', async () => {
     const { ask, credit, newLines } = await spent()
     const emails = ['ann@a.test', 'ann@a.test', 'nonsense']
     const response = await ask(BULK, { emails })
@@ -281,7 +281,7 @@ describe('a remembered answer', () => {
     expect(newLines()).toEqual([])
   })
 
-  test('is given for each row where fewer credits are left than the list has addresses', async () => {
+  test('is returned for each row if fewer credits are left than the list has addresses', async () => {
     const { json, ask, credit } = await free(97).then(home => ({
       ...home,
       ask: (body: object) => home.request(BULK, { body }),
@@ -313,7 +313,7 @@ describe('a remembered answer', () => {
 describe('a list that becomes a job', () => {
   const emails = Array.from({ length: 20 }, (_, n) => `user${n % 15}@a.test`)
 
-  test('has a credit set aside for each address that will be asked', async () => {
+  test('has a credit reserved for each address to verify', async () => {
     const { json, credit, database } = await free(0)
     const { job_id } = await json('/v1/verify/bulk', { body: { emails: [...emails, 'nonsense'] } })
     expect(await credit()).toEqual({ used: 0, held: 15 })
@@ -321,13 +321,13 @@ describe('a list that becomes a job', () => {
     expect(job).toMatchObject({ id: job_id, held: 15, credit_period: PERIOD, malformed: 1 })
   })
 
-  test('has one set aside for each row where rows are asked for themselves', async () => {
+  test('has a credit reserved for each row with deduplicate: false', async () => {
     const { json, credit } = await free(0)
     await json('/v1/verify/batch', { body: { emails, deduplicate: false } })
     expect(await credit()).toEqual({ used: 0, held: 20 })
   })
 
-  test('that needs more is refused, says how many are left, and leaves nothing', async () => {
+  test('that needs more is refused with how many are left, and leaves nothing behind', async () => {
     const { request, settled, credit, database, worker } = await free(90)
     const response = await settled(request('/v1/verify/bulk', { body: { emails } }))
     expect(response.status).toBe(429)
@@ -342,7 +342,7 @@ describe('a list that becomes a job', () => {
     expect(worker.status().jobs).toBe(0)
   })
 
-  test('of two at the same time that need the same credits, one is taken', async () => {
+  test('is accepted once if two at the same time need the same credits', async () => {
     const { request, settled, credit, database } = await free(80)
     const responses = await settled(
       Promise.all([1, 2].map(() => request('/v1/verify/bulk', { body: { emails } }))),
@@ -353,7 +353,7 @@ describe('a list that becomes a job', () => {
     expect(jobs).toEqual([{ state: 'queued' }])
   })
 
-  test('that is refused while nothing is left tells quota.exceeded, once, though some is only set aside', async () => {
+  test('that is refused without credits emits quota.exceeded once, even if some are only reserved', async () => {
     const { json, told } = await subscribed(85)
     await json('/v1/verify/bulk', { body: { emails } })
     expect(await told()).toEqual([])
@@ -364,7 +364,7 @@ describe('a list that becomes a job', () => {
     expect(await told()).toEqual([{ used: 100, remaining: 0, threshold_percent: 100 }])
   })
 
-  test('that is too long for what is left tells nothing: a shorter one may be had', async () => {
+  test('that is too long for the remaining credits emits nothing: a shorter one may fit', async () => {
     const { json, told } = await subscribed(90)
     expect(await json('/v1/verify/batch', { body: { emails } })).toMatchObject({
       code: 'quota_exceeded',
@@ -372,7 +372,7 @@ describe('a list that becomes a job', () => {
     expect(await told()).toEqual([])
   })
 
-  test('that loses the last credits to another in the meantime tells it too', async () => {
+  test('that loses the last credits to another in the meantime emits it, too', async () => {
     const { request, settled, told } = await subscribed(85)
     const ask = () => request('/v1/verify/batch', { body: { emails } })
     const responses = await settled(Promise.all([ask(), ask()]))
@@ -380,7 +380,7 @@ describe('a list that becomes a job', () => {
     expect(await told()).toHaveLength(1)
   })
 
-  test('in the sandbox has none set aside', async () => {
+  test('in the sandbox has no credits reserved', async () => {
     const { json, credit } = await free(100)
     const headers = { 'X-EV-Sandbox': 'true' }
     await json('/v1/verify/bulk', { body: { emails }, headers })
@@ -388,7 +388,7 @@ describe('a list that becomes a job', () => {
   })
 })
 
-test('an answer that is had again is refused by no limit, neither of lists nor of credits', async () => {
+test('a repeated response is refused by no limit, neither of lists nor of credits', async () => {
   const { request, addKey } = await createTestService({
     plan: 'free',
     settings: { ipLimits: { singlePerMinute: 100, bulkPerHour: 1 } },

@@ -16,7 +16,7 @@ describe('the estimated time', () => {
     return { service, estimate }
   }
 
-  // 20 addresses a second and operator, and 5 seconds to begin.
+  // 20 addresses a second for each operator, and 5 seconds to start.
   test.each([
     [0, '10 seconds'],
     [2, '10 seconds'],
@@ -28,29 +28,29 @@ describe('the estimated time', () => {
     expect(await estimate({ 'a.test': addresses })).toBe(words)
   })
 
-  test('is that of the operator that takes longest, as all are asked at the same time', async () => {
+  test('is that of the slowest operator, as all are probed at the same time', async () => {
     const { estimate } = await houseOf()
     expect(await estimate({ 'a.test': 400, 'b.test': 400, 'c.test': 5 })).toBe('30 seconds')
   })
 
-  test('knows the pace of an operator by the table: five recipients in each connection', async () => {
+  test('uses the rate limit table of an operator: five recipients in each connection', async () => {
     const { estimate } = await houseOf()
     // 80 connections of one session, two seconds each.
     expect(await estimate({ 'secureserver.net': 400 })).toBe('3 minutes')
   })
 
-  test('of many small domains is bounded by the connections at once in all', async () => {
+  test('of many small domains is bounded by the total of concurrent connections', async () => {
     const { estimate } = await houseOf()
     const domains = Array.from({ length: 10_000 }, (_, n) => [`d${n}.test`, 1] as const)
     expect(await estimate(Object.fromEntries(domains))).toBe('2 minutes')
   })
 
-  test('follows the pace of the settings', async () => {
+  test('follows the rate of the settings', async () => {
     const { estimate } = await houseOf(0.5)
     expect(await estimate({ 'a.test': 400 })).toBe('50 seconds')
   })
 
-  test('counts a pause that the operator wants', async () => {
+  test('includes a pause of the operator', async () => {
     const { service, estimate } = await houseOf()
     service.engine
       .rateController('a.test', service.engine.egresses[0] as string)
@@ -58,19 +58,19 @@ describe('the estimated time', () => {
     expect(await estimate({ 'a.test': 2 })).toBe('11 minutes')
   })
 
-  test('counts what other lists have waiting: they are asked in turn', async () => {
+  test('includes the backlog of other lists, which take turns', async () => {
     const { service, estimate } = await houseOf()
     await seedJob(service.database, { texts: usersAt('a.test', 5_000), done: 0 })
     expect(await estimate({ 'a.test': 2_000 })).toBe('4 minutes')
     expect(await estimate({ 'a.test': 400 })).toBe('50 seconds')
   })
 
-  test('is short where no mail server is asked', async () => {
+  test('is short if no mail server is probed', async () => {
     const { estimate } = await houseOf()
     expect(await estimate({ 'a.test': 10_000 }, false, false)).toBe('20 seconds')
   })
 
-  test('of what is simulated is short', async () => {
+  test('is short if simulated', async () => {
     const { estimate } = await houseOf()
     expect(await estimate({ 'a.test': 1 }, true)).toBe('1 second')
     expect(await estimate({ 'a.test': 5_000 }, true)).toBe('1 second')
@@ -82,7 +82,7 @@ const usersAt = (domain: string, count: number) =>
   Array.from({ length: count }, (_, n) => `u${n}@${domain}`)
 
 describe('the score', () => {
-  test('of what takes no mail is 0, and of what is fine the highest', () => {
+  test('is 0 for undeliverable reasons, and highest for accepted ones', () => {
     for (const reason of REASONS) {
       const { valid, risk } = VERDICT_BY_REASON[reason]
       if (!valid && risk !== 'unknown') expect(SCORES[reason]).toBe(0)
@@ -91,7 +91,7 @@ describe('the score', () => {
     }
   })
 
-  test('goes down as the risk goes up', () => {
+  test('decreases with risk', () => {
     const of = (risk: string) =>
       REASONS.filter(
         reason => VERDICT_BY_REASON[reason].risk === risk && VERDICT_BY_REASON[reason].valid,

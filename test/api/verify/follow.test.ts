@@ -21,7 +21,7 @@ const FITS = {
   error: component('Error'),
 }
 
-/** The events of a stream, each held against the document. */
+/** The events of a stream, each validated against the document. */
 function eventsIn(text: string): Told[] {
   const [begin, ...blocks] = text.split('\n\n')
   expect(begin).toBe('retry: 3000')
@@ -58,7 +58,7 @@ const steps = (events: readonly Told[]) =>
     .filter((name, at, all) => name !== all[at - 1])
 
 describe('POST /v1/verify/single with Accept: text/event-stream', () => {
-  test('tells each step and then the result, with all that stands behind it', async () => {
+  test('streams each step and then the result with its evidence', async () => {
     const { ask, settled } = await services()
     const response = await ask({ email: 'ann@a.test' })
     expect(response.status).toBe(200)
@@ -102,14 +102,14 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
     })
   })
 
-  test('ends with what include=flags,evidence answers', async () => {
+  test('ends with the result of include=flags,evidence', async () => {
     const { follow, json } = await services()
     const told = last(await follow({ email: 'info@a.test' }))?.data
     const body = { email: 'info@a.test', force_refresh: true }
     expect(told).toEqual(await json(`${PATH}?include=flags,evidence`, { body }))
   })
 
-  test('tells a step as soon as it has happened', async () => {
+  test('sends a step as soon as it has happened', async () => {
     const silent = { script: silentFrom('RCPT') }
     const { ask, clock, settled } = await services({ engine: silent })
     const startedAt = clock.monotonicNow()
@@ -123,7 +123,7 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
     expect(clock.monotonicNow() - startedAt).toBeGreaterThan(5_000)
   })
 
-  test('takes what is no address as a result, with what was perhaps meant', async () => {
+  test('returns a malformed address as a result, with a suggestion', async () => {
     const { follow, history, ledger, mx } = await services({ plan: 'free' })
     const events = await follow({ email: 'ann@gmail' })
     expect(steps(events)).toEqual(['syntax', 'result'])
@@ -137,7 +137,7 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
     expect(await history()).toHaveLength(1)
   })
 
-  test('tells a known answer as that; force_refresh asks anew, check_smtp: false asks nobody', async () => {
+  test('marks a cached answer; force_refresh probes again, check_smtp: false probes nothing', async () => {
     const { follow } = await services()
     await follow({ email: 'ann@a.test' })
     const known = await follow({ email: 'ann@a.test' })
@@ -150,7 +150,7 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
     expect(steps(offline)).toEqual(['syntax', 'domain', 'result'])
   })
 
-  test('is another answer only to who asks for it', async () => {
+  test('is only sent to clients that accept it', async () => {
     const { request, settled } = await services()
     for (const Accept of ['*/*', 'application/json', 'text/html']) {
       const response = await settled(
@@ -161,7 +161,7 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
   })
 })
 
-describe('who is refused is told by an error, not by an event', () => {
+describe('a refused request gets an error, not an event', () => {
   test.each<[string, object, RequestOptions, number, string, RegExp]>([
     ['without a key', { email: 'a@a.test' }, { key: null }, 401, 'authentication_error', /key/],
     ['without an address', {}, {}, 400, 'invalid_email', /"email" is missing/],
@@ -190,7 +190,7 @@ describe('who is refused is told by an error, not by an event', () => {
     expect(mx.lines()).toEqual([])
   })
 
-  test('whose key is limited', async () => {
+  test('if its key is limited', async () => {
     const { ask, addKey, settled } = await services()
     const key = await addKey({ rateLimitPerMinute: 1 })
     await settled((await ask({ email: 'ann@a.test' }, { key })).text())
@@ -199,7 +199,7 @@ describe('who is refused is told by an error, not by an event', () => {
     expect(await refused.json()).toMatchObject({ code: 'rate_limit' })
   })
 
-  test('whose last credit is set aside for another', async () => {
+  test('if the last credit is reserved for another', async () => {
     const { ask, database, settled } = await services({ plan: 'free' })
     const period = Date.parse('2026-06-01T00:00:00Z')
     await write(database, trx =>
@@ -213,11 +213,11 @@ describe('who is refused is told by an error, not by an event', () => {
   })
 })
 
-describe('the ledger of a verification that is watched', () => {
+describe('the ledger of a streamed verification', () => {
   const used = async ({ json }: Awaited<ReturnType<typeof services>>) =>
     (await json('/v1/credits')).data as { credits_consumed: number; credits_held: number }
 
-  test('have its result once, and its credit', async () => {
+  test('has its result and its credit once', async () => {
     const home = await services({ plan: 'free' })
     await home.follow({ email: 'ann@a.test' })
     await home.ledger.flushed()
@@ -225,7 +225,7 @@ describe('the ledger of a verification that is watched', () => {
     expect(await used(home)).toMatchObject({ credits_consumed: 1, credits_held: 0 })
   })
 
-  test('give back what was set aside when its client goes away, and the question goes on', async () => {
+  test('returns the reservation when its client disconnects, while the probe continues', async () => {
     const home = await services({ plan: 'free', engine: { script: silentFrom('RCPT') } })
     const response = await home.ask({ email: 'ann@a.test' })
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
@@ -239,14 +239,14 @@ describe('the ledger of a verification that is watched', () => {
     expect(await home.history()).toEqual([])
     expect(await used(home)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
     expect(home.mx.lines()).toContain('RCPT TO:<ann@a.test>')
-    // Asked while the first question is still open at the mail server.
+    // Sent while the first probe is still in flight.
     expect(await home.json(PATH, { body: { email: 'ann@a.test' } })).toMatchObject({
       reason: 'timeout',
     })
     expect(home.mx.sessions).toHaveLength(1)
   })
 
-  test('give it back too when something fails inside, of which the client is told by an event', async () => {
+  test('returns the reservation on an internal error, which the client gets as an event', async () => {
     const home = await services({ plan: 'free' })
     home.service.engine.verify = () => Promise.reject(new Error('a bug'))
     const events = await home.follow({ email: 'ann@a.test' })
@@ -276,7 +276,7 @@ describe('the ledger of a verification that is watched', () => {
 describe('in the sandbox', () => {
   const headers = { 'X-EV-Sandbox': 'true' }
 
-  test('the steps are those of the simulated result, and nobody is asked', async () => {
+  test('the steps are those of the simulated result, and nothing is probed', async () => {
     const { follow, zone, mx, history, ledger } = await services()
     const events = await follow({ email: 'catchall@example.com' }, { headers })
     expect(steps(events)).toEqual(['syntax', 'domain', 'server', 'line', 'result'])
@@ -287,7 +287,7 @@ describe('in the sandbox', () => {
     expect(await history()).toMatchObject([{ sandbox: 1 }])
   })
 
-  test('a simulated error is that error', async () => {
+  test('a simulated error is returned as that error', async () => {
     const { ask } = await services()
     const response = await ask({ email: 'error-timeout@example.com' }, { headers })
     expect(response.status).toBe(504)

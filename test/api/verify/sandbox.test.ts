@@ -3,7 +3,7 @@ import { toRecipients } from '../../support/engine.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-/** A service whose engine would be noticed, and requests to its sandbox. */
+/** A service that detects any use of its engine, and requests to its sandbox. */
 async function services() {
   const home = await createTestService()
   const request = (path: string, o: RequestOptions = {}) =>
@@ -35,7 +35,7 @@ describe('the sandbox of POST /v1/verify', () => {
     },
   )
 
-  test('answers the union of the single result and the fields of the sandbox', async () => {
+  test('returns the union of the single result and the fields of the sandbox', async () => {
     const { verify } = await services()
     const email = 'disposable-test@example.com'
     expect(await verify(email)).toEqual({
@@ -96,7 +96,7 @@ describe('the sandbox of POST /v1/verify', () => {
     },
   )
 
-  test('a text that is no address is refused as it is outside', async () => {
+  test('a malformed address is refused as outside the sandbox', async () => {
     const { request } = await services()
     const response = await request('/v1/verify', { body: { email: 'valid' } })
     expect(response.status).toBe(400)
@@ -105,7 +105,7 @@ describe('the sandbox of POST /v1/verify', () => {
 })
 
 describe('POST /v1/verify outside the sandbox', () => {
-  test('answers the single result with a status and a score', async () => {
+  test('returns the single result with a status and a score', async () => {
     const { json } = await createTestService()
     expect(await json('/v1/verify', { body: { email: 'info@a.test' } })).toEqual({
       ...{ email: 'info@a.test', status: 'risky', score: 60 },
@@ -120,7 +120,7 @@ describe('POST /v1/verify outside the sandbox', () => {
     })
   })
 
-  test('knows a status for what could not be found out', async () => {
+  test('has a status for an unknown result', async () => {
     const { json } = await createTestService({
       engine: { script: toRecipients(() => '451 4.3.0 Busy') },
     })
@@ -147,7 +147,7 @@ describe('POST /v1/verify outside the sandbox', () => {
 })
 
 describe('the sandbox of POST /v1/verify/single', () => {
-  test('answers the single result, marked', async () => {
+  test('returns the single result, marked as sandbox', async () => {
     const { verify } = await services()
     const result = await verify('valid@example.com', '/v1/verify/single')
     expect(result).toMatchObject({ reason: 'accepted_email', sandbox: true })
@@ -157,7 +157,7 @@ describe('the sandbox of POST /v1/verify/single', () => {
     ])
   })
 
-  test('needs a key as everywhere', async () => {
+  test('needs a key', async () => {
     const { request } = await services()
     const response = await request('/v1/verify/single', {
       key: null,
@@ -166,7 +166,7 @@ describe('the sandbox of POST /v1/verify/single', () => {
     expect(response.status).toBe(401)
   })
 
-  test('is written into the history of the sandbox, and counts nowhere', async () => {
+  test('is stored in the history of the sandbox, and counts nowhere', async () => {
     const { verify, settled, ledger, database } = await services()
     await verify('valid@example.com', '/v1/verify/single')
     await settled(ledger.flushed())
@@ -197,7 +197,7 @@ describe.each(['/v1/verify', '/v1/verify/single'])('errors that %s simulates', p
     expect(lines.filter(({ level }) => level === 'error')).toEqual([])
   })
 
-  test('without the header they are addresses as any', async () => {
+  test('without the header its prefixes have no meaning', async () => {
     const { json } = await createTestService()
     expect(await json(path, { body: { email: 'error-auth@a.test' } })).toMatchObject({
       reason: 'rejected_email',
@@ -208,7 +208,7 @@ describe.each(['/v1/verify', '/v1/verify/single'])('errors that %s simulates', p
 describe('X-EV-Sandbox-Delay', () => {
   const body = { email: 'valid@example.com' }
 
-  test('holds the answer as long as it says', async () => {
+  test('delays the response as long as it says', async () => {
     const { request, clock } = await services()
     let isThere = false
     const asked = request('/v1/verify', { body, headers: { 'X-EV-Sandbox-Delay': '3000' } })
@@ -232,7 +232,7 @@ describe('X-EV-Sandbox-Delay', () => {
     })
   })
 
-  test('is not looked at outside the sandbox', async () => {
+  test('is ignored outside the sandbox', async () => {
     const { json } = await createTestService()
     const headers = { 'X-EV-Sandbox-Delay': 'long' }
     expect(await json('/v1/verify', { body: { email: 'ann@a.test' }, headers })).toMatchObject({
@@ -255,7 +255,7 @@ describe('lists in the sandbox', () => {
     expect(isUntouched()).toBe(true)
   })
 
-  test('a longer one, a batch and a single without waiting become jobs of the sandbox', async () => {
+  test('a longer one, a batch and an asynchronous single verification become jobs of the sandbox', async () => {
     const { request, database, worker } = await services()
     const emails = Array.from({ length: 11 }, (_, n) => `valid${n}@a.test`)
     const asked: [string, object][] = [

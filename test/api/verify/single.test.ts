@@ -5,7 +5,7 @@ import { silentFrom } from '../../support/mx.ts'
 import { createTestService } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-/** Section 2.1 of the interface, in its order, and the class. */
+/** The fields of section 2.1 of the interface in their order, and the class. */
 const FIELDS = [
   ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
   ...['details', 'reason', 'cached', 'class'],
@@ -13,7 +13,7 @@ const FIELDS = [
 const PATH = '/v1/verify/single'
 
 describe('POST /v1/verify/single', () => {
-  test('answers the result of one address, with the fields of the interface and its class', async () => {
+  test('returns the result of one address, with the fields of the interface and its class', async () => {
     const { request, settled } = await createTestService()
     const response = await settled(request(PATH, { body: { email: 'ann@a.test' } }))
     expect(response.status).toBe(200)
@@ -46,7 +46,7 @@ describe('POST /v1/verify/single', () => {
     expect(await response.json()).toMatchObject({ email, reason })
   })
 
-  test('even what is worth asking again has no other field', async () => {
+  test('has no other field, even if a retry is useful', async () => {
     const { json } = await createTestService({
       engine: { script: toRecipients(() => '450 4.2.0 Greylisted') },
     })
@@ -64,7 +64,7 @@ describe('POST /v1/verify/single', () => {
     ['is null', null, /"email" is null/],
     ['is a number', 7, /"email" is 7/],
     ['is a list', ['ann@a.test'], /"email" is \["ann@a.test"\]/],
-  ])('an email that %s is 400 invalid_email, and says what is wrong', async (_, email, error) => {
+  ])('returns 400 invalid_email with an explanation if the email %s', async (_, email, error) => {
     const { request, mx } = await createTestService()
     const response = await request(PATH, { body: { email } })
     expect(response.status).toBe(400)
@@ -85,7 +85,7 @@ describe('POST /v1/verify/single', () => {
     },
   )
 
-  test('fields take their kind alone', async () => {
+  test('fields accept only their type', async () => {
     const { request } = await createTestService()
     const response = await request(PATH, { body: { email: 'ann@a.test', check_smtp: 'no' } })
     expect(response.status).toBe(400)
@@ -95,21 +95,21 @@ describe('POST /v1/verify/single', () => {
     })
   })
 
-  test('check_smtp: false asks no mail server', async () => {
+  test('check_smtp: false probes no mail server', async () => {
     const { json, mx } = await createTestService()
     const result = await json(PATH, { body: { email: 'ann@a.test', check_smtp: false } })
     expect(result).toMatchObject({ reason: 'smtp_skipped', deliverable: false })
     expect(mx.lines()).toEqual([])
   })
 
-  test('to be told more does not have an address asked anew', async () => {
+  test('include does not cause another probe', async () => {
     const { json } = await createTestService()
     await json(PATH, { body: { email: 'ann@a.test' } })
     const more = await json(`${PATH}?include=flags,evidence`, { body: { email: 'ann@a.test' } })
     expect(more).toMatchObject({ cached: true, class: 'deliverable' })
   })
 
-  test('what is known is told as cached; force_refresh asks anew', async () => {
+  test('a cached result is marked as cached; force_refresh probes again', async () => {
     const { json } = await createTestService()
     const ask = (more = {}) => json(PATH, { body: { email: 'ann@a.test', ...more } })
     expect(await ask()).toMatchObject({ cached: false })
@@ -133,7 +133,7 @@ describe('POST /v1/verify/single', () => {
     expect(Object.keys(await ask(''))).toEqual(FIELDS)
   })
 
-  test('an include that there is not is refused with those there are', async () => {
+  test('an unknown include is refused with the known ones', async () => {
     const { request } = await createTestService()
     const response = await request(`${PATH}?include=all`, { body: { email: 'ann@a.test' } })
     expect(response.status).toBe(400)
@@ -142,7 +142,7 @@ describe('POST /v1/verify/single', () => {
     })
   })
 
-  test('a client that goes away is waited for no longer, and its question serves the next', async () => {
+  test('a disconnected client is dropped, and its probe serves the next request', async () => {
     const { app, key, mx, json, settled } = await createTestService({
       engine: { script: silentFrom('RCPT') },
     })
@@ -160,12 +160,12 @@ describe('POST /v1/verify/single', () => {
     await drainEventLoop()
     leaving.abort()
     expect((await settled(Promise.resolve(asked))).status).toBe(408)
-    // Asked while the first question is still open at the mail server.
+    // Sent while the first probe is still in flight.
     expect(await json(PATH, { body: { email: 'ann@a.test' } })).toMatchObject({ reason: 'timeout' })
     expect(mx.lines().filter(line => line === 'RCPT TO:<ann@a.test>')).toHaveLength(1)
   })
 })
 
-test('there are as many reasons as the interface may answer', () => {
+test('has all reasons of the interface', () => {
   expect(REASONS).toHaveLength(25)
 })

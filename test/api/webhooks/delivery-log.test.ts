@@ -6,7 +6,7 @@ import { answered } from '../../support/webhook-transport.ts'
 type Page = { items: Created[]; next_cursor: string | null; has_more: boolean }
 
 describe('the log of an endpoint', () => {
-  test('shows what is to be sent before it is', async () => {
+  test('shows a delivery before it is sent', async () => {
     const home = await endpoint()
     const event_id = await home.happen()
     expect(await onlyDelivery(home)).toEqual({
@@ -18,7 +18,7 @@ describe('the log of an endpoint', () => {
     })
   })
 
-  test('shows what failed and is tried again, and when', async () => {
+  test('shows a failed delivery and its next attempt', async () => {
     const home = await endpoint()
     home.post.answer(500)
     await home.happen()
@@ -30,7 +30,7 @@ describe('the log of an endpoint', () => {
     })
   })
 
-  test('shows what was given up, and until when it is kept', async () => {
+  test('shows a failed delivery and until when it is kept', async () => {
     const home = await endpoint()
     home.post.answer({ fault: 'Nobody answered.', faultCode: 'timeout' })
     await home.happen()
@@ -41,7 +41,7 @@ describe('the log of an endpoint', () => {
     })
   })
 
-  test('shows what arrived', async () => {
+  test('shows a successful delivery', async () => {
     const home = await endpoint()
     await home.happen()
     await home.attempt()
@@ -51,7 +51,7 @@ describe('the log of an endpoint', () => {
     })
   })
 
-  test('names no next attempt while the endpoint is off', async () => {
+  test('has no next attempt while the endpoint is disabled', async () => {
     const home = await endpoint()
     await home.happen()
     const set = (active: boolean) => home.request(home.path, { method: 'PATCH', body: { active } })
@@ -61,12 +61,12 @@ describe('the log of an endpoint', () => {
     expect(await onlyDelivery(home)).toMatchObject({ next_attempt_at: '2026-06-01T12:00:00.000Z' })
   })
 
-  test('is told in pages, the newest first', async () => {
+  test('is returned in pages, newest first', async () => {
     const { json, path, happen, clock } = await endpoint()
     const happened: string[] = []
     for (let n = 0; n < 5; n++) {
       happened.unshift(await happen())
-      // Two of them in one millisecond.
+      // Two of them share a millisecond.
       if (n !== 2) await clock.advance(1)
     }
     const pages: string[][] = []
@@ -103,7 +103,7 @@ describe('the log of an endpoint', () => {
     expect(await kinds('event=batch.completed&status=pending')).toEqual([])
   })
 
-  test('is of one endpoint', async () => {
+  test('has deliveries of one endpoint only', async () => {
     const { json, happen, another } = await endpoint({ events: ['batch.failed'] })
     const other = await another({ events: ['batch.completed'] })
     await happen('batch.failed')
@@ -118,7 +118,7 @@ describe('the log of an endpoint', () => {
     ['limit=201', /at most 200/],
     ['limit=0', /at least 1/],
     ['cursor=x', /"cursor" must be/],
-  ])('does not take %s', async (query, sentence) => {
+  ])('rejects %s', async (query, sentence) => {
     const { request, path } = await endpoint()
     const response = await request(`${path}/deliveries?${query}`)
     expect(response.status).toBe(400)
@@ -127,7 +127,7 @@ describe('the log of an endpoint', () => {
     })
   })
 
-  test('is for whoever may read, of what is there', async () => {
+  test('needs the scope for reading, and an existing endpoint', async () => {
     const home = await endpoint()
     await home.happen()
     const { id } = await onlyDelivery(home)
@@ -146,7 +146,7 @@ describe('the log of an endpoint', () => {
 })
 
 describe('one delivery', () => {
-  test('shows what was sent as it was sent, without signatures, and what was answered', async () => {
+  test('shows the request without signatures, and the response', async () => {
     const home = await endpoint()
     home.post.answer(answered(503, { 'content-type': 'text/plain', 'retry-after': '7' }, 'later'))
     await home.happen()
@@ -176,7 +176,7 @@ describe('one delivery', () => {
     ])
   })
 
-  test('shows all attempts in their order, each with where it went', async () => {
+  test('shows all attempts in their order, each with its URL', async () => {
     const home = await endpoint()
     await home.happen()
     home.post.answer(500)
@@ -200,7 +200,7 @@ describe('one delivery', () => {
     })
   })
 
-  test('that was not tried yet shows what will be sent', async () => {
+  test('without an attempt shows what will be sent', async () => {
     const home = await endpoint()
     const event_id = await home.happen('batch.completed', { job_id: 'job_a' })
     const { id } = await onlyDelivery(home)
@@ -216,7 +216,7 @@ describe('one delivery', () => {
     expect(JSON.parse(request.body)).toMatchObject({ event_id, data: { job_id: 'job_a' } })
   })
 
-  test('of another endpoint is not there', async () => {
+  test('of another endpoint returns 404', async () => {
     const home = await endpoint()
     const other = await home.another({ events: ['quota.warning'] })
     await home.happen()

@@ -5,8 +5,8 @@ import { endpoint, onlyDelivery } from '../../support/webhook-endpoint.ts'
 const POST = { method: 'POST' }
 const LONG_AGO = { since: '2026-05-01T00:00:00Z' }
 
-describe('a delivery that is sent once more', () => {
-  test('is due at once, anew from its first attempt, and told to those who send', async () => {
+describe('a retried delivery', () => {
+  test('is due at once, restarts at its first attempt, and wakes the sender', async () => {
     const { home, one } = await withFailed()
     await home.clock.advance(1_000)
     const response = await home.request(`${one}/retry`, POST)
@@ -20,7 +20,7 @@ describe('a delivery that is sent once more', () => {
     expect(home.wakes).toEqual([home.clock.now()])
   })
 
-  test('is the same event in the same bytes, and its attempts go on being counted', async () => {
+  test('is the same event in the same bytes, and its attempts are counted on', async () => {
     const { home, one } = await withFailed()
     await home.request(`${one}/retry`, POST)
     home.post.answer(200)
@@ -37,7 +37,7 @@ describe('a delivery that is sent once more', () => {
     })
   })
 
-  test('may have arrived, or wait for its next attempt', async () => {
+  test('may have been delivered, or wait for its next attempt', async () => {
     const home = await endpoint()
     await home.happen()
     home.post.answer(500)
@@ -50,7 +50,7 @@ describe('a delivery that is sent once more', () => {
     expect((await home.json(path, POST)).data).toMatchObject({ status: 'pending', attempt: 0 })
   })
 
-  test('stays as it is while it is due already', async () => {
+  test('is unchanged if it is already due', async () => {
     const home = await endpoint()
     await home.happen()
     const before = await onlyDelivery(home)
@@ -59,7 +59,7 @@ describe('a delivery that is sent once more', () => {
     expect(data).toEqual(before)
   })
 
-  test('twice under one Idempotency-Key is sent once more, also when it has arrived meanwhile', async () => {
+  test('twice under one Idempotency-Key is resent once, even if it was delivered meanwhile', async () => {
     const { home, one } = await withFailed()
     const ask = () => home.request(`${one}/retry`, { ...POST, headers: { 'Idempotency-Key': 'a' } })
     const first = await ask()
@@ -70,7 +70,7 @@ describe('a delivery that is sent once more', () => {
     expect(await onlyDelivery(home)).toMatchObject({ status: 'delivered' })
   })
 
-  test('is not one of an endpoint that is off: nothing would be sent', async () => {
+  test('is refused for a disabled endpoint', async () => {
     const { home, one } = await withFailed()
     await home.request(home.path, { method: 'PATCH', body: { active: false } })
     const before = await onlyDelivery(home)
@@ -83,7 +83,7 @@ describe('a delivery that is sent once more', () => {
     expect(home.wakes).toEqual([])
   })
 
-  test('is one of this endpoint, asked for by whoever may write', async () => {
+  test('belongs to the endpoint, and needs the scope for writing', async () => {
     const { home, one } = await withFailed()
     const other = await home.another({ events: ['quota.warning'] })
     const { id } = await onlyDelivery(home)
@@ -102,8 +102,8 @@ describe('a delivery that is sent once more', () => {
   })
 })
 
-describe('recovering', () => {
-  test('sends all once more that failed since a time, and nothing else', async () => {
+describe('resending failed deliveries', () => {
+  test('resends all that failed since a time, and nothing else', async () => {
     const home = await endpoint()
     home.post.answer(500)
     for (let n = 0; n < 3; n++) {
@@ -115,7 +115,7 @@ describe('recovering', () => {
     await home.happen()
     await home.attempt()
     await home.json(`${home.path}/test`, POST)
-    // With another offset it is the same time.
+    // The same time with another UTC offset.
     const body = { since: '2026-06-01T14:00:01+02:00' }
     const response = await home.request(`${home.path}/recover`, { body })
     expect(response.status).toBe(200)
@@ -132,7 +132,7 @@ describe('recovering', () => {
     ])
   })
 
-  test('is of one endpoint', async () => {
+  test('is limited to one endpoint', async () => {
     const { home } = await withFailed()
     const other = await home.another()
     const { data } = await home.json(`/v1/webhooks/${other.id}/recover`, { body: LONG_AGO })
@@ -140,7 +140,7 @@ describe('recovering', () => {
     expect(await onlyDelivery(home)).toMatchObject({ status: 'failed' })
   })
 
-  test('twice under one Idempotency-Key is done once', async () => {
+  test('twice under one Idempotency-Key happens once', async () => {
     const { home } = await withFailed()
     const headers = { 'Idempotency-Key': 'one' }
     const ask = () => home.json(`${home.path}/recover`, { body: LONG_AGO, headers })
@@ -150,7 +150,7 @@ describe('recovering', () => {
     expect(await onlyDelivery(home)).toMatchObject({ status: 'failed' })
   })
 
-  test('is not for an endpoint that is off', async () => {
+  test('is refused for a disabled endpoint', async () => {
     const { home } = await withFailed()
     await home.request(home.path, { method: 'PATCH', body: { active: false } })
     const response = await home.request(`${home.path}/recover`, { body: LONG_AGO })
@@ -168,7 +168,7 @@ describe('recovering', () => {
     [{ since: '2026-05-01' }, /be a time such as/],
     [{ since: 1_780_315_200 }, /be a string/],
     [{ ...LONG_AGO, until: 'x' }, /"until" is not a known field\. The body takes since\./],
-  ])('does not take %j', async (body, sentence) => {
+  ])('rejects %j', async (body, sentence) => {
     const { home } = await withFailed()
     const response = await home.request(`${home.path}/recover`, { body })
     expect(response.status).toBe(400)
@@ -178,7 +178,7 @@ describe('recovering', () => {
     expect(await onlyDelivery(home)).toMatchObject({ status: 'failed' })
   })
 
-  test('is for whoever may write, of what is there', async () => {
+  test('needs the scope for writing, and an existing endpoint', async () => {
     const { home } = await withFailed()
     const reader = await home.addKey({ scopes: ['webhooks:read'] })
     const refused = await home.request(`${home.path}/recover`, { body: LONG_AGO, key: reader })
@@ -188,7 +188,7 @@ describe('recovering', () => {
   })
 })
 
-/** An endpoint with one delivery that was given up, and its path. */
+/** An endpoint with a failed delivery, and its path. */
 async function withFailed() {
   const home = await endpoint()
   home.post.answer(500)

@@ -5,7 +5,7 @@ import { endpoint, onlyDelivery } from '../../support/webhook-endpoint.ts'
 const WEBHOOK = { url: 'https://app.test/hook', events: ['batch.completed'] }
 const RECOVERY = { since: '2026-05-01T00:00:00Z' }
 
-/** Nothing of webhooks is simulated: a request that were not counted could make us send, and ask the DNS, without end. */
+/** Webhooks are not simulated: uncounted requests could cause unlimited events and DNS queries. */
 test.each<[method: string, path: string, body?: object]>([
   ['POST', '/v1/webhooks', WEBHOOK],
   ['PATCH', '{id}', { url: 'https://app.test/other' }],
@@ -15,7 +15,7 @@ test.each<[method: string, path: string, body?: object]>([
   ['POST', '{id}/test'],
   ['POST', '{id}/deliveries/{delivery}/retry'],
   ['POST', '{id}/recover', RECOVERY],
-])('%s %s of the sandbox counts as any other request', async (method, path, body) => {
+])('%s %s of the sandbox counts like any other request', async (method, path, body) => {
   const home = await endpoint()
   await home.happen()
   const { id } = await onlyDelivery(home)

@@ -5,8 +5,8 @@ import { type Created, endpoint } from '../../support/webhook-endpoint.ts'
 
 const NEXT_DAY = '2026-06-02T12:00:00.000Z'
 
-describe('another secret', () => {
-  test('is shown once, with the end of the one before', async () => {
+describe('a rotated secret', () => {
+  test('is shown once, with the expiry of the previous one', async () => {
     const { request, json, path, id, secret, clock, service, database } = await endpoint()
     await clock.advance(60_000)
     const response = await request(`${path}/secret`, { method: 'POST' })
@@ -31,7 +31,7 @@ describe('another secret', () => {
     [0, '2026-06-01T12:00:00.000Z', undefined],
     [3_600, '2026-06-01T13:00:00.000Z', '2026-06-01T13:00:00.000Z'],
     [604_800, '2026-06-08T12:00:00.000Z', '2026-06-08T12:00:00.000Z'],
-  ])('leaves the one before %i seconds', async (grace_period_seconds, end, shown) => {
+  ])('keeps the previous one valid for %i seconds', async (grace_period_seconds, end, shown) => {
     const { json, path } = await endpoint()
     const { data } = await json(`${path}/secret`, { body: { grace_period_seconds } })
     expect(data).toMatchObject({ previous_secret_expires_at: end })
@@ -39,7 +39,7 @@ describe('another secret', () => {
     expect(previous_secret_expires_at).toBe(shown)
   })
 
-  test('signs what is sent together with the one before, until its grace ends', async () => {
+  test('signs together with the previous one, until the grace period ends', async () => {
     const { json, request, path, secret, post, clock } = await endpoint()
     const { data } = (await json(`${path}/secret`, { method: 'POST' })) as { data: Created }
     expect(data.previous_secret_expires_at).toBe(NEXT_DAY)
@@ -55,7 +55,7 @@ describe('another secret', () => {
     expect(await holds()).toEqual([true, false])
   })
 
-  test('without a grace is the only one at once', async () => {
+  test('is the only one at once without a grace period', async () => {
     const { request, path, secret, post } = await endpoint()
     await request(`${path}/secret`, { body: { grace_period_seconds: 0 } })
     await request(`${path}/test`, { method: 'POST' })
@@ -63,7 +63,7 @@ describe('another secret', () => {
     expect(isSignedBy(secret, body, headers)).toBe(false)
   })
 
-  test('twice under one Idempotency-Key is one', async () => {
+  test('is created once for an Idempotency-Key', async () => {
     const { request, json, path, secret } = await endpoint()
     const headers = { 'Idempotency-Key': 'one' }
     const ask = () => request(`${path}/secret`, { body: {}, headers })
@@ -83,7 +83,7 @@ describe('another secret', () => {
       { grace_seconds: 3_600 },
       /"grace_seconds" is not a known field\. The body takes grace_period_seconds\./,
     ],
-  ])('does not come of %j', async (body, sentence) => {
+  ])('is refused for %j', async (body, sentence) => {
     const { request, json, path, secret } = await endpoint()
     const response = await request(`${path}/secret`, { body })
     expect(response.status).toBe(400)
@@ -93,7 +93,7 @@ describe('another secret', () => {
     expect((await json(path)).data).toMatchObject({ secret_hint: secret.slice(-4) })
   })
 
-  test('is given by whoever may write alone, and to what is there', async () => {
+  test('needs the scope for writing, and an existing endpoint', async () => {
     const { request, path, addKey } = await endpoint()
     const reader = await addKey({ scopes: ['webhooks:read'] })
     const refused = await request(`${path}/secret`, { method: 'POST', key: reader })
@@ -105,7 +105,7 @@ describe('another secret', () => {
   })
 })
 
-/** As the package of Standard Webhooks sees it, whose clock is not ours. */
+/** Verified with the package of Standard Webhooks, which uses the real clock. */
 function isSignedBy(
   secret: string,
   body: string,

@@ -13,7 +13,7 @@ const POST = { method: 'POST' }
 const SANDBOX = { 'X-EV-Sandbox': 'true' }
 
 describe('a test event', () => {
-  test('is sent once, at once, whatever the endpoint subscribed to, and answered with what came of it', async () => {
+  test('is sent once, at once, whatever the endpoint subscribed to, and its result is returned', async () => {
     const { request, path, id, post } = await endpoint()
     const response = await request(`${path}/test`, POST)
     expect(response.status).toBe(200)
@@ -32,7 +32,7 @@ describe('a test event', () => {
     })
   })
 
-  test('is signed with the secret of the endpoint, in both ways', async () => {
+  test('is signed with the secret of the endpoint in both headers', async () => {
     const { request, path, secret, post, clock } = await endpoint()
     await request(`${path}/test`, POST)
     const [{ body = '', headers = {} } = {}] = post.sent
@@ -45,7 +45,7 @@ describe('a test event', () => {
     })
   })
 
-  test('of the sandbox says so in what is sent', async () => {
+  test('of the sandbox is marked in the payload', async () => {
     const { request, path, post } = await endpoint()
     await request(`${path}/test`, { ...POST, headers: SANDBOX })
     await request(`${path}/test`, POST)
@@ -54,7 +54,7 @@ describe('a test event', () => {
     expect(bodies[1]).not.toHaveProperty('sandbox')
   })
 
-  test('of the sandbox is kept for a day, and another one for seven', async () => {
+  test('of the sandbox is kept for a day, a live one for seven', async () => {
     const { request, path, database, clock } = await endpoint()
     for (const headers of [SANDBOX, {}]) await request(`${path}/test`, { ...POST, headers })
     const kept = await database.db.selectFrom('delivery').select('expires_at').execute()
@@ -62,7 +62,7 @@ describe('a test event', () => {
     expect(days.sort()).toEqual([1, 7])
   })
 
-  test('of the sandbox is a real request: the limits hold for it', async () => {
+  test('of the sandbox is a real request: the limits apply to it', async () => {
     const { request, path, addKey, post } = await endpoint()
     const key = await addKey({ rateLimitPerMinute: 2 })
     const ask = () => request(`${path}/test`, { ...POST, key, headers: SANDBOX })
@@ -124,14 +124,14 @@ describe('a test event', () => {
     })
   })
 
-  test('is sent to an endpoint that is switched off, which stays off', async () => {
+  test('is sent to a disabled endpoint, which stays disabled', async () => {
     const { json, path, post } = await endpoint({ active: false })
     expect((await json(`${path}/test`, POST)).data).toMatchObject({ status: 'delivered' })
     expect(post.sent).toHaveLength(1)
     expect((await json(path)).data).toMatchObject({ active: false })
   })
 
-  test('cannot be signed with a secret that cannot be read, and says so', async () => {
+  test('fails with secret_unreadable if its secret cannot be decrypted', async () => {
     const secretBox = createSecretBox('another secret', countedRandom())
     const home = await endpoint()
     const row = { secret: secretBox.encrypt('whsec_AAAA') }
@@ -142,8 +142,8 @@ describe('a test event', () => {
   })
 })
 
-describe('trying an endpoint out', () => {
-  test('twice under one Idempotency-Key sends one event, and answers the same', async () => {
+describe('sending a test event', () => {
+  test('twice under one Idempotency-Key sends one event, and repeats the response', async () => {
     const { request, path, post } = await endpoint()
     const ask = () => request(`${path}/test`, { ...POST, headers: { 'Idempotency-Key': 'one' } })
     const [first, again] = [await ask(), await ask()]
@@ -154,7 +154,7 @@ describe('trying an endpoint out', () => {
     expect(post.sent).toHaveLength(2)
   })
 
-  test('under a key that is being answered is refused, and sends nothing', async () => {
+  test('under a key in progress is refused, and sends nothing', async () => {
     const { request, path, post } = await endpoint()
     const { promise, resolve } = Promise.withResolvers<number>()
     post.answer(() => promise)
@@ -167,7 +167,7 @@ describe('trying an endpoint out', () => {
     expect(post.sent).toHaveLength(1)
   })
 
-  test('of more than four at once is refused, and let in again when one is answered', async () => {
+  test('is refused while four are in flight, until one is answered', async () => {
     const { request, path, post, addAccount, addKey } = await endpoint()
     const ends: ((status: number) => void)[] = []
     post.answer(() => new Promise<number>(resolve => ends.push(resolve)))
@@ -177,7 +177,7 @@ describe('trying an endpoint out', () => {
     const refused = await ask()
     expect([refused.status, await codeOf(refused)]).toEqual([429, 'rate_limit'])
     expect(refused.headers.get('Retry-After')).toBe('5')
-    // Another account has places of its own.
+    // Another account has its own limit.
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2', id: 'key_2' })
     const url = 'https://app.test/'
@@ -206,7 +206,7 @@ describe('trying an endpoint out', () => {
     expect(post.sent).toHaveLength(1)
   })
 
-  test('that is not there, or not any more, is refused', async () => {
+  test('to an unknown or deleted endpoint is refused', async () => {
     const { request, path, post } = await endpoint()
     expect((await request('/v1/webhooks/wh_none/test', POST)).status).toBe(404)
     await request(path, { method: 'DELETE' })

@@ -8,8 +8,8 @@ const NEW = { url: 'https://app.test/hook', events: ['batch.completed'], active:
 
 const withNames = (settings = {}) => createTestService({ engine: { zone: PUBLIC }, settings })
 
-describe('registering a webhook endpoint', () => {
-  test('shows its secret once, and the endpoint as it is kept', async () => {
+describe('creating a webhook endpoint', () => {
+  test('shows its secret once, and the stored endpoint', async () => {
     const { request, json, service, database } = await withNames()
     const response = await request('/v1/webhooks', { body: NEW })
     expect(response.status).toBe(201)
@@ -32,7 +32,7 @@ describe('registering a webhook endpoint', () => {
     expect(service.secretBox.decrypt(row.secret)).toBe(secret)
   })
 
-  test('twice under one Idempotency-Key makes one, and shows the same secret', async () => {
+  test('twice under one Idempotency-Key creates one, and shows the same secret', async () => {
     const { request, json } = await withNames()
     const ask = () => request('/v1/webhooks', { body: NEW, headers: { 'Idempotency-Key': 'one' } })
     const [first, again] = [await ask(), await ask()]
@@ -40,7 +40,7 @@ describe('registering a webhook endpoint', () => {
     expect((await json('/v1/webhooks')).data).toMatchObject({ total: 1 })
   })
 
-  test('is active and for people unless it says otherwise; each event is kept once', async () => {
+  test('has defaults for active and description; each event is stored once', async () => {
     const { json } = await withNames()
     const events = ['quota.warning', 'batch.failed', 'quota.warning']
     const body = { url: NEW.url, events, description: ' ours ' }
@@ -77,7 +77,7 @@ describe('registering a webhook endpoint', () => {
     ['events that are no list', { events: 'batch.completed' }, 'invalid_request', /"events"/],
     ['a switch that is none', { active: 'yes' }, 'invalid_request', /"active"/],
     ['a long description', { description: 'x'.repeat(501) }, 'invalid_request', /"description"/],
-  ])('does not take %s', async (_, change, code, reason) => {
+  ])('rejects %s', async (_, change, code, reason) => {
     const { request, json } = await withNames()
     const response = await request('/v1/webhooks', { body: { ...NEW, ...change } })
     expect(response.status).toBe(400)
@@ -85,13 +85,13 @@ describe('registering a webhook endpoint', () => {
     expect((await json('/v1/webhooks')).data).toMatchObject({ total: 0 })
   })
 
-  test('inside ranges that the operator allows is taken', async () => {
+  test('within the allowed ranges is accepted', async () => {
     const { request } = await withNames({ webhookAllowRanges: ['10.0.0.0/8'] })
     const body = { ...NEW, url: 'https://inside.test:8443/' }
     expect((await request('/v1/webhooks', { body })).status).toBe(201)
   })
 
-  test('ends at fifty', async () => {
+  test('is limited to fifty', async () => {
     const { request } = await withNames()
     for (let n = 0; n < 50; n++) {
       expect((await request('/v1/webhooks', { body: NEW })).status).toBe(201)
@@ -103,7 +103,7 @@ describe('registering a webhook endpoint', () => {
 })
 
 describe('a webhook endpoint', () => {
-  test('changes in what is named and in nothing else', async () => {
+  test('changes in the named fields only', async () => {
     const { json, clock, created } = await withOne()
     await clock.advance(1_000)
     const patched = await json(`/v1/webhooks/${created.id}`, {
@@ -115,7 +115,7 @@ describe('a webhook endpoint', () => {
     })
   })
 
-  test('that is written anew has defaults for what is left out, and keeps its secret', async () => {
+  test('that is replaced has defaults for omitted fields, and keeps its secret', async () => {
     const { json, database, created } = await withOne({ active: false, description: 'ours' })
     const before = await database.db.selectFrom('webhook').select('secret').execute()
     const body = { url: NEW.url, events: ['quota.exceeded'] }
@@ -126,7 +126,7 @@ describe('a webhook endpoint', () => {
     expect(await database.db.selectFrom('webhook').select('secret').execute()).toEqual(before)
   })
 
-  test('is judged again when its URL changes, and not when it stays', async () => {
+  test('is validated again when its URL changes, and not otherwise', async () => {
     const { request, zone, created } = await withOne()
     const patch = (body: object) => request(`/v1/webhooks/${created.id}`, { method: 'PATCH', body })
     const refused = await patch({ url: 'https://inside.test/' })
@@ -137,7 +137,7 @@ describe('a webhook endpoint', () => {
     expect((await patch({ events: ['nothing'] })).status).toBe(400)
   })
 
-  test('is gone when it is removed', async () => {
+  test('returns 404 when it is deleted', async () => {
     const { request, json, created } = await withOne()
     const remove = () => request(`/v1/webhooks/${created.id}`, { method: 'DELETE' })
     expect((await remove()).status).toBe(204)
@@ -146,7 +146,7 @@ describe('a webhook endpoint', () => {
     expect((await json('/v1/webhooks')).data).toEqual({ webhooks: [], total: 0 })
   })
 
-  test('needs the scope for reading to be seen, and the one for writing to be changed', async () => {
+  test('needs the scope for reading to be shown, and that for writing to be changed', async () => {
     const { request, addKey, created } = await withOne()
     const reader = await addKey({ scopes: ['webhooks:read'] })
     const writer = await addKey({ scopes: ['webhooks:write'] })
@@ -166,7 +166,7 @@ describe('a webhook endpoint', () => {
     ])
   })
 
-  test('tells since when it fails, and why it was switched off, until it is switched on again', async () => {
+  test('shows since when it fails and why it was disabled, until it is enabled again', async () => {
     const { json, database, clock, created } = await withOne()
     const trouble = { active: 0, disabled_reason: 'It failed.', disabled_code: 'failing' } as const
     const since = { failing_since: clock.now() }
@@ -184,7 +184,7 @@ describe('a webhook endpoint', () => {
     })
   })
 
-  test('that is switched on has what waited for it looked for at once', async () => {
+  test('that is enabled has its waiting deliveries sent at once', async () => {
     const { request, path, wakes } = await endpoint({ active: false })
     const ask = (method: string, body: object) => request(path, { method, body })
     await ask('PATCH', { active: true })
@@ -198,8 +198,8 @@ describe('a webhook endpoint', () => {
   })
 })
 
-describe('the events that there are', () => {
-  test('are told with the schema of their data and an example', async () => {
+describe('the list of event types', () => {
+  test('has the schema of their data and an example', async () => {
     const { json } = await createTestService()
     const { data } = (await json('/v1/webhooks/events')) as unknown as { data: Catalogue }
     expect(data.events.map(({ event }) => event)).toEqual(EVENT_KINDS)
@@ -210,7 +210,7 @@ describe('the events that there are', () => {
     }
   })
 
-  test('are described as they are made', async () => {
+  test('matches the events that are emitted', async () => {
     const { json } = await createTestService()
     const { data } = (await json('/v1/webhooks/events')) as unknown as { data: Catalogue }
     const keysOf = (kind: string) =>

@@ -53,14 +53,19 @@ describe('verifying one address with onStep', () => {
   })
 
   test('throws an error sent in the stream', async () => {
-    const told = { success: false, error: 'It failed', code: 'server_error', request_id: 'req_1' }
+    const errorBody = {
+      success: false,
+      error: 'It failed',
+      code: 'server_error',
+      request_id: 'req_1',
+    }
     const { client, asked } = createScriptedClient([
-      stream(event('step', LINE), event('error', told)),
+      stream(event('step', LINE), event('error', errorBody)),
     ])
     const error = await failureOf(client.verify.single('a@a.test', { onStep: () => {} }))
     expect(error).toMatchObject({
       ...{ name: 'EvApiError', message: 'It failed', status: 500, code: 'server_error' },
-      ...{ requestId: 'req_1', body: told },
+      ...{ requestId: 'req_1', body: errorBody },
     })
     expect(asked).toHaveLength(1)
   })

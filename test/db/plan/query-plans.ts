@@ -19,10 +19,10 @@ export async function plansOf(
     },
     transformResult: async ({ result }) => result,
   }
-  const [db, reader, loose] = [database.db, database.reader, database.asyncDb].map(one =>
+  const [db, reader, asyncDb] = [database.db, database.reader, database.asyncDb].map(one =>
     one.withPlugin(spy),
   )
-  await run({ ...database, ...(db && reader && loose && { db, reader, asyncDb: loose }) })
+  await run({ ...database, ...(db && reader && asyncDb && { db, reader, asyncDb }) })
   const plans: string[] = []
   for (const node of nodes) {
     const query = database.db.getExecutor().compileQuery(node, { queryId: 'plan' } as never)

@@ -90,8 +90,8 @@ describe.runIf(onPostgres)('connections to a server', () => {
     const url = await emptyDatabase()
     const database = await openDatabase(url, systemClock, { connections })
     onTestFinished(() => database.close())
-    const { db, reader, asyncDb: loose } = database
-    const asked = [db, reader, loose].flatMap(one => MANY.map(() => sql`select 1`.execute(one)))
+    const { db, reader, asyncDb } = database
+    const asked = [db, reader, asyncDb].flatMap(one => MANY.map(() => sql`select 1`.execute(one)))
     await Promise.all(asked)
     const [row] = await ask<{ open: string }>(
       url,

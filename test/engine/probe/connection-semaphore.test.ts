@@ -5,14 +5,14 @@ import { ask, createTestProber } from '../../support/prober.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 test('a slot is released once, even if its function is called twice', async () => {
-  const places = new ConnectionSemaphore(1)
-  const handBack = await places.take()
+  const semaphore = new ConnectionSemaphore(1)
+  const release = await semaphore.acquire()
   let taken = 0
-  for (const _ of [1, 2]) void places.take().then(() => taken++)
+  for (const _ of [1, 2]) void semaphore.acquire().then(() => taken++)
   await drainEventLoop()
   expect(taken).toBe(0)
-  handBack()
-  handBack()
+  release()
+  release()
   await drainEventLoop()
   expect(taken).toBe(1)
 })

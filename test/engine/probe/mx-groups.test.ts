@@ -8,7 +8,7 @@ import {
 } from '../../../src/engine/probe/mx-groups.ts'
 import { ask } from '../../support/prober.ts'
 
-const emails = (questions: readonly ProbeTarget[]) => questions.map(({ address }) => address.text)
+const emails = (targets: readonly ProbeTarget[]) => targets.map(({ address }) => address.text)
 
 describe('MX groups', () => {
   test('are one per set of MX hosts, in order of appearance', () => {
@@ -18,7 +18,7 @@ describe('MX groups', () => {
       ask('c@three.test', ['mx1.test', 'mx2.test']),
       ask('d@four.test', ['mx1.test']),
     ])
-    expect(plans.map(({ key, questions }) => [key, emails(questions)])).toEqual([
+    expect(plans.map(({ key, targets }) => [key, emails(targets)])).toEqual([
       ['mx1.test mx2.test', ['a@one.test', 'c@three.test']],
       ['mx3.test', ['b@two.test']],
       ['mx1.test', ['d@four.test']],
@@ -42,8 +42,8 @@ describe('MX groups', () => {
 })
 
 describe('a batch', () => {
-  const names = (questions: readonly ProbeTarget[], sizeMax = 20) =>
-    emails(nextBatch(questions, sizeMax))
+  const names = (targets: readonly ProbeTarget[], sizeMax = 20) =>
+    emails(nextBatch(targets, sizeMax))
 
   test('contains only the domain of the first target', () => {
     expect(names([ask('a@a.test'), ask('b@a.test'), ask('c@b.test'), ask('d@a.test')])).toEqual([

@@ -311,10 +311,18 @@ describe('a streak of unknown users', () => {
 
   test('is counted over all connections, and from zero after each pause', () => {
     const { pace } = paced({ unknownStreakMax: 3 })
-    expect([pace.onUnknownRecipient(), pace.onUnknownRecipient(), pace.unknownsLeft]).toEqual([false, false, 1])
+    expect([pace.onUnknownRecipient(), pace.onUnknownRecipient(), pace.unknownsLeft]).toEqual([
+      false,
+      false,
+      1,
+    ])
     expect(pace.onUnknownRecipient()).toBe(true)
     expect(waitOf(pace.tryStart())).toBe(10 * SECOND)
-    expect([pace.onUnknownRecipient(), pace.onUnknownRecipient(), pace.onUnknownRecipient()]).toEqual([false, false, true])
+    expect([
+      pace.onUnknownRecipient(),
+      pace.onUnknownRecipient(),
+      pace.onUnknownRecipient(),
+    ]).toEqual([false, false, true])
   })
 
   test('is interrupted by any other reply', () => {

@@ -74,7 +74,11 @@ test('throttling, pauses and blocks of one process apply to the other', async ()
 
 test('unknown users of two processes form one streak', () => {
   const { one, other } = two({ unknownStreakMax: 3 })
-  expect([one.onUnknownRecipient(), other.onUnknownRecipient(), one.unknownsLeft]).toEqual([false, false, 1])
+  expect([one.onUnknownRecipient(), other.onUnknownRecipient(), one.unknownsLeft]).toEqual([
+    false,
+    false,
+    1,
+  ])
   expect(other.onUnknownRecipient()).toBe(true)
   expect(one.readyInMs).toBe(10 * SECOND)
 })

@@ -14,7 +14,7 @@ import { knows } from '../../support/engine.ts'
 import { createTestWorker } from '../../support/worker.ts'
 
 /** Records the entries and settles them as if each result cost a credit. */
-function notingBooks() {
+function fakeLedger() {
   const entered: LedgerBatch[] = []
   const ledger = {
     async record(trx, entries) {
@@ -46,7 +46,7 @@ const eventsOf = async ({ db }: Database) =>
 
 describe('a job of an account', () => {
   test('is entered in the usage ledger, and its unused reservation is released', async () => {
-    const { ledger, entered } = notingBooks()
+    const { ledger, entered } = fakeLedger()
     const { worker, submit, finished, database } = await createTestWorker({
       script: knows('ann'),
       ledger,
@@ -89,7 +89,7 @@ describe('a job of an account', () => {
   })
 
   test('of a single address is entered under its own ID and emits its result', async () => {
-    const { ledger, entered } = notingBooks()
+    const { ledger, entered } = fakeLedger()
     const { worker, submit, finished, database } = await createTestWorker({
       script: knows('ann'),
       ledger,
@@ -114,7 +114,7 @@ describe('a job of an account', () => {
   })
 
   test('that the ledger rejects fails with an event; the others continue', async () => {
-    const { ledger } = notingBooks()
+    const { ledger } = fakeLedger()
     const refusing = {
       async record(trx, entries) {
         if (entries.jobId === 'job_1') throw new Error('no such account')

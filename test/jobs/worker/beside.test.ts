@@ -36,15 +36,15 @@ async function member(sessions: { silent: number }) {
     },
   }
   let session = 0
-  const home = await createTestWorker({
+  const fixture = await createTestWorker({
     script: {
       greeting: () => (session++ < sessions.silent ? null : '220 mx.a.test ESMTP'),
       answer: script,
     },
     flags: { greetingTimeoutMs: '60000' },
   })
-  await home.worker.stop()
-  const memory = createMemoryQueue(home.clock, silentLog)
+  await fixture.worker.stop()
+  const memory = createMemoryQueue(fixture.clock, silentLog)
   onTestFinished(() => memory.close())
   const queue: Queue = {
     ...memory,
@@ -59,17 +59,17 @@ async function member(sessions: { silent: number }) {
     },
   }
   const own = { role: 'worker' as const, name: 'host:1', version: '0', egresses: ['default'] }
-  const join = (id: string) => register(home.database, { ...own, id })
+  const join = (id: string) => register(fixture.database, { ...own, id })
   await join(cluster.id)
-  const worker = home.begin({ cluster, queue })
+  const worker = fixture.begin({ cluster, queue })
   const items = () =>
-    home.database.db
+    fixture.database.db
       .selectFrom('item')
       .select(['state', 'holder'])
       .distinct()
       .orderBy('state')
       .execute()
-  return { ...home, worker, cluster, losing, join, items }
+  return { ...fixture, worker, cluster, losing, join, items }
 }
 
 describe('a session that lost its lease', () => {
@@ -106,8 +106,8 @@ describe('a member with a heartbeat so old that it may expire', () => {
 
 describe('a member that has expired', () => {
   test('probes nothing until it has a new ID, and then all items that it held', async () => {
-    const home = await member({ silent: 1 })
-    const { submit, worker, pass, mx, items, losing, cluster, database, join, reasons } = home
+    const fixture = await member({ silent: 1 })
+    const { submit, worker, pass, mx, items, losing, cluster, database, join, reasons } = fixture
     await submit('job_1', users(5))
     worker.take('job_1')
     await pass(6 * SECOND)

@@ -14,7 +14,7 @@ test('items wait for the limit of their destination address without delaying oth
   const mx = scriptedMx(knows('ann'))
   let peak = 0
   const texts = [...names, 'b.test'].map(name => `ann@${name}`)
-  const home = await createTestJob({
+  const fixture = await createTestJob({
     texts,
     zone: Object.fromEntries(zone),
     flags: { sessionsPerSecond: '1', concurrency: '5' },
@@ -28,11 +28,11 @@ test('items wait for the limit of their destination address without delaying oth
       },
     },
   })
-  const startedAt = home.clock.now()
+  const startedAt = fixture.clock.now()
   // No server asked the waiting items to wait.
-  expect(await home.work({ wait: false })).toMatchObject({ state: 'completed', deliverable: 61 })
+  expect(await fixture.work({ wait: false })).toMatchObject({ state: 'completed', deliverable: 61 })
   expect(peak).toBeLessThanOrEqual(2)
-  const doneAt = (await home.results()).map(result => (result?.checkedAt ?? 0) - startedAt)
+  const doneAt = (await fixture.results()).map(result => (result?.checkedAt ?? 0) - startedAt)
   expect(doneAt.at(-1)).toBeLessThan(30 * SECOND)
   expect(Math.max(...doneAt)).toBeGreaterThanOrEqual(58 * SECOND)
   expect(Math.max(...doneAt)).toBeLessThan(120 * SECOND)

@@ -17,20 +17,20 @@ test.each(SEEDS)(
     let clock: FakeClock | null = null
     const world = fickleWorld(seed, () => clock as FakeClock)
     const { texts, ledger, egresses, ...given } = world
-    const home = await createTestJob({ texts, ...given, structures: { egresses } })
-    clock = home.clock
+    const fixture = await createTestJob({ texts, ...given, structures: { egresses } })
+    clock = fixture.clock
     const stopping = new AbortController()
     const stopAtMs = (seed % 7) * MINUTE + seed * 50
     const cancel = isStopped(seed) ? clock.after(stopAtMs, () => stopping.abort()) : () => {}
-    let job = await home.work({ stopping: stopping.signal })
+    let job = await fixture.work({ stopping: stopping.signal })
     cancel()
-    if (job.state !== 'completed') job = await home.work()
+    if (job.state !== 'completed') job = await fixture.work()
     await clock.advance(MINUTE)
 
-    expect(home.complaints).toEqual([])
+    expect(fixture.complaints).toEqual([])
     const rows = job.deliverable + job.risky + job.undeliverable + job.unknown
     expect([job.state, job.done, rows]).toEqual(['completed', texts.length, texts.length])
-    for (const [n, result] of (await home.results()).entries()) {
+    for (const [n, result] of (await fixture.results()).entries()) {
       const klass = result === null ? 'none' : toClass(result.verdict)
       expect(world.classes(texts[n] as string)).toContain(klass)
     }

@@ -33,11 +33,16 @@ async function behind(wall: Wall, openAtMs: number, flags: Record<string, string
       throw refused(to)
     },
   }
-  const home = await createTestJob({ texts: DOMAINS.map(name => `ann@${name}`), zone, dial, flags })
-  clock = home.clock
+  const fixture = await createTestJob({
+    texts: DOMAINS.map(name => `ann@${name}`),
+    zone,
+    dial,
+    flags,
+  })
+  clock = fixture.clock
   const startedAt = clock.monotonicNow()
-  const passed = () => home.clock.monotonicNow() - startedAt
-  return { ...home, passed, dials: () => dials }
+  const passed = () => fixture.clock.monotonicNow() - startedAt
+  return { ...fixture, passed, dials: () => dials }
 }
 
 const untilAborted = (signal: AbortSignal) =>

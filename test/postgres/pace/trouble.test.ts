@@ -55,7 +55,7 @@ test('a process that starts later knows what is refused', async () => {
   const [one] = await processes(1)
   one.pace().refused(REFUSAL)
   one.pace().skipped(7)
-  await waitUntil(async () => (await storedOf(one))?.state.refusal?.onSkipped === 7)
+  await waitUntil(async () => (await storedOf(one))?.state.refusal?.skipped === 7)
   const [later] = await processes(1, one.url, 'later')
   await waitUntil(() => later.paces.refusal({ operator: 'mx.test', egress: 'a' }) !== null)
 })

@@ -1,0 +1,95 @@
+import { sql } from 'kysely'
+import type { Trx } from '../db/database.ts'
+import { type Expiry, skipLocked } from '../db/expiry.ts'
+import { inArray } from '../db/sql-dialect.ts'
+
+type DeletedDelivery = { readonly id: string; readonly eventId: string }
+
+/** Deletes deliveries that expire by a time, epoch ms. */
+export const deleteDeliveriesUntil: Expiry = async (trx, until, max) => {
+  const { rows } = await sql<DeletedDelivery>`
+    with old as materialized (
+      select id from delivery where expires_at <= ${until} order by expires_at limit ${max}
+      ${skipLocked(trx, 'delivery')})
+    delete from delivery where id in (select id from old)
+    returning id, event_id as "eventId"`.execute(trx)
+  return deleteDependents(trx, rows)
+}
+
+/** Deletes open deliveries of disabled webhooks that were due by a time, epoch ms. */
+export const deleteStrandedUntil: Expiry = async (trx, until, max) => {
+  const { rows } = await sql<DeletedDelivery>`
+    with old as materialized (
+      select delivery.id from webhook cross join delivery
+      where delivery.webhook_id = webhook.id and webhook.active = 0
+        and delivery.state in ('pending', 'retry_scheduled') and delivery.due_at <= ${until}
+      limit ${max} ${skipLocked(trx, 'delivery')})
+    delete from delivery where id in (select id from old)
+    returning id, event_id as "eventId"`.execute(trx)
+  return deleteDependents(trx, rows)
+}
+
+/** Deletes deliveries of webhooks deleted by a time, epoch ms, and then the webhooks themselves. */
+export const deleteWebhooksUntil: Expiry = async (trx, until, max) => {
+  const { rows } = await sql<DeletedDelivery>`
+    with old as materialized (
+      select delivery.id from webhook cross join delivery
+      where delivery.webhook_id = webhook.id and webhook.deleted_at <= ${until}
+      limit ${max} ${skipLocked(trx, 'delivery')})
+    delete from delivery where id in (select id from old)
+    returning id, event_id as "eventId"`.execute(trx)
+  await deleteDependents(trx, rows)
+  if (rows.length < max) await deleteEmptyWebhooks(trx, until)
+  return rows.length
+}
+
+/** Locks the webhooks before checking for deliveries: a writer of events locks its webhooks too. */
+async function deleteEmptyWebhooks(trx: Trx, until: number): Promise<void> {
+  const { rows } = await sql<{ id: string }>`
+    select id from webhook where deleted_at <= ${until} ${skipLocked(trx, 'webhook')}`.execute(trx)
+  const ids = rows.map(({ id }) => id)
+  const empty = await sql<{ id: string }>`
+    delete from webhook where id in ${inArray(trx, ids)}
+      and not exists (select 1 from delivery where webhook_id = webhook.id)
+    returning id`.execute(trx)
+  const deleted = empty.rows.map(({ id }) => id)
+  await sql`delete from notice where webhook_id in ${inArray(trx, deleted)}`.execute(trx)
+}
+
+/** Deletes the attempts of deleted deliveries, and events without deliveries. */
+async function deleteDependents(trx: Trx, deleted: readonly DeletedDelivery[]): Promise<number> {
+  const ids = deleted.map(({ id }) => id)
+  await sql`delete from attempt where delivery_id in ${inArray(trx, ids)}`.execute(trx)
+  const eventIds = [...new Set(deleted.map(({ eventId }) => eventId))]
+  await sql`
+    delete from event where id in ${inArray(trx, eventIds)}
+      and not exists (select 1 from delivery where event_id = event.id)`.execute(trx)
+  return deleted.length
+}
+
+/**
+ * Deletes events created before a time, epoch ms, that have no delivery. They remain if two servers
+ * delete the last two deliveries of an event at the same time, or from an earlier version. Checks
+ * only the oldest events, so as not to scan those in delivery.
+ */
+export const deleteOrphanedEventsBefore: Expiry = async (trx, before, max) => {
+  const { numAffectedRows } = await sql`
+    with old as materialized (
+      select id from event where created_at < ${before} order by created_at limit ${max})
+    delete from event where id in (
+      select id from old where not exists (select 1 from delivery where event_id = old.id))`.execute(
+    trx,
+  )
+  return Number(numAffectedRows ?? 0)
+}
+
+/** Clears replaced webhook secrets whose grace period ends by a time, epoch ms. */
+export const clearSecretsUntil: Expiry = async (trx, until, max) => {
+  const { numAffectedRows } = await sql`
+    with old as materialized (
+      select id from webhook where previous_until <= ${until} limit ${max}
+      ${skipLocked(trx, 'webhook')})
+    update webhook set previous_secret = null, previous_until = null
+    where id in (select id from old)`.execute(trx)
+  return Number(numAffectedRows ?? 0)
+}
