@@ -4,9 +4,9 @@ import type { EgressConfig } from './config/egresses.ts'
 import type { OperatorConfig } from './config/operators.ts'
 import {
   ENGINE_SETTINGS,
-  toDisplayUnit,
   type ServeSettings,
   type Settings,
+  toDisplayUnit,
 } from './config/settings.ts'
 import type { ClassifierOptions } from './engine/address/classifier.ts'
 import { ENTRY_FORMAT_HINT } from './engine/address/custom-list-file.ts'
@@ -24,7 +24,6 @@ export type { Address, SyntaxFault } from './engine/address/address.ts'
 export type { AddressFlags as Traits } from './engine/address/classifier.ts'
 export type { Route } from './engine/dns/route.ts'
 export type { Engine } from './engine/engine.ts'
-export type { VerifyOptions } from './engine/verify-options.ts'
 export type {
   CachedAnswer as Remembered,
   ResultCache as ResultMemory,
@@ -41,6 +40,7 @@ export {
   toClass as classOf,
   type Verdict,
 } from './engine/verdict/verdict.ts'
+export type { VerifyOptions } from './engine/verify-options.ts'
 export { EvError } from './platform/error.ts'
 export type { Log } from './platform/log.ts'
 

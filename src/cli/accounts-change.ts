@@ -4,14 +4,14 @@ import { parseEmail } from '../accounts/email.ts'
 import { mergePlans } from '../accounts/plan.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type AccountFlags, accountObject, selectAccount, print, withAccounts } from './accounts.ts'
+import { type AccountFlags, accountObject, print, selectAccount, withAccounts } from './accounts.ts'
 import type { CliContext } from './context.ts'
 import { readConfig } from './settings.ts'
 
 /** Runs `ev accounts set-plan` and returns the exit code. */
 export function setPlanCommand(
   context: CliContext,
-  given: string,
+  idOrName: string,
   plan: string,
   flags: AccountFlags,
 ): Promise<number> {
@@ -19,7 +19,7 @@ export function setPlanCommand(
   const plans = mergePlans(config.plans)
   parsePlan(plan, plans)
   return withAccounts(context, config, async (database, accounts) => {
-    const account = selectAccount(accounts, given)
+    const account = selectAccount(accounts, idOrName)
     const changed = await setPlan({ database, plans }, { accountId: account.id, plan })
     if (flags.json) print(context, accountObject(changed))
     else {
@@ -34,13 +34,13 @@ export function setPlanCommand(
 /** Runs `ev accounts set-email` and returns the exit code. */
 export function setEmailCommand(
   context: CliContext,
-  given: string,
+  idOrName: string,
   address: string,
   flags: AccountFlags,
 ): Promise<number> {
   const email = address === 'none' ? null : parseEmail(address)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const { id: accountId } = selectAccount(accounts, given)
+    const { id: accountId } = selectAccount(accounts, idOrName)
     const account = await setEmail({ database }, { accountId, email })
     if (flags.json) print(context, accountObject(account))
     else context.stdout.write(`${alertAddressText(account)}\n`)
@@ -56,13 +56,13 @@ const alertAddressText = ({ id, name, email }: Account) =>
 /** Runs `ev accounts set-admin` and returns the exit code. */
 export function setAdminCommand(
   context: CliContext,
-  given: string,
+  idOrName: string,
   word: string,
   flags: AccountFlags,
 ): Promise<number> {
   const isAdmin = parseOnOff(word)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const { id: accountId } = selectAccount(accounts, given)
+    const { id: accountId } = selectAccount(accounts, idOrName)
     const account = await setAdmin({ database }, { accountId, isAdmin })
     if (flags.json) print(context, accountObject(account))
     else context.stdout.write(`${accessText(account)}\n`)
@@ -75,7 +75,7 @@ const accessText = ({ id, name, operator }: Account) =>
     ? `Account ${id} "${name}" can now open the Health page of the dashboard.`
     : `Account ${id} "${name}" can no longer open the Health page of the dashboard.`
 
-function parseOnOff(given: string): boolean {
-  if (given === 'on' || given === 'off') return given === 'on'
-  throw new EvError('usage', `The second argument is "${sanitizeText(given)}"; it takes on or off.`)
+function parseOnOff(value: string): boolean {
+  if (value === 'on' || value === 'off') return value === 'on'
+  throw new EvError('usage', `The second argument is "${sanitizeText(value)}"; it takes on or off.`)
 }

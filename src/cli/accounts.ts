@@ -54,9 +54,9 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
 export async function createCommand(context: CliContext, flags: AccountFlags): Promise<number> {
   const config = readConfig(context, flags)
   const plans = mergePlans(config.plans)
-  const given = { name: flags.name ?? '', plan: flags.plan ?? config.plan }
+  const base = { name: flags.name ?? '', plan: flags.plan ?? config.plan }
   // Validate before the next line creates a database.
-  const input = parseAccountInput({ ...given, email: flags.email ?? null }, plans)
+  const input = parseAccountInput({ ...base, email: flags.email ?? null }, plans)
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
     const { clock, random } = context
@@ -123,22 +123,22 @@ export async function withAccounts<T>(
 }
 
 /** Returns the account with that ID or name, or the only account if none is named. */
-export function selectAccount(accounts: readonly Account[], given: string | undefined): Account {
+export function selectAccount(accounts: readonly Account[], idOrName: string | undefined): Account {
   const [first, second] =
-    given === undefined
+    idOrName === undefined
       ? accounts
-      : accounts.filter(({ id, name }) => id === given || name === given)
+      : accounts.filter(({ id, name }) => id === idOrName || name === idOrName)
   if (first === undefined) {
     throw new EvError(
       'no_input',
-      `There is no account ${sanitizeText(given ?? '')}. To list accounts, run "ev accounts".`,
+      `There is no account ${sanitizeText(idOrName ?? '')}. To list accounts, run "ev accounts".`,
     )
   }
   if (second === undefined) return first
   const which =
-    given === undefined
+    idOrName === undefined
       ? 'There are several accounts'
-      : `Several accounts are named "${sanitizeText(given)}"`
+      : `Several accounts are named "${sanitizeText(idOrName)}"`
   throw new EvError(
     'usage',
     `${which}. Give the ID of one, such as ${first.id} or ${second.id}. To list accounts, run "ev accounts".`,

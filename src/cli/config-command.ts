@@ -3,7 +3,7 @@ import type { EgressConfig } from '../config/egresses.ts'
 import type { OperatorConfig } from '../config/operators.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { IpLimitsConfig, PlanConfig } from '../config/plans.ts'
-import { type Config, toDisplayUnit, SETTINGS, type Setting } from '../config/settings.ts'
+import { type Config, SETTINGS, type Setting, toDisplayUnit } from '../config/settings.ts'
 import { SECOND } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
@@ -74,8 +74,8 @@ function configText(config: Config, raw: RawSettings): string {
 }
 
 function sourceOf(one: Setting, raw: RawSettings): string {
-  const given = findSource(one, raw)
-  return given.by === 'default' ? 'default' : given.place
+  const source = findSource(one, raw)
+  return source.by === 'default' ? 'default' : source.place
 }
 
 type Written = string | number | boolean | readonly string[] | null
@@ -90,9 +90,9 @@ function writtenValue(one: Setting, config: Config): Written {
 
 /** Returns the fields that are set, by their names in the config file. */
 function inFile(
-  given: Partial<EgressConfig> | OperatorConfig | PlanConfig | IpLimitsConfig,
+  entry: Partial<EgressConfig> | OperatorConfig | PlanConfig | IpLimitsConfig,
 ): Readonly<Record<string, Written>> {
-  const set = Object.entries(given).filter(
+  const set = Object.entries(entry).filter(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
   )
   return Object.fromEntries(

@@ -71,7 +71,7 @@ export interface CliContext {
 }
 
 /** Sets the code that `run` returns. */
-export type EndWith = (code: number) => void
+export type SetExitCode = (code: number) => void
 
 /** A path that can be opened, from one that may be relative to `cwd`. */
 export function inCwd({ cwd }: Pick<CliContext, 'cwd'>, path: string): string {

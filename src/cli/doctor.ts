@@ -20,7 +20,7 @@ export type DoctorFlags = {
 /** Runs `ev doctor` and returns the exit code. */
 export async function doctorCommand(context: CliContext, flags: DoctorFlags): Promise<number> {
   const config = readConfig(context, flags)
-  const exchangers = flags.ask === undefined ? null : hostsOf(flags.ask)
+  const exchangers = flags.ask === undefined ? null : parseHosts(flags.ask)
   const { clock, random, externalDeps } = context
   const options = { databaseUrl: databaseUrl(config), exchangers }
   const target = composeDoctor(config, options, { clock, random, ...externalDeps })
@@ -42,8 +42,8 @@ export async function doctorCommand(context: CliContext, flags: DoctorFlags): Pr
   }
 }
 
-function hostsOf(given: string): string[] {
-  const hosts = given.split(',').map(host => host.trim().replace(/^\[(.*)\]$/, '$1'))
+function parseHosts(value: string): string[] {
+  const hosts = value.split(',').map(host => host.trim().replace(/^\[(.*)\]$/, '$1'))
   const wrong = hosts.find(host => parseIp(host) === null && !HOST_NAME.test(host))
   if (wrong === undefined) return hosts
   throw new EvError(

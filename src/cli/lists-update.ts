@@ -208,7 +208,7 @@ async function readSource(
     const entry = readEntry(list, text)
     if ('key' in entry) keys.add(entry.key)
     else if (bad++ === 0) {
-      firstBad = `"${sanitizeText(text, SHOWN_MAX)}" in line ${number}. ${entry.why}`
+      firstBad = `"${sanitizeText(text, SHOWN_MAX)}" on line ${number}. ${entry.why}`
     }
   }
   const name = shown(source)

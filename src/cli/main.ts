@@ -1,10 +1,10 @@
-import { run } from './run.ts'
 import type { EventEmitter } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { systemClock } from '../platform/clock.ts'
 import { systemRandom } from '../platform/random.ts'
 import type { CliContext, CliSignals, CliTerminal } from './context.ts'
+import { run } from './run.ts'
 
 /** Returns the context of the real process. */
 function processContext(): CliContext {

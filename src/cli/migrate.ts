@@ -54,19 +54,19 @@ function secretLocation(config: Config): MigrationReport['secret'] {
   return needsSecret(config) ? null : (config.secretFile ?? `${config.dataDir}/secret`)
 }
 
-function checkedUrl(given: string): string {
+function checkedUrl(url: string): string {
   try {
-    return given === '' ? given : checkUrl(given)
+    return url === '' ? url : checkUrl(url)
   } catch (error) {
     if (!(error instanceof Expected)) throw error
-    throw new EvError('usage', `--to is ${formatValue(given, true)}; it takes ${error.message}.`)
+    throw new EvError('usage', `--to is ${formatValue(url, true)}; it takes ${error.message}.`)
   }
 }
 
-const noTarget = (given: string) =>
+const noTarget = (url: string) =>
   new EvError(
     'usage',
-    `${given === '' ? 'No target database is set' : 'The target must be a PostgreSQL database'}. Set an empty one with --to postgres://USER@HOST/NAME, or with EV_DATABASE in the environment, which hides its password from other users.`,
+    `${url === '' ? 'No target database is set' : 'The target must be a PostgreSQL database'}. Set an empty one with --to postgres://USER@HOST/NAME, or with EV_DATABASE in the environment, which hides its password from other users.`,
   )
 
 const DRAW_EVERY_MS = 100

@@ -16,11 +16,11 @@ import { addSimulate } from './commands/simulate.ts'
 import { addVerify } from './commands/verify.ts'
 import { addWebhooks } from './commands/webhooks.ts'
 import { addWorker } from './commands/worker.ts'
-import type { CliContext, CliOutput, EndWith } from './context.ts'
+import type { CliContext, CliOutput, SetExitCode } from './context.ts'
 import { version } from './version.ts'
 
 /** Defines all commands with their options. Each loads its modules only when it runs. */
-export function program(context: CliContext, end: EndWith): Command {
+export function program(context: CliContext, setExitCode: SetExitCode): Command {
   const ev = new Command('ev')
     .description('Verify whether an email address can receive mail, without sending any.')
     .version(version())
@@ -47,7 +47,7 @@ export function program(context: CliContext, end: EndWith): Command {
     addCompletion,
     addSimulate,
   ])
-    add(ev, context, end)
+    add(ev, context, setExitCode)
   return ev
 }
 
@@ -72,8 +72,8 @@ const DATABASE_FLAGS = { database: '--database', to: '--to' } as const
 /** Warns on stderr if a flag has a password, which other users can see. The flag still applies. */
 function warnAboutPassword(context: CliContext, flags: Readonly<Record<string, unknown>>): void {
   for (const [key, flag] of Object.entries(DATABASE_FLAGS)) {
-    const given = flags[key]
-    if (typeof given === 'string' && hasPassword(given)) context.stderr.write(passwordWarning(flag))
+    const value = flags[key]
+    if (typeof value === 'string' && hasPassword(value)) context.stderr.write(passwordWarning(flag))
   }
 }
 

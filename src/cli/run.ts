@@ -1,7 +1,7 @@
-import type { CliContext, CliOutput } from './context.ts'
-import { watchOutput, reportError, EXIT_CODES } from './exit.ts'
-import { program } from './program.ts'
 import { CommanderError } from 'commander'
+import type { CliContext, CliOutput } from './context.ts'
+import { EXIT_CODES, reportError, watchOutput } from './exit.ts'
+import { program } from './program.ts'
 
 /**
  * Runs one command line and returns the exit code. Removes all listeners that it has added to the
@@ -24,8 +24,8 @@ async function runCommand(
   isDebug: boolean,
 ): Promise<number> {
   let code = 0
-  const ev = program(context, ended => {
-    code = ended
+  const ev = program(context, exitCode => {
+    code = exitCode
   })
   try {
     await ev.parseAsync(argv, { from: 'user' })

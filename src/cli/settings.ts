@@ -6,10 +6,10 @@ import { type RawSettings, toConfig } from '../config/config.ts'
 import {
   type Config,
   ENGINE_SETTINGS,
-  toDisplayUnit,
   isPath,
   SETTINGS,
   type Settings,
+  toDisplayUnit,
 } from '../config/settings.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { type CliContext, inCwd } from './context.ts'
@@ -90,11 +90,11 @@ export function heloHint(config: Config): string | null {
 const commanderName = (flag: string) =>
   flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-function findFile(context: CliContext, given: unknown): string | null {
-  const named = typeof given === 'string' ? given : context.env.EV_CONFIG
+function findFile(context: CliContext, flag: unknown): string | null {
+  const named = typeof flag === 'string' ? flag : context.env.EV_CONFIG
   if (named !== undefined && named !== '') {
     if (existsSync(inCwd(context, named))) return named
-    const source = typeof given === 'string' ? '--config' : 'EV_CONFIG'
+    const source = typeof flag === 'string' ? '--config' : 'EV_CONFIG'
     throw new EvError(
       'bad_config',
       `${source} names ${named}, which does not exist. Correct the path or omit it.`,

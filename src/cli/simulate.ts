@@ -1,10 +1,10 @@
 import { fstatSync, readFileSync } from 'node:fs'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
+import { readScenario } from '../simulator/check.ts'
 import { countersToJson, type HostCounters, type SimulatorCounters } from '../simulator/counters.ts'
 import { answerLines } from '../simulator/line-service.ts'
 import { type DomainPlan, EXAMPLE_FILE, type Scenario } from '../simulator/scenario.ts'
-import { readScenario } from '../simulator/check.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { type CliContext, type CliInput, inCwd } from './context.ts'
 import { table } from './table.ts'
@@ -52,10 +52,10 @@ function portsOf({ smtpPort, dnsPort }: SimulateFlags): Pick<Scenario, 'smtpPort
   }
 }
 
-function parsePort(flag: string, given: string): number {
-  const port = Number(given)
-  if (/^\d+$/.test(given) && port <= 65_535) return port
-  const sentence = `${flag} is "${given}"; it takes a whole number from 0 to 65535 (0: a free port).`
+function parsePort(flag: string, value: string): number {
+  const port = Number(value)
+  if (/^\d+$/.test(value) && port <= 65_535) return port
+  const sentence = `${flag} is "${value}"; it takes a whole number from 0 to 65535 (0: a free port).`
   throw new EvError('usage', sentence)
 }
 

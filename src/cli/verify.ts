@@ -34,7 +34,7 @@ const PARALLEL_MAX = 20
 /** Runs `ev verify` and returns the exit code. */
 export async function verifyCommand(
   context: CliContext,
-  given: readonly string[],
+  addresses: readonly string[],
   flags: VerifyFlags,
 ): Promise<number> {
   const config = readConfig(context, flags)
@@ -59,11 +59,11 @@ export async function verifyCommand(
   const stop = () => context.exit(EXIT_CODES.interrupted)
   context.signals.once('SIGINT', stop)
   try {
-    const results = await inOrder(textsOf(context, given), verify, print)
+    const results = await inOrder(textsOf(context, addresses), verify, print)
     if (flags.json) {
       const objects = results.map(result => presentResult(result, include))
       context.stdout.write(
-        `${JSON.stringify(given.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
+        `${JSON.stringify(addresses.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
       )
     }
     for (const result of results) reachability.note(result)
@@ -100,8 +100,8 @@ async function inOrder(
   return results
 }
 
-async function* textsOf(context: CliContext, given: readonly string[]): AsyncIterable<string> {
-  for (const text of given) {
+async function* textsOf(context: CliContext, addresses: readonly string[]): AsyncIterable<string> {
+  for (const text of addresses) {
     if (text !== '-') yield text
     else
       for await (const line of createInterface({ input: context.stdin })) {

@@ -1,7 +1,7 @@
 import { type Attempt, startAttempt } from './attempt.ts'
 import type { ClientDeps } from './deps.ts'
 import { EvApiError, EvConnectionError } from './error.ts'
-import { parseApiError, type RateLimit, parseRateLimit, readJson } from './response.ts'
+import { parseApiError, parseRateLimit, type RateLimit, readJson } from './response.ts'
 import { withChunkTimeout } from './stream.ts'
 
 /** Options of a single call. */

@@ -1,6 +1,6 @@
-import type { Api, AskOptions, DashboardDeps, DashboardSession, Env } from './deps.ts'
 import type { Context } from 'hono'
 import type { ErrorBody } from '../client/types.ts'
+import type { Api, AskOptions, DashboardDeps, DashboardSession, Env } from './deps.ts'
 
 /** An error response of the API; `message` is its error text. */
 export class ApiProblem extends Error {

@@ -4,8 +4,8 @@ import { formatDurationInWords } from '../platform/format.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 
 /**
- * Checks that a PostgreSQL server is usable. `url` is its URL without password, `connectionsMax` the
- * number of connections that one ev process may open.
+ * Checks that a PostgreSQL server is usable. `url` is its URL without password, `connectionsMax`
+ * the number of connections that one ev process may open.
  */
 export function databaseServerFindings(
   inspection: ServerInspection,

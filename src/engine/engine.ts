@@ -1,4 +1,3 @@
-import { type VerifyOptions, type RouteOptions } from './verify-options.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { addressKey, isFault, parseAddress } from './address/address.ts'
@@ -26,6 +25,7 @@ import { observerFor, type StepObserver } from './step-observer.ts'
 import { type ManyOptions, streamResults } from './stream.ts'
 import { fromCache, fromFailure, staleIfError } from './verdict/build-result.ts'
 import type { Result } from './verdict/verdict.ts'
+import type { RouteOptions, VerifyOptions } from './verify-options.ts'
 
 export type { ProbeListOptions } from './probing/probe-runner.ts'
 

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
-import type { Schema } from '../db/schema.ts'
 import type { Database } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
 import type { Job } from './job-store.ts'
 import type { JobState } from './tables.ts'
 
@@ -22,7 +22,6 @@ export async function getAccountLoad(db: Kysely<Schema>, accountId: string): Pro
   const { storedRows = 0, openLists = 0 } = rows[0] ?? {}
   return { storedRows: Number(storedRows), openLists: Number(openLists) }
 }
-
 
 /** Maximum number of jobs listed; finished jobs are deleted after a while. */
 const JOBS_MAX = 1_000

@@ -1,6 +1,5 @@
 import { creditsLeft } from '../accounts/credits/credit-store.ts'
 import { creditsExceededError, creditsUsedUpError } from '../accounts/credits/quota-thresholds.ts'
-import { getAccountLoad } from './job-list.ts'
 import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import { type Plan, periodStart } from '../accounts/plan.ts'
 import { type BeforeCommit, type Database, type Trx, writeWith } from '../db/database.ts'
@@ -14,6 +13,7 @@ import {
   type Row,
   type Submission,
 } from './import/load-job.ts'
+import { getAccountLoad } from './job-list.ts'
 import { type Job, type JobOptions, toSourceFields } from './job-store.ts'
 import type { JobWorker } from './worker/start-worker.ts'
 

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { errorMessage, EvError } from '../platform/error.ts'
-import { type DnsTrouble, type DomainPlan, type Scenario } from './scenario.ts'
-import { type HostPlan, BEHAVIORS, type Behavior } from './smtp-host/behaviors.ts'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { DAY } from '../platform/clock.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { isLoopback } from './loopback/loopback-network.ts'
+import type { DnsTrouble, DomainPlan, Scenario } from './scenario.ts'
+import { BEHAVIORS, type Behavior, type HostPlan } from './smtp-host/behaviors.ts'
 import { type Rule, VERBS } from './smtp-host/rule.ts'
 
 export function readText(file: string): string {
@@ -22,76 +22,74 @@ export function parse(file: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    const sentence = `The scenario ${file} is no JSON: ${sanitizeText(errorMessage(cause))}.`
+    const sentence = `The scenario ${file} is not valid JSON: ${sanitizeText(errorMessage(cause))}.`
     throw new EvError('bad_input', sentence, { cause })
   }
 }
 
-
-/** Reads a scenario from a JSON file; throws `no_input` or `bad_input`. */
+/** Reads and validates a scenario from a JSON file; throws `no_input` or `bad_input`. */
 export function readScenario(file: string): Scenario {
   return checkScenario(parse(file, readText(file)))
 }
 
+/** Validates a value of the scenario; throws Mismatch. `path` is the path of the value. */
+type Shape = (value: unknown, path: string) => void
 
-/** Says where plain data that a person wrote is not as it must be; `place` is its path from the top. */
-type Shape = (value: unknown, place: string) => void
-
-/** A mistake in such data, in a sentence. */
+/** A validation error; `message` names the path, the value and what is allowed. */
 class Mismatch extends Error {}
 
-/** An object with these keys; all may be left out but those that are needed. */
+/** An object with these keys, optional unless `required`. */
 const object =
   <T>(
     shapes: { readonly [K in keyof T]-?: Shape },
-    needed: readonly (keyof T & string)[] = [],
+    required: readonly (keyof T & string)[] = [],
   ): Shape =>
-  (value, place) => {
-    const entries = entriesOf(value, place)
+  (value, path) => {
+    const entries = entriesOf(value, path)
     const known = new Map(Object.entries<Shape>(shapes))
     for (const [key, one] of entries) {
       const shape = known.get(key)
       if (shape === undefined) {
-        throw new Mismatch(`${place} has "${key}"; it takes ${[...known.keys()].join(', ')}.`)
+        throw new Mismatch(`${path} has "${key}"; it takes ${[...known.keys()].join(', ')}.`)
       }
-      shape(one, `${place}.${key}`)
+      shape(one, `${path}.${key}`)
     }
-    const missing = needed.find(key => !entries.some(([given]) => given === key))
-    if (missing !== undefined) throw new Mismatch(`${place} has no "${missing}", which it needs.`)
+    const missing = required.find(key => !entries.some(([present]) => present === key))
+    if (missing !== undefined) throw new Mismatch(`${path} has no "${missing}", which is required.`)
   }
 
-/** An object whose keys are names. */
+/** An object with arbitrary keys that match `name`. */
 const record =
   (name: RegExp, expected: string, shape: Shape): Shape =>
-  (value, place) => {
-    for (const [key, one] of entriesOf(value, place)) {
-      if (!name.test(key)) throw new Mismatch(`${place} has "${key}"; it takes ${expected}.`)
-      shape(one, `${place}[${JSON.stringify(key)}]`)
+  (value, path) => {
+    for (const [key, one] of entriesOf(value, path)) {
+      if (!name.test(key)) throw new Mismatch(`${path} has "${key}"; it takes ${expected}.`)
+      shape(one, `${path}[${JSON.stringify(key)}]`)
     }
   }
 
-/** A list, each of whose entries has this shape. */
+/** A list of values of this shape. */
 const list =
   (shape: Shape, expected: string): Shape =>
-  (value, place) => {
-    if (!Array.isArray(value)) throw mismatch(value, place, expected)
-    for (const [index, one] of value.entries()) shape(one, `${place}[${index}]`)
+  (value, path) => {
+    if (!Array.isArray(value)) throw mismatch(value, path, expected)
+    for (const [index, one] of value.entries()) shape(one, `${path}[${index}]`)
   }
 
-/** One thing, or a list of such things. */
+/** A single value or a list of values. */
 const oneOrMore =
   (shape: Shape): Shape =>
-  (value, place) =>
-    (Array.isArray(value) ? list(shape, '') : shape)(value, place)
+  (value, path) =>
+    (Array.isArray(value) ? list(shape, '') : shape)(value, path)
 
-/** A text that passes the test. */
-const text = (expected = 'a text', fits: (given: string) => boolean = () => true): Shape =>
+/** A string that passes the test. */
+const text = (expected = 'a string', fits: (value: string) => boolean = () => true): Shape =>
   only(expected, value => typeof value === 'string' && fits(value))
 
-const oneOf = (words: readonly string[]): Shape =>
-  only(`one of ${words.join(', ')}`, value => typeof value === 'string' && words.includes(value))
+const oneOf = (values: readonly string[]): Shape =>
+  only(`one of ${values.join(', ')}`, value => typeof value === 'string' && values.includes(value))
 
-const whole = (from: number, to: number): Shape =>
+const integer = (from: number, to: number): Shape =>
   only(
     `a whole number from ${from} to ${to}`,
     value => Number.isInteger(value) && Number(value) >= from && Number(value) <= to,
@@ -105,37 +103,39 @@ const number = (from: number, to: number): Shape =>
 
 const flag: Shape = only('true or false', value => typeof value === 'boolean')
 
-/** Anything that holds. */
+/** A value that passes the test. */
 function only(expected: string, holds: (value: unknown) => boolean): Shape {
-  return (value, place) => {
-    if (!holds(value)) throw mismatch(value, place, expected)
+  return (value, path) => {
+    if (!holds(value)) throw mismatch(value, path, expected)
   }
 }
 
-function entriesOf(value: unknown, place: string): [string, unknown][] {
+function entriesOf(value: unknown, path: string): [string, unknown][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw mismatch(value, place, 'an object: {…}')
+    throw mismatch(value, path, 'an object: {…}')
   }
   return Object.entries(value)
 }
 
-const mismatch = (value: unknown, place: string, expected: string) =>
-  new Mismatch(`${place} is ${shown(value)}; it takes ${expected}.`)
+const mismatch = (value: unknown, path: string, expected: string) =>
+  new Mismatch(`${path} is ${shown(value)}; it takes ${expected}.`)
 
-/** Of long data the beginning. */
+/** Formats a value, truncated. */
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value)
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text
 }
 
-/** As much as a person needs to find it again. */
+/** Enough to find the value in the file. */
 const SHOWN_MAX = 80
 
-/** Finds the mistakes that a person makes in writing a scenario; throws `bad_input` with the place and what it takes. */
-export function checkScenario(given: unknown): Scenario {
+/**
+ * Validates a scenario; throws `bad_input` with the path of the mistake and what is allowed there.
+ */
+export function checkScenario(input: unknown): Scenario {
   try {
-    SCENARIO(given, 'scenario')
-    const scenario = given as Scenario
+    SCENARIO(input, 'scenario')
+    const scenario = input as Scenario
     for (const [name, plan] of Object.entries(scenario.hosts)) checkEngine(name, plan)
     checkAddresses(scenario.hosts)
     return scenario
@@ -145,7 +145,7 @@ export function checkScenario(given: unknown): Scenario {
   }
 }
 
-/** Room for all keys and tempers. */
+/** Enough to list all keys or behaviors. */
 const SENTENCE_MAX = 1_000
 
 function checkEngine(name: string, plan: HostPlan): void {
@@ -154,56 +154,57 @@ function checkEngine(name: string, plan: HostPlan): void {
   const tricks = behavior.dripMs !== undefined || behavior.strict === true || rules.some(isTrick)
   if (plan.engine !== undefined && tricks) {
     throw new Mismatch(
-      `scenario.hosts[${JSON.stringify(name)}] has "engine": "smtp-server", which only gives replies; leave it out, or what is no reply.`,
+      `scenario.hosts[${JSON.stringify(name)}] has "engine": "smtp-server", which only gives replies; remove "engine", or the rules and behavior that do more than reply.`,
     )
   }
 }
 
 const isTrick = (rule: Rule) =>
-  rule.reply === undefined || rule.end !== undefined || !REFUSABLE.includes(rule.on)
+  rule.reply === undefined || rule.end !== undefined || !REJECTABLE.includes(rule.on)
 
-/** Where the library asks our opinion. */
-const REFUSABLE: readonly string[] = ['CONNECT', 'MAIL', 'RCPT']
+/** Commands that the library lets us reject. */
+const REJECTABLE: readonly string[] = ['CONNECT', 'MAIL', 'RCPT']
 
-/** Two servers cannot listen at one address; where nobody answers there may be many. */
+/** Rejects two servers at one address, unless both are unreachable in the same way. */
 function checkAddresses(hosts: Readonly<Record<string, HostPlan>>): void {
-  const owners = new Map<string, { name: string; door: Behavior['door'] }>()
+  const owners = new Map<string, { name: string; unreachable: Behavior['unreachable'] }>()
   for (const [name, plan] of Object.entries(hosts)) {
-    const { door }: Behavior = BEHAVIORS[plan.behavior](plan)
+    const { unreachable }: Behavior = BEHAVIORS[plan.behavior](plan)
     for (const ip of [plan.ip ?? []].flat().filter(isLoopback)) {
       const owner = owners.get(ip)
-      if (owner !== undefined && (door === undefined || door !== owner.door)) {
+      const isShareable = unreachable !== undefined && unreachable === owner?.unreachable
+      if (owner !== undefined && !isShareable) {
         throw new Mismatch(
-          `scenario.hosts gives ${ip} to ${owner.name} and to ${name}; each needs an address of its own.`,
+          `scenario.hosts gives ${ip} to ${owner.name} and to ${name}; each needs its own address.`,
         )
       }
-      owners.set(ip, { name, door })
+      owners.set(ip, { name, unreachable })
     }
   }
 }
 
-/** A pause longer than that is a mistake, and more than a timer holds. */
+/** Longer pauses are mistakes; a timer holds at most 24.8 days. */
 const pauseMs = number(0, DAY)
-const nth = whole(1, 1_000_000_000)
-const port = whole(0, 65_535)
+const nth = integer(1, 1_000_000_000)
+const port = integer(0, 65_535)
 const NAME = /^[^\s@]{1,253}$/
-const hostName = text('a name such as mx.example.test', given => NAME.test(given))
+const hostName = text('a name such as mx.example.test', value => NAME.test(value))
 const pattern = text('an address or a local part, * for any run of characters')
 const patterns = list(pattern, 'a list such as ["ann", "bob.*"]')
-const client = text('IP addresses such as 127.0.0.2 or 127.0.0.*', given =>
-  /^[\da-f.:*]+$/i.test(given),
+const client = text('IP addresses such as 127.0.0.2 or 127.0.0.*', value =>
+  /^[\da-f.:*]+$/i.test(value),
 )
-const ips = (what: string, holds: (given: string) => boolean) =>
+const ips = (what: string, holds: (value: string) => boolean) =>
   list(text(what, holds), `a list such as ["${what.split(' ').at(-1)}"]`)
-const texts = list(text(), 'a list of texts')
+const texts = list(text(), 'a list of strings')
 const keywords = list(
-  text('an EHLO keyword such as SIZE 1000', given => /^[!-~]+( [!-~]+)*$/.test(given)),
+  text('an EHLO keyword such as SIZE 1000', value => /^[!-~]+( [!-~]+)*$/.test(value)),
   'a list such as ["PIPELINING", "SIZE 1000"]',
 )
-/** RFC 5321 §4.2: three digits, of which the first is 2 to 5. What is none of that goes into `raw`. */
+/** An SMTP reply (RFC 5321 §4.2): three digits, the first from 2 to 5. Other bytes need `raw`. */
 const reply = text(
-  'a reply such as "550 5.1.1 No such user", "\\n" between its lines (for other bytes there is "raw")',
-  given => given.split('\n').every(line => /^[2-5]\d\d(?:[ -][^\r]*)?$/.test(line)),
+  'a reply such as "550 5.1.1 No such user", with "\\n" between lines (use "raw" for other bytes)',
+  value => value.split('\n').every(line => /^[2-5]\d\d(?:[ -][^\r]*)?$/.test(line)),
 )
 
 const RULE = object<Rule>(
@@ -216,14 +217,14 @@ const RULE = object<Rule>(
     timesMax: nth,
     withinMs: pauseMs,
     recipientFrom: nth,
-    askedAbove: whole(0, 1_000_000_000),
+    askedAbove: integer(0, 1_000_000_000),
     connectionFrom: nth,
     connectionMax: nth,
-    sessionsAbove: whole(0, 1_000_000_000),
+    sessionsAbove: integer(0, 1_000_000_000),
     secure: flag,
     reply,
-    raw: text('characters up to \\u00ff, one for each byte', given => /^[\0-\xff]*$/.test(given)),
-    endless: text('one line', given => !/[\r\n]/.test(given)),
+    raw: text('characters up to \\u00ff, one for each byte', value => /^[\0-\xff]*$/.test(value)),
+    endless: text('one line', value => !/[\r\n]/.test(value)),
     afterMs: pauseMs,
     end: oneOf(['close', 'reset', 'hang', 'tls-alert']),
   },
@@ -234,14 +235,14 @@ const HOST = object<HostPlan>(
   {
     comment: text(),
     behavior: oneOf(Object.keys(BEHAVIORS)),
-    ip: oneOrMore(text('an IP address such as 127.0.0.25', given => isIP(given) !== 0)),
+    ip: oneOrMore(text('an IP address such as 127.0.0.25', value => isIP(value) !== 0)),
     mailboxes: patterns,
     rules: list(rule, 'a list of rules: [{"on": …}]'),
     extensions: keywords,
     starttls: flag,
     seconds: number(0, DAY / 1_000),
     ms: pauseMs,
-    max: whole(0, 1_000_000_000),
+    max: integer(0, 1_000_000_000),
     engine: oneOf(['smtp-server']),
   },
   ['behavior'],
@@ -266,7 +267,7 @@ const DOMAIN = object<DomainPlan>({
   fault: oneOf(Object.keys(TROUBLES)),
 })
 
-/** What a scenario may hold. */
+/** The shape of a scenario. */
 const SCENARIO = object<Scenario>(
   {
     comment: text(),
@@ -281,18 +282,18 @@ const SCENARIO = object<Scenario>(
   ['domains', 'hosts'],
 )
 
-/** A rule that says and does nothing is most likely one that lacks its point. */
-function rule(value: unknown, place: string): void {
-  RULE(value, place)
+/** Rejects rules without an effect, which are most likely incomplete. */
+function rule(value: unknown, path: string): void {
+  RULE(value, path)
   const { reply, raw, endless, end } = value as Rule
   if ([reply, raw, endless, end].every(effect => effect === undefined)) {
     throw new Mismatch(
-      `${place} does nothing; it takes reply, raw, endless or end ("end": "hang" says nothing any more).`,
+      `${path} does nothing; it takes reply, raw, endless or end ("end": "hang" stops replying).`,
     )
   }
 }
 
-function exchangers(value: unknown, place: string): void {
+function exchangers(value: unknown, path: string): void {
   if (value === 'null' || value === 'none') return
   const expected = '"null", "none" or a list such as [[10, "mx.example.test"]]'
   const pair = only(
@@ -302,7 +303,7 @@ function exchangers(value: unknown, place: string): void {
   list((one, at) => {
     pair(one, at)
     const [preference, host] = one as unknown[]
-    whole(0, 65_535)(preference, `${at}[0]`)
+    integer(0, 65_535)(preference, `${at}[0]`)
     hostName(host, `${at}[1]`)
-  }, expected)(value, place)
+  }, expected)(value, path)
 }

@@ -1,49 +1,51 @@
 import { type SessionCounters, SessionLog } from './session-log.ts'
 
-/** What the mail world saw since it started or was reset: the measure of what `ev` does to others. */
+/** Traffic that the simulator received since it started or was reset. */
 export type SimulatorCounters = {
-  /** All hosts together; peaks of sessions are those of the whole world. */
+  /** All hosts together; session peaks are simultaneous across all hosts. */
   readonly total: HostCounters
   readonly hosts: Readonly<Record<string, HostCounters>>
-  /** The sessions in which a recipient of each domain was asked about. */
+  /** Sessions with a RCPT for each domain. */
   readonly domains: Readonly<Record<string, SessionCounters>>
   readonly dns: DnsCounters
 }
 
 export type HostCounters = SessionCounters & {
-  /** Sessions by the address that the client came from. */
+  /** Sessions by client IP address. */
   readonly clients: Readonly<Record<string, SessionCounters>>
-  /** Commands by verb; one that is no command of SMTP is counted under what stood there. */
+  /** Commands by verb; unknown commands by their first word. */
   readonly commands: Readonly<Record<string, number>>
-  /** Addresses as they were asked, with how often. */
+  /** RCPT commands by address. */
   readonly recipients: ReadonlyMap<string, number>
-  /** MAIL commands that were accepted. */
+  /** Accepted MAIL commands. */
   readonly transactions: number
   readonly recipientsPerConnectionMax: number
   readonly recipientsPerTransactionMax: number
   readonly tlsSessions: number
-  /** Bytes a client sent before it was greeted. */
+  /** Bytes sent before the greeting. */
   readonly pregreet: number
-  /** Commands sent before the reply to one that must be waited for (RFC 2920 §3.1), or to a server without PIPELINING. */
+  /**
+   * Commands pipelined without PIPELINING, or after a command that ends a group (RFC 2920 §3.1).
+   */
   readonly outOfOrder: number
-  /** Lines that were too long or did not end in CRLF. */
+  /** Lines that were too long or did not end with CRLF. */
   readonly badLines: number
 }
 
 export type DnsCounters = {
   readonly total: number
   readonly byType: Readonly<Record<string, number>>
-  /** Questions as `name type`, with how often. */
+  /** Queries by `name type`. */
   readonly questions: ReadonlyMap<string, number>
 }
 
-/** Addresses that were asked more than once. */
+/** Returns the addresses with more than one RCPT. */
 export const askedTwice = (counters: HostCounters): string[] =>
   [...counters.recipients].filter(([, times]) => times > 1).map(([address]) => address)
 
-/** Counts what happens at one host, or at all of them. */
+/** Mutable counters of one host, or of all hosts. */
 export class Tally {
-  readonly attendance = new SessionLog()
+  readonly sessionLog = new SessionLog()
   commands: Record<string, number> = {}
   recipients = new Map<string, number>()
   transactions = 0
@@ -66,27 +68,27 @@ export class Tally {
       this.recipientsPerTransactionMax = inTransaction
   }
 
-  /** Begins again; sessions that are open stay counted. */
+  /** Resets all counters except open sessions. */
   reset(): void {
-    const { attendance } = this
-    attendance.reset()
-    Object.assign(this, new Tally(), { attendance })
+    const { sessionLog } = this
+    sessionLog.reset()
+    Object.assign(this, new Tally(), { sessionLog })
   }
 
-  /** What was counted so far, apart from what will be. */
+  /** Returns a snapshot. */
   counters(): HostCounters {
-    const { attendance, commands, recipients, ...counted } = this
+    const { sessionLog, commands, recipients, ...counts } = this
     return {
-      ...attendance.counters(),
-      ...counted,
+      ...sessionLog.counters(),
+      ...counts,
       commands: { ...commands },
       recipients: new Map(recipients),
     }
   }
 }
 
-/** Adds up the hosts. Peaks of sessions are no sums: only the whole world knows who was there at once. */
-export function addUp(hosts: readonly HostCounters[], attendance: SessionLog): HostCounters {
+/** Sums the counters of all hosts. Session peaks cannot be summed: they come from `sessionLog`. */
+export function sumCounters(hosts: readonly HostCounters[], sessionLog: SessionLog): HostCounters {
   const total = new Tally()
   for (const host of hosts) {
     for (const name of SUMS) total[name] += host[name]
@@ -98,13 +100,13 @@ export function addUp(hosts: readonly HostCounters[], attendance: SessionLog): H
       total.recipients.set(address, (total.recipients.get(address) ?? 0) + times)
     }
   }
-  return { ...total.counters(), ...attendance.counters() }
+  return { ...total.counters(), ...sessionLog.counters() }
 }
 
 const SUMS = ['transactions', 'tlsSessions', 'pregreet', 'outOfOrder', 'badLines'] as const
 const PEAKS = ['recipientsPerConnectionMax', 'recipientsPerTransactionMax'] as const
 
-/** Counters as JSON: maps become objects. */
+/** Serializes counters to JSON; maps become objects. */
 export const countersToJson = (counters: SimulatorCounters): string =>
   JSON.stringify(counters, (_, value) => (value instanceof Map ? Object.fromEntries(value) : value))
 

@@ -3,17 +3,22 @@ import type { Readable } from 'node:stream'
 import { countersToJson } from './counters.ts'
 import type { Simulator } from './simulator.ts'
 
-/** Answers each line of the input with a line of JSON: `counters`, `reset`. Ends with the input. */
+/**
+ * Answers the input lines `counters` and `reset` with a line of JSON each, until the input ends.
+ */
 export async function answerLines(
-  world: Simulator,
+  simulator: Simulator,
   input: Readable,
-  say: (line: string) => void,
+  writeLine: (line: string) => void,
 ): Promise<void> {
   for await (const line of createInterface({ input })) {
-    if (line === 'counters') say(countersToJson(world.counters()))
+    if (line === 'counters') writeLine(countersToJson(simulator.counters()))
     else if (line === 'reset') {
-      world.resetCounters()
-      say('{}')
-    } else say(JSON.stringify({ error: `Unknown command "${line}": counters, reset` }))
+      simulator.resetCounters()
+      writeLine('{}')
+    } else {
+      const error = `Unknown command "${line}". Commands: counters, reset.`
+      writeLine(JSON.stringify({ error }))
+    }
   }
 }

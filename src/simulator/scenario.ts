@@ -1,43 +1,42 @@
-import type { HostPlan, } from './smtp-host/behaviors.ts'
-
 import { fileURLToPath } from 'node:url'
+import type { HostPlan } from './smtp-host/behaviors.ts'
 
-/** A small world of mail: its domains, its mail servers, and how far away it is. Plain data, so it may stand in a JSON file. */
+/** Simulated domains, mail servers and latency. Plain data, so that a JSON file can contain it. */
 export type Scenario = {
   domains: Record<string, DomainPlan>
   hosts: Record<string, HostPlan>
-  /** For people. */
+  /** Not interpreted. */
   comment?: string
-  /** Who lives at a host that names nobody; see `HostPlan`. */
+  /** Default mailboxes of hosts without their own; see `HostPlan`. */
   mailboxes?: readonly string[]
-  /** One port for all mail servers; 0 or none takes a free one. */
+  /** Port of all mail servers; 0 or undefined selects a free one. */
   smtpPort?: number
-  /** UDP and TCP; 0 or none takes a free one. */
+  /** Port of the DNS server, UDP and TCP; 0 or undefined selects a free one. */
   dnsPort?: number
-  /** Distance to every mail server and to the DNS: a byte and its echo take this long. */
+  /** Round-trip time to every mail server and to the DNS server. */
   roundTripMs?: number
-  /** The DNS sends the addresses of exchangers along with MX records. */
+  /** Whether MX answers include the addresses of the exchangers in the additional section. */
   dnsAdditional?: boolean
 }
 
-/** What the DNS says of a domain. A name that nobody wrote down does not exist. */
+/** DNS records of a domain. Names that the scenario does not contain do not exist. */
 export type DomainPlan = {
-  /** For people. */
+  /** Not interpreted. */
   comment?: string
-  /** Preference and host; `null` is RFC 7505; `none` (the default) is a name without MX records. */
+  /** MX records; `null` is a null MX (RFC 7505); `none` (the default) means no MX records. */
   mx?: readonly (readonly [preference: number, host: string])[] | 'null' | 'none'
-  /** Addresses of the domain itself. A domain that is also a name in `hosts` has those of the host. */
+  /** A records of the domain. A domain that is also in `hosts` has the addresses of the host. */
   a?: readonly string[]
   aaaa?: readonly string[]
-  /** TXT records, such as those of SPF. */
+  /** TXT records, such as SPF. */
   txt?: readonly string[]
-  /** The name of an address, in a domain such as `9.0.0.127.in-addr.arpa`. */
+  /** PTR record, for a domain such as `9.0.0.127.in-addr.arpa`. */
   ptr?: string
-  /** Instead of an answer. `truncated` answers over TCP alone. */
+  /** Error instead of an answer. `truncated` answers only over TCP. */
   fault?: DnsTrouble
 }
 
 export type DnsTrouble = 'nxdomain' | 'servfail' | 'refused' | 'silent' | 'garbage' | 'truncated'
 
-/** A scenario that shows what there is, for people to start from. */
+/** Path of the example scenario. */
 export const EXAMPLE_FILE = fileURLToPath(new URL('./example.json', import.meta.url))

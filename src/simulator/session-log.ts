@@ -1,15 +1,15 @@
 import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
 
-/** Sessions of everybody, of one client, or in which one domain was asked about. */
+/** Session counts in total, of one client, or with recipients of one domain. */
 export type SessionCounters = {
   readonly connections: number
-  /** The most that were opened within one second. */
+  /** Maximum number of connections opened within one second. */
   readonly connectionsPerSecondPeak: number
   readonly sessionsNow: number
   readonly sessionsPeak: number
 }
 
-/** Counts who is there and who was: in all, and for each client or whatever else the key is. */
+/** Counts open and past sessions, in total and by key (client address or domain). */
 export class SessionLog {
   readonly #clock: Clock
   #all: Count
@@ -37,14 +37,14 @@ export class SessionLog {
     if (count !== undefined) count.sessionsNow -= 1
   }
 
-  /** Begins again; sessions that are open stay counted. */
+  /** Resets all counts except open sessions. */
   reset(): void {
-    this.#all = this.#all.fromNowOn()
-    const present = [...this.#byClient].filter(([, count]) => count.sessionsNow > 0)
-    this.#byClient = new Map(present.map(([client, count]) => [client, count.fromNowOn()]))
+    this.#all = this.#all.restarted()
+    const open = [...this.#byClient].filter(([, count]) => count.sessionsNow > 0)
+    this.#byClient = new Map(open.map(([client, count]) => [client, count.restarted()]))
   }
 
-  /** What was counted so far, apart from what will be. */
+  /** Returns a snapshot. */
   counters(): SessionCounters & { readonly clients: Readonly<Record<string, SessionCounters>> } {
     const clients = [...this.#byClient].map(([client, count]) => [client, { ...count }] as const)
     return { ...this.#all, clients: Object.fromEntries(clients) }
@@ -57,7 +57,7 @@ class Count implements SessionCounters {
   sessionsNow = 0
   sessionsPeak = 0
   readonly #clock: Clock
-  /** When sessions were opened; those of the last second begin at `#recent`. */
+  /** Times of opened sessions; those of the last second start at index `#recent`. */
   #openedAt: number[] = []
   #recent = 0
 
@@ -80,7 +80,7 @@ class Count implements SessionCounters {
     this.sessionsPeak = Math.max(this.sessionsPeak, this.sessionsNow)
   }
 
-  fromNowOn(): Count {
+  restarted(): Count {
     const { sessionsNow } = this
     return Object.assign(new Count(this.#clock), { sessionsNow, sessionsPeak: sessionsNow })
   }

@@ -9,23 +9,23 @@ import { EvError } from '../platform/error.ts'
 import { countersFromJson, type SimulatorCounters } from './counters.ts'
 import type { Scenario } from './scenario.ts'
 
-/** A mail world in a process of its own, so that its work is not counted as ours. */
+/** A simulator in its own process, which keeps its CPU and memory out of measurements. */
 export type SimulatorProcess = {
   readonly dnsAddress: string
   readonly smtpPort: number
   readonly pid: number
   counters(): Promise<SimulatorCounters>
   reset(): Promise<void>
-  /** Ends the process; twice does no harm. */
+  /** Stops the process; can be called twice. */
   close(): Promise<void>
 }
 
-/** Starts a world from a JSON file; throws `bad_input` or `io` with what the world said on its way out. */
+/** Starts the simulator from a JSON file; throws `bad_input` or `io` with its error output. */
 export async function startSimulatorProcess(scenarioFile: string): Promise<SimulatorProcess> {
-  // Beside this file: main.ts in src, main.js in dist.
+  // The entry point beside this file: main.ts in src, main.js in dist.
   const main = fileURLToPath(import.meta.resolve(`./main${import.meta.url.slice(-3)}`))
   const child = spawn(process.execPath, [main, scenarioFile], { stdio: ['pipe', 'pipe', 'pipe'] })
-  const ended = once(child, 'exit')
+  const exited = once(child, 'exit')
   const ask = requester(child)
   const { dnsAddress, smtpPort } = JSON.parse(await ask(null))
   return {
@@ -36,49 +36,53 @@ export async function startSimulatorProcess(scenarioFile: string): Promise<Simul
     reset: async () => void (await ask('reset')),
     async close() {
       child.stdin?.end()
-      await ended
+      await exited
     },
   }
 }
 
-/** Starts a world from a scenario; throws as `startWorldProcess` does. */
+/** Starts the simulator from a scenario; throws as `startSimulatorProcess` does. */
 export async function startScenarioProcess(scenario: Scenario): Promise<SimulatorProcess> {
-  const folder = mkdtempSync(join(tmpdir(), 'ev-world-'))
+  const folder = mkdtempSync(join(tmpdir(), 'ev-simulator-'))
   try {
-    const file = join(folder, 'world.json')
+    const file = join(folder, 'scenario.json')
     writeFileSync(file, JSON.stringify(scenario))
     return await startSimulatorProcess(file)
   } finally {
-    // The child has read it.
+    // The child has already read the file.
     rmSync(folder, { recursive: true })
   }
 }
 
-/** One line asked, one line answered, in order; with nothing asked, the next line. */
-function requester(child: ChildProcess): (question: string | null) => Promise<string> {
-  const waiting: { resolve(line: string): void; reject(error: unknown): void }[] = []
-  let complaint = ''
-  let gone = false
-  const lost = () => new EvError('io', `The mail world has ended. ${complaint}`.trim())
+/**
+ * Creates a function that sends a line and returns the line of output that answers it, in order;
+ * null sends nothing and returns the next line.
+ */
+function requester(child: ChildProcess): (command: string | null) => Promise<string> {
+  const pending: { resolve(line: string): void; reject(error: unknown): void }[] = []
+  let errorOutput = ''
+  let hasExited = false
+  const exitError = () => new EvError('io', `The simulator has exited. ${errorOutput}`.trim())
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    complaint = (complaint + text).slice(-COMPLAINT_MAX)
+    errorOutput = (errorOutput + text).slice(-ERROR_OUTPUT_MAX)
   })
   if (child.stdout) {
-    createInterface({ input: child.stdout }).on('line', line => waiting.shift()?.resolve(line))
+    createInterface({ input: child.stdout }).on('line', line => pending.shift()?.resolve(line))
   }
-  child.stdin?.on('error', () => {}) // It is gone: 'close' tells the askers.
+  // The 'close' event rejects pending requests.
+  child.stdin?.on('error', () => {})
   child.on('error', () => child.emit('close'))
   child.on('close', () => {
-    gone = true
-    for (const { reject } of waiting.splice(0)) reject(lost())
+    hasExited = true
+    for (const { reject } of pending.splice(0)) reject(exitError())
   })
-  return question =>
+  return command =>
     new Promise((resolve, reject) => {
-      if (gone) return reject(lost())
-      waiting.push({ resolve, reject })
-      if (question !== null) child.stdin?.write(`${question}\n`)
+      if (hasExited) return reject(exitError())
+      pending.push({ resolve, reject })
+      if (command !== null) child.stdin?.write(`${command}\n`)
     })
 }
 
-/** Characters kept of what a failing world says. */
-const COMPLAINT_MAX = 2_000
+/** Characters of error output kept for the error message. */
+const ERROR_OUTPUT_MAX = 2_000

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import packet, { type Answer, type Packet, type Question } from 'dns-packet'
 import { checkScenario } from './check.ts'
-import { addUp, type DnsCounters, type SimulatorCounters } from './counters.ts'
-import { allotAddresses, cannotListen, openLoopbackNetwork } from './loopback/loopback-network.ts'
+import { type DnsCounters, type SimulatorCounters, sumCounters } from './counters.ts'
+import { assignAddresses, cannotListen, openLoopbackNetwork } from './loopback/loopback-network.ts'
 import type { Scenario } from './scenario.ts'
 import { SessionLog } from './session-log.ts'
 import { MailHost } from './smtp-host/host.ts'
@@ -14,13 +14,13 @@ export type { SimulatorCounters as WorldCounters } from './counters.ts'
 export type { DomainPlan, Scenario } from './scenario.ts'
 export type { HostPlan } from './smtp-host/behaviors.ts'
 
-/** A running mail world: everything listens on loopback addresses only. */
+/** A running simulator, which listens on loopback addresses only. */
 export type Simulator = {
-  /** `127.0.0.1:5353`: what `--dns` takes. */
+  /** `127.0.0.1:5353`, the value for `--dns`. */
   readonly dnsAddress: string
-  /** One port for all mail servers: what `--smtp-port` takes. */
+  /** Port of all mail servers, the value for `--smtp-port`. */
   readonly smtpPort: number
-  /** Addresses of each host, given or allotted. */
+  /** Configured or assigned addresses of each host. */
   readonly addresses: ReadonlyMap<string, readonly string[]>
   counters(): SimulatorCounters
   resetCounters(): void
@@ -28,21 +28,21 @@ export type Simulator = {
   close(): Promise<void>
 }
 
-/** Starts DNS and mail servers; throws where the scenario is wrong or a port is taken. */
+/** Starts the DNS and mail servers; throws `bad_input` or, if a port cannot be opened, `io`. */
 export async function startSimulator(scenario: Scenario): Promise<Simulator> {
   checkScenario(scenario)
-  const addresses = allotAddresses(scenario.hosts)
+  const addresses = assignAddresses(scenario.hosts)
   const common = scenario.mailboxes === undefined ? {} : { mailboxes: scenario.mailboxes }
   const hosts = Object.entries(scenario.hosts).map(
     ([name, plan]) => new MailHost(name, { ...common, ...plan }),
   )
-  const attendance = new SessionLog()
+  const sessionLog = new SessionLog()
   const byDomain = new SessionLog()
   const network = await openLoopbackNetwork({
     hosts,
     addresses,
     port: scenario.smtpPort ?? 0,
-    world: { roundTripMs: scenario.roundTripMs ?? 0, attendance, byDomain },
+    hostDeps: { roundTripMs: scenario.roundTripMs ?? 0, sessionLog, byDomain },
   })
   const zone = createZone(scenario.domains, addresses, scenario.dnsAdditional)
   const dns = await startDnsServer(zone, scenario.dnsPort, scenario.roundTripMs).catch(
@@ -57,16 +57,16 @@ export async function startSimulator(scenario: Scenario): Promise<Simulator> {
     addresses,
     counters() {
       const counted = hosts.map(host => [host.name, host.tally.counters()] as const)
-      const total = addUp(
+      const total = sumCounters(
         counted.map(([, counters]) => counters),
-        attendance,
+        sessionLog,
       )
       const { clients: domains } = byDomain.counters()
       return { total, hosts: Object.fromEntries(counted), domains, dns: dns.counters() }
     },
     resetCounters() {
       for (const host of hosts) host.tally.reset()
-      attendance.reset()
+      sessionLog.reset()
       byDomain.reset()
       dns.resetCounters()
     },
@@ -76,12 +76,12 @@ export async function startSimulator(scenario: Scenario): Promise<Simulator> {
   }
 }
 
-/** What a UDP answer may hold where the asker says nothing of it (RFC 1035 §4.2.1). */
+/** Maximum UDP response size without EDNS (RFC 1035 §4.2.1). */
 const UDP_SIZE = 512
 const TTL_S = 60
 const HEADER = { servfail: 2, nxdomain: 3, refused: 5 }
 
-/** An authoritative DNS server on the loopback, UDP and TCP. */
+/** An authoritative DNS server on loopback, UDP and TCP. */
 type DnsServer = {
   readonly port: number
   counters(): DnsCounters
@@ -89,23 +89,24 @@ type DnsServer = {
   close(): Promise<void>
 }
 
-/** Starts it on 127.0.0.1; port 0 takes a free one. Every answer comes a round trip later. */
+/** Starts the DNS server on 127.0.0.1; port 0 selects a free one. Answers take a round trip. */
 async function startDnsServer(zone: Zone, port = 0, roundTripMs = 0): Promise<DnsServer> {
   const tally = new QuestionTally()
   const { udp, tcp } = await bindBoth(port)
   const sockets = new Set<Socket>()
   let open = true
-  const later = (answer: () => void) => {
-    if (roundTripMs === 0) answer()
-    else setTimeout(() => open && answer(), roundTripMs)
+  const delayed = (respond: () => void) => {
+    if (roundTripMs === 0) respond()
+    else setTimeout(() => open && respond(), roundTripMs)
   }
   udp.on('message', (query, from) => {
-    later(() => answerUdp(zone, tally, udp, query, from))
+    delayed(() => answerUdp(zone, tally, udp, query, from))
   })
   tcp.on('connection', socket => {
     sockets.add(socket.on('error', () => socket.destroy()))
     socket.on('close', () => sockets.delete(socket))
-    later(() => answerTcp(zone, tally, socket)) // The handshake.
+    // The delay of the TCP handshake.
+    delayed(() => answerTcp(zone, tally, socket))
   })
   return {
     port: udp.address().port,
@@ -122,7 +123,7 @@ async function startDnsServer(zone: Zone, port = 0, roundTripMs = 0): Promise<Dn
   }
 }
 
-/** UDP chooses the port and TCP follows; another one is tried where TCP finds it taken. */
+/** Binds UDP and TCP to the same port; retries with another free port if TCP finds it in use. */
 async function bindBoth(port: number): Promise<{ udp: UdpSocket; tcp: Server }> {
   for (let triesLeft = port === 0 ? 10 : 1; ; triesLeft -= 1) {
     const udp = createSocket({ type: 'udp4', recvBufferSize: 1 << 20 })
@@ -144,7 +145,7 @@ function closeQuietly(udp: UdpSocket): void {
   try {
     udp.close()
   } catch {
-    // It was never bound.
+    // The socket was never bound.
   }
 }
 
@@ -200,12 +201,12 @@ function respond(
   if (trouble === 'silent') return null
   if (trouble === 'garbage') return garbage(query.id ?? 0)
   const code = trouble === null || trouble === 'truncated' ? 0 : HEADER[trouble]
-  const whole = encode(query, question, code, found)
-  const cut = over === 'udp' && (trouble === 'truncated' || whole.length > udpSizeOf(query))
-  return cut ? encode(query, question, code, null, packet.TRUNCATED_RESPONSE) : whole
+  const full = encode(query, question, code, found)
+  const isCut = over === 'udp' && (trouble === 'truncated' || full.length > udpSizeOf(query))
+  return isCut ? encode(query, question, code, null, packet.TRUNCATED_RESPONSE) : full
 }
 
-/** A response to that query, for its ID and the QR bit, that cannot be decoded. */
+/** Returns a malformed response with a valid ID and QR bit. */
 function garbage(id: number): Buffer {
   const bytes = Buffer.from('....this is no DNS message')
   bytes.writeUInt16BE(id, 0)
@@ -250,14 +251,14 @@ function toAnswer(name: string, record: ZoneRecord): Answer {
   }
 }
 
-/** RFC 1035 §3.3: one string holds 255 octets at most. */
+/** Splits a TXT record into strings of at most 255 octets (RFC 1035 §3.3). */
 function stringsOf(text: string): Buffer[] {
   const bytes = Buffer.from(text)
   const count = Math.max(1, Math.ceil(bytes.length / 255))
   return Array.from({ length: count }, (_, i) => bytes.subarray(i * 255, (i + 1) * 255))
 }
 
-/** RFC 6891 §6.2.3: the asker names the size it takes. */
+/** Returns the UDP payload size that the client announces (RFC 6891 §6.2.3). */
 function udpSizeOf(query: Packet): number {
   const option = query.additionals?.find(record => record.type === 'OPT')
   return option?.type === 'OPT' ? Math.max(UDP_SIZE, option.udpPayloadSize) : UDP_SIZE

@@ -9,39 +9,39 @@ export type ZoneRecord =
   | { readonly type: 'TXT'; readonly text: string }
   | { readonly type: 'PTR'; readonly host: string }
 
-/** What the world's DNS knows of a name: trouble, its records, or (null) that there is no such name. */
+/** DNS data of a name: an error or its records; null if the name does not exist. */
 export type ZoneAnswer = {
   readonly trouble: DnsTrouble | null
   readonly records: readonly ZoneRecord[]
-  /** Records of other names that are sent along. */
+  /** Records of other names for the additional section. */
   readonly additional?: readonly { readonly name: string; readonly record: ZoneRecord }[]
 } | null
 
-/** All names of the world with their records. */
+/** All simulated names with their records. */
 export type Zone = { answer(name: string, type: string): ZoneAnswer }
 
-/** Builds the zone; `addresses` are those of the mail servers, by name. */
+/** Builds the zone; `addresses` contains the addresses of the mail servers by name. */
 export function createZone(
   domains: Readonly<Record<string, DomainPlan>>,
   addresses: ReadonlyMap<string, readonly string[]>,
   sendsAdditional = false,
 ): Zone {
   const plans = new Map(Object.entries(domains).map(([name, plan]) => [asciiName(name), plan]))
-  const machines = new Map([...addresses].map(([name, ips]) => [asciiName(name), ips]))
-  const parents = new Set([...plans.keys(), ...machines.keys()].flatMap(parentsOf))
+  const hosts = new Map([...addresses].map(([name, ips]) => [asciiName(name), ips]))
+  const parents = new Set([...plans.keys(), ...hosts.keys()].flatMap(parentsOf))
   const addressesOfExchanger = (record: ZoneRecord) => {
     if (record.type !== 'MX') return []
     const name = record.exchange
-    const all = (type: 'A' | 'AAAA') => recordsOf(type, plans.get(name), machines.get(name))
+    const all = (type: 'A' | 'AAAA') => recordsOf(type, plans.get(name), hosts.get(name))
     return [...all('A'), ...all('AAAA')].map(record => ({ name, record }))
   }
   return {
     answer(name, type) {
       const key = name.toLowerCase().replace(/\.$/, '')
-      const plan = plans.get(key) ?? CHECKED.get(key)
-      const machine = machines.get(key)
-      if (plan === undefined && machine === undefined) return parents.has(key) ? NO_DATA : null
-      const records = recordsOf(type, plan, machine)
+      const plan = plans.get(key) ?? CHECK_PLANS.get(key)
+      const host = hosts.get(key)
+      if (plan === undefined && host === undefined) return parents.has(key) ? NO_DATA : null
+      const records = recordsOf(type, plan, host)
       const additional = sendsAdditional ? records.flatMap(addressesOfExchanger) : []
       return { trouble: plan?.fault ?? null, records, additional }
     },
@@ -51,19 +51,16 @@ export function createZone(
 function recordsOf(
   type: string,
   plan: DomainPlan = {},
-  machine: readonly string[] = [],
+  hostIps: readonly string[] = [],
 ): ZoneRecord[] {
   if (type === 'MX') return exchangers(plan.mx)
   if (type === 'TXT') return (plan.txt ?? []).map(text => ({ type, text }))
   if (type === 'PTR') return plan.ptr === undefined ? [] : [{ type, host: asciiName(plan.ptr) }]
-  return addressRecords(type, [...(plan.a ?? []), ...(plan.aaaa ?? []), ...machine])
+  return addressRecords(type, [...(plan.a ?? []), ...(plan.aaaa ?? []), ...hostIps])
 }
 
-/**
- * The names of the resolver check exist here too. They take no mail (RFC 7505) unless the scenario
- * says otherwise.
- */
-const CHECKED: ReadonlyMap<string, DomainPlan> = new Map(
+/** The names of the resolver check exist with a null MX (RFC 7505) unless the scenario has them. */
+const CHECK_PLANS: ReadonlyMap<string, DomainPlan> = new Map(
   CHECK_NAMES.map(name => [name, { mx: 'null' }]),
 )
 
@@ -71,7 +68,7 @@ const NO_DATA: ZoneAnswer = { trouble: null, records: [] }
 
 function exchangers(mx: DomainPlan['mx'] = 'none'): ZoneRecord[] {
   if (mx === 'none') return []
-  // RFC 7505 §3: one record, preference 0, the root as exchanger.
+  // A null MX: one record with preference 0 and the root as exchanger (RFC 7505 §3).
   if (mx === 'null') return [{ type: 'MX', preference: 0, exchange: '.' }]
   return mx.map(([preference, host]) => ({ type: 'MX', preference, exchange: asciiName(host) }))
 }
@@ -83,7 +80,9 @@ const addressRecords = (type: string, ips: readonly string[]): ZoneRecord[] =>
 
 const asciiName = (name: string) => domainToASCII(name) || name.toLowerCase()
 
-/** `a.b.test` has the parents `b.test` and `test`: they exist, though they hold nothing. */
+/**
+ * Returns the parents of a name, which exist without records: `b.test` and `test` for `a.b.test`.
+ */
 const parentsOf = (name: string) =>
   name
     .split('.')

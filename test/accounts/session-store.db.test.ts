@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../src/accounts/key.ts'
 import { revokeKey, rotateKey, updateKey } from '../../src/accounts/key-store.ts'
+import { deleteSessionsUntil } from '../../src/accounts/retention.ts'
 import { SESSION_IDLE_MS, SESSION_MAX_MS, SESSIONS_MAX } from '../../src/accounts/session.ts'
 import {
   createSession,
@@ -12,7 +13,6 @@ import {
   touchSession,
 } from '../../src/accounts/session-store.ts'
 import { write } from '../../src/db/database.ts'
-import { deleteSessionsUntil } from '../../src/accounts/retention.ts'
 import { HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { plansOf } from '../db/plan/query-plans.ts'

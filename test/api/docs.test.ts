@@ -63,7 +63,7 @@ describe('the page', () => {
   })
 
   test.each(['/docs/package.json', '/docs/../package.json', '/docs/%2e%2e%2fpackage.json'])(
-    'gives no other file: %s',
+    'serves no other file: %s',
     async path => {
       const { request } = await createTestService()
       expect((await request(path, { key: null })).status).toBe(404)

@@ -50,13 +50,13 @@ describe('a list that is killed with -9 again and again', () => {
       expect(ran).toMatchObject({ signal: 'SIGKILL' })
       expect(existsSync(join(home, 'out.csv'))).toBe(false)
       // Progress never goes back.
-      const done = Number(/with this list: (\d+) of/.exec(ran.stderr)?.[1] ?? 0)
+      const done = Number(/Resuming this list: (\d+) of/.exec(ran.stderr)?.[1] ?? 0)
       expect(done).toBeGreaterThanOrEqual(durable)
       durable = done
     }
     const last = await runEv(args, { home })
     expect(last.code, last.stderr).toBe(0)
-    expect(last.stderr).toMatch(/Going on with this list: [1-9]\d* of 1500 rows are done/)
+    expect(last.stderr).toMatch(/Resuming this list: [1-9]\d* of 1500 rows are done/)
 
     const text = readFileSync(join(home, 'out.csv'), 'utf8')
     expect(withoutTimes(text)).toBe(withoutTimes(readFileSync(join(quiet, 'out.csv'), 'utf8')))

@@ -22,7 +22,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       { name: 'Other', email: null, keys: 0 },
     ])
     const { stdout } = await ev(home)
-    expect(stdout).toMatch(/^ID +NAME +PLAN +EMAIL +OPERATOR +KEYS +CREATED$/m)
+    expect(stdout).toMatch(/^ID +NAME +PLAN +EMAIL +ADMIN +KEYS +CREATED$/m)
     expect(stdout).toMatch(/ Shop +free +Owner@shop\.example +– +0 keys /)
     expect(stdout).toMatch(/ Other +enterprise +– +– +0 keys /)
   })
@@ -32,12 +32,10 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     await ev(home, 'create', '--name', 'Shop')
     const set = await ev(home, 'set-email', 'Shop', 'owner@shop.example')
     expect(set).toMatchObject({ code: 0, stderr: '' })
-    expect(set.stdout).toMatch(
-      /^Notices about the account acc_\w+ “Shop” go to owner@shop\.example/,
-    )
+    expect(set.stdout).toMatch(/^Alerts for account acc_\w+ "Shop" now go to owner@shop\.example/)
     expect(await read(home)).toMatchObject([{ email: 'owner@shop.example' }])
     const { stdout } = await ev(home, 'set-email', 'Shop', 'none')
-    expect(stdout).toMatch(/has no address now: .* --notify-to .* log\.$/m)
+    expect(stdout).toMatch(/^Removed the address of account .* --notify-to .* log\.$/m)
     expect(await read(home)).toMatchObject([{ email: null }])
     expect(await read(home, 'set-email', 'Shop', 'a@b.example')).toMatchObject({
       ...{ name: 'Shop', email: 'a@b.example' },
@@ -54,7 +52,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       const { code, stdout, stderr } = await ev(home, ...args)
       expect([code, stdout]).toEqual([64, ''])
       expect(stderr).toBe(
-        'ev: “owner” is no address. There is no @: write the address as name@domain.\n',
+        'ev: "owner" is not an email address. There is no @: write the address as name@domain.\n',
       )
     }
     expect((await ev(home, 'set-email', 'Nobody', 'a@b.example')).code).toBe(66)
@@ -66,14 +64,14 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     for (const name of ['Shop', 'Ops']) await ev(home, 'create', '--name', name)
     const on = await ev(home, 'set-admin', 'Ops', 'on')
     expect(on).toMatchObject({ code: 0, stderr: '' })
-    expect(on.stdout).toMatch(/account acc_\w+ “Ops” sees how the whole service is now/)
+    expect(on.stdout).toMatch(/^Account acc_\w+ "Ops" can now open the Health page/)
     expect(await read(home)).toMatchObject([
       { name: 'Shop', admin: false },
       { name: 'Ops', admin: true },
     ])
     expect((await ev(home)).stdout).toMatch(/ Ops +enterprise +– +yes +0 keys /)
     const { code, stderr } = await ev(home, 'set-admin', 'Ops', 'no')
-    expect([code, stderr]).toEqual([64, 'ev: Write on or off after the account, not “no”.\n'])
+    expect([code, stderr]).toEqual([64, 'ev: The second argument is "no"; it takes on or off.\n'])
     expect(await read(home, 'set-admin', 'Ops', 'off')).toMatchObject({ admin: false })
     expect(await read(home)).toMatchObject([{ admin: false }, { admin: false }])
     expect((await ev(home, 'set-admin', 'Nobody', 'on')).code).toBe(66)
@@ -83,7 +81,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     const { code, stderr } = await ev(emptyFolder(), 'set-mail')
     expect(code).toBe(64)
     expect(stderr).toContain(
-      'There is no “ev accounts set-mail”; there are list, create, set-plan, set-email, set-admin.',
+      'Unknown command "ev accounts set-mail". Available: list, create, set-plan, set-email, set-admin.',
     )
   })
 })

@@ -142,7 +142,7 @@ describe.concurrent('ev config', () => {
     expect(stdout).toMatch(
       /^PLAN\nteam +requests 20, stored-rows 9, per second, credits-per-day –$/m,
     )
-    expect(stdout).toMatch(/^LIMITS OF AN ADDRESS\nbulk-per-hour 5$/m)
+    expect(stdout).toMatch(/^LIMITS PER IP ADDRESS\nbulk-per-hour 5$/m)
   })
 
   test('what is set wrong ends as with any other command', async () => {

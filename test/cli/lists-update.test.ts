@@ -139,7 +139,7 @@ describe('ev lists update', () => {
   test('leaves a few bad lines out and names the first', async () => {
     const { code, stdout } = await update([`${origin}/slip.txt`], { home: emptyFolder() })
     expect(code).toBe(0)
-    expect(stdout).toMatch(/slip\.txt: 40 entries; left out 1, first "com" in line 41\./)
+    expect(stdout).toMatch(/slip\.txt: 40 entries; left out 1, first "com" on line 41\./)
   })
 
   test('only says what would change with --dry-run', async () => {
@@ -176,7 +176,7 @@ describe('ev lists update changes nothing', () => {
 
   test.each([
     [74, '/gone.txt', 'the server says 404'],
-    [65, '/page.html', 'is not such a list: it has "<!doctype html>" in line 1.'],
+    [65, '/page.html', 'is not a list of this kind: it has "<!doctype html>" on line 1.'],
     [65, '/empty.txt', 'is empty'],
     [74, '/loop', 'it redirects more than 5 times'],
     [74, '/inside', 'The address 10.0.0.7 is not public'],
@@ -208,7 +208,7 @@ describe('ev lists update changes nothing', () => {
     writeFileSync(join(home, 'list.txt'), 'mine.example\n')
     requests = []
     const ran = await update([`${origin}/domains.txt`], { home })
-    expect(ran.stderr).toContain('was not written by ev lists update, so it stays')
+    expect(ran.stderr).toContain('was not written by "ev lists update" and is not overwritten')
     expect(ran.code).toBe(73)
     expect([entriesOf(home), requests]).toEqual([['mine.example'], []])
   })
@@ -233,7 +233,7 @@ describe('ev lists update changes nothing', () => {
     await expect.poll(() => requests.at(-1)).toBe('/silent')
     clock.advance(60_000)
     const ran = await running
-    expect(ran.stderr).toContain('it did not arrive within 1 min')
+    expect(ran.stderr).toContain('the download took longer than 1 min')
     expect(ran.code).toBe(74)
   })
 })

@@ -67,7 +67,7 @@ describe.concurrent('ev bulk', () => {
     // The random recipient is another one, which the server defers too.
     const goOn = [...BULK, ...towards(world), '--greylist-delay', '2']
     const again = await untilFree(() => runEv(goOn, { home }))
-    expect(again.stderr).toContain('Going on with this list')
+    expect(again.stderr).toContain('Resuming this list')
     expect(again.code).toBe(0)
   })
 })
@@ -76,6 +76,6 @@ describe.concurrent('ev bulk', () => {
 async function untilFree(run: () => Promise<Ran>): Promise<Ran> {
   for (;;) {
     const ran = await run()
-    if (!ran.stderr.includes('Another ev is at work')) return ran
+    if (!ran.stderr.includes('Another ev process')) return ran
   }
 }

@@ -96,7 +96,9 @@ describe.concurrent('ev verify with a list of one’s own', () => {
     const files = { 'own.txt': `# ours\n\n${bad} # why\n` }
     const { code, stdout, stderr } = await verify('user1@good.test', [flag, 'own.txt'], files)
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' })
-    expect(stderr).toMatch(/^ev: The list .*own\.txt has "[^"]+" on line 3\. .* Each line takes .*\n$/)
+    expect(stderr).toMatch(
+      /^ev: The list .*own\.txt has "[^"]+" on line 3\. .* Each line takes .*\n$/,
+    )
     expect(stderr).toContain(`"${bad}"`)
     expect(stderr).toContain(takes)
   })
@@ -165,7 +167,7 @@ describe.concurrent('ev bulk', () => {
     const list = await startedList('later.test')
     writeFileSync(join(list.home, 'own.txt'), 'later.test\n')
     list.signal('SIGHUP')
-    await list.printed('ev: info: own lists and operators were read again', 'stderr')
+    await list.printed('ev: info: configuration lists reloaded', 'stderr')
     expect(await reasonsOf(list)).toEqual(['disposable_email'])
     expect(timesAsked('later.test')).toBe(1)
   })
@@ -174,10 +176,10 @@ describe.concurrent('ev bulk', () => {
     const list = await startedList('kept.test')
     writeFileSync(join(list.home, 'own.txt'), 'kept.test\nfoo bar\n')
     list.signal('SIGHUP')
-    await list.printed('own.txt has "foo bar" in line 2.', 'stderr')
+    await list.printed('own.txt has "foo bar" on line 2.', 'stderr')
     expect(await reasonsOf(list)).toEqual(['accepted_email'])
     expect((await list.ended).stderr).toMatch(
-      /^ev: error: own lists and operators stay as they were\. The list .*own\.txt /m,
+      /^ev: error: configuration lists not reloaded\. The list .*own\.txt /m,
     )
   })
 
@@ -188,7 +190,7 @@ describe.concurrent('ev bulk', () => {
     })
     writeFileSync(join(list.home, 'ev.config.json'), '{"blocked-file":"b.txt"}')
     list.signal('SIGHUP')
-    await list.printed('were read again', 'stderr')
+    await list.printed('configuration lists reloaded', 'stderr')
     expect(await reasonsOf(list)).toEqual(['blocklisted'])
   })
 })

@@ -77,15 +77,15 @@ test('a size that stays the same to the reader is no news', () => {
       isGone: true,
       isShared: false,
     })
-  expect(said(1_520_000, 1_510_000)).toBe('There is nothing to remove.\n')
-  expect(said(1_520_000, 1_400_000)).toContain('went from 1.5 MB to 1.4 MB.')
+  expect(said(1_520_000, 1_510_000)).toBe('Nothing to delete.\n')
+  expect(said(1_520_000, 1_400_000)).toContain('shrank from 1.5 MB to 1.4 MB.')
 })
 
 describe.concurrent('ev purge', { timeout: 60_000 }, () => {
   test('where nothing was begun removes nothing, and makes nothing', async () => {
     const home = emptyFolder()
     expect(await purge(home, '--all')).toMatchObject({
-      ...{ code: 0, stdout: 'There is nothing to remove.\n', stderr: '' },
+      ...{ code: 0, stdout: 'Nothing to delete.\n', stderr: '' },
     })
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
@@ -119,9 +119,9 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     const home = await homeAfter(`${LIST}${rows.join('\n')}\n`)
     const { stdout } = await purge(home, '--all')
     expect(stdout).toMatch(
-      /^Removed:\n {2}1 finished list of 1,503 rows: job_[a-z0-9]+\n {2}3 remembered answers\n/,
+      /^Deleted:\n {2}1 finished list of 1,503 rows: job_[a-z0-9]+\n {2}3 cached answers\n/,
     )
-    expect(stdout).toMatch(/The database went from 1\.\d MB to \d+ KB\.\n$/)
+    expect(stdout).toMatch(/The database shrank from 1\.\d MB to \d+ KB\.\n$/)
     expect(holds(home, 'good.test')).toBe(false)
     expect(await jobsOf(home)).toEqual([])
   })
@@ -130,7 +130,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     const home = await homeAfter()
     const { stdout } = await purge(home, '--all', '--dry-run')
     expect(stdout).toMatch(
-      /^Would remove:\n {2}1 finished list of 3 rows: job_.*\n {2}3 remembered answers\n$/,
+      /^Would delete:\n {2}1 finished list of 3 rows: job_.*\n {2}3 cached answers\n$/,
     )
     expect(await jobsOf(home)).toHaveLength(1)
     expect(await purged(home, '--all')).toMatchObject({ rows: 3, answers: 3 })
@@ -145,7 +145,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
         .execute(),
     )
     expect((await purge(home, '--all')).stdout).toMatch(
-      /Unfinished lists stay, here 1; see “ev jobs”\./,
+      /Unfinished lists are kept: 1\. See "ev jobs"\./,
     )
     expect(await jobsOf(home)).toMatchObject([{ state: 'stopped' }])
   })
@@ -166,8 +166,8 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     put(`${process.pid}.partial`, 'old')
     expect(await purged(home, '--dry-run')).toMatchObject({ leftover_files: 2, young_files: 1 })
     expect((await purge(home)).stdout).toBe(
-      'Removed:\n  2 leftover copies of a list from stdin\n' +
-        'What came from stdin less than 10 minutes ago stays: 1 copy.\n',
+      'Deleted:\n  2 leftover copies of a list from stdin\n' +
+        'Copies of stdin less than 10 minutes old are kept: 1 copy.\n',
     )
     expect(readdirSync(folder).sort()).toEqual(
       [`${'b'.repeat(32)}.csv`, 'notes.csv', `${process.pid}.partial`].sort(),
@@ -251,7 +251,7 @@ describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
     const { code, stdout } = await purge(home, '--address', 'Ann@GOOD.test')
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /^Removed:\n {2}1 remembered answer of the address\n {2}what 1 row of 1 finished list held of the address\n/,
+      /^Deleted:\n {2}1 cached answer for the address\n {2}the address in 1 row of 1 finished list\n/,
     )
     const file = readFileSync(join(home, 'data/ev.sqlite'), 'latin1')
     expect(/(?<!jo)ann@good\.test/.test(file)).toBe(false)
@@ -265,7 +265,7 @@ describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
     const { code, stdout, stderr } = await purge(home, '--address', 'ann@good.test')
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' })
     expect(stderr).toMatch(
-      /^ev: ann@good\.test stands in a list that is not finished: (job_\w+)\. .*“ev jobs cancel \1”.*Nothing was forgotten\.$/m,
+      /^ev: ann@good\.test is in an unfinished list: (job_\w+)\. .*"ev jobs cancel \1".*Nothing was erased\.$/m,
     )
     expect(await purged(home, '--all', '--dry-run')).toMatchObject({ answers: 3 })
   })
@@ -274,7 +274,7 @@ describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
     const home = emptyFolder()
     const bad = await purge(home, '--address', 'nobody')
     expect(bad.code).toBe(65)
-    expect(bad.stderr).toMatch(/^ev: “nobody” is no address\. .* --address takes one such as/m)
+    expect(bad.stderr).toMatch(/^ev: --address is "nobody", which is not an email address\. /m)
     const both = await purge(home, '--address', 'a@good.test', '--all')
     expect(both.code).toBe(64)
     expect(both.stderr).toMatch(/--address.*cannot be used with.*--all/)

@@ -51,11 +51,11 @@ describe('a run in this process', () => {
   test('ends a service at the first SIGTERM, and its process at the second', async () => {
     const home = emptyFolder()
     const running = startEv(['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0'], { home })
-    await running.printed('All paths:', 'stderr')
+    await running.printed('API documentation:', 'stderr')
     running.signal('SIGTERM')
     running.signal('SIGTERM')
     expect(await running.ended).toMatchObject({ code: 130 })
-    expect(running.stderr).toContain('ended at once')
+    expect(running.stderr).toContain('forced exit')
   })
 
   test('gives faults of the command line as a sentence and a code', async () => {

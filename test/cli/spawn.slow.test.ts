@@ -36,7 +36,7 @@ test.each([
 })
 
 test.each([
-  ['serve', ['serve', '--listen', '127.0.0.1:0', ...DATA], 'All paths:', 'stderr'],
+  ['serve', ['serve', '--listen', '127.0.0.1:0', ...DATA], 'API documentation:', 'stderr'],
   ['simulate', ['simulate'], 'ann@polite.test\n', 'stdout'],
   ['webhooks listen', ['webhooks', 'listen', '--port', '0', ...DATA], '\n\n', 'stderr'],
 ] as const)('ev %s until SIGTERM', async (_, args, text, stream) => {
@@ -71,7 +71,7 @@ test('ev worker until SIGTERM', async () => {
   await database.close()
   const environment = { EV_DATABASE: url, EV_SECRET: 'x'.repeat(32) }
   const running = startEv(['worker', ...DATA], { home: emptyFolder(), environment })
-  await running.printed('at work', 'stderr')
+  await running.printed('"started"', 'stderr')
   running.child.kill('SIGTERM')
   expect(await running.ended).toMatchObject({ code: 0, signal: null })
 })

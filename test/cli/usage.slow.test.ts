@@ -18,7 +18,7 @@ describe.concurrent('output that nobody takes', () => {
     const args = ['verify', 'valid@x.example', '--sandbox', '--json']
     const ran = await runEv(args, { home: emptyFolder(), stdout })
     expect(ran.code).toBe(73)
-    expectSentence(ran, /^ev: The output cannot be written: ENOSPC.* Send it elsewhere/)
+    expectSentence(ran, /^ev: The output cannot be written: ENOSPC.* Write it elsewhere/)
   })
 
   test('a reader that leaves is no crash: ev ends with 74, without a word', () => {
@@ -88,7 +88,7 @@ describe.concurrent('the launcher', () => {
     const { status, stderr } = spawnSync(process.execPath, [launcher], { encoding: 'utf8' })
     expect({ status, stderr }).toEqual({
       status: 70,
-      stderr: 'ev: ev is not built yet. Run: npm ci\n',
+      stderr: 'ev: ev is not built. Run: npm ci\n',
     })
   })
 })

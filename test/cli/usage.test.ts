@@ -35,7 +35,7 @@ describe.concurrent('what ev cannot understand', () => {
     [
       'a bad --include',
       ['verify', 'a@b.example', '--include', 'all'],
-      /--include takes flags, evidence or both; "all" is neither/,
+      /--include has "all"; it takes flags, evidence or both\./,
     ],
     [
       'a bad list of ranges',
@@ -68,14 +68,14 @@ describe.concurrent('what ev was set wrong', () => {
       'a config file that is no JSON',
       'helo: x',
       {},
-      /^ev: The config file ev\.config\.json cannot be read: .* It takes JSON\.$/m,
+      /^ev: The config file ev\.config\.json cannot be read: .* It must be a JSON object\.$/m,
     ],
-    ['a config file that is a list', [], {}, /holds no object\. It takes JSON\.$/m],
+    ['a config file that is a list', [], {}, /is not an object\. It must be a JSON object\.$/m],
     [
       'a config file that is not there',
       {},
       { EV_CONFIG: 'mine.json' },
-      /^ev: There is no config file mine\.json, which EV_CONFIG names/,
+      /^ev: EV_CONFIG names mine\.json, which does not exist\./,
     ],
     [
       'a list of domains that is not there',

@@ -57,9 +57,9 @@ describe.concurrent('the exit code of ev verify', () => {
 describe.concurrent('ev verify for people', () => {
   test('says why nobody could be reached, and who finds out more', async () => {
     const { stdout } = await verify(['ann@dead.test', '--explain'])
-    expect(stdout).toMatch(/ how we know .*\(connect ECONNREFUSED /)
+    expect(stdout).toMatch(/ evidence .*\(connect ECONNREFUSED /)
     expect(stdout).toMatch(/ to do .*`ev doctor`/)
-    expect(stdout).toContain('\n  there was no conversation\n')
+    expect(stdout).toContain('\n  no SMTP dialogue\n')
   })
 
   test('says what, why, what to do and how it is known, without colours into a pipe', async () => {
@@ -68,14 +68,14 @@ describe.concurrent('ev verify for people', () => {
     expect(stdout).toMatch(/reason +rejected_email \(risk high, confidence \d+\)/)
     expect(stdout).toMatch(/to do +\S/)
     expect(stdout).toMatch(/mail server +mx\.good\.test \[127\./)
-    expect(stdout).toMatch(/it said +550 5\.1\.1 <gone@good\.test>/)
+    expect(stdout).toMatch(/reply +550 5\.1\.1 <gone@good\.test>/)
     // biome-ignore lint/complexity/useRegexLiterals: the escape character itself.
     expect(stdout).not.toMatch(new RegExp('\u001b'))
   })
 
   test('--explain adds the conversation, line by line, and no word that is not allowed', async () => {
     const { stdout } = await verify(['ann@good.test', '--explain'])
-    const dialogue = stdout.slice(stdout.indexOf('the conversation:'))
+    const dialogue = stdout.slice(stdout.indexOf('SMTP dialogue:'))
     expect(dialogue).toMatch(/220 mx\.good\.test/)
     expect(dialogue).toMatch(/EHLO probe\.example\.com/)
     expect(dialogue).toMatch(/RCPT TO:<ann@good\.test>/)

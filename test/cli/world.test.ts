@@ -38,7 +38,7 @@ describe.concurrent('ev simulate', () => {
     const { code, stdout, stderr } = await world.ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/mx\.a\.test +1 +1 +2 +0 +0\n/)
-    expect(stdout).toMatch(/DNS questions: [1-9]/)
+    expect(stdout).toMatch(/DNS queries: [1-9]/)
   })
 
   test('speaks JSON with a program, and ends with it', async () => {
@@ -88,7 +88,7 @@ describe.concurrent('ev simulate', () => {
     const second = await runEv(['simulate', 'world.json', ...ports], { home })
     expect(second).toMatchObject({ code: 74, stdout: '' })
     expect(second.stderr).toMatch(
-      /^ev: Port \d+ is taken \(.*EADDRINUSE.*\)\. Choose another, or none/,
+      /^ev: Port \d+ is in use \(.*EADDRINUSE.*\)\. Choose another port, or omit it/,
     )
     world.stdin.end()
     await world.ended

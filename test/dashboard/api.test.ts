@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Credits } from '../../src/client/types.ts'
 import { ApiProblem, apiFor } from '../../src/dashboard/api.ts'
-import { type Api } from '../../src/dashboard/deps.ts'
+import type { Api } from '../../src/dashboard/deps.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
 
 /** The API as a page has it. */

@@ -3,10 +3,10 @@ import { write } from '../../src/db/database.ts'
 import {
   claimItems,
   jobsWaitingFor,
+  listWaitingPairs,
   nextDueAt,
   pinnedItems,
   unpinItems,
-  listWaitingPairs,
 } from '../../src/jobs/item-claims.ts'
 import {
   type Postponed,

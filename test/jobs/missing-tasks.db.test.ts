@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
-import { storeRoutes, queuedItems } from '../../src/jobs/item-store.ts'
+import { queuedItems, storeRoutes } from '../../src/jobs/item-store.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
 import {

@@ -5,10 +5,10 @@ import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
 import { claimItems, listClaimedItems, releaseItems } from '../../src/jobs/item-claims.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import {
-  startSharedJob,
   createJob,
   findJobsByIds,
   findOpenJobsByIds,
+  startSharedJob,
 } from '../../src/jobs/job-store.ts'
 import { addJob, fileAll, tempDatabase } from '../support/database.ts'
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import SqliteDatabase from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Scenario } from '../../src/simulator/scenario.ts'
 import { readScenario } from '../../src/simulator/check.ts'
+import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { rowsIn, rowsOf } from '../support/csv.ts'
 import { EV, emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
@@ -74,10 +74,10 @@ describe('a list in a world', () => {
     ])
     expect(second.code).toBe(74)
     expect(second.stderr).toMatch(
-      /^ev: Another ev is at work on this list\. Wait for it, or stop it first\.$/m,
+      /^ev: Another ev process is processing this list\. Wait for it to finish, or stop it first\.$/m,
     )
     expect(third.code).toBe(74)
-    expect(third.stderr).toMatch(/^ev: Another ev writes to out\.csv\. Wait for it/m)
+    expect(third.stderr).toMatch(/^ev: Another ev process writes to out\.csv\. Wait for it/m)
     expect(fourth.code).toBe(0)
     first.child.kill('SIGCONT')
     const { code, stderr } = await first.ended

@@ -312,7 +312,7 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     expect(rows.map(row => row.ev_class)).toEqual(Array(4).fill('deliverable'))
     // A local part belongs to its host, which alone may say that case does not matter (RFC 5321
     // §2.4).
-    expect(stderr).toContain('2 duplicates are asked once')
+    expect(stderr).toContain('2 duplicates are verified once')
     expect([...askedAt(world, 'mx.twins.test').values()]).toEqual([1, 1])
   })
 
@@ -326,11 +326,13 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     first.signal('SIGINT')
     const stopped = await first.ended
     expect(stopped).toMatchObject({ code: 130, stdout: '' })
-    expect(stopped.stderr).toMatch(/Stopped: \d+ of 300 rows are done and kept\. The same command/)
+    expect(stopped.stderr).toMatch(
+      /Stopped: \d+ of 300 rows are done and saved\. To resume, run the same command/,
+    )
     expect(readdirSync(home).sort()).toEqual(['data', 'list.csv'])
     const second = await runEv(args, { home })
     expect(second.code, second.stderr).toBe(0)
-    const [, done] = /Going on with this list: (\d+) of 300 rows are done/.exec(second.stderr) ?? []
+    const [, done] = /Resuming this list: (\d+) of 300 rows are done/.exec(second.stderr) ?? []
     expect(Number(done)).toBeGreaterThan(0)
     // What the servers had answered before the stop was not asked again.
     expect([...askedAt(world, 'mx.stop.test').values()].filter(times => times > 1)).toEqual([])
@@ -348,7 +350,7 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     first.signal('SIGINT')
     expect((await first.ended).code).toBe(130)
     const fresh = await runEv([...args, '--fresh', '--cache', 'off'], { home })
-    expect(fresh.stderr).not.toContain('Going on')
+    expect(fresh.stderr).not.toContain('Resuming')
     expect(fresh.code).toBe(0)
     expect(rowsIn(join(home, 'out.csv'))).toHaveLength(120)
     const again = [...askedAt(world, 'mx.fresh.test').values()].filter(times => times > 1)

@@ -56,7 +56,9 @@ describe('--split', () => {
     await first.printed('6 rows, addresses in column email', 'stderr')
     const args = ['bulk', 'other.csv', '-o', 'out.unknown.csv', ...settings]
     const second = await runEv(args, { home })
-    expect(second.stderr).toMatch(/^ev: Another ev writes to out\.unknown\.csv\. Wait for it/m)
+    expect(second.stderr).toMatch(
+      /^ev: Another ev process writes to out\.unknown\.csv\. Wait for it/m,
+    )
     expect(second.code).toBe(74)
     const piped = readFile(join(home, 'out.risky.csv'), 'utf8')
     expect(await first.ended).toMatchObject({ code: 0 })

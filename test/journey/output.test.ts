@@ -170,11 +170,16 @@ describe.concurrent('--format', () => {
 
 describe.concurrent('an output that cannot be', () => {
   test.each([
-    ['in parts goes to stdout', ['-o', '-', '--split'], 64, /--split .* stdout .*-o/],
-    ['is of no class', ['-o', 'out', '--only', 'good'], 64, /--only takes deliverable, risky, und/],
+    ['in parts goes to stdout', ['-o', '-', '--split'], 64, /--split .* stdout\. .*-o/],
+    [
+      'is of no class',
+      ['-o', 'out', '--only', 'good'],
+      64,
+      /--only has "good"; it takes a comma-separated list of deliverable, risky, und/,
+    ],
     ['is of no format', ['-o', 'out', '--format', 'xml'], 64, /Allowed choices are csv, ndjson/],
     ['in parts goes beside a folder', ['-o', 'data', '--split'], 73, /data cannot .* a folder/],
-    ['in parts goes to a device', ['-o', '/dev/null', '--split'], 64, /no file itself.*-o/],
+    ['in parts goes to a device', ['-o', '/dev/null', '--split'], 64, /not a regular file.*-o/],
     ['in parts goes nowhere', ['-o', 'no/out', '--split'], 73, /no\/out\.deliverable cannot .*-o/],
     ['goes to a folder by its name', ['-o', 'no/', '--split'], 73, /it is a folder/],
   ])('because it %s ends before any work', async (_, args, code, sentence) => {
@@ -203,7 +208,7 @@ describe.concurrent('an output that cannot be', () => {
     symlinkSync('one', join(home, 'out.risky.csv'))
     symlinkSync('one', join(home, 'out.unknown.csv'))
     const { code, stderr } = await bulk(['-o', 'out.csv', '--split'], { home })
-    expect(stderr).toContain('out.risky.csv and out.unknown.csv are one file')
+    expect(stderr).toContain('out.risky.csv and out.unknown.csv are the same file')
     expect(code).toBe(64)
     expect(readFileSync(join(home, 'one'), 'utf8')).toBe('earlier')
   })

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine/engine.ts'
 import { createEngine } from '../../src/index.ts'
-import { EXAMPLE_FILE, type Scenario } from '../../src/simulator/scenario.ts'
 import { readScenario } from '../../src/simulator/check.ts'
+import { EXAMPLE_FILE, type Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
 let world: Simulator
@@ -38,7 +38,7 @@ describe('the example world gives', () => {
     ['nobody@polite.test', 'rejected_email'],
     ['full.ann@polite.test', 'mailbox_full'],
     ['disabled.ann@polite.test', 'mailbox_disabled'],
-    ['whoever@everything.test', 'catch_all'],
+    ['anything@everything.test', 'catch_all'],
     ['ann@later.test', 'greylisted'],
     ['ann@blocked.test', 'probe_blocked'],
     ['ann@locked.test', 'accepted_email'],

@@ -1,9 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import { deleteDeliveriesUntil, deleteOrphanedEventsBefore, deleteStrandedUntil, deleteWebhooksUntil, clearSecretsUntil } from '../../src/webhooks/retention.ts'
-import { type Expiry } from '../../src/db/expiry.ts'
+import type { Expiry } from '../../src/db/expiry.ts'
 import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { deleteWebhook, findWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
+import {
+  clearSecretsUntil,
+  deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
+  deleteStrandedUntil,
+  deleteWebhooksUntil,
+} from '../../src/webhooks/retention.ts'
 import { tempDatabase } from '../support/database.ts'
 import { addDelivery, addWebhook } from '../support/webhook-rows.ts'
 

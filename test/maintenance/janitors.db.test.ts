@@ -1,14 +1,24 @@
 import { describe, expect, test } from 'vitest'
+import {
+  deleteCreditsBefore,
+  deleteReplaysBefore,
+  deleteSessionsUntil,
+} from '../../src/accounts/retention.ts'
 import { type Database, type Trx, write, writeConcurrent } from '../../src/db/database.ts'
+import type { Expiry } from '../../src/db/expiry.ts'
 import type { Schema } from '../../src/db/schema.ts'
 import { deleteAnswersBefore } from '../../src/jobs/cached-answers.ts'
-import { deleteCreditsBefore, deleteReplaysBefore, deleteSessionsUntil } from '../../src/accounts/retention.ts'
-import { deleteDeliveriesUntil, deleteOrphanedEventsBefore, deleteStrandedUntil, deleteWebhooksUntil, clearSecretsUntil } from '../../src/webhooks/retention.ts'
-import { type Expiry } from '../../src/db/expiry.ts'
 import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
 import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { deleteWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
+import {
+  clearSecretsUntil,
+  deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
+  deleteStrandedUntil,
+  deleteWebhooksUntil,
+} from '../../src/webhooks/retention.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { countedRandom } from '../support/random.ts'
 import { addDelivery, addWebhook, attemptAt, FAILURE } from '../support/webhook-rows.ts'

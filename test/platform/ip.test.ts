@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { rateLimitIp, inRanges, isIpRange, networkOf, plainIp } from '../../src/platform/ip.ts'
+import { inRanges, isIpRange, networkOf, plainIp, rateLimitIp } from '../../src/platform/ip.ts'
 
 describe('an address', () => {
   test.each([

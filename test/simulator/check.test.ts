@@ -84,7 +84,7 @@ describe('a scenario that is right', () => {
       }),
     ],
     [
-      'whose closed doors share an address',
+      'whose unreachable hosts share an address',
       {
         domains: {},
         hosts: {
@@ -104,7 +104,7 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
   test.each([
     [null, 'scenario is null; it takes an object: {…}.'],
     [[], 'scenario is []; it takes an object: {…}.'],
-    [{ hosts: {} }, 'scenario has no "domains", which it needs.'],
+    [{ hosts: {} }, 'scenario has no "domains", which is required.'],
     [
       { domains: {}, hosts: {}, host: {} },
       'scenario has "host"; it takes comment, domains, hosts, mailboxes, smtpPort, dnsPort, roundTripMs, dnsAdditional.',
@@ -147,7 +147,7 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
     [withDomain({ aaaa: ['127.0.0.1'] }), /\.aaaa\[0\] is "127\.0\.0\.1"; it takes IPv6 addresses/],
     [withDomain({ fault: 'broken' }), /\.fault is "broken"; it takes one of nxdomain, servfail, /],
     [withHost('polite'), /^scenario\.hosts\["mx\.a\.test"\] is "polite"; it takes an object/],
-    [withHost({}), 'scenario.hosts["mx.a.test"] has no "behavior", which it needs.'],
+    [withHost({}), 'scenario.hosts["mx.a.test"] has no "behavior", which is required.'],
     [
       withHost({ behavior: 'grumpy' }),
       /\.behavior is "grumpy"; it takes one of polite, catch-all, .*endless\.$/,
@@ -179,7 +179,7 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
       withRule({ on: 'RCP', end: 'hang' }),
       /\.rules\[0\]\.on is "RCP"; it takes one of CONNECT, EHLO, /,
     ],
-    [withRule({ reply: '250 Ok' }), /\.rules\[0\] has no "on", which it needs\.$/],
+    [withRule({ reply: '250 Ok' }), /\.rules\[0\] has no "on", which is required\.$/],
     [
       withRule({ on: 'RCPT', to: 'ann' }),
       /\.rules\[0\] does nothing; it takes reply, raw, endless or end/,
@@ -217,7 +217,7 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
           'mx2.test': { behavior: 'drip', ip: ['127.0.0.8', '127.0.0.9'] },
         },
       },
-      'scenario.hosts gives 127.0.0.9 to mx1.test and to mx2.test; each needs an address of its own.',
+      'scenario.hosts gives 127.0.0.9 to mx1.test and to mx2.test; each needs its own address.',
     ],
     [
       {
@@ -265,7 +265,7 @@ describe('a file with a scenario', () => {
       'that is no JSON',
       () => fileWith('{"domains": {,'),
       'bad_input',
-      /The scenario .*world\.json is no JSON: /,
+      /The scenario .*world\.json is not valid JSON: /,
     ],
   ])('%s is told', (_, file, code, sentence) => {
     expect(() => readScenario(file())).toThrow(

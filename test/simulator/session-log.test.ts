@@ -4,20 +4,20 @@ import { fakeClock } from '../support/clock.ts'
 
 test('the most connections within one second, wherever that second begins', async () => {
   const clock = fakeClock()
-  const attendance = new SessionLog(clock)
-  const peak = () => attendance.counters().connectionsPerSecondPeak
+  const sessionLog = new SessionLog(clock)
+  const peak = () => sessionLog.counters().connectionsPerSecondPeak
   for (const waitMs of [0, 600, 300, 99]) {
     await clock.advance(waitMs)
-    attendance.opened('a')
+    sessionLog.opened('a')
   }
   expect(peak()).toBe(4)
   await clock.advance(1)
-  attendance.opened('b')
+  sessionLog.opened('b')
   expect(peak()).toBe(4)
   await clock.advance(100)
-  for (const client of ['a', 'a']) attendance.opened(client)
+  for (const client of ['a', 'a']) sessionLog.opened(client)
   expect(peak()).toBe(6)
-  expect(attendance.counters().clients.b).toMatchObject({ connectionsPerSecondPeak: 1 })
-  attendance.reset()
+  expect(sessionLog.counters().clients.b).toMatchObject({ connectionsPerSecondPeak: 1 })
+  sessionLog.reset()
   expect(peak()).toBe(0)
 })

@@ -20,7 +20,7 @@ export async function startService(
 ): Promise<CliService> {
   const all = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', ...args]
   const running = startEv(all, { home })
-  await running.printed('All paths:', 'stderr')
+  await running.printed('API documentation:', 'stderr')
   return {
     ended: running.ended,
     get url() {

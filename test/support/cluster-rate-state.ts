@@ -7,7 +7,7 @@ import {
 import type { StoredRate } from '../../src/cluster/rate-control/stored-state.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { RateController } from '../../src/engine/rate-control/controller.ts'
-import { type RateLimits } from '../../src/engine/rate-control/limit-table.ts'
+import type { RateLimits } from '../../src/engine/rate-control/limit-table.ts'
 import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
 import { releaseClaims } from '../../src/jobs/member-claims.ts'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'

@@ -2,7 +2,7 @@ import type { HealthSource } from '../../src/dashboard/health/source.ts'
 
 /** A service that is well, and that nobody asked anything. */
 export const idleHealth = (): HealthSource => ({
-  examine: () => ({ checks: [], at: null, isRunning: false, fault: null }),
+  doctorChecks: () => ({ checks: [], at: null, isRunning: false, fault: null }),
   rerunChecks: () => {},
   operators: () => ({ egresses: [], shown: [], left: 0 }),
   queue: () => ({ jobs: 0, waiting: 0, running: 0 }),
@@ -10,9 +10,9 @@ export const idleHealth = (): HealthSource => ({
     ...{ concurrency: 200, requestsInFlight: 0, deliveriesOpen: 0, noticesOpen: 0 },
   }),
   members: async () => [],
-  elsewhere: async () => [],
+  peerBlocks: async () => [],
   process: async () => ({
     ...{ version: '0.0.0', upMs: 0, memoryBytes: 0, databaseBytes: null, freeBytes: null },
   }),
-  trouble: () => null,
+  alert: () => null,
 })

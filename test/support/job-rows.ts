@@ -3,7 +3,7 @@ import { sandboxResult } from '../../src/engine/sandbox.ts'
 import { isFailure, toClass } from '../../src/engine/verdict/verdict.ts'
 import { addItems, queueJobIn } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
-import { storeRoutes, recordResults } from '../../src/jobs/item-store.ts'
+import { recordResults, storeRoutes } from '../../src/jobs/item-store.ts'
 import { countResults, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-store.ts'
 

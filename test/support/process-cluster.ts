@@ -135,7 +135,7 @@ export class ProcessCluster {
     const unit = this.begin(role, name, args, databaseUrl)
     const isUp = async () =>
       role === 'serve'
-        ? unit.log().includes('All paths:') && this.#key !== ''
+        ? unit.log().includes('API documentation:') && this.#key !== ''
         : (await this.#members()) > members
     while (!(await isUp())) {
       if (unit.child.exitCode !== null) throw new Error(`ev ${role} ended: ${unit.log()}`)

@@ -38,7 +38,7 @@ export function beginService(
   })
   const { child, ended } = running
   const isUp = async () => {
-    await running.printed('All paths:', 'stderr')
+    await running.printed('API documentation:', 'stderr')
     // It comes by another pipe.
     if (heard.log.includes('The first key')) await running.printed('\n', 'stdout')
   }

@@ -8,7 +8,7 @@ import { parseRow } from '../../src/jobs/import/submission.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-store.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
 import { startWorker } from '../../src/jobs/worker/start-worker.ts'
-import { type WorkerDeps } from '../../src/jobs/worker/worker-deps.ts'
+import type { WorkerDeps } from '../../src/jobs/worker/worker-deps.ts'
 import { createJobDeps, type JobDepsOptions, settled } from './job.ts'
 import { drainEventLoop } from './wait.ts'
 

@@ -1,11 +1,14 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import {
+  deleteCreditsBefore,
+  deleteReplaysBefore,
+  deleteSessionsUntil,
+} from '../../src/accounts/retention.ts'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
-import { erasePersonalData, NO_PERSONAL_DATA } from '../../src/maintenance/purge-data.ts'
+import type { Expiry } from '../../src/db/expiry.ts'
 import { deleteAnswersBefore } from '../../src/jobs/cached-answers.ts'
-import { deleteCreditsBefore, deleteReplaysBefore, deleteSessionsUntil } from '../../src/accounts/retention.ts'
-import { deleteDeliveriesUntil, deleteOrphanedEventsBefore, deleteStrandedUntil, deleteWebhooksUntil } from '../../src/webhooks/retention.ts'
-import { type Expiry } from '../../src/db/expiry.ts'
+import { erasePersonalData, NO_PERSONAL_DATA } from '../../src/maintenance/purge-data.ts'
 import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
 import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
 import {
@@ -19,6 +22,12 @@ import {
   recoverDeliveries,
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'
+import {
+  deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
+  deleteStrandedUntil,
+  deleteWebhooksUntil,
+} from '../../src/webhooks/retention.ts'
 import { plansOf } from '../db/plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { attemptAt } from '../support/webhook-rows.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
-import { deleteDeliveriesUntil, deleteOrphanedEventsBefore, deleteStrandedUntil, deleteWebhooksUntil } from '../../src/webhooks/retention.ts'
 import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
 import {
   countOpenDeliveries,
@@ -13,6 +12,12 @@ import {
   recoverDeliveries,
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'
+import {
+  deleteDeliveriesUntil,
+  deleteOrphanedEventsBefore,
+  deleteStrandedUntil,
+  deleteWebhooksUntil,
+} from '../../src/webhooks/retention.ts'
 import { plansOf } from '../db/plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { addDelivery, addWebhook, attemptAt } from '../support/webhook-rows.ts'

@@ -19,7 +19,7 @@ export function jobResumeRoutes(service: Service) {
     ...{ method: 'post', path: '/v1/jobs/{id}/resume', operationId: 'resumeJob' },
     summary: 'Resume a cancelled or failed job',
     description:
-      'Continues where the job stopped. Existing results are kept, and credits for the remaining rows are reserved as at submission. `started_at` is moved by the time that the job was stopped. Webhooks receive an event again when the job ends, even if they have received `batch.failed` for it.',
+      'Continues where the job stopped. Existing results are kept, and credits for the remaining rows are reserved as at submission. `started_at` is moved forward by the time that the job was stopped. Webhooks receive an event again when the job ends, even if they have received `batch.failed` for it.',
     tags: ['Jobs'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],

@@ -5,6 +5,7 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { readBatch } from './emails.ts'
 import {
+  jobLinks,
   type ListOptionFields,
   presentQueued,
   queueList,
@@ -33,7 +34,7 @@ export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody):
   }
   return queueList(c, service, listed, (job, estimated) => ({
     ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),
-    ...linksOf(service, job),
+    ...jobLinks(service, job),
   }))
 }
 

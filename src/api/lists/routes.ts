@@ -37,6 +37,7 @@ import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
 import { findDialect, readFlag, readFormOptions, readRows } from './file-rows.ts'
 import { answerInstant } from './instant.ts'
 import {
+  jobLinks,
   type ListOptionFields,
   presentQueued,
   queueList,
@@ -243,7 +244,7 @@ async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Pr
   const listed = { type: 'file' as const, name, deduplicate, source, options, rows }
   return queueList(c, service, listed, (job, estimated) => ({
     ...presentQueued(job, estimated, `File queued. Check GET /v1/jobs/${job.id}`),
-    ...linksOf(service, job),
+    ...jobLinks(service, job),
     column: dialect.columnName,
     column_number: dialect.column + 1,
     header: dialect.header !== null,

@@ -200,7 +200,7 @@ function webhookMetrics(
     },
   })
   new Gauge({
-    name: 'ev_webhook_requests_under_way',
+    name: 'ev_webhook_requests_in_flight',
     help: 'Webhook requests in flight',
     registers,
     collect() {

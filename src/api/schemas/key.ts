@@ -56,7 +56,7 @@ const allowed_ips = entries(
 const allowed_domains = entries(
   readAllowedDomain,
   'must be a domain, such as app.example.com',
-  'Web sites that may use the key from a browser, including subdomains. Empty allows any.',
+  'Websites that may use the key from a browser, including subdomains. Empty allows any.',
 )
 
 const settings = {

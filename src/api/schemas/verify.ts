@@ -181,7 +181,10 @@ export const QueuedBulk = z.object({ ...queued, ...course }).openapi('QueuedBulk
 
 const linked = {
   ...queued,
-  duplicates: z.int().min(0).openapi({ description: 'Rows with an address of an earlier row.' }),
+  duplicates: z
+    .int()
+    .min(0)
+    .openapi({ description: 'Rows that repeat the address of an earlier row.' }),
   ...course,
   status_url: z.string().openapi({ description: 'URL of the job.' }),
   download_url: z.string().openapi({

@@ -45,7 +45,7 @@ const header = (description: string) => z.string().openapi({ description })
 
 const SIGNED = z.object({
   'X-EV-Signature': header(
-    'HMAC-SHA256 of the raw body in lower-case hexadecimal, keyed with the whole text of the secret.',
+    'HMAC-SHA256 of the raw body in lowercase hexadecimal, keyed with the whole text of the secret.',
   ),
   'webhook-id': header('The `event_id`.'),
   'webhook-timestamp': header('Time of this attempt in Unix seconds.'),

@@ -3,17 +3,17 @@ import type { Webhook } from '../../webhooks/endpoint-store.ts'
 
 /** An endpoint without its secret. */
 export const presentWebhook = (webhook: Webhook) => ({
-  ...fieldsOf(webhook),
+  ...presentFields(webhook),
   secret_hint: webhook.secretHint,
-  ...restOf(webhook),
-  ...graceOf(webhook),
+  ...presentStatus(webhook),
+  ...presentGracePeriod(webhook),
 })
 
 /** An endpoint with its secret, which is only returned after creation and rotation. */
 export const presentWithSecret = (webhook: Webhook, secret: string) => ({
-  ...fieldsOf(webhook),
+  ...presentFields(webhook),
   secret,
-  ...restOf(webhook),
+  ...presentStatus(webhook),
 })
 
 const presentFields = ({ id, url, events, active, description }: Webhook) => ({

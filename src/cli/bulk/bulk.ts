@@ -18,11 +18,11 @@ import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
 import { type ListFile, openList } from './list-file.ts'
-import { sourceKeyFor, getResumableJob, openJob } from './list-job.ts'
-import { toFlags, readSource, type SourceFlags } from './list-source.ts'
+import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
+import { readSource, type SourceFlags, toFlags } from './list-source.ts'
 import { type WrittenFile, writeOutput } from './output.ts'
 import { checkOutput, type OutputFile, planOutput } from './output-plan.ts'
-import { resolveOutput, canonicalPath } from './output-sink.ts'
+import { canonicalPath, resolveOutput } from './output-sink.ts'
 import { rowText } from './row-text.ts'
 import { interruption, work } from './work.ts'
 
@@ -49,7 +49,7 @@ export async function bulkCommand(
   if (flags.database !== undefined && isShared(readConfig(context, flags)))
     throw unsupportedDatabase(context, flags)
   // `-` is stdin or stdout; an empty name is reported later.
-  const toPath = (given: string) => (given === '-' || given === '' ? given : inCwd(context, given))
+  const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
   return bulk(context, toPath(file), { ...flags, output: toPath(flags.output) }, null)
 }
 

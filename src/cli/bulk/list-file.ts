@@ -34,12 +34,12 @@ export type ListFileOptions = {
  */
 export async function openList(
   context: Pick<CliContext, 'stdin'>,
-  given: string,
+  name: string,
   dataDir: string,
   options: ListFileOptions,
 ): Promise<ListFile> {
-  const stream = streamOf(context, given)
-  const path = stream === null ? resolve(given) : await storeStream(given, stream, dataDir)
+  const stream = streamOf(context, name)
+  const path = stream === null ? resolve(name) : await storeStream(name, stream, dataDir)
   const kept = options.kept ?? stream !== null
   try {
     const digest = await digestOf(path)
@@ -50,21 +50,21 @@ export async function openList(
       digest,
       dialect,
       kept,
-      bytes: () => readVerified(given, path, digest),
+      bytes: () => readVerified(name, path, digest),
     }
   } catch (error) {
-    throw unreadable(given, error)
+    throw unreadable(name, error)
   }
 }
 
 /** Returns stdin or a named pipe, as in `ev bulk <(zcat list.gz)`; null for a regular file. */
-function streamOf(context: Pick<CliContext, 'stdin'>, given: string): Readable | null {
-  if (given === '-') return context.stdin
-  if (given === '') throw new EvError('usage', 'The list has no name. Name a file, or - for stdin.')
-  const status = statSync(given, { throwIfNoEntry: false })
+function streamOf(context: Pick<CliContext, 'stdin'>, name: string): Readable | null {
+  if (name === '-') return context.stdin
+  if (name === '') throw new EvError('usage', 'The list has no name. Name a file, or - for stdin.')
+  const status = statSync(name, { throwIfNoEntry: false })
   if (status === undefined || status.isFile()) return null
-  if (status.isDirectory()) throw new EvError('no_input', `${given} is a folder, not a list.`)
-  return createReadStream(given)
+  if (status.isDirectory()) throw new EvError('no_input', `${name} is a folder, not a list.`)
+  return createReadStream(name)
 }
 
 /**
@@ -72,7 +72,7 @@ function streamOf(context: Pick<CliContext, 'stdin'>, given: string): Readable |
  * and results must not be written next to other rows.
  */
 async function* readVerified(
-  given: string,
+  name: string,
   path: string,
   digest: string,
 ): AsyncGenerator<Uint8Array> {
@@ -83,18 +83,18 @@ async function* readVerified(
       yield chunk
     }
   } catch (error) {
-    throw unreadable(given, error)
+    throw unreadable(name, error)
   }
   if (hash.digest('hex') === digest) return
   throw new EvError(
     'bad_input',
-    `The list ${given} changed while ev was processing it. Restore the original file and run the command again to resume, or run it again now to start over with the new file.`,
+    `The list ${name} changed while ev was processing it. Restore the original file and run the command again to resume, or run it again now to start over with the new file.`,
   )
 }
 
-function unreadable(given: string, cause: unknown): EvError {
+function unreadable(name: string, cause: unknown): EvError {
   if (cause instanceof EvError) return cause
-  return new EvError('no_input', `The list ${given} cannot be read: ${errorMessage(cause)}.`, {
+  return new EvError('no_input', `The list ${name} cannot be read: ${errorMessage(cause)}.`, {
     cause,
   })
 }
@@ -114,7 +114,7 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-async function storeStream(given: string, stream: Readable, dataDir: string): Promise<string> {
+async function storeStream(name: string, stream: Readable, dataDir: string): Promise<string> {
   const dir = resolve(dataDir, 'stdin')
   const arriving = join(dir, `${process.pid}.partial`)
   try {
@@ -127,7 +127,7 @@ async function storeStream(given: string, stream: Readable, dataDir: string): Pr
   } catch (error) {
     throw new EvError(
       'io',
-      `The list from ${given === '-' ? 'stdin' : given} cannot be stored in ${dir}: ${errorMessage(error)}. Set another directory with --data-dir.`,
+      `The list from ${name === '-' ? 'stdin' : name} cannot be stored in ${dir}: ${errorMessage(error)}. Set another directory with --data-dir.`,
       { cause: error },
     )
   }

@@ -4,7 +4,7 @@ import { extname } from 'node:path'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { cannotWrite, partialPath, resolveOutput, canonicalPath } from './output-sink.ts'
+import { cannotWrite, canonicalPath, partialPath, resolveOutput } from './output-sink.ts'
 
 /** One file of an output and the classes of the rows written to it; `-` is stdout. */
 export type OutputFile = { readonly path: string; readonly classes: readonly Class[] }
@@ -19,7 +19,7 @@ export type OutputFlags = {
 export function planOutput({ output, only, split = false }: OutputFlags): OutputFile[] {
   // A script may pass an unset variable, as in -o "$OUT".
   if (output === '') throw new EvError('usage', '-o is empty. Name a file, or - for stdout.')
-  const classes = only === undefined ? CLASSES : readClasses(only)
+  const classes = only === undefined ? CLASSES : parseClasses(only)
   if (!split) return [{ path: output, classes }]
   if (output === '-') {
     throw new EvError(
@@ -32,8 +32,8 @@ export function planOutput({ output, only, split = false }: OutputFlags): Output
 
 const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
 
-function readClasses(given: string): Class[] {
-  const names = given.split(',').map(name => name.trim())
+function parseClasses(value: string): Class[] {
+  const names = value.split(',').map(name => name.trim())
   const unknown = names.find(name => !CLASSES.some(klass => klass === name))
   if (unknown !== undefined) {
     throw new EvError(
@@ -57,19 +57,19 @@ export async function checkOutput(
   { output, split = false }: OutputFlags,
 ): Promise<void> {
   if (split) checkBase(output)
-  const givenByPath = new Map<string, string>()
-  for (const { path: given } of files.filter(file => file.path !== '-')) {
-    const { path, isFile } = resolveOutput(given)
-    const other = givenByPath.get(path)
+  const nameByPath = new Map<string, string>()
+  for (const { path: name } of files.filter(file => file.path !== '-')) {
+    const { path, isFile } = resolveOutput(name)
+    const other = nameByPath.get(path)
     if (other !== undefined) {
       throw new EvError(
         'usage',
-        `${other} and ${given} are the same file. Name another file with -o.`,
+        `${other} and ${name} are the same file. Name another file with -o.`,
       )
     }
-    givenByPath.set(path, given)
-    if (list !== '-') checkNotList(list, given, path)
-    if (isFile) await checkWritable(given, partialPath(path))
+    nameByPath.set(path, name)
+    if (list !== '-') checkNotList(list, name, path)
+    if (isFile) await checkWritable(name, partialPath(path))
   }
 }
 

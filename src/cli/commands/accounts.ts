@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 
@@ -15,19 +15,19 @@ Keys, lists and history belong to one account; other accounts cannot see them. P
 enterprise, and those that the config file adds under "plans". Webhook failure alerts go to the address of the account.
 An admin account can open the Health page of the dashboard. The first account, which "ev serve" creates, is an admin.`
 
-export function addAccounts(ev: Command, context: CliContext, end: EndWith): void {
+export function addAccounts(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const accounts = ev
     .command('accounts')
     .description('list and create accounts of the HTTP service; set plan, address and admin')
     .addHelpText('after', EXAMPLES)
-  addList(accounts, context, end)
-  addCreate(accounts, context, end)
-  addSetPlan(accounts, context, end)
-  addSetEmail(accounts, context, end)
-  addSetAdmin(accounts, context, end)
+  addList(accounts, context, setExitCode)
+  addCreate(accounts, context, setExitCode)
+  addSetPlan(accounts, context, setExitCode)
+  addSetEmail(accounts, context, setExitCode)
+  addSetAdmin(accounts, context, setExitCode)
 }
 
-function addList(accounts: Command, context: CliContext, end: EndWith): void {
+function addList(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const list = accounts
     .command('list', { isDefault: true })
     .description('list all accounts, oldest first')
@@ -37,12 +37,12 @@ function addList(accounts: Command, context: CliContext, end: EndWith): void {
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, accounts)
       const { listCommand } = await import('../accounts.ts')
-      end(await listCommand(context, flags))
+      setExitCode(await listCommand(context, flags))
     })
   addSettings(list, context, DATA_SETTINGS)
 }
 
-function addCreate(accounts: Command, context: CliContext, end: EndWith): void {
+function addCreate(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const create = accounts
     .command('create')
     .description('create an account')
@@ -52,12 +52,12 @@ function addCreate(accounts: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', '\nExamples:\n  ev accounts create --name Shop --plan starter')
     .action(async flags => {
       const { createCommand } = await import('../accounts.ts')
-      end(await createCommand(context, flags))
+      setExitCode(await createCommand(context, flags))
     })
   addSettings(create, context, ['plan', ...DATA_SETTINGS])
 }
 
-function addSetPlan(accounts: Command, context: CliContext, end: EndWith): void {
+function addSetPlan(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const setPlan = accounts
     .command('set-plan')
     .description("change an account's plan")
@@ -67,12 +67,12 @@ function addSetPlan(accounts: Command, context: CliContext, end: EndWith): void 
     .addHelpText('after', '\nExamples:\n  ev accounts set-plan Shop professional')
     .action(async (account: string, plan: string, flags) => {
       const { setPlanCommand } = await import('../accounts-change.ts')
-      end(await setPlanCommand(context, account, plan, flags))
+      setExitCode(await setPlanCommand(context, account, plan, flags))
     })
   addSettings(setPlan, context, DATA_SETTINGS)
 }
 
-function addSetEmail(accounts: Command, context: CliContext, end: EndWith): void {
+function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const setEmail = accounts
     .command('set-email')
     .description('set the address for webhook failure alerts')
@@ -85,12 +85,12 @@ function addSetEmail(accounts: Command, context: CliContext, end: EndWith): void
     )
     .action(async (account: string, address: string, flags) => {
       const { setEmailCommand } = await import('../accounts-change.ts')
-      end(await setEmailCommand(context, account, address, flags))
+      setExitCode(await setEmailCommand(context, account, address, flags))
     })
   addSettings(setEmail, context, DATA_SETTINGS)
 }
 
-function addSetAdmin(accounts: Command, context: CliContext, end: EndWith): void {
+function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const setAdmin = accounts
     .command('set-admin')
     .description('grant or revoke access to the Health page')
@@ -100,7 +100,7 @@ function addSetAdmin(accounts: Command, context: CliContext, end: EndWith): void
     .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
     .action(async (account: string, word: string, flags) => {
       const { setAdminCommand } = await import('../accounts-change.ts')
-      end(await setAdminCommand(context, account, word, flags))
+      setExitCode(await setAdminCommand(context, account, word, flags))
     })
   addSettings(setAdmin, context, DATA_SETTINGS)
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 
 const EXAMPLES = `
@@ -11,7 +11,7 @@ Examples:
 The copy is a consistent snapshot; other processes can keep writing to the database. ev verifies the copy before it
 renames the file to its final name. Rate limit counters and the secret in the data directory are not copied.`
 
-export function addBackup(ev: Command, context: CliContext, end: EndWith): void {
+export function addBackup(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const backup = ev
     .command('backup')
     .description('back up the database while it is in use, and verify the copy')
@@ -21,7 +21,7 @@ export function addBackup(ev: Command, context: CliContext, end: EndWith): void 
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags) => {
       const { backupCommand } = await import('../backup.ts')
-      end(backupCommand(context, file, flags))
+      setExitCode(backupCommand(context, file, flags))
     })
   addSettings(backup, context, [...DATA_SETTINGS, 'secretFile'])
 }

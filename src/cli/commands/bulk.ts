@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -12,7 +12,7 @@ Examples:
 
 Press Ctrl-C to stop. To resume, run the same command again.`
 
-export function addBulk(ev: Command, context: CliContext, end: EndWith): void {
+export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const bulk = ev
     .command('bulk')
     .description('verify a list: CSV in, CSV or JSON out')
@@ -37,7 +37,7 @@ export function addBulk(ev: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags) => {
       const { bulkCommand } = await import('../bulk/bulk.ts')
-      end(await bulkCommand(context, file, flags))
+      setExitCode(await bulkCommand(context, file, flags))
     })
   addSettings(bulk, context)
 }

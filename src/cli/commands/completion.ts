@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 
 const EXAMPLES = `
 Examples:
@@ -7,13 +7,13 @@ Examples:
   source <(ev completion zsh)           in ~/.zshrc, after compinit
   ev completion fish | source           in ~/.config/fish/config.fish`
 
-export function addCompletion(ev: Command, context: CliContext, end: EndWith): void {
+export function addCompletion(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   ev.command('completion')
     .description('print the completion script for a shell')
     .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish']))
     .addHelpText('after', EXAMPLES)
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
       const { completionCommand } = await import('../completion/completion.ts')
-      end(completionCommand(context, ev, shell))
+      setExitCode(completionCommand(context, ev, shell))
     })
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { SETTINGS } from '../../config/settings.ts'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -11,7 +11,7 @@ Examples:
 
 Passwords in URLs are not shown. – means that a setting is not set and ev uses its default ("ev help verify").`
 
-export function addConfig(ev: Command, context: CliContext, end: EndWith): void {
+export function addConfig(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const config = ev
     .command('config')
     .description('show every setting with its value and source')
@@ -19,7 +19,7 @@ export function addConfig(ev: Command, context: CliContext, end: EndWith): void 
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { configCommand } = await import('../config-command.ts')
-      end(configCommand(context, flags))
+      setExitCode(configCommand(context, flags))
     })
   addSettings(
     config,

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -10,7 +10,7 @@ Examples:
 
 Exit codes: 0 no check failed (there may be warnings), 1 at least one check failed.`
 
-export function addDoctor(ev: Command, context: CliContext, end: EndWith): void {
+export function addDoctor(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const doctor = ev
     .command('doctor')
     .description("check this machine's DNS, port 25, HELO, SPF and blocklists")
@@ -22,7 +22,7 @@ export function addDoctor(ev: Command, context: CliContext, end: EndWith): void 
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { doctorCommand } = await import('../doctor.ts')
-      end(await doctorCommand(context, flags))
+      setExitCode(await doctorCommand(context, flags))
     })
   addSettings(doctor, context)
 }

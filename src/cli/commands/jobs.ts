@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 
@@ -21,19 +21,19 @@ cancelled · failed.
 Jobs submitted to "ev serve" are listed too. Only the service processes them. It picks up a cancel, delete or
 resume from here within seconds.`
 
-export function addJobs(ev: Command, context: CliContext, end: EndWith): void {
+export function addJobs(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const jobs = ev
     .command('jobs')
     .description('list, show, resume, cancel and delete jobs')
     .addHelpText('after', EXAMPLES)
-  addList(jobs, context, end)
-  addShow(jobs, context, end)
-  addResume(jobs, context, end)
-  addCancel(jobs, context, end)
-  addDelete(jobs, context, end)
+  addList(jobs, context, setExitCode)
+  addShow(jobs, context, setExitCode)
+  addResume(jobs, context, setExitCode)
+  addCancel(jobs, context, setExitCode)
+  addDelete(jobs, context, setExitCode)
 }
 
-function addList(jobs: Command, context: CliContext, end: EndWith): void {
+function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const list = jobs
     .command('list', { isDefault: true })
     .description('list all jobs, newest first')
@@ -43,12 +43,12 @@ function addList(jobs: Command, context: CliContext, end: EndWith): void {
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, jobs)
       const { listCommand } = await import('../jobs/list.ts')
-      end(await listCommand(context, flags))
+      setExitCode(await listCommand(context, flags))
     })
   addSettings(list, context, DATA_SETTINGS)
 }
 
-function addShow(jobs: Command, context: CliContext, end: EndWith): void {
+function addShow(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const show = jobs
     .command('show')
     .description('show the status of a job and what it waits for')
@@ -57,12 +57,12 @@ function addShow(jobs: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', '\nExamples:\n  ev jobs show job_4kq2\n  ev jobs show job_4kq2 --json')
     .action(async (id: string, flags) => {
       const { showCommand } = await import('../jobs/show.ts')
-      end(await showCommand(context, id, flags))
+      setExitCode(await showCommand(context, id, flags))
     })
   addSettings(show, context, DATA_SETTINGS)
 }
 
-function addResume(jobs: Command, context: CliContext, end: EndWith): void {
+function addResume(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const resume = jobs
     .command('resume')
     .description('resume a stopped job with the options it was started with')
@@ -75,12 +75,12 @@ function addResume(jobs: Command, context: CliContext, end: EndWith): void {
     )
     .action(async (id: string, flags) => {
       const { resumeCommand } = await import('../jobs/change.ts')
-      end(await resumeCommand(context, id, flags))
+      setExitCode(await resumeCommand(context, id, flags))
     })
   addSettings(resume, context)
 }
 
-function addCancel(jobs: Command, context: CliContext, end: EndWith): void {
+function addCancel(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const cancel = jobs
     .command('cancel')
     .description('cancel a job')
@@ -88,12 +88,12 @@ function addCancel(jobs: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', '\nExamples:\n  ev jobs cancel job_4kq2')
     .action(async (id: string, flags) => {
       const { cancelCommand } = await import('../jobs/change.ts')
-      end(await cancelCommand(context, id, flags))
+      setExitCode(await cancelCommand(context, id, flags))
     })
   addSettings(cancel, context, DATA_SETTINGS)
 }
 
-function addDelete(jobs: Command, context: CliContext, end: EndWith): void {
+function addDelete(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const remove = jobs
     .command('delete')
     .description('delete a job and its addresses; output files are kept')
@@ -104,7 +104,7 @@ function addDelete(jobs: Command, context: CliContext, end: EndWith): void {
     )
     .action(async (id: string, flags) => {
       const { deleteCommand } = await import('../jobs/change.ts')
-      end(await deleteCommand(context, id, flags))
+      setExitCode(await deleteCommand(context, id, flags))
     })
   addSettings(remove, context, DATA_SETTINGS)
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 
@@ -14,18 +14,18 @@ Examples:
 These commands work while "ev serve" runs; changes take effect within a second. ev shows a key once, when it is created.
 Rotating or revoking a key ends the dashboard sessions that were opened with it.`
 
-export function addKeys(ev: Command, context: CliContext, end: EndWith): void {
+export function addKeys(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const keys = ev
     .command('keys')
     .description('list, create, rotate and revoke keys of the HTTP API')
     .addHelpText('after', EXAMPLES)
-  addList(keys, context, end)
-  addCreate(keys, context, end)
-  addRotate(keys, context, end)
-  addRevoke(keys, context, end)
+  addList(keys, context, setExitCode)
+  addCreate(keys, context, setExitCode)
+  addRotate(keys, context, setExitCode)
+  addRevoke(keys, context, setExitCode)
 }
 
-function addList(keys: Command, context: CliContext, end: EndWith): void {
+function addList(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
   const list = keys
     .command('list', { isDefault: true })
     .description('list all keys that are not revoked')
@@ -36,12 +36,12 @@ function addList(keys: Command, context: CliContext, end: EndWith): void {
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, keys)
       const { listCommand } = await import('../keys/change.ts')
-      end(await listCommand(context, flags))
+      setExitCode(await listCommand(context, flags))
     })
   addSettings(list, context, DATA_SETTINGS)
 }
 
-function addCreate(keys: Command, context: CliContext, end: EndWith): void {
+function addCreate(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
   const create = keys
     .command('create')
     .description('create a key')
@@ -65,12 +65,12 @@ dashboard (sign in to the dashboard), and * for all scopes.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../keys/create.ts')
-      end(await createCommand(context, flags))
+      setExitCode(await createCommand(context, flags))
     })
   addSettings(create, context, DATA_SETTINGS)
 }
 
-function addRotate(keys: Command, context: CliContext, end: EndWith): void {
+function addRotate(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
   const rotate = keys
     .command('rotate')
     .description('issue a new secret; the old one stays valid during the grace period')
@@ -83,12 +83,12 @@ function addRotate(keys: Command, context: CliContext, end: EndWith): void {
     )
     .action(async (id: string, flags) => {
       const { rotateCommand } = await import('../keys/change.ts')
-      end(await rotateCommand(context, id, flags))
+      setExitCode(await rotateCommand(context, id, flags))
     })
   addSettings(rotate, context, DATA_SETTINGS)
 }
 
-function addRevoke(keys: Command, context: CliContext, end: EndWith): void {
+function addRevoke(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
   const revoke = keys
     .command('revoke')
     .description('revoke a key')
@@ -100,7 +100,7 @@ function addRevoke(keys: Command, context: CliContext, end: EndWith): void {
     )
     .action(async (id: string, flags) => {
       const { revokeCommand } = await import('../keys/change.ts')
-      end(await revokeCommand(context, id, flags))
+      setExitCode(await revokeCommand(context, id, flags))
     })
   addSettings(revoke, context, DATA_SETTINGS)
 }

@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import type { ListChoice } from '../lists-update.ts'
 import { addSettings } from '../settings.ts'
 
@@ -15,7 +15,7 @@ A source is a text file with one entry per line, or a JSON array of strings. ev 
 list, and only if it could read every source. To keep entries of your own, name their file as a source.
 Send SIGHUP to a running ev to reload the list.`
 
-export function addLists(ev: Command, context: CliContext, end: EndWith): void {
+export function addLists(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const lists = ev
     .command('lists')
     .description('update the files of custom lists')
@@ -30,7 +30,7 @@ export function addLists(ev: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', EXAMPLES)
     .action(async (list: ListChoice, sources: string[], flags) => {
       const { updateCommand } = await import('../lists-update.ts')
-      end(await updateCommand(context, list, sources, flags))
+      setExitCode(await updateCommand(context, list, sources, flags))
     })
   addSettings(update, context, [
     ...(['disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'] as const),

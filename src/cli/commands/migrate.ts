@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -11,7 +11,7 @@ Examples:
 Stop "ev serve" first. The PostgreSQL database must be empty. The copy is atomic, and the data directory is not
 changed. Set EV_SECRET to the secret of the data directory for every process that uses the copy.`
 
-export function addMigrate(ev: Command, context: CliContext, end: EndWith): void {
+export function addMigrate(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const migrate = ev
     .command('migrate')
     .description('copy a data directory into a PostgreSQL database, which machines can share')
@@ -21,7 +21,7 @@ export function addMigrate(ev: Command, context: CliContext, end: EndWith): void
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { migrateCommand } = await import('../migrate.ts')
-      end(await migrateCommand(context, flags))
+      setExitCode(await migrateCommand(context, flags))
     })
   addSettings(migrate, context, ['secret', 'secretFile'])
 }

@@ -6,10 +6,10 @@ import { sanitizeText } from '../../platform/text.ts'
  * Returns the error for an unknown subcommand. A command with a default subcommand passes the
  * unknown name to it as an argument, so commander does not report it.
  */
-export function noSuchCommand(given: string, parent: Command): EvError {
+export function noSuchCommand(name: string, parent: Command): EvError {
   const names = parent.commands.map(command => command.name()).join(', ')
   return new EvError(
     'usage',
-    `Unknown command "ev ${parent.name()} ${sanitizeText(given)}". Available: ${names}.`,
+    `Unknown command "ev ${parent.name()} ${sanitizeText(name)}". Available: ${names}.`,
   )
 }

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 
 const EXAMPLES = `
@@ -14,7 +14,7 @@ Unfinished lists are kept; to delete one, run "ev jobs delete ID". With --addres
 history keep only their class, so that counts stay correct. Stored responses to requests with an Idempotency-Key are
 encrypted and expire within a day. Your own list and output files are never changed.`
 
-export function addPurge(ev: Command, context: CliContext, end: EndWith): void {
+export function addPurge(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const purge = ev
     .command('purge')
     .description('delete old finished lists, history, cached answers and leftover files')
@@ -25,7 +25,7 @@ export function addPurge(ev: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { purgeCommand } = await import('../purge.ts')
-      end(await purgeCommand(context, flags))
+      setExitCode(await purgeCommand(context, flags))
     })
   addSettings(purge, context, ['keepResultsMs', 'keepHistoryMs', ...DATA_SETTINGS])
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { SETTINGS } from '../../config/settings.ts'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -23,14 +23,14 @@ the log. Credentials are sent over TLS only: EV_NOTIFY_SMTP=smtps://user:passwor
 SIGTERM or Ctrl-C stops the service after it has answered the requests in flight; a second signal stops it at once.
 SIGHUP reloads custom lists, operators and certificates.`
 
-export function addServe(ev: Command, context: CliContext, end: EndWith): void {
+export function addServe(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const serve = ev
     .command('serve')
     .description('run the HTTP service with its API and dashboard')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { serveCommand } = await import('../serve/serve.ts')
-      end(await serveCommand(context, flags))
+      setExitCode(await serveCommand(context, flags))
     })
   addSettings(
     serve,

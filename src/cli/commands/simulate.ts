@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 
 const EXAMPLES = `
 Examples:
@@ -11,7 +11,7 @@ The simulator listens on loopback addresses only, so other machines cannot reach
 server has its own address in 127.0.0.0/8; Linux needs no setup for that. Press Ctrl-C to stop it and print the
 counters. With --json, it reads the commands "counters" and "reset" from stdin, one per line.`
 
-export function addSimulate(ev: Command, context: CliContext, end: EndWith): void {
+export function addSimulate(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   ev.command('simulate')
     .description('simulate mail servers and DNS on this machine, for tests')
     .argument('[scenario]', 'a JSON file (default: the scenario of --example)')
@@ -23,6 +23,6 @@ export function addSimulate(ev: Command, context: CliContext, end: EndWith): voi
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags) => {
       const { simulateCommand } = await import('../simulate.ts')
-      end(await simulateCommand(context, scenario, flags))
+      setExitCode(await simulateCommand(context, scenario, flags))
     })
 }

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -11,7 +11,7 @@ Examples:
 
 Exit codes: 0 all deliverable, 1 at least one risky or undeliverable, 2 otherwise, if at least one is unknown.`
 
-export function addVerify(ev: Command, context: CliContext, end: EndWith): void {
+export function addVerify(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const verify = ev
     .command('verify')
     .description('verify one or a few addresses')
@@ -27,7 +27,7 @@ export function addVerify(ev: Command, context: CliContext, end: EndWith): void 
     .addHelpText('after', EXAMPLES)
     .action(async (addresses: string[], flags) => {
       const { verifyCommand } = await import('../verify.ts')
-      end(await verifyCommand(context, addresses, flags))
+      setExitCode(await verifyCommand(context, addresses, flags))
     })
   addSettings(verify, context)
 }

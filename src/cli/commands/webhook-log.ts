@@ -1,15 +1,19 @@
 import { type Command, Option } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 
 /** Adds the commands that show and retry deliveries. */
-export function addWebhookLog(webhooks: Command, context: CliContext, end: EndWith): void {
-  addDeliveries(webhooks, context, end)
-  addRetry(webhooks, context, end)
-  addRecover(webhooks, context, end)
+export function addWebhookLog(
+  webhooks: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  addDeliveries(webhooks, context, setExitCode)
+  addRetry(webhooks, context, setExitCode)
+  addRecover(webhooks, context, setExitCode)
 }
 
-function addDeliveries(webhooks: Command, context: CliContext, end: EndWith): void {
+function addDeliveries(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const deliveries = webhooks
     .command('deliveries')
     .description('list deliveries to a webhook, newest first; or show one with its attempts')
@@ -33,12 +37,12 @@ Examples:
     )
     .action(async (id: string, delivery: string | undefined, flags) => {
       const { deliveriesCommand } = await import('../webhooks/deliveries.ts')
-      end(await deliveriesCommand(context, id, delivery, flags))
+      setExitCode(await deliveriesCommand(context, id, delivery, flags))
     })
   addSettings(deliveries, context, DATA_SETTINGS)
 }
 
-function addRetry(webhooks: Command, context: CliContext, end: EndWith): void {
+function addRetry(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const retry = webhooks
     .command('retry')
     .description('retry a delivery, with up to six new attempts')
@@ -55,12 +59,12 @@ Examples:
     )
     .action(async (id: string, delivery: string | undefined, flags) => {
       const { retryCommand } = await import('../webhooks/retry.ts')
-      end(await retryCommand(context, id, delivery, flags))
+      setExitCode(await retryCommand(context, id, delivery, flags))
     })
   addSettings(retry, context, DATA_SETTINGS)
 }
 
-function addRecover(webhooks: Command, context: CliContext, end: EndWith): void {
+function addRecover(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const recover = webhooks
     .command('recover')
     .description('retry all deliveries that failed since a time')
@@ -70,7 +74,7 @@ function addRecover(webhooks: Command, context: CliContext, end: EndWith): void 
     .addHelpText('after', '\nExamples:\n  ev webhooks recover wh_4kq2 --since 2d')
     .action(async (id: string, flags) => {
       const { recoverCommand } = await import('../webhooks/retry.ts')
-      end(await recoverCommand(context, id, flags))
+      setExitCode(await recoverCommand(context, id, flags))
     })
   addSettings(recover, context, DATA_SETTINGS)
 }

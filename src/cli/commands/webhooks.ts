@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 import { addWebhookLog } from './webhook-log.ts'
@@ -16,33 +16,39 @@ Examples:
 These commands work while "ev serve" runs; changes take effect within a second. ev shows the secret of a webhook once,
 when it is created.`
 
-export function addWebhooks(ev: Command, context: CliContext, end: EndWith): void {
+export function addWebhooks(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const webhooks = ev
     .command('webhooks')
     .description('manage webhook endpoints and deliveries')
     .addHelpText('after', EXAMPLES)
-  addList(webhooks, context, end)
-  addShow(webhooks, context, end)
-  addCreate(webhooks, context, end)
-  addTest(webhooks, context, end)
-  addWebhookLog(webhooks, context, end)
-  addRotate(webhooks, context, end)
-  addSwitch(webhooks, context, end, 'enable', 'enable a webhook and send its pending deliveries')
+  addList(webhooks, context, setExitCode)
+  addShow(webhooks, context, setExitCode)
+  addCreate(webhooks, context, setExitCode)
+  addTest(webhooks, context, setExitCode)
+  addWebhookLog(webhooks, context, setExitCode)
+  addRotate(webhooks, context, setExitCode)
   addSwitch(
     webhooks,
     context,
-    end,
+    setExitCode,
+    'enable',
+    'enable a webhook and send its pending deliveries',
+  )
+  addSwitch(
+    webhooks,
+    context,
+    setExitCode,
     'disable',
     'disable a webhook; pending deliveries wait for up to a week',
   )
-  addDelete(webhooks, context, end)
-  addListen(webhooks, context, end)
+  addDelete(webhooks, context, setExitCode)
+  addListen(webhooks, context, setExitCode)
 }
 
 /** Commands that encrypt or decrypt signing secrets need the service secret. */
 const SECRET_SETTINGS = ['secret', 'secretFile', ...DATA_SETTINGS] as const
 
-function addList(webhooks: Command, context: CliContext, end: EndWith): void {
+function addList(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const list = webhooks
     .command('list', { isDefault: true })
     .description('list all webhooks, oldest first')
@@ -53,12 +59,12 @@ function addList(webhooks: Command, context: CliContext, end: EndWith): void {
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, webhooks)
       const { listCommand } = await import('../webhooks/list.ts')
-      end(await listCommand(context, flags))
+      setExitCode(await listCommand(context, flags))
     })
   addSettings(list, context, DATA_SETTINGS)
 }
 
-function addShow(webhooks: Command, context: CliContext, end: EndWith): void {
+function addShow(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const show = webhooks
     .command('show')
     .description('show a webhook')
@@ -67,12 +73,12 @@ function addShow(webhooks: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', '\nExamples:\n  ev webhooks show wh_4kq2')
     .action(async (id: string, flags) => {
       const { showCommand } = await import('../webhooks/list.ts')
-      end(await showCommand(context, id, flags))
+      setExitCode(await showCommand(context, id, flags))
     })
   addSettings(show, context, DATA_SETTINGS)
 }
 
-function addCreate(webhooks: Command, context: CliContext, end: EndWith): void {
+function addCreate(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const create = webhooks
     .command('create')
     .description('create a webhook and show its secret once')
@@ -93,12 +99,12 @@ Events: batch.completed, batch.failed, verification.completed, quota.warning, qu
     )
     .action(async flags => {
       const { createCommand } = await import('../webhooks/create.ts')
-      end(await createCommand(context, flags))
+      setExitCode(await createCommand(context, flags))
     })
   addSettings(create, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
 }
 
-function addTest(webhooks: Command, context: CliContext, end: EndWith): void {
+function addTest(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const test = webhooks
     .command('test')
     .description('send a test event to a webhook and show the response')
@@ -115,12 +121,12 @@ The event is sent once, from this process and with its settings. Exit codes: 0 d
     )
     .action(async (id: string, flags) => {
       const { testCommand } = await import('../webhooks/test-event.ts')
-      end(await testCommand(context, id, flags))
+      setExitCode(await testCommand(context, id, flags))
     })
   addSettings(test, context, ['dns', 'webhookAllowRanges', 'webhookCaFile', ...SECRET_SETTINGS])
 }
 
-function addRotate(webhooks: Command, context: CliContext, end: EndWith): void {
+function addRotate(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const rotate = webhooks
     .command('rotate')
     .description('issue a new secret; both secrets sign during the grace period')
@@ -133,7 +139,7 @@ function addRotate(webhooks: Command, context: CliContext, end: EndWith): void {
     )
     .action(async (id: string, flags) => {
       const { rotateCommand } = await import('../webhooks/change.ts')
-      end(await rotateCommand(context, id, flags))
+      setExitCode(await rotateCommand(context, id, flags))
     })
   addSettings(rotate, context, SECRET_SETTINGS)
 }
@@ -141,7 +147,7 @@ function addRotate(webhooks: Command, context: CliContext, end: EndWith): void {
 function addSwitch(
   webhooks: Command,
   context: CliContext,
-  end: EndWith,
+  setExitCode: SetExitCode,
   name: 'enable' | 'disable',
   description: string,
 ): void {
@@ -153,12 +159,12 @@ function addSwitch(
     .addHelpText('after', `\nExamples:\n  ev webhooks ${name} wh_4kq2`)
     .action(async (id: string, flags) => {
       const { switchCommand } = await import('../webhooks/change.ts')
-      end(await switchCommand(context, id, name === 'enable', flags))
+      setExitCode(await switchCommand(context, id, name === 'enable', flags))
     })
   addSettings(command, context, DATA_SETTINGS)
 }
 
-function addDelete(webhooks: Command, context: CliContext, end: EndWith): void {
+function addDelete(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const remove = webhooks
     .command('delete')
     .description('delete a webhook and its pending deliveries')
@@ -166,12 +172,12 @@ function addDelete(webhooks: Command, context: CliContext, end: EndWith): void {
     .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
     .action(async (id: string, flags) => {
       const { deleteCommand } = await import('../webhooks/change.ts')
-      end(await deleteCommand(context, id, flags))
+      setExitCode(await deleteCommand(context, id, flags))
     })
   addSettings(remove, context, DATA_SETTINGS)
 }
 
-function addListen(webhooks: Command, context: CliContext, end: EndWith): void {
+function addListen(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const listen = webhooks
     .command('listen')
     .description('receive events on this machine and print them, for development')
@@ -194,7 +200,7 @@ The command creates a webhook for all events of the account and deletes it on Ct
     )
     .action(async flags => {
       const { listenCommand } = await import('../webhooks/listen.ts')
-      end(await listenCommand(context, flags))
+      setExitCode(await listenCommand(context, flags))
     })
   addSettings(listen, context, SECRET_SETTINGS)
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { ENGINE_SETTINGS } from '../../config/settings.ts'
-import type { CliContext, EndWith } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -16,14 +16,14 @@ directory is set, it must be the same as that of the service.
 SIGTERM or Ctrl-C stops the worker within 15 seconds, and other workers take over its items; a second signal stops it at
 once. SIGHUP reloads custom lists and operators.`
 
-export function addWorker(ev: Command, context: CliContext, end: EndWith): void {
+export function addWorker(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const worker = ev
     .command('worker')
     .description('run a worker for a shared database')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { workerCommand } = await import('../serve/worker.ts')
-      end(await workerCommand(context, flags))
+      setExitCode(await workerCommand(context, flags))
     })
   addSettings(worker, context, [
     ...ENGINE_SETTINGS.map(one => one.key),

@@ -1,5 +1,5 @@
-import { type Job, getProgress } from '../../jobs/job-store.ts'
-import { listAndOutput, type JobStatus } from './job-status.ts'
+import { getProgress, type Job } from '../../jobs/job-store.ts'
+import { type JobStatus, listAndOutput } from './job-status.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
 /** Returns the JSON form of a job. A list that is still loading has no rows yet. */

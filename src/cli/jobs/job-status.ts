@@ -96,20 +96,20 @@ const PREFIX_MIN = 4
 
 type Found = { readonly database: Database; readonly job: Job }
 
-async function findByPrefix(databases: readonly Database[], given: string): Promise<Found> {
-  const prefix = /^(job|ver)_/.test(given) ? given : `job_${given}`
+async function findByPrefix(databases: readonly Database[], idOrPrefix: string): Promise<Found> {
+  const prefix = /^(job|ver)_/.test(idOrPrefix) ? idOrPrefix : `job_${idOrPrefix}`
   if (prefix.length < 'job_'.length + PREFIX_MIN) {
     throw new EvError(
       'usage',
-      `"${sanitizeText(given)}" is too short for a job ID. Give at least ${PREFIX_MIN} characters after "job_".`,
+      `"${sanitizeText(idOrPrefix)}" is too short for a job ID. Give at least ${PREFIX_MIN} characters after "job_".`,
     )
   }
   const [found, another] = await findAll(databases, prefix)
-  if (found === undefined) throw unknownJob(given)
+  if (found === undefined) throw unknownJob(idOrPrefix)
   if (another === undefined || found.job.id === prefix) return found
   throw new EvError(
     'usage',
-    `"${sanitizeText(given)}" matches ${found.job.id} and ${another.job.id}. Give more characters of the ID.`,
+    `"${sanitizeText(idOrPrefix)}" matches ${found.job.id} and ${another.job.id}. Give more characters of the ID.`,
   )
 }
 
@@ -122,5 +122,8 @@ async function findAll(databases: readonly Database[], prefix: string): Promise<
   return (await Promise.all(found)).flat()
 }
 
-const unknownJob = (given: string) =>
-  new EvError('no_input', `There is no job ${sanitizeText(given)}. To list jobs, run "ev jobs".`)
+const unknownJob = (idOrPrefix: string) =>
+  new EvError(
+    'no_input',
+    `There is no job ${sanitizeText(idOrPrefix)}. To list jobs, run "ev jobs".`,
+  )

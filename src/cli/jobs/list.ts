@@ -1,13 +1,13 @@
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { listJobs } from '../../jobs/job-list.ts'
-import { type Job, getProgress } from '../../jobs/job-store.ts'
+import { getProgress, type Job } from '../../jobs/job-store.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, databaseName, openAll } from '../database.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { jobObject } from './job-object.ts'
-import { belongsTo, listAndOutput, type JobStatus, jobContext, jobStatus } from './job-status.ts'
+import { belongsTo, type JobStatus, jobContext, jobStatus, listAndOutput } from './job-status.ts'
 import { timeText } from './time-text.ts'
 
 export type ListFlags = { readonly json?: boolean; readonly [setting: string]: unknown }

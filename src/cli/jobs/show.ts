@@ -1,6 +1,6 @@
 import { type Account, findAccount } from '../../accounts/account-store.ts'
-import { type RemainingWork, getRemainingWork, type WaitingOperator } from '../../jobs/job-list.ts'
-import { type Job, getProgress } from '../../jobs/job-store.ts'
+import { getRemainingWork, type RemainingWork, type WaitingOperator } from '../../jobs/job-list.ts'
+import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
@@ -8,12 +8,12 @@ import { readConfig } from '../settings.ts'
 import { table } from '../table.ts'
 import { jobObject } from './job-object.ts'
 import {
-  listAndOutput,
   isActive,
   isOfService,
   type JobStatus,
   jobContext,
   jobStatus,
+  listAndOutput,
   withJob,
 } from './job-status.ts'
 import type { ListFlags } from './list.ts'

@@ -65,8 +65,8 @@ function toKeyInput(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId'
   }
 }
 
-function parseScopes(given: string): Scope[] {
-  const all = [...new Set(given.split(',').map(one => one.trim()))]
+function parseScopes(value: string): Scope[] {
+  const all = [...new Set(value.split(',').map(one => one.trim()))]
   if (all.every(isScope)) return all
   const wrong = all.find(one => !isScope(one)) ?? ''
   throw new EvError(
@@ -77,12 +77,12 @@ function parseScopes(given: string): Scope[] {
 
 function parseEntries(
   flag: string,
-  given: string | undefined,
+  value: string | undefined,
   read: (text: string) => string | null,
   expected: string,
 ): string[] {
-  if (given === undefined) return []
-  const texts = given.split(',')
+  if (value === undefined) return []
+  const texts = value.split(',')
   const entries = texts.map(read)
   const wrong = texts.find((_, n) => entries[n] === null)
   if (wrong === undefined && entries.length <= RESTRICTIONS_MAX) return entries as string[]
@@ -93,12 +93,12 @@ function parseEntries(
   )
 }
 
-function parseRate(given: string | undefined): number | null {
-  if (given === undefined) return null
-  const rate = Number(given)
-  if (/^\d+$/.test(given) && rate >= 1 && rate <= KEY_RATE_MAX) return rate
+function parseRate(value: string | undefined): number | null {
+  if (value === undefined) return null
+  const rate = Number(value)
+  if (/^\d+$/.test(value) && rate >= 1 && rate <= KEY_RATE_MAX) return rate
   throw new EvError(
     'usage',
-    `--rate-limit is "${sanitizeText(given)}"; it takes requests per minute, a whole number from 1 to ${KEY_RATE_MAX}.`,
+    `--rate-limit is "${sanitizeText(value)}"; it takes requests per minute, a whole number from 1 to ${KEY_RATE_MAX}.`,
   )
 }

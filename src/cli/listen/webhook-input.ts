@@ -49,32 +49,32 @@ const ANY: readonly string[] = ['0.0.0.0', '::']
 /** The port after that of `ev serve`. It is fixed, so that leftover webhooks have the same URL. */
 const PORT = '8081'
 
-function parseHost(given: string): string {
-  if (given === 'localhost') return LOOPBACK
-  const ip = plainIp(given)
+function parseHost(value: string): string {
+  if (value === 'localhost') return LOOPBACK
+  const ip = plainIp(value)
   if (ip !== null && (isLoopback(ip) || ANY.includes(ip))) return ip
   throw new EvError(
     'usage',
-    `--host is "${sanitizeText(given)}"; it takes localhost, a loopback address such as 127.0.0.1, or 0.0.0.0 or :: for all addresses of this machine. "ev serve" sends plain HTTP to loopback addresses only.`,
+    `--host is "${sanitizeText(value)}"; it takes localhost, a loopback address such as 127.0.0.1, or 0.0.0.0 or :: for all addresses of this machine. "ev serve" sends plain HTTP to loopback addresses only.`,
   )
 }
 
 function parseNumber(
   flag: string,
-  given: string,
+  value: string,
   [min, max]: readonly [min: number, max: number],
 ): number {
-  const number = Number(given)
-  if (/^\d+$/.test(given) && number >= min && number <= max) return number
+  const number = Number(value)
+  if (/^\d+$/.test(value) && number >= min && number <= max) return number
   throw new EvError(
     'usage',
-    `${flag} is "${sanitizeText(given)}"; it takes a whole number from ${min} to ${max}.`,
+    `${flag} is "${sanitizeText(value)}"; it takes a whole number from ${min} to ${max}.`,
   )
 }
 
 /** Parses a comma-separated list: during a rotation, two secrets are valid. */
-function parseSecrets(given: string | undefined): readonly string[] {
-  const secrets = (given ?? '').split(',').map(one => one.trim())
+function parseSecrets(value: string | undefined): readonly string[] {
+  const secrets = (value ?? '').split(',').map(one => one.trim())
   if (secrets.every(one => one !== '')) return secrets
   throw new EvError(
     'usage',

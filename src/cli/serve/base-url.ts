@@ -6,7 +6,7 @@ import type { Log } from '../../platform/log.ts'
 
 export type BaseUrlOptions = {
   /** Value of the setting; null if it is not set. */
-  readonly given: string | null
+  readonly configured: string | null
   /** Derived from the listen address. */
   readonly derived: string
 }
@@ -17,22 +17,22 @@ export type BaseUrlOptions = {
  */
 export async function shareBaseUrl(
   database: Database,
-  { given, derived }: BaseUrlOptions,
+  { configured, derived }: BaseUrlOptions,
   log: Log,
 ): Promise<string> {
   const stored = await getSetting(database, 'base-url')
-  if (given === null && stored === null) {
+  if (configured === null && stored === null) {
     await ensureSetting(database, 'base-url-by-itself', derived)
     return derived
   }
-  if (given === null || given === stored) return stored as string
-  await ensureSetting(database, 'base-url', given)
+  if (configured === null || configured === stored) return stored as string
+  await ensureSetting(database, 'base-url', configured)
   if (stored !== null) {
     log.warn('the base URL has changed; other processes use the new one after a restart', {
-      ...{ before: stored, now: given },
+      ...{ before: stored, now: configured },
     })
   }
-  return given
+  return configured
 }
 
 /** Waits until a service has stored its base URL. Returns null if `stopping` aborts first. */

@@ -63,11 +63,11 @@ const bracketed = (host: string) => (host.includes(':') ? `[${host}]` : host)
 function filesOf({ tlsCert, tlsKey }: Config): CertificateFiles | null {
   if (tlsCert !== null && tlsKey !== null) return { cert: tlsCert, key: tlsKey }
   if (tlsCert === null && tlsKey === null) return null
-  const [given, missing] =
+  const [present, missing] =
     tlsCert === null ? ['--tls-key', '--tls-cert'] : ['--tls-cert', '--tls-key']
   throw new EvError(
     'bad_config',
-    `TLS needs a certificate and its key: ${given} is set, ${missing} is not. Set both or neither.`,
+    `TLS needs a certificate and its key: ${present} is set, ${missing} is not. Set both or neither.`,
   )
 }
 

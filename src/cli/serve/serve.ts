@@ -166,7 +166,7 @@ async function joinDatabase(
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
     await ensureSharedSecret(context, database, config, log)
-    return await shareBaseUrl(database, { given: config.baseUrl, derived }, log)
+    return await shareBaseUrl(database, { configured: config.baseUrl, derived }, log)
   } finally {
     await database.close()
   }
@@ -212,18 +212,18 @@ export function mailTransport({ notifySmtp, notifyFrom, notifyTo }: Config): Mai
   if (notifySmtp !== null) {
     throw incompleteMail('--notify-smtp', '--notify-from', 'the sender address')
   }
-  const given = notifyFrom !== null ? '--notify-from' : notifyTo !== null ? '--notify-to' : null
-  if (given === null) return null
-  throw incompleteMail(given, '--notify-smtp', 'the mail server')
+  const present = notifyFrom !== null ? '--notify-from' : notifyTo !== null ? '--notify-to' : null
+  if (present === null) return null
+  throw incompleteMail(present, '--notify-smtp', 'the mail server')
 }
 
 const createNotify = (mail: MailTransport, log: Log): Notify =>
   mail === null ? createLogTransport(log) : createSmtpTransport(mail)
 
-const incompleteMail = (given: string, missing: string, what: string) =>
+const incompleteMail = (present: string, missing: string, what: string) =>
   new EvError(
     'bad_config',
-    `Alerts by email need a mail server and a sender: ${given} is set, ${missing} is not. Set ${what} with ${missing}, or omit both to write alerts to the log.`,
+    `Alerts by email need a mail server and a sender: ${present} is set, ${missing} is not. Set ${what} with ${missing}, or omit both to write alerts to the log.`,
   )
 
 type StartupState = Pick<Service, 'database' | 'log' | 'secretBox'> & {

@@ -15,9 +15,9 @@ import { waitForBaseUrl } from './base-url.ts'
 import { type ServeLog, serveLog } from './log.ts'
 import { checkSharedSecret } from './shared-secret.ts'
 import {
-  redirectConsole,
   exitAfter,
   exitOnFault,
+  redirectConsole,
   startWatchServer,
   untilSignal,
 } from './watch-server.ts'

@@ -46,8 +46,8 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   })
 }
 
-function parseEvents(given: string): EventKind[] {
-  const all = [...new Set(given.split(',').map(one => one.trim()))]
+function parseEvents(value: string): EventKind[] {
+  const all = [...new Set(value.split(',').map(one => one.trim()))]
   if (all.length === 1 && all[0] === '*') return [...EVENT_KINDS]
   if (all.every(isEventKind)) return all
   const wrong = all.find(one => !isEventKind(one)) ?? ''
@@ -57,8 +57,8 @@ function parseEvents(given: string): EventKind[] {
   )
 }
 
-function parseDescription(given: string | undefined): string | null {
-  const description = given?.trim() ?? null
+function parseDescription(value: string | undefined): string | null {
+  const description = value?.trim() ?? null
   if (description === null || description.length <= DESCRIPTION_LENGTH_MAX) return description
   throw new EvError(
     'usage',

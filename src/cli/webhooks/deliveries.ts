@@ -57,7 +57,13 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
     else {
       const isFiltered = Object.keys(filters).length > 0
       const log = {
-        ...{ webhook, rows, isFiltered, hasMore: found.length > max, place: databaseName(config) },
+        ...{
+          webhook,
+          rows,
+          isFiltered,
+          hasMore: found.length > max,
+          location: databaseName(config),
+        },
         isServed: await isServed(database, config, ['serve']),
       }
       const table = rows.length === 0 ? '' : `${deliveriesText(rows, webhook)}\n`
@@ -69,11 +75,11 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
 
 function showDelivery(
   context: CliContext,
-  given: { webhookId: string | null; deliveryId: string },
+  ids: { webhookId: string | null; deliveryId: string },
   flags: DeliveriesFlags,
 ): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async database => {
-    const { webhook, logged } = await getDelivery({ database }, { ...given, accountId: null })
+    const { webhook, logged } = await getDelivery({ database }, { ...ids, accountId: null })
     const detail = presentDetail(logged, webhook)
     if (flags.json) printJson(context, detail)
     else context.stdout.write(deliveryText(detail, webhook))
@@ -85,21 +91,21 @@ const LIMIT = 20
 /** More than fits a terminal; the HTTP API pages through all deliveries. */
 const LIMIT_MAX = 1_000
 
-function parseLimit(given: string | undefined): number {
-  const limit = given === undefined ? LIMIT : Number(given)
+function parseLimit(value: string | undefined): number {
+  const limit = value === undefined ? LIMIT : Number(value)
   if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit
   throw new EvError(
     'usage',
-    `--limit is "${sanitizeText(given ?? '')}"; it takes a whole number from 1 to ${LIMIT_MAX}.`,
+    `--limit is "${sanitizeText(value ?? '')}"; it takes a whole number from 1 to ${LIMIT_MAX}.`,
   )
 }
 
-function parseEvent(given: string) {
-  const event = SENT_KINDS.find(kind => kind === given)
+function parseEvent(value: string) {
+  const event = SENT_KINDS.find(kind => kind === value)
   if (event !== undefined) return event
   throw new EvError(
     'usage',
-    `There is no event "${sanitizeText(given)}". Events: ${SENT_KINDS.join(', ')}.`,
+    `There is no event "${sanitizeText(value)}". Events: ${SENT_KINDS.join(', ')}.`,
   )
 }
 
@@ -111,7 +117,7 @@ type DeliveryLog = {
   /** Whether there are more rows than these. */
   readonly hasMore: boolean
   /** The data directory or the database, for messages. */
-  readonly place: string
+  readonly location: string
   /** Whether a service is running on the database. */
   readonly isServed: boolean
 }
@@ -139,14 +145,14 @@ function rowNotes({
   ]
 }
 
-function pendingNotes({ webhook, rows, place, isServed }: DeliveryLog): string[] {
+function pendingNotes({ webhook, rows, location, isServed }: DeliveryLog): string[] {
   if (!webhook.active) {
     return [
       `The webhook is disabled: nothing is sent to it, and new events are not stored for it. To enable it, run "ev webhooks enable ${webhook.id}".`,
     ]
   }
   if (isServed || !rows.some(isPending)) return []
-  return [`No "ev serve" is running on ${place}. Pending deliveries are sent when one starts.`]
+  return [`No "ev serve" is running on ${location}. Pending deliveries are sent when one starts.`]
 }
 
 const isPending = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'

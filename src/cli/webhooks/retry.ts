@@ -68,13 +68,13 @@ export function recoverCommand(
 
 function retryOne(
   context: CliContext,
-  given: { webhookId: string | null; deliveryId: string },
+  ids: { webhookId: string | null; deliveryId: string },
   flags: RetryFlags,
 ): Promise<number> {
   const config = readConfig(context, flags)
   return withAccounts(context, config, async database => {
     const services = { database, clock: context.clock }
-    const target = { ...given, accountId: null }
+    const target = { ...ids, accountId: null }
     const { webhook, delivery } = await retryDelivery(services, target)
     if (flags.json) printJson(context, presentDelivery(delivery, webhook))
     else {

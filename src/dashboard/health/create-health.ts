@@ -21,8 +21,8 @@ import { countOpenDeliveries } from '../../webhooks/delivery-store.ts'
 import type { Html } from '../page/html.ts'
 import { time } from '../page/text.ts'
 import type {
+  DoctorChecks,
   EgressStatus,
-  Examination,
   HealthSource,
   OperatorStatus,
   OperatorsStatus,
@@ -54,7 +54,7 @@ export function createHealth(deps: HealthDeps): HealthSource & { close(): Promis
   const { clock, log, database, worker, deliveries, settings } = deps
   const doctorCache = createDoctorCache({
     ...{ clock, log },
-    async *examine(signal) {
+    async *runChecks(signal) {
       const doctor = deps.doctor()
       try {
         yield* runChecks(doctor, signal)
@@ -66,8 +66,8 @@ export function createHealth(deps: HealthDeps): HealthSource & { close(): Promis
   const operators = () => operatorsStatus(deps)
   const startedAt = clock.monotonicNow()
   return {
-    ...{ operators, trouble: createAlerts(operators, clock) },
-    examine: () => doctorCache.read(),
+    ...{ operators, alert: createAlerts(operators, clock) },
+    doctorChecks: () => doctorCache.read(),
     rerunChecks: () => doctorCache.rerun(),
     queue: () => worker.status(),
     workers: async () => ({
@@ -77,7 +77,7 @@ export function createHealth(deps: HealthDeps): HealthSource & { close(): Promis
       noticesOpen: await countPendingAlerts(database),
     }),
     members: () => listMembers(database),
-    elsewhere: () => blocksElsewhere(database, deps),
+    peerBlocks: () => findPeerBlocks(database, deps),
     process: () => processStatus(deps, clock.monotonicNow() - startedAt),
     close: () => doctorCache.close(),
   }
@@ -105,7 +105,7 @@ async function databaseBytes(file: string): Promise<number | null> {
   return main === null ? null : main + (wal ?? 0)
 }
 
-/** Every page of an admin asks for the alert; one this old is recent enough. */
+/** Cache lifetime of the alert, which every page of an admin requests. */
 const REPORT_TTL_MS = 5 * SECOND
 /** About one connection's worth of addresses; fewer do not justify an alert on every page. */
 const SKIPPED_MIN = 20
@@ -148,13 +148,13 @@ type DoctorCacheDeps = {
   readonly clock: Clock
   readonly log: Log
   /** Runs the checks until done or aborted. */
-  readonly examine: (signal: AbortSignal) => AsyncIterable<Check>
+  readonly runChecks: (signal: AbortSignal) => AsyncIterable<Check>
 }
 
 /** Runs the checks of `ev doctor` on demand and caches the result. */
 interface DoctorCache {
   /** Returns the latest result, and starts a run if it is stale. */
-  read(): Examination
+  read(): DoctorChecks
   /** Starts a run, unless one is running or started within the last minute. */
   rerun(): void
   /** Aborts a running check and prevents further runs. */
@@ -167,9 +167,9 @@ const CACHE_TTL_MS = 10 * MINUTE
 const RUN_INTERVAL_MIN_MS = MINUTE
 
 /** Creates the cache. At most one run at a time, in the background: readers never wait. */
-export function createDoctorCache({ clock, log, examine }: DoctorCacheDeps): DoctorCache {
+export function createDoctorCache({ clock, log, runChecks }: DoctorCacheDeps): DoctorCache {
   const closing = new AbortController()
-  let latest: Examination = { checks: [], at: null, isRunning: false, fault: null }
+  let latest: DoctorChecks = { checks: [], at: null, isRunning: false, fault: null }
   let startedAt = Number.NEGATIVE_INFINITY
   let endedAt = Number.NEGATIVE_INFINITY
   let running: Promise<void> = Promise.resolve()
@@ -178,7 +178,7 @@ export function createDoctorCache({ clock, log, examine }: DoctorCacheDeps): Doc
     const checks: Check[] = []
     const isFirst = latest.at === null
     try {
-      for await (const check of examine(closing.signal)) {
+      for await (const check of runChecks(closing.signal)) {
         checks.push(check)
         if (isFirst) latest = { ...latest, checks: [...checks] }
       }
@@ -212,7 +212,7 @@ export function createDoctorCache({ clock, log, examine }: DoctorCacheDeps): Doc
 /**
  * Returns the blocks of egresses that only other processes use, read from the shared rate state.
  */
-export async function blocksElsewhere(
+export async function findPeerBlocks(
   database: Database,
   { egressPool, titleOf }: Pick<OperatorsDeps, 'egressPool' | 'titleOf'>,
 ): Promise<readonly PeerBlock[]> {

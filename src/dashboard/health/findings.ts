@@ -6,10 +6,10 @@ import { sanitizeText } from '../../platform/text.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import type { Examination } from './source.ts'
+import type { DoctorChecks } from './source.ts'
 
 /** Renders the results of the doctor checks; the fragment polls itself while they run. */
-export function findings({ checks, at, isRunning, fault }: Examination): Html {
+export function findings({ checks, at, isRunning, fault }: DoctorChecks): Html {
   const polling = html`hx-get="/doctor/findings" hx-trigger="every 1s" hx-swap="outerHTML"`
   return html`
     <section id="findings" ${isRunning ? polling : NOTHING}>

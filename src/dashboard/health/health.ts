@@ -18,14 +18,14 @@ export function healthRoutes({ health, clock }: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .use('/doctor/*', adminsOnly())
     .get('/doctor', async c => {
-      const body = html`${await status(health, clock.now())} ${findings(health.examine())}`
+      const body = html`${await status(health, clock.now())} ${findings(health.doctorChecks())}`
       return page(c, { title: 'Health', actions: rerunButton(c), body })
     })
     .get('/doctor/status', async c => part(c, await status(health, clock.now())))
-    .get('/doctor/findings', c => part(c, findings(health.examine())))
+    .get('/doctor/findings', c => part(c, findings(health.doctorChecks())))
     .post('/doctor/examine', c => {
       health.rerunChecks()
-      leaveNote(c, health.examine().isRunning ? STARTED : TOO_SOON)
+      leaveNote(c, health.doctorChecks().isRunning ? STARTED : TOO_SOON)
       return c.redirect('/doctor', 303)
     })
 }
@@ -53,7 +53,7 @@ const status = async (health: HealthSource, now: number): Promise<Html> => html`
   <div id="status" hx-get="/doctor/status" hx-trigger="every 5s" hx-swap="outerHTML">
     ${operatorsTable(health.operators(), now)}
     ${await figures(health)}
-    ${membersTable(await health.members(), await health.elsewhere())}
+    ${membersTable(await health.members(), await health.peerBlocks())}
   </div>`
 
 /** Renders the processes that share the database; nothing on SQLite. */

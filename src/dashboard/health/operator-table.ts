@@ -125,7 +125,7 @@ const idOf = ({ operator, egress }: OperatorStatus) => `operator-${egress}-${ope
 
 type BlockText = {
   readonly target: string
-  /** What the admin can do about it. */
+  /** Renders the fix. */
   readonly fix: (link: CheckLink) => Html
 }
 
@@ -151,7 +151,7 @@ const BLOCK_TEXTS: Readonly<Record<BlockedReason, BlockText>> = {
   },
   auth: {
     target: 'clients that do not authenticate',
-    fix: link => html`It treats this server as one of its customers: see ${link('ptr', 'PTR')} and
+    fix: link => html`It treats this server like a customer: see ${link('ptr', 'PTR')} and
       ${link('blocklists', 'Blocklists')} below.`,
   },
   policy: {

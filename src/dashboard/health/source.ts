@@ -7,7 +7,7 @@ import type { Html } from '../page/html.ts'
 /** Data of the Health page. Implementations do no work until a method is called. */
 export interface HealthSource {
   /** Returns the latest doctor checks and refreshes them in the background if they are stale. */
-  examine(): Examination
+  doctorChecks(): DoctorChecks
   /** Starts the doctor checks, unless they are running or started within the last minute. */
   rerunChecks(): void
   /** Returns the operators probed recently: those with problems first, then the busiest. */
@@ -17,14 +17,14 @@ export interface HealthSource {
   /** Returns the processes that share the database; empty on SQLite. */
   members(): Promise<readonly Member[]>
   /** Returns blocks of egresses of other processes; those of this process are in `operators`. */
-  elsewhere(): Promise<readonly PeerBlock[]>
+  peerBlocks(): Promise<readonly PeerBlock[]>
   process(): Promise<ProcessStatus>
   /** Returns the alert for every page of an admin, null if there is none. Cheap to call. */
-  trouble(): Html | null
+  alert(): Html | null
 }
 
 /** The doctor checks and the state of their run. */
-export type Examination = {
+export type DoctorChecks = {
   /** Results of the last completed run; partial results during the first run. */
   readonly checks: readonly Check[]
   /** When the last run completed, epoch ms; null if none has. */

@@ -109,10 +109,10 @@ export const fields = (c: Context<Env>, typed: Typed): Html => html`
   })}`
 
 /** Offers the scopes of the user, which it may grant, and those that the key already has. */
-const choices = (c: Context<Env>, held: readonly string[]) =>
-  SCOPES.filter(scope => may(c.get('user'), scope) || held.includes(scope)).map(scope => ({
+const choices = (c: Context<Env>, current: readonly string[]) =>
+  SCOPES.filter(scope => may(c.get('user'), scope) || current.includes(scope)).map(scope => ({
     ...{ value: scope, label: scope, hint: SCOPE_TEXTS[scope] },
-    checked: held.includes(scope),
+    checked: current.includes(scope),
   }))
 
 /** Replaces the field name in an API error with the label of the form. */

@@ -12,8 +12,8 @@ export function banners({ health, disk }: DashboardDeps): MiddlewareHandler<Env>
     c.set('banners', async () => {
       // The Health page shows the details itself.
       const isShown = c.get('user').isAdmin && !c.req.path.startsWith('/doctor')
-      const trouble = isShown ? health.trouble() : null
-      const shown = trouble === null ? [] : [notice('warn', trouble)]
+      const alert = isShown ? health.alert() : null
+      const shown = alert === null ? [] : [notice('warn', alert)]
       return [...(await diskBanner(c, disk)), ...shown, ...(await webhookAlerts(c))]
     })
     return next()

@@ -21,9 +21,9 @@ export const checkCsrf = (): MiddlewareHandler<Env> => async (c, next) => {
   return next()
 }
 
-/** Throws 403 unless `given` is the CSRF token of this session. */
-export function checkToken(c: Context<Env>, given: string | undefined): void {
-  if (!isSame(given, c.get('user').csrf)) throw invalidToken()
+/** Throws 403 unless `submitted` is the CSRF token of this session. */
+export function checkToken(c: Context<Env>, submitted: string | undefined): void {
+  if (!isSame(submitted, c.get('user').csrf)) throw invalidToken()
 }
 
 /** Returns the token that a script sends in a header. */
@@ -61,8 +61,8 @@ async function tokenOfForm(c: Context<Env>): Promise<string | undefined> {
   return typeof field === 'string' ? field : undefined
 }
 
-function isSame(given: string | undefined, token: string): boolean {
-  const [one, other] = [Buffer.from(given ?? ''), Buffer.from(token)]
+function isSame(submitted: string | undefined, token: string): boolean {
+  const [one, other] = [Buffer.from(submitted ?? ''), Buffer.from(token)]
   return one.length === other.length && timingSafeEqual(one, other)
 }
 

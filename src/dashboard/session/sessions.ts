@@ -83,7 +83,7 @@ const SYSTEMS: readonly (readonly [name: string, pattern: RegExp])[] = [
   ['Linux', /Linux/],
 ]
 
-/** How soon a stream ends after its session was ended in another browser. */
+/** Delay until a stream ends after its session was ended in another browser. */
 const POLL_INTERVAL_MS = 15 * SECOND
 
 /** Ends a stream when the session ends: events of a long job would otherwise outlive it. */

@@ -70,10 +70,10 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
     })
 }
 
-/** Returns the path to open after sign-in, `/verify` if `given` is not a local path. */
-export function ownPath(given: unknown): string {
-  const isOwn = typeof given === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(given)
-  return isOwn ? given : '/verify'
+/** Returns the path to open after sign-in, `/verify` if `next` is not a local path. */
+export function ownPath(next: unknown): string {
+  const isOwn = typeof next === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(next)
+  return isOwn ? next : '/verify'
 }
 
 type SignIn = {

@@ -1,4 +1,3 @@
-import type { SignedIn, DashboardDeps, Env } from '../deps.ts'
 import type { Context, MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import { ipAllowed } from '../../accounts/key-restrictions.ts'
@@ -9,6 +8,7 @@ import { writeConcurrent } from '../../db/database.ts'
 import { MINUTE } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { apiFor } from '../api.ts'
+import type { DashboardDeps, Env, SignedIn } from '../deps.ts'
 import { sessionToken } from './cookie.ts'
 
 /** Returns whether the key of the session has a scope. */

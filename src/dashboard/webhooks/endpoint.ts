@@ -1,4 +1,3 @@
-import { pathOf, isForLog, logPart, logSection } from './log.ts'
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { DeliveryDetailAnswer, Webhook, WebhookAnswer } from '../../client/types.ts'
@@ -13,13 +12,14 @@ import { time } from '../page/text.ts'
 import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { type Draft, endpointFields } from './endpoint-form.ts'
+import { isForLog, logPart, logSection, pathOf } from './log.ts'
 import { testResult } from './test-outcome.ts'
 
 /** The state of an endpoint with label and explanation. */
 type EndpointBadge = {
   readonly tone: Tone
   readonly label: string
-  /** What the state means and what to do. */
+  /** Explains the state and the fix. */
   readonly text: Html
 }
 

@@ -39,7 +39,7 @@ export const isForLog = (c: Context<Env>) =>
 export async function logPart(c: Context<Env>, id: string): Promise<Response> {
   const filter = filterOf(c)
   const deliveries = await deliveriesOf(c, id, filter)
-  if (c.req.query('seen') === markOf(deliveries)) return c.body(null, 204)
+  if (c.req.query('seen') === versionOf(deliveries)) return c.body(null, 204)
   return part(c, log(id, filter, deliveries))
 }
 
@@ -64,7 +64,7 @@ type Deliveries = DeliveryPage['data']
 
 function log(id: string, filter: Filter, deliveries: Deliveries): Html {
   const { items, next_cursor: next } = deliveries
-  const query = queryOf({ ...filter, seen: markOf(deliveries) })
+  const query = queryOf({ ...filter, seen: versionOf(deliveries) })
   return html`
     <div id="log" hx-get="/webhooks/${id}${query}" hx-trigger="${triggerOf(items)}" hx-swap="${SWAP}">
       ${items.length === 0 ? noDeliveries(filter) : table(id, items)}
@@ -83,12 +83,12 @@ const triggerOf = (items: readonly Delivery[]) =>
 export const isPending = ({ status, next_attempt_at: next }: Delivery) =>
   next !== null && (status === 'pending' || status === 'retry_scheduled')
 
-function markOf({ items, next_cursor }: Deliveries): string {
+function versionOf({ items, next_cursor }: Deliveries): string {
   const text = JSON.stringify([next_cursor, items.map(one => [one.id, one.status, one.attempt])])
-  return createHash('sha256').update(text).digest('hex').slice(0, MARK_LENGTH)
+  return createHash('sha256').update(text).digest('hex').slice(0, VERSION_LENGTH)
 }
 
-const MARK_LENGTH = 16
+const VERSION_LENGTH = 16
 
 const noDeliveries = (filter: Filter): Html =>
   Object.keys(filter).length > 0

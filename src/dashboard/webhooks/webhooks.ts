@@ -23,8 +23,8 @@ import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
 import { endpointRoutes, renderBadge } from './endpoint.ts'
-import { isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
 import { bodyOf, type Draft, draftOf, endpointFields } from './endpoint-form.ts'
+import { isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
 import { secretPage } from './secret.ts'
 import { formatResponse } from './test-outcome.ts'
 
@@ -147,7 +147,9 @@ function deliveryRoutes(): Hono<Env> {
       const api = c.get('api')
       const { data } = await api.ask<DeliveryDetailAnswer>(deliveryPath(id, delivery))
       if (c.req.header('HX-Request') === 'true') {
-        return c.req.query('seen') === markOf(data) ? c.body(null, 204) : part(c, history(c, data))
+        return c.req.query('seen') === versionOf(data)
+          ? c.body(null, 204)
+          : part(c, history(c, data))
       }
       const { data: webhook } = await api.ask<WebhookAnswer>(pathOf(id))
       return deliveryPage(c, webhook, data)
@@ -192,7 +194,7 @@ function history(c: Context<Env>, detail: DeliveryDetail): Html {
   const chosen = Number(c.req.query('attempt'))
   const shown = detail.attempts.find(({ number }) => number === chosen) ?? detail.attempts.at(-1)
   const path = `/webhooks/${detail.webhook_id}/deliveries/${detail.id}`
-  const query = queryOf({ attempt: c.req.query('attempt'), seen: markOf(detail) })
+  const query = queryOf({ attempt: c.req.query('attempt'), seen: versionOf(detail) })
   const live = html`hx-get="${path}${query}" hx-trigger="every 5s" hx-swap="${SWAP}"`
   return html`
     <div id="course" ${isPending(detail) ? live : NOTHING}>
@@ -207,12 +209,12 @@ function history(c: Context<Env>, detail: DeliveryDetail): Html {
     </div>`
 }
 
-function markOf({ status, attempt, attempts, next_attempt_at }: DeliveryDetail): string {
+function versionOf({ status, attempt, attempts, next_attempt_at }: DeliveryDetail): string {
   const text = JSON.stringify([status, attempt, attempts.at(-1)?.number, next_attempt_at])
-  return createHash('sha256').update(text).digest('hex').slice(0, MARK_LENGTH)
+  return createHash('sha256').update(text).digest('hex').slice(0, VERSION_LENGTH)
 }
 
-const MARK_LENGTH = 16
+const VERSION_LENGTH = 16
 
 const attempts = (path: string, detail: DeliveryDetail, shown: DeliveryAttempt): Html => html`
   <div class="scroll"><table>

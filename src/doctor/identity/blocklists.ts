@@ -59,8 +59,8 @@ async function lookUp(
 }
 
 /**
- * Entries are addresses in 127/8 (RFC 5782 §2.1). 127.255.255.0/24 signals an error, such as a query
- * from a public resolver.
+ * Entries are addresses in 127/8 (RFC 5782 §2.1). 127.255.255.0/24 signals an error, such as a
+ * query from a public resolver.
  */
 const codesOf = (answer: DnsAnswer<'A'>): string[] =>
   'records' in answer

@@ -4,11 +4,11 @@ import { type Finding, fail, ok, warn } from '../finding.ts'
 import type { HandshakeResult } from './smtp-handshake.ts'
 
 /** Checks the system clock against the dates in server greetings. */
-export function clockFinding(visits: readonly HandshakeResult[], now: number): Finding {
+export function clockFinding(handshakes: readonly HandshakeResult[], now: number): Finding {
   if (now < NOT_BEFORE) {
     return fail(`the clock shows ${shown(now)}, which is before this version of ev was built`, SYNC)
   }
-  const offsets = visits
+  const offsets = handshakes
     .map(offsetOf)
     .filter(offset => offset !== null)
     .sort((a, b) => a - b)
@@ -27,8 +27,8 @@ const OFFSET_MAX_MS = 5 * MINUTE
 const SYNC = 'Synchronize the clock: run timedatectl set-ntp true, or chrony.'
 
 /**
- * Returns how far the clock is ahead of a date (RFC 5322 §3.3) in the greeting, as Exim, Sendmail and
- * Exchange send it; null if there is none.
+ * Returns how far the clock is ahead of a date (RFC 5322 §3.3) in the greeting, as Exim, Sendmail
+ * and Exchange send it; null if there is none.
  */
 function offsetOf({ outcome }: HandshakeResult): number | null {
   if (outcome.kind !== 'greeted') return null

@@ -35,7 +35,7 @@ export async function dnsFindings(
 
 type ServerCheck = {
   readonly server: string
-  readonly asked: number
+  readonly queried: number
   readonly answered: number
   readonly medianMs: number
   readonly faults: readonly DnsFault[]
@@ -65,7 +65,7 @@ async function checkServer(
   const knownAnswers = known.map(({ answer }, i) => [dnsCheckNames[i] ?? '', answer] as const)
   return {
     server: name,
-    asked: answers.length,
+    queried: answers.length,
     answered: answered.length,
     medianMs: Math.round(times[Math.floor(times.length / 2)] ?? 0),
     faults: answers.flatMap(({ answer }) => ('fault' in answer ? [answer.fault] : [])),
@@ -81,15 +81,15 @@ const isAnswer = (answer: DnsAnswer<RecordType>) =>
   'records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data'
 
 function toFinding(result: ServerCheck, anyAnswers: boolean): Finding {
-  const { server, asked, answered, medianMs } = result
-  const count = `${server} answered ${answered} of ${asked} queries`
+  const { server, queried, answered, medianMs } = result
+  const count = `${server} answered ${answered} of ${queried} queries`
   if (answered === 0) return unresponsive(result, anyAnswers)
   const { check } = result
   if (typeof check !== 'string') {
     const severity = result.isChecked ? fail : warn
     return severity(`${server} returns wrong answers: ${check.detail}`, TODO[check.kind])
   }
-  if (answered < asked) {
+  if (answered < queried) {
     return warn(
       `${count}; ${describeFaults(result.faults)}`,
       'Run this again. If it keeps failing, set another server with --dns.',

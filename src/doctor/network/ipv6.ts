@@ -6,8 +6,8 @@ import type { HandshakeResult } from './smtp-handshake.ts'
  * Checks IPv6 connectivity; null if no mail server has an IPv6 address. No IPv6 is fine; a route
  * that does not work is a warning.
  */
-export function ipv6Finding(visits: readonly HandshakeResult[]): Finding | null {
-  const tried = visits.filter(({ ip }) => ip !== null && isIpv6(ip))
+export function ipv6Finding(handshakes: readonly HandshakeResult[]): Finding | null {
+  const tried = handshakes.filter(({ ip }) => ip !== null && isIpv6(ip))
   const dialed = tried.filter(({ outcome }) => outcome.kind !== 'not-public')
   if (dialed.length === 0) return null
   const responding = dialed.filter(

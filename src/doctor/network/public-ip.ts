@@ -77,8 +77,8 @@ function findAddress(
 }
 
 /**
- * Extracts the client address from a reply. Gmail: "at your service, [192.0.2.1]"; Exim and Outlook:
- * "Hello name [192.0.2.1]"; rejections: "Client host [192.0.2.1]".
+ * Extracts the client address from a reply. Gmail: "at your service, [192.0.2.1]"; Exim and
+ * Outlook: "Hello name [192.0.2.1]"; rejections: "Client host [192.0.2.1]".
  */
 function reportedBy({ outcome }: HandshakeResult, helo: string): string[] {
   if (outcome.kind === 'greeted') {

@@ -1,6 +1,6 @@
-import { type MxOperator, OPERATOR_ROWS, PARKED_ROWS } from './operators.ts'
 import { EvError } from '../../platform/error.ts'
 import { publicSuffixes } from '../../platform/public-suffixes.ts'
+import { type MxOperator, OPERATOR_ROWS, PARKED_ROWS } from './operators.ts'
 
 /** The configuration of an operator; null keeps the built-in value. */
 export type CustomOperator = {

@@ -1,13 +1,13 @@
-import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import type { ConnectionInfo, ProbeResult } from './probe-outcome.ts'
-import type { ProbeTarget } from './mx-groups.ts'
-import type { ProbeListener } from './probe-listener.ts'
-import type { ProbeDeps } from './egress.ts'
 import type { RateController } from '../rate-control/controller.ts'
+import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { CatchAllCache } from './catch-all.ts'
-import type { HostHealth } from './host-health.ts'
 import type { DomainBlocks } from './domain-blocks.ts'
+import type { ProbeDeps } from './egress.ts'
+import type { HostHealth } from './host-health.ts'
+import type { ProbeTarget } from './mx-groups.ts'
 import type { OutboundReachability } from './outbound-reachability.ts'
+import type { ProbeListener } from './probe-listener.ts'
+import type { ConnectionInfo, ProbeResult } from './probe-outcome.ts'
 
 export type ProbeOptions<Q extends ProbeTarget> = {
   /** Aborts every session immediately. */

@@ -1,4 +1,9 @@
-import { type MxGroupProbeOptions } from './mx-group-options.ts'
+import type { ConnectionPermit } from '../rate-control/controller.ts'
+import type { RecipientOutcome } from '../smtp/classify-reply.ts'
+import { ConnectionPermits } from './connection-permits.ts'
+import type { MxGroupProbeOptions } from './mx-group-options.ts'
+import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
+import { type HeldConnection, type OpenFailure, openSession } from './open-session.ts'
 import {
   type ConnectionInfo,
   DEADLINE_EXCEEDED,
@@ -7,11 +12,6 @@ import {
   WITHOUT_TLS,
   withheld,
 } from './probe-outcome.ts'
-import type { ConnectionPermit } from '../rate-control/controller.ts'
-import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import { ConnectionPermits } from './connection-permits.ts'
-import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
-import { type HeldConnection, type OpenFailure, openSession } from './open-session.ts'
 import { Dialogue, SmtpProbe } from './smtp-probe.ts'
 import { type WithheldOutcome, WithheldOutcomes } from './withheld-outcomes.ts'
 

@@ -18,7 +18,7 @@ import type { CachedAnswer } from '../result-cache.ts'
 import type { StepObserver } from '../step-observer.ts'
 import { toEvidence, toResult } from '../verdict/result.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
-import { type LikelyHosts, type MxHosts, groupHostsByOperator } from './mx-hosts.ts'
+import { groupHostsByOperator, type LikelyHosts, type MxHosts } from './mx-hosts.ts'
 
 /** An address that needs an SMTP probe, with the evidence so far. */
 export type ProbeTask = ProbeTarget & {

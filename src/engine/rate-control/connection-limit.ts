@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { type AcquireResult, type ConnectionPermit, RateController } from './controller.ts'
-import { type RateLimits } from './limit-table.ts'
+import type { RateLimits } from './limit-table.ts'
 import type { RateStateHandle } from './shared-state.ts'
 
 /** A request for one connection, and how it may wait. */

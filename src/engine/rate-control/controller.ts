@@ -1,7 +1,7 @@
-import { type RateLimits } from './limit-table.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
+import type { RateLimits } from './limit-table.ts'
 import {
   FairWaitQueue,
   LocalRateState,

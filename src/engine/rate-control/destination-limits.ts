@@ -2,13 +2,13 @@ import { type Clock, HOUR } from '../../platform/clock.ts'
 import { networkOf } from '../../platform/ip.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import {
+  acquireInOrder,
   ConnectionLimit,
   type LimitRequest,
   type LimitStart,
-  acquireInOrder,
 } from './connection-limit.ts'
 import { type ConnectionPermit, RateController } from './controller.ts'
-import { type RateLimits } from './limit-table.ts'
+import type { RateLimits } from './limit-table.ts'
 import type { SharedRateState } from './shared-state.ts'
 
 /** A permit for a connection to one IP address. */

@@ -1,17 +1,17 @@
-import {
-  type RejectedReason,
-  type BlockedReason,
-  type DeferredReason,
-  BLOCK_PHRASES,
-  type Meaning,
-  type ReplyRule,
-  WEAK_PHRASES,
-} from './reply-rules/generic.ts'
 import { LRUCache } from 'lru-cache'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Reply } from './reply.ts'
 import { BLOCK_CODES, CODE_MEANINGS, DEFINITIVE_CODES, MAILBOX_CODES } from './reply-rules/codes.ts'
 import { DOMAIN_PHRASES } from './reply-rules/domains.ts'
+import {
+  BLOCK_PHRASES,
+  type BlockedReason,
+  type DeferredReason,
+  type Meaning,
+  type RejectedReason,
+  type ReplyRule,
+  WEAK_PHRASES,
+} from './reply-rules/generic.ts'
 import { LOCALIZED_PHRASES } from './reply-rules/localized.ts'
 import { MAILBOX_PHRASES } from './reply-rules/mailbox.ts'
 import { PROVIDER_PHRASES } from './reply-rules/providers.ts'

@@ -1,74 +1,74 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 
-/** Bytes under way at most: a client that reads nothing must stop an endless writer. */
+/** Maximum bytes in flight: a client that does not read must stop an endless writer. */
 const WINDOW_BYTES = 1 << 20
 
 /**
- * A socket whose other end is far away: bytes take half a round trip in each direction and keep
- * their order. One timer for each chunk.
+ * A socket with simulated latency: each chunk is delayed by half a round trip in each direction, in
+ * order, with one timer per chunk.
  */
 export class DelayedSocket extends Duplex {
-  readonly #near: Socket
+  readonly #socket: Socket
   readonly #oneWayMs: number
-  #underWay = 0
+  #bytesInFlight = 0
   #resume: (() => void) | undefined
   readonly remoteAddress: string | undefined
   readonly remotePort: number | undefined
   readonly localAddress: string | undefined
   readonly localPort: number | undefined
 
-  constructor(near: Socket, roundTripMs: number) {
+  constructor(socket: Socket, roundTripMs: number) {
     super({ allowHalfOpen: true })
-    this.#near = near
+    this.#socket = socket
     this.#oneWayMs = roundTripMs / 2
-    this.remoteAddress = near.remoteAddress
-    this.remotePort = near.remotePort
-    this.localAddress = near.localAddress
-    this.localPort = near.localPort
-    near.on('data', chunk => this.#later(() => this.push(chunk)))
-    near.on('end', () => this.#later(() => this.push(null)))
-    near.on('error', error => this.destroy(error))
-    near.on('close', () => this.#later(() => this.destroy()))
+    this.remoteAddress = socket.remoteAddress
+    this.remotePort = socket.remotePort
+    this.localAddress = socket.localAddress
+    this.localPort = socket.localPort
+    socket.on('data', chunk => this.#delay(() => this.push(chunk)))
+    socket.on('end', () => this.#delay(() => this.push(null)))
+    socket.on('error', error => this.destroy(error))
+    socket.on('close', () => this.#delay(() => this.destroy()))
   }
 
   resetAndDestroy(): void {
-    this.#near.resetAndDestroy()
+    this.#socket.resetAndDestroy()
   }
 
   override _read(): void {}
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
-    this.#underWay += chunk.length
-    this.#later(() => {
-      this.#near.write(chunk, () => this.#arrived(chunk.length))
+    this.#bytesInFlight += chunk.length
+    this.#delay(() => {
+      this.#socket.write(chunk, () => this.#onDelivered(chunk.length))
     })
-    if (this.#underWay < WINDOW_BYTES) done()
+    if (this.#bytesInFlight < WINDOW_BYTES) done()
     else this.#resume = done
   }
 
   override _final(done: () => void): void {
-    this.#later(() => {
-      this.#near.end()
+    this.#delay(() => {
+      this.#socket.end()
       done()
     })
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    // What was written before still arrives before.
-    this.#later(() => this.#near.destroy())
+    // Delayed too, so that pending writes are delivered first.
+    this.#delay(() => this.#socket.destroy())
     done(error)
   }
 
-  #arrived(length: number): void {
-    this.#underWay -= length
+  #onDelivered(length: number): void {
+    this.#bytesInFlight -= length
     const resume = this.#resume
     this.#resume = undefined
     resume?.()
   }
 
-  #later(step: () => void): void {
-    // Timers of equal length fire in the order in which they were set.
+  #delay(step: () => void): void {
+    // Timers with equal delays fire in the order they were created.
     setTimeout(step, this.#oneWayMs)
   }
 }

@@ -3,22 +3,22 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { HostPlan } from '../smtp-host/behaviors.ts'
 import type { HostDeps, MailHost } from '../smtp-host/host.ts'
-import { type BlackHole, digBlackHole } from './black-hole.ts'
+import { type BlackHole, openBlackHole } from './black-hole.ts'
 
-/** All mail servers of the world, listening at one port. */
+/** All simulated mail servers, listening on one port. */
 export type LoopbackNetwork = { readonly port: number; close(): Promise<void> }
 
 type Plan = {
   readonly hosts: readonly MailHost[]
   readonly addresses: ReadonlyMap<string, readonly string[]>
   readonly port: number
-  readonly world: HostDeps
+  readonly hostDeps: HostDeps
 }
 
-/** How often a free port is looked for: it must be free at every address. */
+/** Attempts to find a port that is free at every address. */
 const TRIES_MAX = 10
 
-/** Opens every door; port 0 takes one that is free at all addresses. */
+/** Listens at all addresses; port 0 selects a port that is free at each of them. */
 export async function openLoopbackNetwork(plan: Plan): Promise<LoopbackNetwork> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -33,8 +33,8 @@ export async function openLoopbackNetwork(plan: Plan): Promise<LoopbackNetwork> 
 async function openPorts({
   hosts,
   addresses,
-  port: wanted,
-  world,
+  port: requestedPort,
+  hostDeps,
 }: Plan): Promise<LoopbackNetwork> {
   const sockets = new Set<Socket>()
   const servers: Server[] = []
@@ -46,48 +46,50 @@ async function openPorts({
     await blackHole?.close()
   }
   const ipsOf = (host: MailHost) => (addresses.get(host.name) ?? []).filter(isLoopback)
-  let port = wanted
+  let port = requestedPort
   try {
-    for (const host of hosts.filter(({ behavior }) => behavior.door === undefined)) {
+    for (const host of hosts.filter(({ behavior }) => behavior.unreachable === undefined)) {
       for (const ip of ipsOf(host)) {
         const server = await listen(ip, port, socket => {
           sockets.add(socket)
           socket.once('close', () => sockets.delete(socket))
-          host.accept(socket, world)
+          host.accept(socket, hostDeps)
         })
         servers.push(server)
         port = portOf(server)
       }
     }
-    const dropping = hosts.filter(({ behavior }) => behavior.door === 'dropped').flatMap(ipsOf)
-    if (dropping.length > 0) {
-      blackHole = await digBlackHole([...new Set(dropping)], port)
+    const dropped = hosts
+      .filter(({ behavior }) => behavior.unreachable === 'dropped')
+      .flatMap(ipsOf)
+    if (dropped.length > 0) {
+      blackHole = await openBlackHole([...new Set(dropped)], port)
       port = blackHole.port
     }
-    return { port: port === 0 ? await closedPort() : port, close }
+    return { port: port === 0 ? await findClosedPort() : port, close }
   } catch (cause) {
     await close()
     throw cause
   }
 }
 
-/** Addresses where the world may listen. */
+/** Returns whether an address is a loopback address, on which the simulator may listen. */
 export const isLoopback = (ip: string) => /^127\.|^::1$/.test(ip)
 
 async function listen(
   host: string,
   port: number,
-  answer: (socket: Socket) => void,
+  onConnection: (socket: Socket) => void,
 ): Promise<Server> {
-  // Half-open: a client may shut its side and still read what it asked for.
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, answer)
+  // Half-open: a client may close its sending side and still read the reply.
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection)
   server.listen({ host, port, backlog: 1_024 })
   await once(server, 'listening')
   return server
 }
 
-/** Where nobody listens: connections to a world of closed doors are refused there. */
-async function closedPort(): Promise<number> {
+/** Returns a port without a listener, for a scenario whose hosts all refuse connections. */
+async function findClosedPort(): Promise<number> {
   const server = await listen('127.0.0.1', 0, () => {})
   const port = portOf(server)
   server.close()
@@ -102,33 +104,33 @@ function portOf(server: Server): number {
 const codeOf = (error: unknown) =>
   error instanceof Error && 'code' in error ? error.code : undefined
 
-/** Says why a server of the world cannot listen, and what to do. */
+/** Returns the error for a port that cannot be opened, with a remedy. */
 export function cannotListen(port: number, cause: unknown): EvError {
   const why = errorMessage(cause)
   const sentence =
-    LISTEN_FAULTS[String(codeOf(cause))]?.(port, why) ?? `Cannot start the mail world: ${why}.`
+    LISTEN_FAULTS[String(codeOf(cause))]?.(port, why) ?? `Cannot start the simulator: ${why}.`
   return new EvError('io', sentence, { cause })
 }
 
 const LISTEN_FAULTS: Readonly<Record<string, (port: number, why: string) => string>> = {
   EADDRINUSE: (port, why) =>
-    `Port ${port} is taken (${why}). Choose another, or none: then the mail world takes a free one.`,
+    `Port ${port} is in use (${why}). Choose another port, or omit it to use a free one.`,
   EACCES: (port, why) =>
-    `Port ${port} may not be opened (${why}). Choose one above 1023, or none: then the mail world takes a free one.`,
+    `No permission to open port ${port} (${why}). Choose a port above 1023, or omit it to use a free one.`,
   EADDRNOTAVAIL: (_, why) =>
-    `The mail world gives each server an address of its own in 127.0.0.0/8, and this machine has not got them (${why}). Linux has; on macOS add them with "ifconfig lo0 alias".`,
+    `The simulator needs an address in 127.0.0.0/8 for each server, which this machine does not have (${why}). On macOS, add each with "sudo ifconfig lo0 alias ADDRESS".`,
 }
 
-/** Gives each host an address of its own: all share one port. 127.20.0.1 is the first. */
-export function allotAddresses(
+/** Assigns each host its own loopback address, from 127.20.0.1 on; all hosts share one port. */
+export function assignAddresses(
   plans: Readonly<Record<string, HostPlan>>,
 ): Map<string, readonly string[]> {
-  const given = new Map(
+  const configured = new Map(
     Object.entries(plans).map(([name, { ip }]) => [name, typeof ip === 'string' ? [ip] : ip]),
   )
-  const taken = new Set([...given.values()].flat())
+  const taken = new Set([...configured.values()].flat())
   const free = freeAddresses(taken)
-  return new Map([...given].map(([name, ips]) => [name, ips ?? [free.next().value]]))
+  return new Map([...configured].map(([name, ips]) => [name, ips ?? [free.next().value]]))
 }
 
 function* freeAddresses(taken: ReadonlySet<string | undefined>): Generator<string, never> {

@@ -2,27 +2,27 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
 
-/** What the thread is told: where to listen, how many may wait, and what ends it. */
+/** Parameters of the worker thread; setting `stopFlag` ends it. */
 export type Tarpit = {
   readonly ips: readonly string[]
   readonly port: number
-  readonly waiting: number
-  readonly limit: Int32Array
+  readonly backlog: number
+  readonly stopFlag: Int32Array
 }
 
-/** Listens everywhere, says at which port, and stands still: nobody takes what comes. */
-async function listen({ ips, port: wanted, waiting, limit }: Tarpit): Promise<void> {
+/** Listens, reports the port, then blocks the thread so that no connection is accepted. */
+async function listen({ ips, port: requestedPort, backlog, stopFlag }: Tarpit): Promise<void> {
   const servers: Server[] = []
-  let port = wanted
+  let port = requestedPort
   for (const host of ips) {
     const server = createServer()
-    server.listen({ host, port, backlog: waiting })
+    server.listen({ host, port, backlog })
     await once(server, 'listening')
     servers.push(server)
     port = (server.address() as AddressInfo).port
   }
   parentPort?.postMessage(port)
-  Atomics.wait(limit, 0, 0)
+  Atomics.wait(stopFlag, 0, 0)
   process.exit()
 }
 

@@ -1,50 +1,54 @@
-
 import type { Rule } from './rule.ts'
 
-/** One mail server. */
+/** Configuration of a simulated mail server. */
 export type HostPlan = {
-  /** For people. */
+  /** Not interpreted. */
   comment?: string
   behavior: BehaviorName
-  /** Addresses, IPv4 or IPv6; those that are not of the loopback are only told by DNS. None given: one of 127.0.0.0/8 is allotted. */
+  /**
+   * IPv4 or IPv6 addresses; defaults to an assigned address in 127.0.0.0/8. Addresses outside the
+   * loopback range appear only in DNS.
+   */
   ip?: string | readonly string[]
-  /** Who lives there: local parts or whole addresses, `*` for any run of characters. Default: those of the scenario, else `user*`. */
+  /**
+   * Mailboxes: local parts or full addresses, `*` matches any characters. Defaults to those of the
+   * scenario, else `user*`.
+   */
   mailboxes?: readonly string[]
-  /** Asked before the rules of the behavior. */
+  /** Checked before the rules of the behavior. */
   rules?: readonly Rule[]
-  /** EHLO keywords instead of the usual ones; for STARTTLS see below. */
+  /** EHLO keywords instead of the default ones; for STARTTLS see below. */
   extensions?: readonly string[]
-  /** Whether STARTTLS is offered: `needs-starttls` does, the others do not. */
+  /** Whether STARTTLS is offered; defaults to true only for `needs-starttls`. */
   starttls?: boolean
-  /** How long `greylist` keeps a recipient waiting, and what `temporary` says of its trouble. */
+  /** Delay of `greylist`, and the retry time in the reply of `temporary`. */
   seconds?: number
   /** Pause before each reply (`slow`) or byte (`drip`). */
   ms?: number
-  /** Recipients after which `throttles` says 421. */
+  /** Number of recipients after which `throttles` replies 421. */
   max?: number
-  /** Spoken by the library of that name instead of by this one: an independent judge of our client. Greets after 100 ms. */
+  /** Uses the library smtp-server, an independent implementation, which greets after 100 ms. */
   engine?: 'smtp-server'
 }
 
-
-/** What a mail server is like: all that sets it apart from a plain one that takes everything. */
+/** Behavior of a mail server: its differences from a server that accepts everything. */
 export type Behavior = {
   rules?: readonly Rule[]
-  /** EHLO keywords instead of the usual ones. */
+  /** EHLO keywords instead of the default ones. */
   extensions?: readonly string[]
   /** Whether STARTTLS is offered. */
   starttls?: boolean
-  /** Whether a command sent before the reply to the last one ends the session, where PIPELINING is not offered. */
+  /** Whether pipelining to a server without PIPELINING ends the session. */
   strict?: boolean
   /** Pause before each reply. */
   replyMs?: number
   /** Pause before each single byte. */
   dripMs?: number
-  /** Connections are refused (`refused`), or neither refused nor taken, as behind a firewall (`dropped`). */
-  door?: 'refused' | 'dropped'
+  /** Connections are refused (`refused`) or time out, as behind a firewall (`dropped`). */
+  unreachable?: 'refused' | 'dropped'
 }
 
-/** Tempers by the word for them. Most know their mailboxes (`polite`) and have one oddity. */
+/** Behaviors by name. Most accept their mailboxes, as `polite` does, with one deviation. */
 export const BEHAVIORS = {
   polite: plan => ({ rules: mailboxes(plan) }),
   'catch-all': () => ({}),
@@ -66,15 +70,15 @@ export const BEHAVIORS = {
   throttles: plan => ({
     rules: [{ on: 'RCPT', askedAbove: plan.max ?? 10, reply: SLOW_DOWN }, ...mailboxes(plan)],
   }),
-  /** Hangs up after telling of an unknown user. */
+  /** Closes the connection after rejecting an unknown user. */
   closes: plan => ({ rules: [...mailboxes(plan, { end: 'close' })] }),
-  /** Hangs up in place of an answer. */
+  /** Closes the connection instead of replying to RCPT. */
   'hangs-up': () => ({ rules: [{ on: 'RCPT', end: 'close' }] }),
   resets: () => ({ rules: [{ on: 'RCPT', end: 'reset' }] }),
   slow: plan => ({ replyMs: plan.ms ?? 200, rules: mailboxes(plan) }),
   drip: plan => ({ dripMs: plan.ms ?? 20, rules: mailboxes(plan) }),
-  dead: () => ({ door: 'refused' }),
-  drops: () => ({ door: 'dropped' }),
+  dead: () => ({ unreachable: 'refused' }),
+  drops: () => ({ unreachable: 'dropped' }),
   silent: () => ({ rules: [{ on: 'CONNECT', end: 'hang' }] }),
   'helo-only': plan => ({
     rules: [{ on: 'EHLO', reply: '500 Command unrecognized' }, ...mailboxes(plan)],
@@ -85,7 +89,7 @@ export const BEHAVIORS = {
     rules: mailboxes(plan),
   }),
   'no-smtputf8': plan => ({ extensions: without('SMTPUTF8'), rules: mailboxes(plan) }),
-  /** Says all it will ever say before it was asked. */
+  /** Sends all its replies before the client sends a command. */
   early: () => ({ rules: [{ on: 'CONNECT', raw: EARLY, end: 'hang' }] }),
   garbage: () => ({ rules: [{ on: 'CONNECT', raw: GARBAGE, end: 'hang' }] }),
   endless: () => ({ rules: [{ on: 'EHLO', endless: '250-and one more' }] }),
@@ -93,7 +97,7 @@ export const BEHAVIORS = {
 
 export type BehaviorName = keyof typeof BEHAVIORS
 
-/** What a mail server of today offers. */
+/** EHLO keywords of a typical mail server. */
 export const EXTENSIONS = [
   'PIPELINING',
   'SIZE 35882577',
@@ -133,7 +137,10 @@ const greylisted = (seconds: number): Rule => ({
   reply: `450 4.2.0 <{to}>: Recipient address rejected: Greylisted, try again in ${seconds} seconds`,
 })
 
-/** Who lives at a host: first those whose local part begins with a word for their misfortune, then the plain ones; nobody else. */
+/**
+ * Rules for the mailboxes: local parts with a special prefix, then the configured ones, then
+ * unknown.
+ */
 function mailboxes(plan: HostPlan, afterUnknown: Pick<Rule, 'end'> = {}): Rule[] {
   return [
     { on: 'RCPT', to: 'full.*', reply: FULL },

@@ -1,46 +1,46 @@
-import { type SimulatedHost, filledIn, SessionState } from './session-state.ts'
 import type { Duplex } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls'
 import type { Caller, Rule } from './rule.ts'
+import { fillPlaceholders, SessionState, type SimulatedHost } from './session-state.ts'
 
-/** What a server says: gathered, then sent at once, or byte by byte where it drips. */
+/** Buffers replies and sends them together, or byte by byte with a delay. */
 class ReplyWriter {
   readonly #socket: Duplex
   readonly #dripMs: number | undefined
-  #suppressed = ''
-  #drops: Buffer = Buffer.alloc(0)
-  #dripping: NodeJS.Timeout | undefined
-  #last = false
+  #buffered = ''
+  #dripQueue: Buffer = Buffer.alloc(0)
+  #dripTimer: NodeJS.Timeout | undefined
+  #isClosing = false
 
   constructor(socket: Duplex, dripMs: number | undefined) {
     this.#socket = socket
     this.#dripMs = dripMs
   }
 
-  /** A whole reply, `\n` between its lines; sent by the next `flush`. */
-  say(reply: string): void {
-    this.#suppressed += reply.includes('\n')
+  /** Buffers a reply, with `\n` between its lines, until the next `flush`. */
+  reply(reply: string): void {
+    this.#buffered += reply.includes('\n')
       ? `${reply.replaceAll('\n', '\r\n')}\r\n`
       : `${reply}\r\n`
   }
 
-  /** Sends what was said. */
+  /** Sends buffered replies. */
   flush(): void {
-    if (this.#suppressed === '') return
-    const text = this.#suppressed
-    this.#suppressed = ''
+    if (this.#buffered === '') return
+    const text = this.#buffered
+    this.#buffered = ''
     if (this.#dripMs === undefined) this.#write(text)
     else this.#drip(Buffer.from(text), this.#dripMs)
   }
 
-  /** Sends bytes as they are, behind what was said. */
+  /** Sends raw bytes after the buffered replies. */
   bytes(bytes: Uint8Array): void {
     this.flush()
     this.#write(bytes)
   }
 
-  /** Says a line again and again, as fast as the client reads. */
+  /** Repeats a line endlessly, as fast as the client reads. */
   replyForever(line: string): void {
     this.flush()
     const text = `${line}\r\n`.repeat(100)
@@ -51,16 +51,16 @@ class ReplyWriter {
     more()
   }
 
-  /** Ends the connection behind the last word. */
+  /** Closes the connection after the last byte. */
   close(): void {
     this.flush()
-    this.#last = true
-    if (this.#dripping === undefined) this.#socket.end()
+    this.#isClosing = true
+    if (this.#dripTimer === undefined) this.#socket.end()
   }
 
-  /** Falls silent in the middle of a word. */
-  hush(): void {
-    clearTimeout(this.#dripping)
+  /** Stops sending, even in the middle of a reply. */
+  stop(): void {
+    clearTimeout(this.#dripTimer)
   }
 
   #write(text: string | Uint8Array): boolean {
@@ -68,26 +68,26 @@ class ReplyWriter {
   }
 
   #drip(bytes: Buffer, everyMs: number): void {
-    this.#drops = Buffer.concat([this.#drops, bytes])
+    this.#dripQueue = Buffer.concat([this.#dripQueue, bytes])
     const next = () => {
-      this.#write(this.#drops.subarray(0, 1))
-      this.#drops = this.#drops.subarray(1)
-      this.#dripping = this.#drops.length > 0 ? setTimeout(next, everyMs) : undefined
-      if (this.#dripping === undefined && this.#last) this.#socket.end()
+      this.#write(this.#dripQueue.subarray(0, 1))
+      this.#dripQueue = this.#dripQueue.subarray(1)
+      this.#dripTimer = this.#dripQueue.length > 0 ? setTimeout(next, everyMs) : undefined
+      if (this.#dripTimer === undefined && this.#isClosing) this.#socket.end()
     }
-    this.#dripping ??= setTimeout(next, everyMs)
+    this.#dripTimer ??= setTimeout(next, everyMs)
   }
 }
 
-/** What a line may hold at most (RFC 5321 §4.5.3.1.4 says 512; Postfix takes 2,048). */
+/** Maximum line length: RFC 5321 §4.5.3.1.4 requires 512, Postfix accepts 2,048. */
 const LINE_MAX = 2_048
 
-/** A socket as a mail server sees it: near or far. */
+/** The connection of a session, with or without simulated latency. */
 export type Line = Duplex & { resetAndDestroy(): unknown }
 
 /**
- * The server's side of one SMTP conversation: order and grammar by `Standing`, opinions by the rules of the
- * host. Replies to commands that came together leave together (RFC 2920 §3.2).
+ * The server side of an SMTP session. `SessionState` checks syntax and order of commands, the rules
+ * of the host decide the replies. Replies to pipelined commands are sent together (RFC 2920 §3.2).
  */
 export class Conversation {
   readonly #host: SimulatedHost
@@ -98,13 +98,13 @@ export class Conversation {
   #writer: ReplyWriter
   #decoder = new StringDecoder('utf8')
   #unread = ''
-  /** Whether the client sent more behind the command at hand. */
-  #more = false
+  /** Whether the client has sent data beyond the current command. */
+  #hasMore = false
   #greeted = false
-  /** The server thinks; what comes waits. */
-  #thinking: NodeJS.Timeout | undefined
-  /** The server listens no more. */
-  #deaf = false
+  /** Delay before the current reply; further input is buffered until it fires. */
+  #replyTimer: NodeJS.Timeout | undefined
+  /** Whether further input is ignored. */
+  #isInputIgnored = false
 
   constructor(host: SimulatedHost, socket: Line, caller: Caller) {
     this.#host = host
@@ -118,141 +118,141 @@ export class Conversation {
     this.#greet()
   }
 
-  /** Ends it at once. */
+  /** Destroys the connection immediately. */
   destroy(): void {
-    clearTimeout(this.#thinking)
-    this.#writer.hush()
-    this.#deaf = true
+    clearTimeout(this.#replyTimer)
+    this.#writer.stop()
+    this.#isInputIgnored = true
     this.#socket.destroy()
     this.#raw.destroy()
   }
 
-  readonly #onData = (bytes: Buffer) => this.#handleLine(bytes)
-  readonly #onEnd = () => this.#hangUp()
-  readonly #onGone = () => this.destroy()
+  readonly #onData = (bytes: Buffer) => this.#handleInput(bytes)
+  readonly #onEnd = () => this.#closeSession()
+  readonly #onClose = () => this.destroy()
 
   #listen(): void {
-    // No setEncoding: TLS must find bytes where it takes over.
+    // No setEncoding: TLS needs raw bytes when it takes over the socket.
     this.#socket.on('data', this.#onData).on('end', this.#onEnd)
-    this.#socket.on('error', this.#onGone).on('close', this.#onGone)
+    this.#socket.on('error', this.#onClose).on('close', this.#onClose)
   }
 
   #greet(): void {
     const rule = this.#host.rules.find('CONNECT', this.#status)
     const reply = rule === undefined ? '220 {host} ESMTP' : rule.reply
-    // RFC 5321 §3.1: who greets with 554 waits for QUIT and says 503 to all else.
+    // After a 554 greeting the server waits for QUIT and replies 503 otherwise (RFC 5321 §3.1).
     if (reply?.startsWith('5') === true) this.#status.stage = 'refused'
-    this.#obey('CONNECT', rule, reply)
+    this.#applyRule('CONNECT', rule, reply)
     this.#writer.flush()
   }
 
-  #handleLine(bytes: Buffer): void {
+  #handleInput(bytes: Buffer): void {
     if (!this.#greeted) this.#host.tally.pregreet += bytes.length
-    if (this.#deaf) return
+    if (this.#isInputIgnored) return
     this.#unread += this.#decoder.write(bytes)
-    this.#work()
+    this.#processLines()
   }
 
-  /** Takes one line after another, as far as they have come and the server need not think. */
-  #work(): void {
+  /** Processes complete lines until a reply is delayed. */
+  #processLines(): void {
     let start = 0
-    while (this.#thinking === undefined && !this.#deaf) {
+    while (this.#replyTimer === undefined && !this.#isInputIgnored) {
       const end = this.#unread.indexOf('\n', start)
       if (end === -1) break
       const line = this.#unread.slice(start, end)
       start = end + 1
-      this.#more = start < this.#unread.length
-      if (line.length <= LINE_MAX && line.endsWith('\r')) this.#command(line.slice(0, -1))
-      else this.#badLine()
+      this.#hasMore = start < this.#unread.length
+      if (line.length <= LINE_MAX && line.endsWith('\r')) this.#handleCommand(line.slice(0, -1))
+      else this.#rejectLine()
     }
     this.#unread = this.#unread.slice(start)
-    if (this.#unread.length > LINE_MAX && this.#thinking === undefined) {
+    if (this.#unread.length > LINE_MAX && this.#replyTimer === undefined) {
       this.#unread = ''
-      this.#badLine()
+      this.#rejectLine()
     }
     this.#writer.flush()
   }
 
-  #badLine(): void {
+  #rejectLine(): void {
     this.#host.tally.badLines += 1
-    this.#writer.say('500 5.5.2 Error: line too long or not ended by CRLF')
+    this.#writer.reply('500 5.5.2 Error: line too long or not ended by CRLF')
   }
 
-  #command(line: string): void {
+  #handleCommand(line: string): void {
     const verb = verbOf(line)
     this.#host.tally.command(verb)
     if (this.#isOutOfOrder(verb) && this.#host.behavior.strict === true) {
-      this.#writer.say('554 5.5.0 SMTP synchronization error')
-      this.#hangUp()
+      this.#writer.reply('554 5.5.0 SMTP synchronization error')
+      this.#closeSession()
       return
     }
     const fault = this.#status.faultOf(verb, line)
     if (fault !== undefined) {
-      this.#writer.say(fault)
+      this.#writer.reply(fault)
       return
     }
     const rule = this.#host.rules.find(verb, this.#status)
-    const reply = rule === undefined ? this.#politeReply(verb) : rule.reply
+    const reply = rule === undefined ? this.#defaultReply(verb) : rule.reply
     if ((reply ?? rule?.raw)?.startsWith('2') === true) this.#status.advance(verb)
-    this.#obey(verb, rule, reply)
+    this.#applyRule(verb, rule, reply)
   }
 
   #isOutOfOrder(verb: string): boolean {
-    const wrong = this.#more && (!this.#status.pipelining || MUST_BE_LAST.has(verb))
-    if (wrong) this.#host.tally.outOfOrder += 1
-    return wrong
+    const isOutOfOrder = this.#hasMore && (!this.#status.pipelining || MUST_BE_LAST.has(verb))
+    if (isOutOfOrder) this.#host.tally.outOfOrder += 1
+    return isOutOfOrder
   }
 
-  #politeReply(verb: string): string {
-    if (verb !== 'EHLO') return POLITE[verb] ?? '500 5.5.2 Error: command not recognized'
+  #defaultReply(verb: string): string {
+    if (verb !== 'EHLO') return DEFAULT_REPLIES[verb] ?? '500 5.5.2 Error: command not recognized'
     const starttls = this.#status.mayEncrypt ? ['STARTTLS'] : []
     const lines = ['{host}', ...this.#host.extensions, ...starttls]
     return lines.map((line, at) => `250${at < lines.length - 1 ? '-' : ' '}${line}`).join('\n')
   }
 
-  #obey(verb: string, rule: Rule | undefined, reply: string | undefined): void {
+  #applyRule(verb: string, rule: Rule | undefined, reply: string | undefined): void {
     const waitMs = (rule?.afterMs ?? 0) + (this.#host.behavior.replyMs ?? 0)
     if (waitMs === 0) {
-      this.#utter(verb, rule, reply)
+      this.#sendReply(verb, rule, reply)
       return
     }
     this.#writer.flush()
-    this.#thinking = setTimeout(() => {
-      this.#thinking = undefined
-      this.#utter(verb, rule, reply)
-      this.#work()
+    this.#replyTimer = setTimeout(() => {
+      this.#replyTimer = undefined
+      this.#sendReply(verb, rule, reply)
+      this.#processLines()
     }, waitMs)
   }
 
-  #utter(verb: string, rule: Rule | undefined, reply: string | undefined): void {
+  #sendReply(verb: string, rule: Rule | undefined, reply: string | undefined): void {
     if (rule?.raw !== undefined) this.#writer.bytes(Buffer.from(rule.raw, 'latin1'))
-    if (reply !== undefined) this.#writer.say(filledIn(reply, this.#status))
+    if (reply !== undefined) this.#writer.reply(fillPlaceholders(reply, this.#status))
     if (verb === 'CONNECT') this.#greeted = (reply ?? rule?.raw) !== undefined
     if (rule?.endless !== undefined) {
-      this.#deaf = true
+      this.#isInputIgnored = true
       this.#writer.replyForever(rule.endless)
     } else if (rule?.end === 'hang') {
       this.#writer.flush()
-      this.#deaf = true
+      this.#isInputIgnored = true
     } else if (rule?.end === 'reset') {
-      this.#deaf = true
+      this.#isInputIgnored = true
       this.#raw.resetAndDestroy()
     } else if (rule?.end === 'tls-alert') {
       this.#encrypt(UNABLE_TO_ENCRYPT)
     } else if (rule?.end === 'close' || verb === 'QUIT' || reply?.startsWith('421') === true) {
-      this.#hangUp()
+      this.#closeSession()
     } else if (verb === 'STARTTLS' && this.#status.secure) {
       this.#encrypt(this.#host.secureContext())
     }
   }
 
-  #hangUp(): void {
-    this.#deaf = true
-    this.#caller.over()
+  #closeSession(): void {
+    this.#isInputIgnored = true
+    this.#caller.end()
     this.#writer.close()
   }
 
-  /** What was sent behind STARTTLS is thrown away: it may be an intruder's. */
+  /** Discards input received after STARTTLS, which an attacker may have injected. */
   #encrypt(secureContext: SecureContext): void {
     this.#writer.flush()
     this.#unread = ''
@@ -264,13 +264,13 @@ export class Conversation {
   }
 }
 
-/** Without a certificate there is no cipher to agree on: the handshake ends with an alert. */
+/** Without a certificate there is no common cipher, so the handshake fails with an alert. */
 const UNABLE_TO_ENCRYPT = createSecureContext()
 
-/** Commands that end a group (RFC 2920 §3.1). */
+/** Commands that must be the last of a pipelined group (RFC 2920 §3.1). */
 const MUST_BE_LAST = new Set(['EHLO', 'HELO', 'STARTTLS', 'QUIT', 'NOOP', 'DATA', 'VRFY', 'EXPN'])
 
-const POLITE: Readonly<Record<string, string>> = {
+const DEFAULT_REPLIES: Readonly<Record<string, string>> = {
   HELO: '250 {host}',
   STARTTLS: '220 2.0.0 Ready to start TLS',
   MAIL: '250 2.1.0 Ok',

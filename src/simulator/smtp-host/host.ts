@@ -1,4 +1,3 @@
-import { type Caller, type Ending, createRuleSet, type Moment, type RuleSet } from './rule.ts'
 import { generateKeyPairSync } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
@@ -9,28 +8,36 @@ import { plainIp } from '../../platform/ip.ts'
 import { type Random, systemRandom } from '../../platform/random.ts'
 import { Tally } from '../counters.ts'
 import { DelayedSocket } from '../loopback/delayed-socket.ts'
-import { type HostPlan, BEHAVIORS, type Behavior, EXTENSIONS } from './behaviors.ts'
 import type { SessionLog } from '../session-log.ts'
+import { BEHAVIORS, type Behavior, EXTENSIONS, type HostPlan } from './behaviors.ts'
 import { Conversation, type Line } from './conversation.ts'
 import { libraryEngine } from './library-host.ts'
+import {
+  type Caller,
+  createRuleSet,
+  type DestroyableSession,
+  type Moment,
+  type RuleSet,
+} from './rule.ts'
 
-/** What a host knows of the world around it. */
+/** Settings and logs shared by all hosts. */
 export type HostDeps = {
   readonly roundTripMs: number
-  readonly attendance: SessionLog
-  /** Sessions by the domains that they asked about. */
+  /** Sessions of all hosts. */
+  readonly sessionLog: SessionLog
+  /** Sessions by recipient domain. */
   readonly byDomain: SessionLog
 }
 
-/** A mail server that follows a table of rules, whoever speaks for it. */
+/** A mail server that follows a table of rules, with its own SMTP engine or a library. */
 export class MailHost {
   readonly name: string
   readonly behavior: Behavior
   readonly rules: RuleSet
   readonly extensions: readonly string[]
   readonly tally = new Tally()
-  readonly #converse: (line: Line, caller: Caller) => Ending
-  readonly #sessions = new Set<Ending>()
+  readonly #startSession: (line: Line, caller: Caller) => DestroyableSession
+  readonly #sessions = new Set<DestroyableSession>()
   readonly #greylist = new Map<string, { times: number; firstAt: number }>()
   #connections = 0
   #certificate: { key: string; cert: string } | undefined
@@ -42,62 +49,65 @@ export class MailHost {
     this.behavior = { ...behavior, ...(plan.starttls !== undefined && { starttls: plan.starttls }) }
     this.rules = createRuleSet([...(plan.rules ?? []), ...(this.behavior.rules ?? [])])
     this.extensions = plan.extensions ?? this.behavior.extensions ?? EXTENSIONS
-    this.#converse =
+    this.#startSession =
       plan.engine === 'smtp-server'
         ? libraryEngine(this)
         : (line, caller) => new Conversation(this, line, caller)
   }
 
-  /** Takes a connection that came in over the loopback, from as far away as `roundTripMs` says. */
-  accept(socket: Socket, world: HostDeps): void {
+  /** Accepts a loopback connection and simulates its latency. */
+  accept(socket: Socket, deps: HostDeps): void {
     socket.on('error', () => socket.destroy())
     this.#connections += 1
     const client = socket.remoteAddress ?? ''
     const caller = {
       client,
       connection: this.#connections,
-      ...this.#count(socket, client, world),
+      ...this.#count(socket, client, deps),
     }
-    if (world.roundTripMs === 0) {
-      this.#begin(socket, caller)
+    if (deps.roundTripMs === 0) {
+      this.#start(socket, caller)
       return
     }
-    // The three-way handshake of a far connection: the loopback's own takes no time. The greeting
-    // of a real one is read two round trips after dialling: SYN, SYN-ACK, ACK, greeting.
-    const line = new DelayedSocket(socket, world.roundTripMs)
-    setTimeout(() => this.#begin(line, caller), world.roundTripMs * 1.5)
+    // Simulates the three-way handshake, which takes no time on loopback. A client reads the
+    // greeting of a real server two round trips after dialing: SYN, SYN-ACK, ACK, greeting.
+    const line = new DelayedSocket(socket, deps.roundTripMs)
+    setTimeout(() => this.#start(line, caller), deps.roundTripMs * 1.5)
   }
 
-  /** Counts a session until it is over, by the word of the server or by the end of the connection. */
-  #count(socket: Socket, client: string, world: HostDeps): Pick<Caller, 'over' | 'asks'> {
-    let counted = true
-    const { attendance, byDomain } = world
-    const ledger = [this.tally.attendance, attendance]
+  /** Counts a session until the server ends it or the connection closes. */
+  #count(socket: Socket, client: string, deps: HostDeps): Pick<Caller, 'end' | 'addDomain'> {
+    let isOpen = true
+    const { sessionLog, byDomain } = deps
+    const logs = [this.tally.sessionLog, sessionLog]
     const domains = new Set<string>()
-    for (const ruleSet of ledger) ruleSet.opened(client)
-    const over = () => {
-      if (!counted) return
-      counted = false
-      for (const ruleSet of ledger) ruleSet.closed(client)
+    for (const log of logs) log.opened(client)
+    const end = () => {
+      if (!isOpen) return
+      isOpen = false
+      for (const log of logs) log.closed(client)
       for (const domain of domains) byDomain.closed(domain)
     }
-    const asks = (domain: string) => {
-      if (!counted || domains.has(domain)) return
+    const addDomain = (domain: string) => {
+      if (!isOpen || domains.has(domain)) return
       domains.add(domain)
       byDomain.opened(domain)
     }
-    socket.once('close', over)
-    return { over, asks }
+    socket.once('close', end)
+    return { end, addDomain }
   }
 
-  /** How often, and how long ago first, this client asked for this recipient from this sender. */
-  remember({ client, from, to }: Moment): { times: number; sinceMs: number } {
+  /**
+   * Records an attempt of client, sender and recipient; returns the number of attempts and the time
+   * since the first one.
+   */
+  recordAttempt({ client, from, to }: Moment): { times: number; sinceMs: number } {
     const key = `${client} ${from} ${to}`
     const now = systemClock.monotonicNow()
-    const seen = this.#greylist.get(key) ?? { times: 0, firstAt: now }
-    seen.times += 1
-    this.#greylist.set(key, seen)
-    return { times: seen.times, sinceMs: now - seen.firstAt }
+    const entry = this.#greylist.get(key) ?? { times: 0, firstAt: now }
+    entry.times += 1
+    this.#greylist.set(key, entry)
+    return { times: entry.times, sinceMs: now - entry.firstAt }
   }
 
   secureContext(): SecureContext {
@@ -105,7 +115,7 @@ export class MailHost {
     return this.#secureContext
   }
 
-  /** Made when first wanted: few hosts encrypt. */
+  /** Returns the certificate, created on first use as few hosts offer TLS. */
   certificate(): { key: string; cert: string } {
     this.#certificate ??= selfSigned(this.name)
     return this.#certificate
@@ -115,9 +125,9 @@ export class MailHost {
     for (const session of this.#sessions) session.destroy()
   }
 
-  #begin(line: Line, caller: Caller): void {
+  #start(line: Line, caller: Caller): void {
     if (line.destroyed) return
-    const session = this.#converse(line, caller)
+    const session = this.#startSession(line, caller)
     this.#sessions.add(session)
     line.once('close', () => this.#sessions.delete(session))
   }
@@ -129,20 +139,20 @@ export type Certified = { readonly key: string; readonly cert: string }
 export type CertificatePlan = {
   /** DNS names and IP addresses; the first is the common name as well. */
   readonly names: readonly string[]
-  /** From when until when it holds, epoch ms. */
+  /** Validity, epoch ms. */
   readonly notBefore: number
   readonly notAfter: number
   readonly random: Random
-  /** A new one when left out: to make one takes a tenth of a second. */
+  /** Defaults to a new pair, which takes 0.1 s to generate. */
   readonly pair?: KeyPair
 }
 
-/** A private key and its public one, both PEM. */
+/** A key pair, both keys PEM. */
 export type KeyPair = { readonly publicKey: string; readonly privateKey: string }
 
 /**
- * A fresh key and a self-signed certificate for `name`, as most mail servers have one: made here, so that no private
- * key need be kept in the repository.
+ * Creates a key and a self-signed certificate for `name`, as most mail servers have. Generated at
+ * run time, so that the repository contains no private key.
  */
 export const selfSigned = (name: string, expiresAt = systemClock.now() + 365 * DAY): Certified =>
   issue({
@@ -152,7 +162,7 @@ export const selfSigned = (name: string, expiresAt = systemClock.now() + 365 * D
     random: systemRandom,
   })
 
-/** What TLS asks of a server's certificate: its names are in subjectAltName alone (RFC 9525 §2). */
+/** Extensions of a TLS server certificate; its names are only in subjectAltName (RFC 9525 §2). */
 const serverOf = (names: readonly string[]): readonly object[] => [
   { name: 'basicConstraints', cA: false, critical: true },
   { name: 'keyUsage', digitalSignature: true, keyEncipherment: true, critical: true },
@@ -160,11 +170,11 @@ const serverOf = (names: readonly string[]): readonly object[] => [
   { name: 'subjectAltName', altNames: names.map(alternative) },
 ]
 
-/** RFC 5280 §4.2.1.6: 7 is an address, 2 a name. */
+/** General name types (RFC 5280 §4.2.1.6): 7 is an IP address, 2 a DNS name. */
 const alternative = (name: string) =>
   plainIp(name) === null ? { type: 2, value: name } : { type: 7, ip: name }
 
-/** A certificate of a server that nobody but itself vouches for, unless another issuer or extensions are given. */
+/** Issues a certificate, self-signed unless an authority is given. */
 export function issue(
   { names, notBefore, notAfter, random, pair = newPair() }: CertificatePlan,
   {
@@ -183,7 +193,7 @@ export function issue(
   const issuerKey = issuer.generateSubjectKeyIdentifier().getBytes()
   certificate.setExtensions([
     ...extensions,
-    // How a chain is put together (RFC 5280 §4.2.1.1); strict readers insist on it.
+    // Required by strict verifiers to build the chain (RFC 5280 §4.2.1.1).
     { name: 'subjectKeyIdentifier' },
     { name: 'authorityKeyIdentifier', keyIdentifier: issuerKey },
   ])
@@ -191,10 +201,10 @@ export function issue(
   return { key: pair.privateKey, cert: pki.certificateToPem(certificate).replaceAll('\r', '') }
 }
 
-/** Loaded where a certificate is made, which few runs do: it costs 40 ms. */
+/** Loaded lazily: importing takes 40 ms, and few runs create a certificate. */
 const forge = () => createRequire(import.meta.url)('node-forge') as typeof Forge
 
-/** RSA, though elliptic curves are cheaper: the library signs with nothing else. */
+/** RSA, as node-forge cannot sign with elliptic curves. */
 export const newPair = (): KeyPair =>
   generateKeyPairSync('rsa', {
     modulusLength: 2_048,
@@ -202,6 +212,6 @@ export const newPair = (): KeyPair =>
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   })
 
-/** 16 bytes in hexadecimal, and a positive number (RFC 5280 §4.1.2.2). */
+/** A positive number of 16 bytes in hexadecimal (RFC 5280 §4.1.2.2). */
 const serialNumber = (random: Random) =>
   `4${Array.from({ length: 31 }, () => random.below(16).toString(16)).join('')}`

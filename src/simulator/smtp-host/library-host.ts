@@ -1,30 +1,32 @@
-import { type SimulatedHost, filledIn, SessionState } from './session-state.ts'
 import type { Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { EvError } from '../../platform/error.ts'
 import type { Line } from './conversation.ts'
-import type { Caller, Ending, Rule } from './rule.ts'
+import type { Caller, DestroyableSession, Rule } from './rule.ts'
+import { fillPlaceholders, SessionState, type SimulatedHost } from './session-state.ts'
 
 /**
- * Speaks for a host through nodemailer's smtp-server: an implementation that others wrote, and so a judge
- * of whether our client speaks SMTP or only what our own server takes. It can do no tricks, greets
- * 100 ms after the connection, and sends each reply by itself.
+ * Serves a host with nodemailer's smtp-server. An independent implementation shows whether the
+ * client speaks SMTP or only matches the simulator. It can only reply, greets 100 ms after the
+ * connection, and sends each reply separately.
  */
-export function libraryEngine(host: SimulatedHost): (line: Line, caller: Caller) => Ending {
+export function libraryEngine(
+  host: SimulatedHost,
+): (line: Line, caller: Caller) => DestroyableSession {
   const sessions = new Map<string, SessionState>()
   const callers = new Map<string, Caller>()
   const server = new SMTPServer({
     ...optionsFor(host),
     logger: commandWatcher((verb, id) => {
       host.tally.command(verb)
-      if (verb === 'QUIT') callers.get(id)?.over()
+      if (verb === 'QUIT') callers.get(id)?.end()
     }),
     onConnect(session, done) {
-      const status = known(sessions, session.id)
+      const status = findSession(sessions, session.id)
       decide(host, 'CONNECT', status, done)
     },
     onMailFrom({ address }, session, done) {
-      const status = known(sessions, session.id)
+      const status = findSession(sessions, session.id)
       status.from = address
       status.secure = session.secure
       decide(host, 'MAIL', status, error => {
@@ -33,8 +35,8 @@ export function libraryEngine(host: SimulatedHost): (line: Line, caller: Caller)
       })
     },
     onRcptTo({ address }, session, done) {
-      const status = known(sessions, session.id)
-      status.asked(address)
+      const status = findSession(sessions, session.id)
+      status.addRecipient(address)
       decide(host, 'RCPT', status, done)
     },
     onSecure(_socket, _session, done) {
@@ -42,7 +44,7 @@ export function libraryEngine(host: SimulatedHost): (line: Line, caller: Caller)
       done()
     },
   })
-  // A broken connection is the client's affair, and counted elsewhere.
+  // Connection errors are counted when the socket closes.
   server.on('error', () => {})
   return (line, caller) => {
     const id = `${host.name}#${caller.connection}`
@@ -52,13 +54,13 @@ export function libraryEngine(host: SimulatedHost): (line: Line, caller: Caller)
       callers.delete(id)
       sessions.delete(id)
     })
-    // The library uses of a socket what a far one has too.
+    // The library uses only members that DelayedSocket also has.
     server.connect(line as unknown as Socket, { id, remoteAddress: caller.client })
     return line
   }
 }
 
-/** What the library must be told so that it offers what the host offers. */
+/** Returns the options that make the library offer the extensions of the host. */
 function optionsFor(host: SimulatedHost): SMTPServerOptions {
   const offers = (name: string) => host.extensions.includes(name)
   return {
@@ -73,22 +75,25 @@ function optionsFor(host: SimulatedHost): SMTPServerOptions {
   }
 }
 
-/** The library tells of commands only in its log. */
+/** Creates a logger that observes commands, which the library reports only in its log. */
 function commandWatcher(
-  heard: (verb: string, id: string) => void,
+  onCommand: (verb: string, id: string) => void,
 ): NonNullable<SMTPServerOptions['logger']> {
-  const quiet = () => {}
+  const ignore = () => {}
   const debug = (entry: unknown) => {
     if (typeof entry !== 'object' || entry === null) return
     if (!('tnx' in entry) || entry.tnx !== 'command') return
-    if ('command' in entry && 'cid' in entry) heard(String(entry.command), String(entry.cid))
+    if ('command' in entry && 'cid' in entry) onCommand(String(entry.command), String(entry.cid))
   }
-  return { level: quiet, trace: quiet, debug, info: quiet, warn: quiet, error: quiet, fatal: quiet }
+  return {
+    ...{ level: ignore, trace: ignore, debug, info: ignore },
+    ...{ warn: ignore, error: ignore, fatal: ignore },
+  }
 }
 
-function known(sessions: ReadonlyMap<string, SessionState>, id: string): SessionState {
+function findSession(sessions: ReadonlyMap<string, SessionState>, id: string): SessionState {
   const status = sessions.get(id)
-  if (status === undefined) throw new EvError('internal', `No session ${id} in the mail world`)
+  if (status === undefined) throw new EvError('internal', `The simulator has no session ${id}`)
   return status
 }
 
@@ -100,14 +105,16 @@ function decide(
 ): void {
   const rule = host.rules.find(verb, status)
   const waitMs = (rule?.afterMs ?? 0) + (host.behavior.replyMs ?? 0)
-  const answer = () => done(refusal(rule, status))
-  if (waitMs > 0) setTimeout(answer, waitMs)
-  else answer()
+  const respond = () => done(toError(rule, status))
+  if (waitMs > 0) setTimeout(respond, waitMs)
+  else respond()
 }
 
-/** A reply as the library takes it; null where the rule grants. `checkScenario` has seen to it that there is one. */
-function refusal(rule: Rule | undefined, status: SessionState): Error | null {
+/**
+ * Converts a rejection to an error of the library; null accepts. `checkScenario` ensures a reply.
+ */
+function toError(rule: Rule | undefined, status: SessionState): Error | null {
   if (rule?.reply === undefined || rule.reply.startsWith('2')) return null
   const responseCode = Number(rule.reply.slice(0, 3))
-  return Object.assign(new Error(filledIn(rule.reply.slice(4), status)), { responseCode })
+  return Object.assign(new Error(fillPlaceholders(rule.reply.slice(4), status)), { responseCode })
 }

@@ -1,20 +1,18 @@
-
-
-/** Who calls. */
+/** A client connection. */
 export type Caller = {
   readonly client: string
-  /** Number of the connection at this host, from 1. */
+  /** Number of the connection to this host, from 1. */
   readonly connection: number
-  /** The server has said its last word: for it the session is over, though the client has yet to hear it. */
-  over(): void
-  /** The client asks about a recipient of this domain. */
-  asks(domain: string): void
+  /** Ends the session for the counters, before the client receives the last reply. */
+  end(): void
+  /** Counts a RCPT for a domain. */
+  addDomain(domain: string): void
 }
 
-/** Something that can be ended at once. */
-export type Ending = { destroy(): void }
+/** A session that can be destroyed. */
+export type DestroyableSession = { destroy(): void }
 
-/** A moment of a conversation at which a server says something; `ANY` is each of the others but CONNECT. */
+/** A point in a session at which the server replies; `ANY` matches all commands but not CONNECT. */
 export type Verb = (typeof VERBS)[number]
 
 export const VERBS = [
@@ -30,91 +28,98 @@ export const VERBS = [
   'ANY',
 ] as const
 
-/** When a client does `on` and all conditions hold, this happens. Rules are asked in order; the first that holds decides. */
+/**
+ * The reaction to `on` if all conditions match. Rules are checked in order; the first match
+ * applies.
+ */
 export type Rule = {
   on: Verb
-  /** For people. */
+  /** Not interpreted. */
   comment?: string
-  // Conditions.
-  /** The recipient: local parts or whole addresses, `*` for any run of characters. */
+  /** Condition: the recipient, as local parts or full addresses; `*` matches any characters. */
   to?: string | readonly string[]
-  /** The sender, alike. The empty sender is the empty pattern. */
+  /** Condition: the sender, as `to`; the empty pattern matches the null sender. */
   from?: string | readonly string[]
-  /** Holds for the first n times that this client asks for this recipient from this sender. */
+  /** Matches the first n attempts of the same client, sender and recipient. */
   timesMax?: number
-  /** Holds until so long after this client asked first for this recipient from this sender. */
+  /** Matches within this time after the first attempt of the same client, sender and recipient. */
   withinMs?: number
-  /** Holds from the nth recipient of a transaction on, counted from 1. */
+  /** Matches from the nth recipient of a transaction on, counted from 1. */
   recipientFrom?: number
-  /** Holds once more than n recipients were asked in this connection. */
+  /** Matches after more than n recipients in this connection. */
   askedAbove?: number
-  /** Holds for the nth connection to this host and later ones, counted from 1. */
+  /** Matches the nth and later connections to this host, counted from 1. */
   connectionFrom?: number
-  /** Holds up to the nth connection to this host. */
+  /** Matches up to the nth connection to this host. */
   connectionMax?: number
-  /** Holds while this host has more than n sessions. */
+  /** Matches while this host has more than n sessions. */
   sessionsAbove?: number
-  /** Whether the conversation is encrypted. */
+  /** Condition: whether the session is encrypted. */
   secure?: boolean
-  /** The client: IP addresses it connects from, `*` for any run of characters. */
+  /** Condition: client IP addresses; `*` matches any characters. */
   client?: string | readonly string[]
-  // What happens.
-  /** A reply, `\n` between its lines; `{to}`, `{from}`, `{host}` and `{client}` are filled in. None: nothing is said. */
+  /**
+   * Effect: the reply, with `\n` between lines and the placeholders `{to}`, `{from}`, `{host}` and
+   * `{client}`. Undefined sends nothing.
+   */
   reply?: string
-  /** Bytes instead of a reply, one for each character, sent as they are. They grant the command where they begin with 2. */
+  /**
+   * Effect: raw bytes instead of a reply, one per character. The command succeeds if they start
+   * with 2.
+   */
   raw?: string
-  /** A line said again and again, for ever. */
+  /** Effect: a line that is repeated endlessly. */
   endless?: string
-  /** Pause before it. */
+  /** Delay before the effect. */
   afterMs?: number
-  /** And then: end the connection, break it (RST), never say anything again, or let the TLS handshake fail. */
+  /** Then closes the connection, resets it (RST), stops replying, or fails the TLS handshake. */
   end?: 'close' | 'reset' | 'hang' | 'tls-alert'
 }
 
-/** What rules look at. */
+/** The state that rules are matched against. */
 export type Moment = {
   readonly host: string
   readonly client: string
   readonly from: string
   readonly to: string
   readonly secure: boolean
-  /** Recipients asked in this transaction, with this one. */
+  /** Recipients of this transaction, including the current one. */
   readonly inTransaction: number
-  /** Recipients asked in this connection, with this one. */
+  /** Recipients of this connection, including the current one. */
   readonly inConnection: number
-  /** Number of this connection at this host, from 1. */
+  /** Number of this connection to this host, from 1. */
   readonly connection: number
   readonly sessions: number
-  /** How often, and how long ago first, this recipient was asked for; only kept where a rule wants it. */
+  /** Attempts for this recipient and time since the first; recorded only if a rule needs them. */
   readonly times: number
   readonly sinceMs: number
 }
 
-/** Finds the first rule that holds. */
+/** Finds the first matching rule. */
 export type RuleSet = {
   find(verb: string, moment: Moment): Rule | undefined
-  /** Whether some rule asks how often or how long ago. */
-  readonly remembers: boolean
+  /** Whether a rule needs recorded attempts. */
+  readonly needsAttempts: boolean
 }
 
-/** Makes a list of rules quick to ask: a benchmark asks 10,000 times in a fraction of a second. */
+/** Indexes rules by verb: a benchmark looks up 10,000 in a fraction of a second. */
 export function createRuleSet(rules: readonly Rule[]): RuleSet {
-  const pages = new Map<string, { rule: Rule; holds: (moment: Moment) => boolean }[]>()
+  const byVerb = new Map<string, { rule: Rule; matches: (moment: Moment) => boolean }[]>()
   for (const rule of rules) {
     for (const verb of rule.on === 'ANY' ? COMMANDS : [rule.on]) {
-      pages.set(verb, [...(pages.get(verb) ?? []), { rule, holds: condition(rule) }])
+      byVerb.set(verb, [...(byVerb.get(verb) ?? []), { rule, matches: condition(rule) }])
     }
   }
   return {
     find(verb, moment) {
-      const page = pages.get(verb) ?? (verb === 'CONNECT' ? undefined : pages.get('*'))
-      return page?.find(entry => entry.holds(moment))?.rule
+      const entries = byVerb.get(verb) ?? (verb === 'CONNECT' ? undefined : byVerb.get('*'))
+      return entries?.find(entry => entry.matches(moment))?.rule
     },
-    remembers: rules.some(rule => rule.timesMax !== undefined || rule.withinMs !== undefined),
+    needsAttempts: rules.some(rule => rule.timesMax !== undefined || rule.withinMs !== undefined),
   }
 }
 
-/** `*` stands for all verbs that are no verbs of a verifier. */
+/** `*` stands for all other verbs. */
 const COMMANDS = ['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'NOOP', 'QUIT', '*']
 
 function condition(rule: Rule): (moment: Moment) => boolean {
@@ -122,16 +127,16 @@ function condition(rule: Rule): (moment: Moment) => boolean {
     rule.client !== undefined && matching('client', textMatcher(listOf(rule.client))),
     rule.to !== undefined && matching('to', addressMatcher(listOf(rule.to))),
     rule.from !== undefined && matching('from', addressMatcher(listOf(rule.from))),
-    ...NUMBERS.map(([name, holds]) => {
+    ...LIMITS.map(([name, matches]) => {
       const limit = rule[name]
-      return limit !== undefined && ((moment: Moment) => holds(moment, limit))
+      return limit !== undefined && ((moment: Moment) => matches(moment, limit))
     }),
     rule.secure !== undefined && ((moment: Moment) => moment.secure === rule.secure),
   ].filter(test => test !== false)
   return moment => tests.every(test => test(moment))
 }
 
-type Counted =
+type LimitName =
   | 'timesMax'
   | 'withinMs'
   | 'recipientFrom'
@@ -140,7 +145,7 @@ type Counted =
   | 'connectionMax'
   | 'sessionsAbove'
 
-const NUMBERS: readonly [Counted, (moment: Moment, limit: number) => boolean][] = [
+const LIMITS: readonly [LimitName, (moment: Moment, limit: number) => boolean][] = [
   ['timesMax', (moment, limit) => moment.times <= limit],
   ['withinMs', (moment, limit) => moment.sinceMs < limit],
   ['recipientFrom', (moment, limit) => moment.inTransaction >= limit],
@@ -157,25 +162,27 @@ const matching = (side: 'to' | 'from' | 'client', fits: (text: string) => boolea
 const listOf = (patterns: string | readonly string[]) =>
   typeof patterns === 'string' ? [patterns] : patterns
 
-/** Whether an address fits one of the patterns: exact ones by look-up, those with `*` by one regular expression. */
+/**
+ * Matches an address against patterns: exact ones by lookup, wildcards by one regular expression.
+ */
 export function addressMatcher(patterns: readonly string[]): (address: string) => boolean {
   if (patterns.includes('*')) return () => true
-  // A pattern without `@` is one of local parts.
+  // A pattern without `@` matches local parts.
   const isWild = (pattern: string) => pattern.includes('*')
   const exact = new Set(patterns.filter(pattern => !isWild(pattern)).map(lowered))
   const fits = textMatcher(
     patterns.filter(isWild).map(pattern => (pattern.includes('@') ? pattern : `${pattern}@*`)),
   )
   return address => {
-    // The quotes of a quoted local part are no part of the mailbox's name.
-    const whole = lowered(address).replace(/^"(.*)"@/, '$1@')
-    if (exact.has(whole) || exact.has(whole.slice(0, Math.max(0, whole.lastIndexOf('@')))))
+    // The quotes of a quoted local part are not part of the mailbox name.
+    const plain = lowered(address).replace(/^"(.*)"@/, '$1@')
+    if (exact.has(plain) || exact.has(plain.slice(0, Math.max(0, plain.lastIndexOf('@')))))
       return true
-    return fits(whole)
+    return fits(plain)
   }
 }
 
-/** Whether a text in small letters fits one of the patterns. */
+/** Matches a lower-case string against patterns. */
 function textMatcher(patterns: readonly string[]): (text: string) => boolean {
   if (patterns.length === 0) return () => false
   const wild = patterns.map(pattern => wildcard(lowered(pattern)))

@@ -3,22 +3,22 @@ import type { Tally } from '../counters.ts'
 import type { Behavior } from './behaviors.ts'
 import type { Caller, Moment, RuleSet } from './rule.ts'
 
-/** A simulated mail server, as the sessions with it see it. */
+/** The part of a simulated mail server that its sessions use. */
 export type SimulatedHost = {
   readonly name: string
   readonly behavior: Behavior
   readonly rules: RuleSet
   readonly extensions: readonly string[]
   readonly tally: Tally
-  /** How often, and how long ago first, this client asked for this recipient from this sender. */
-  remember(moment: Moment): { times: number; sinceMs: number }
+  /** Records an attempt; returns the number of attempts and the time since the first one. */
+  recordAttempt(moment: Moment): { times: number; sinceMs: number }
   secureContext(): SecureContext
   certificate(): { key: string; cert: string }
 }
 
 /**
- * Where a conversation stands, and the grammar and order of commands that RFC 5321 §4.1 lays down
- * whatever a server thinks of its client.
+ * State of a session, with the syntax and order of commands (RFC 5321 §4.1), which rules cannot
+ * change.
  */
 export class SessionState implements Moment {
   readonly client: string
@@ -31,7 +31,7 @@ export class SessionState implements Moment {
   sinceMs = 0
   secure = false
   pipelining = false
-  stage: 'unmet' | 'greeted' | 'mail' | 'refused' = 'unmet'
+  stage: 'initial' | 'greeted' | 'mail' | 'refused' = 'initial'
   readonly #host: SimulatedHost
   readonly #caller: Caller
   #utf8 = false
@@ -48,10 +48,10 @@ export class SessionState implements Moment {
   }
 
   get sessions(): number {
-    return this.#host.tally.attendance.sessionsNow
+    return this.#host.tally.sessionLog.sessionsNow
   }
 
-  /** What is wrong with a command before anybody has an opinion of it; reads its arguments. */
+  /** Parses the arguments of a command; returns the error reply if its syntax or order is wrong. */
   faultOf(verb: string, line: string): string | undefined {
     if (this.stage === 'refused')
       return verb === 'QUIT' ? undefined : '503 5.5.1 Error: access denied'
@@ -75,7 +75,7 @@ export class SessionState implements Moment {
     return this.#host.behavior.starttls === true && !this.secure
   }
 
-  /** A command was granted: the conversation goes on from there. */
+  /** Updates the state after a command succeeded. */
   advance(verb: string): void {
     if (verb === 'MAIL') {
       this.stage = 'mail'
@@ -87,26 +87,26 @@ export class SessionState implements Moment {
     } else if (verb === 'RSET' && this.stage === 'mail') {
       this.stage = 'greeted'
     } else if (verb === 'STARTTLS') {
-      // RFC 3207 §4.2: all that was said before is forgotten.
-      this.stage = 'unmet'
+      // Discard all earlier state (RFC 3207 §4.2).
+      this.stage = 'initial'
       this.pipelining = false
       this.secure = true
       this.#host.tally.tlsSessions += 1
     }
   }
 
-  /** The client asked for a recipient. */
-  asked(to: string): void {
+  /** Records a RCPT command. */
+  addRecipient(to: string): void {
     this.to = to
     this.inTransaction += 1
     this.inConnection += 1
-    this.#caller.asks(to.slice(to.lastIndexOf('@') + 1).toLowerCase())
+    this.#caller.addDomain(to.slice(to.lastIndexOf('@') + 1).toLowerCase())
     this.#host.tally.recipient(to, this.inConnection, this.inTransaction)
-    if (this.#host.rules.remembers) Object.assign(this, this.#host.remember(this))
+    if (this.#host.rules.needsAttempts) Object.assign(this, this.#host.recordAttempt(this))
   }
 
   #readMail(line: string): string | undefined {
-    if (this.stage === 'unmet') return '503 5.5.1 Error: send HELO/EHLO first'
+    if (this.stage === 'initial') return '503 5.5.1 Error: send HELO/EHLO first'
     if (this.stage === 'mail') return '503 5.5.1 Error: nested MAIL command'
     const match = /^MAIL FROM: ?<(.*)>((?: [!-~]+)*)$/i.exec(line)
     if (match === null) return '501 5.5.4 Syntax: MAIL FROM:<address>'
@@ -120,15 +120,15 @@ export class SessionState implements Moment {
     if (this.stage !== 'mail') return '503 5.5.1 Error: need MAIL command'
     const to = /^RCPT TO: ?<(.+)>(?: [!-~]+)*$/i.exec(line)?.[1]
     if (to === undefined) return '501 5.5.4 Syntax: RCPT TO:<address>'
-    this.asked(to)
+    this.addRecipient(to)
     return !this.#utf8 && NOT_ASCII.test(to)
       ? '553 5.6.7 Error: this address needs SMTPUTF8'
       : undefined
   }
 }
 
-/** A reply with the names in it replaced by what they stand for. */
-export function filledIn(reply: string, status: SessionState): string {
+/** Replaces the placeholders in a reply. */
+export function fillPlaceholders(reply: string, status: SessionState): string {
   if (!reply.includes('{')) return reply
   return reply.replace(
     /\{(to|from|host|client)\}/g,

@@ -223,7 +223,7 @@ describe('an event', () => {
   }
 
   test.each(['batch.completed', 'batch.failed', 'verification.completed'])(
-    '%s is stored as it is sent',
+    '%s is stored exactly as it is sent',
     async kind => {
       const { database, clock, random, bodies } = await subscribed()
       const done = kind === 'batch.failed' ? 2 : 4

@@ -142,7 +142,7 @@ describe('the list of jobs', () => {
   })
 
   test.each(['limit=0', 'limit=201', 'limit=all', 'status=loading', 'cursor=x', 'cursor=e30'])(
-    'does not take %s',
+    'rejects %s',
     async query => {
       const { request } = await createTestService()
       const response = await request(`/v1/jobs?${query}`)

@@ -12,7 +12,7 @@ const HEADER =
 
 describe('a download', () => {
   test.each(['/v1/jobs/job_a/download', '/v1/verify/bulk/download/job_a'])(
-    'by %s is CSV as RFC 4180 has it, a row for each address in the order of the list',
+    'by %s is RFC 4180 CSV with a row for each address in the order of the list',
     async path => {
       const { database, request } = await createTestService()
       await seedJob(database, { texts: ['valid@a.example', 'invalid@a.example'] })
@@ -246,7 +246,7 @@ describe('a download', () => {
   })
 
   test.each(['format=xml', 'filter=good', 'filter=deliverable,', 'raw=yes'])(
-    'does not take %s',
+    'rejects %s',
     async query => {
       const { database, request } = await createTestService()
       await seedJob(database, { texts: MIXED })

@@ -162,7 +162,7 @@ describe('a key that may write keys', () => {
   })
 
   test.each(['scopes', 'allowedIps', 'allowedDomains', 'rateLimitPerMinute', 'expiresAt'] as const)(
-    'does nothing to a key that has more than itself in %s',
+    'cannot change a key that has more rights in %s',
     async right => {
       const { request, addKey } = await createTestService()
       const all = {
@@ -244,7 +244,7 @@ describe('changing a key', () => {
   })
 
   test.each([{ name: '' }, { scopes: [] }, { expires_at: '2020-01-01T00:00:00Z' }, { key: 'x' }])(
-    'does not take %j',
+    'rejects %j',
     async body => {
       const { request } = await createTestService()
       const response = await request('/v1/keys/key_1', { method: 'PATCH', body })
@@ -292,7 +292,7 @@ describe('rotating a key', () => {
     expect((await request('/v1/jobs', { key: old })).status).toBe(401)
   })
 
-  test.each([-1, 604_801, 1.5, '60'])('does not take a grace of %j', async grace => {
+  test.each([-1, 604_801, 1.5, '60'])('rejects a grace period of %j', async grace => {
     const { request } = await createTestService()
     const body = { grace_period_seconds: grace }
     expect((await request('/v1/keys/key_1/rotate', { body })).status).toBe(400)

@@ -48,7 +48,7 @@ type Result = { email: string; reason: string; class: string; cached: boolean }
 const PATHS = ['bulk', 'batch', 'file']
 
 describe('check_smtp: false of a list', () => {
-  test.each(PATHS)('%s asks no mail server, also after a restart', async path => {
+  test.each(PATHS)('%s probes no mail server, also after a restart', async path => {
     const { submit, work, mx } = await services()
     const results = await work(await submit(path, { check_smtp: false }))
     expect(mx.lines()).toEqual([])
@@ -58,7 +58,7 @@ describe('check_smtp: false of a list', () => {
     ])
   })
 
-  test.each(PATHS)('%s has the results and the price of single verifications', async path => {
+  test.each(PATHS)('%s has the same results and costs as single verifications', async path => {
     const lists = await services('free')
     const results = await lists.work(await lists.submit(path, { check_smtp: false }))
     const singles = await services('starter')
@@ -122,7 +122,7 @@ describe('check_smtp: false of a list', () => {
 })
 
 describe('force_refresh: true of a list', () => {
-  test.each(PATHS)('%s asks about addresses whose answers are remembered', async path => {
+  test.each(PATHS)('%s probes addresses with cached answers', async path => {
     const { submit, work, json } = await services()
     await json('/v1/verify/single', { body: { email: 'ann@a.test' } })
     const [remembered] = await work(await submit(path, {}))
@@ -142,7 +142,7 @@ describe('force_refresh: true of a list', () => {
 })
 
 describe('an option of a list', () => {
-  test.each(PATHS)('%s takes as true or false alone', async path => {
+  test.each(PATHS)('%s accepts only true or false', async path => {
     const { asks, job } = await services()
     for (const name of ['check_smtp', 'force_refresh']) {
       const response = await (asks[path] as Ask)({ [name]: 'maybe' })
@@ -167,7 +167,7 @@ describe('webhook_url', () => {
       expect(await response.json()).toMatchObject({
         code: 'invalid_request',
         error:
-          'webhook_url is not taken with a list. Register the endpoint once with POST /v1/webhooks, for the event batch.completed.',
+          'webhook_url is not supported for lists. Register an endpoint once with POST /v1/webhooks for the event batch.completed.',
       })
     }
     expect(await job()).toBeUndefined()

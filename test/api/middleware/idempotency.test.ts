@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import { describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
+import { deleteReplaysBefore } from '../../../src/accounts/retention.ts'
 import type { Env } from '../../../src/api/context.ts'
 import {
   commitResponse,
@@ -9,7 +10,6 @@ import {
   idempotent,
 } from '../../../src/api/middleware/idempotency.ts'
 import { write } from '../../../src/db/database.ts'
-import { deleteReplaysBefore } from '../../../src/accounts/retention.ts'
 import { DAY } from '../../../src/platform/clock.ts'
 import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'

@@ -22,7 +22,7 @@ const sentenceOf = async (response: Response) => {
 
 describe('an unknown name', () => {
   test.each(places.map(place => [nameOf(place), place] as const))(
-    '%s refuses as a query parameter',
+    '%s refuses it as a query parameter',
     async (_, { path, method }) => {
       const { request } = await createTestService()
       const response = await request(`${urlOf(path)}?no_such_name=1`, { method })
@@ -37,7 +37,7 @@ describe('an unknown name', () => {
     ({ path, method }) => method !== 'GET' && path !== '/v1/verify/file',
   )
   test.each(written.map(place => [nameOf(place), place] as const))(
-    '%s refuses as a field of the body',
+    '%s refuses it as a field of the body',
     async (_, { path, method }) => {
       const { request } = await createTestService()
       const response = await request(urlOf(path), { method, body: { no_such_name: 1 } })
@@ -51,7 +51,7 @@ describe('an unknown name', () => {
   test.each([
     ['before', (deps: FormParts) => deps],
     ['behind', (deps: FormParts) => deps.toReversed()],
-  ])('POST /v1/verify/file refuses as a field %s the file', async (_, ordered) => {
+  ])('POST /v1/verify/file refuses it as a field %s the file', async (_, ordered) => {
     const { send, job, left } = await fileHouse()
     const deps = ordered([
       ['no_such_name', '1'],

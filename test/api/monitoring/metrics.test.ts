@@ -92,7 +92,7 @@ describe('metrics', () => {
       expect(text).toContain('ev_webhook_attempts_total{outcome="delivered"} 40')
       expect(text).toContain('ev_webhook_attempts_total{outcome="retried"} 5')
       expect(text).toContain('ev_webhook_attempts_total{outcome="failed"} 6')
-      expect(text).toContain('ev_webhook_requests_under_way 3')
+      expect(text).toContain('ev_webhook_requests_in_flight 3')
       expect(text).toContain('ev_webhook_deliveries_open 2')
     }
   })

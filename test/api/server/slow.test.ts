@@ -56,7 +56,7 @@ describe('a slow client', () => {
     expect(server.asked).toEqual(['/echo'])
   })
 
-  test.each(['/v1/verify/batch', '/lists/new'])('has longer for a list: %s', async path => {
+  test.each(['/v1/verify/batch', '/lists/new'])('has more time for a list: %s', async path => {
     const clock = fakeClock()
     const server = await openHttpServer({ clock })
     const socket = await server.open()
@@ -174,7 +174,7 @@ test.each([
   ['/readyz', 404],
   ['/ok', 400],
 ])(
-  'HTTP/1.0 without Host, as health checks ask, reaches the app at %s: %i',
+  'HTTP/1.0 without Host, as sent by health checks, reaches the app at %s: %i',
   async (path, status) => {
     const server = await openHttpServer()
     expect(parseAnswer(await server.send(`GET ${path} HTTP/1.0\r\n\r\n`))).toMatchObject({ status })

@@ -37,7 +37,7 @@ describe('TLS', () => {
     expect(String(error.code)).toMatch(/ALERT_PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS/)
   })
 
-  test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async version => {
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is supported', async version => {
     const { port } = await openTls()
     const options = { minVersion: version, maxVersion: version }
     const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })

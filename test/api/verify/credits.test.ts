@@ -180,7 +180,7 @@ describe('a cached answer', () => {
     return { ...home, ask, newLines: () => home.mx.lines().slice(asked) }
   }
 
-  test.each([PATH, '/v1/verify'])('is given by %s with no credit left', async path => {
+  test.each([PATH, '/v1/verify'])('is returned by %s without credits', async path => {
     const { ask, credit, newLines } = await spent()
     const response = await ask(path, { email: 'ann@a.test' })
     expect(response.status).toBe(200)
@@ -225,7 +225,7 @@ describe('a cached answer', () => {
     ['that becomes a job', BULK, { emails: Array(11).fill('ann@a.test') }],
     ['that is a batch', '/v1/verify/batch', { emails: ['ann@a.test'] }],
   ])(
-    'does not serve a request %s, which is refused and counts for no limit',
+    'is not returned for a request %s, which is refused and counts in no limit',
     async (_, path, body) => {
       const { ask, json, credit, newLines } = await spent()
       const limitsLeft = async () => {
@@ -297,7 +297,7 @@ describe('a cached answer', () => {
     ['announced', { 'Content-Length': '20000' }],
     ['not announced', {}],
   ])(
-    'is not looked for in a body of more than ten addresses whose length is %s',
+    'is not looked up for a body of more than ten addresses if its length is %s',
     async (_, headers) => {
       const { ask } = await spent()
       const emails = Array.from({ length: 1_000 }, (_, n) => `user-${n}@a.test`)

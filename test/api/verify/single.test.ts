@@ -78,7 +78,7 @@ describe('POST /v1/verify/single', () => {
   })
 
   test.each([['[]'], ['null'], ['"ann@a.test"'], ['']])(
-    'a body that is no object is refused: %s',
+    'a body that is not an object is refused: %s',
     async body => {
       const { request } = await createTestService()
       expect((await request(PATH, { body })).status).toBe(400)

@@ -93,7 +93,7 @@ describe('a test event', () => {
       },
     ],
   ])(
-    'that is answered with %s failed: said with 200, and not tried again',
+    'that is answered with %s has failed: returns 200, and is not retried',
     async (_, receipt, told) => {
       const home = await endpoint()
       home.post.answer(receipt)

@@ -20,7 +20,8 @@ describe('where rows go', () => {
   test.each(['', 'good', 'risky,', 'risky;unknown', 'Risky'])(
     '--only %j is refused with the four that there are',
     only => {
-      const refusal = /--only takes deliverable, risky, undeliverable, unknown, .* is none of these/
+      const refusal =
+        /--only has ".*"; it takes a comma-separated list of deliverable, risky, undeliverable, unknown\./
       expect(() => planOutput({ output: '-', only })).toThrow(refusal)
       expect(() => planOutput({ output: '-', only })).toThrow(
         expect.objectContaining({ code: 'usage' }),
@@ -51,7 +52,7 @@ describe('where rows go', () => {
   })
 
   test('has a name', () => {
-    expect(() => planOutput({ output: '' })).toThrow('The output has no name. Name a file with -o.')
+    expect(() => planOutput({ output: '' })).toThrow('-o is empty. Name a file, or - for stdout.')
   })
 
   test('--split cannot go to stdout', () => {

@@ -103,7 +103,7 @@ describe('the output of a list', () => {
     for (const changed of [LIST.replace('2,in', '2,'), `${LIST}3,valid3@x.example\n`, 'email\n']) {
       writeFileSync(list.path, changed)
       await expect(writeAs(database, list, { output }, 'csv')).rejects.toThrow(
-        /was changed while ev was at work on it\. Put the earlier file back/,
+        /changed while ev was processing it\. Restore the original file/,
       )
       expect(readdirSync(folder).sort()).toEqual(['list.csv', 'out.csv'])
       expect(readFileSync(output, 'utf8')).toBe('earlier')

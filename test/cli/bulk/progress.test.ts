@@ -21,7 +21,7 @@ test('where nobody watches live, progress is one plain line in five seconds', as
     },
   })
   const clock = fakeClock()
-  const progress = stderrProgress({ stderr, clock }, 'at work')
+  const progress = stderrProgress({ stderr, clock }, 'reading the list')
   for (let done = 0; done <= 110; done++) {
     progress.show({ ...JOB, done })
     await clock.advance(100)

@@ -91,7 +91,9 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
       resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings),
     ).rejects.toMatchObject({
       code: 'bad_input',
-      message: expect.stringMatching(/is not what it was when job_.* began .*Put the earlier file/),
+      message: expect.stringMatching(
+        /has changed since job_.* started\. Restore the original file/,
+      ),
     })
     rmSync(list)
     await expect(

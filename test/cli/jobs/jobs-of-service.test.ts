@@ -46,7 +46,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
       ...{ state: 'stopped', output: null, total: 3 },
     })
     const shown = (await jobs(home, 'show', ID)).stdout
-    expect(shown).toMatch(/state +stopped; the next “ev serve” goes on\n/)
+    expect(shown).toMatch(/state +stopped; the next "ev serve" continues it\n/)
     expect(shown).toMatch(/name +March list\n/)
     expect(shown).toMatch(/account +Ann\n/)
     const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
@@ -60,7 +60,9 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     const { code, stderr } = await jobs(home, 'resume', ID)
     expect({ code, stderr }).toMatchObject({
       code: 64,
-      stderr: expect.stringMatching(/one of the service: “ev serve” goes on with it by itself/),
+      stderr: expect.stringMatching(
+        /belongs to the service: "ev serve" continues it automatically/,
+      ),
     })
     await database.close()
   })
@@ -70,13 +72,13 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await jobs(home, 'cancel', ID)
     expect(await jobs(home, 'resume', ID)).toMatchObject({
       ...{ code: 0, stderr: '' },
-      stdout: `Resumed ${ID}: 0 of 3 rows were done. The next “ev serve” goes on with it.\n`,
+      stdout: `Resumed ${ID}: 0 of 3 rows were done. The next "ev serve" continues it.\n`,
     })
     expect(await findJob(database, ID)).toMatchObject({ state: 'queued', held: 3 })
     await jobs(home, 'cancel', ID)
     const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
     expect((await jobs(home, 'resume', ID)).stdout).toMatch(
-      /The service goes on with it within seconds/,
+      /The service continues it within seconds/,
     )
     lock?.release()
     await jobs(home, 'cancel', ID)
@@ -85,7 +87,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await write(database, trx => reserveCredits(trx, taken))
     expect(await jobs(home, 'resume', ID)).toMatchObject({
       code: 64,
-      stderr: expect.stringMatching(/needs 3 credits, and its account has 2 left today/),
+      stderr: expect.stringMatching(/needs 3 credits, and the account has 2 left today/),
     })
     expect(await findJob(database, ID)).toMatchObject({ state: 'cancelled' })
     await database.close()
@@ -95,7 +97,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     const { home, database } = await homeWithJob()
     const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
     expect((await jobs(home, 'cancel', ID)).stdout).toMatch(
-      /^Cancelled .*0 of 3 rows were done\. The service asks nothing more for it within seconds\./,
+      /^Cancelled .*0 of 3 rows were done\. The service stops working on it within seconds\./,
     )
     lock?.release()
     expect(await findJob(database, ID)).toMatchObject({ state: 'cancelled' })
@@ -129,6 +131,6 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await database.db.updateTable('job').set({ state: 'completed', finished_at: now }).execute()
     await database.close()
     const { stdout } = await runEv(['purge', '--data-dir', 'data'], { home, offline: true })
-    expect(stdout).toBe('There is nothing to remove.\n')
+    expect(stdout).toBe('Nothing to delete.\n')
   })
 })

@@ -54,7 +54,9 @@ describe.concurrent('a list at work', () => {
     const stopped = await only(home)
     expect(stopped).toMatchObject({ state: 'stopped', written_at: null })
     const shown = await jobs(home, 'show', stopped.job_id)
-    expect(shown.stdout).toContain(`stopped; “ev jobs resume ${stopped.job_id}” goes on`)
+    expect(shown.stdout).toContain(
+      `stopped; to continue it, run "ev jobs resume ${stopped.job_id}"`,
+    )
     const resumed = await runEv(
       ['jobs', 'resume', stopped.job_id, '--data-dir', 'data', ...towards(world)],
       { home },
@@ -89,7 +91,7 @@ describe.concurrent('a list at work', () => {
     expect(list).toBe('stdin')
     const refused = await jobs(home, 'delete', job_id)
     expect(refused.code).toBe(74)
-    expectSentence(refused, /An ev is at work on job .* “ev jobs cancel /)
+    expectSentence(refused, /Another ev process is working on job .* ev jobs cancel /)
     running.child.kill('SIGKILL')
     await running.ended
     expect(readdirSync(join(home, 'data/stdin'))).toHaveLength(1)

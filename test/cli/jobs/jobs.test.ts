@@ -49,7 +49,9 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     const home = emptyFolder()
     const { code, stdout } = await jobs(home)
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^No lists in \S+\/data\. “ev bulk” makes one\.\n$/)
+    expect(stdout).toMatch(
+      /^No jobs in \S+\/data\. To create one, run "ev bulk FILE -o OUTPUT"\.\n$/,
+    )
     expect(JSON.parse((await jobs(home, '--json')).stdout)).toEqual([])
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
@@ -89,7 +91,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     }
     const short = await jobs(home, 'show', job_id.slice(0, 6))
     expect(short.code).toBe(64)
-    expectSentence(short, /too short to name a job: give at least 4 characters/)
+    expectSentence(short, /too short for a job ID\. Give at least 4 characters/)
   })
 
   test.each(['show', 'resume', 'cancel', 'delete'])(
@@ -100,7 +102,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
       await runEv(BULK, { home })
       for (const ran of [nothing, await jobs(home, command, 'job_none')]) {
         expect(ran.code).toBe(66)
-        expectSentence(ran, /^ev: There is no job job_none\. “ev jobs” lists those there are\.$/m)
+        expectSentence(ran, /^ev: There is no job job_none\. To list jobs, run "ev jobs"\.$/m)
       }
     },
   )
@@ -110,7 +112,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expect(ran.code).toBe(64)
     expectSentence(
       ran,
-      /There is no “ev jobs stop”; there are list, show, resume, cancel, delete\./,
+      /Unknown command "ev jobs stop"\. Available: list, show, resume, cancel, delete\./,
     )
   })
 
@@ -171,7 +173,7 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     writeFileSync(join(home, 'list.csv'), far('change.test', 201))
     const changed = await resume()
     expect(changed.code, changed.stderr).toBe(65)
-    expectSentence(changed, /list\.csv is not what it was/)
+    expectSentence(changed, /list\.csv has changed since/)
     rmSync(join(home, 'list.csv'))
     const vanished = await resume()
     expect(vanished.code, vanished.stderr).toBe(66)
@@ -186,7 +188,7 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     const { stdout } = await jobs(home, 'show', job_id)
     expect(stdout).toMatch(/state +processing\n/)
     expect(stdout).toMatch(
-      /WAITING AT +ITEMS +DUE\ngrey\.test +2 +in \d+ (s|min)( \d+ s)?, at \d{4}-/,
+      /WAITING FOR +ITEMS +DUE\ngrey\.test +2 +in \d+ (s|min)( \d+ s)?, at \d{4}-/,
     )
     const shown = JSON.parse((await jobs(home, 'show', job_id, '--json')).stdout)
     expect(shown).toMatchObject({ job_id, not_looked_at: 0, being_asked: 0 })
@@ -195,7 +197,9 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     ])
     const cancelled = await jobs(home, 'cancel', job_id)
     expect(cancelled).toMatchObject({ code: 0, stderr: '' })
-    expect(cancelled.stdout).toMatch(/0 of 2 rows were done\. The ev that works on it ends within/)
+    expect(cancelled.stdout).toMatch(
+      /0 of 2 rows were done\. The process that works on it stops within/,
+    )
     await expectCancelled(running, job_id)
     expect(existsSync(join(home, 'out.csv'))).toBe(false)
     expect(await only(home)).toMatchObject({ state: 'cancelled', done: 0 })
@@ -212,10 +216,10 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     expect(await only(home)).toMatchObject({ state: 'cancelled', done: atCancel })
     const refused = await jobs(home, 'resume', job_id)
     expect(refused.code).toBe(64)
-    expectSentence(refused, /cancelled.*anew/)
+    expectSentence(refused, /cancelled.*To start over/)
     const anew = await runEv(args(), { home })
     expect(anew.code, anew.stderr).toBe(0)
-    expect(anew.stderr).not.toContain('Going on')
+    expect(anew.stderr).not.toContain('Resuming')
     expect(await listed(home)).toMatchObject([
       { state: 'completed', done: 300 },
       { job_id, state: 'cancelled' },

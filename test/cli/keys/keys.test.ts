@@ -42,8 +42,8 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     for (const args of [['list'], ['create', '--name', 'CI'], ['revoke', 'key_a']]) {
       const { code, stdout, stderr } = await ev(home, 'keys', ...args)
       expect([code, stdout]).toEqual([66, ''])
-      expect(stderr).toContain(`There is no account in ${home}/data yet. Start “ev serve”`)
-      expect(stderr).toContain('“ev accounts create --name NAME”')
+      expect(stderr).toContain(`There is no account in ${home}/data yet. Start "ev serve"`)
+      expect(stderr).toContain('"ev accounts create --name NAME"')
     }
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
@@ -55,7 +55,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     const { code, stderr } = await runEv(['keys', '--data-dir', 'loop'], { home, offline: true })
     expect([code, stderr]).toEqual([
       74,
-      expect.stringMatching(/^ev: The database .* cannot be looked at: ELOOP.* --data-dir\.\n$/),
+      expect.stringMatching(/^ev: The database .* cannot be accessed: ELOOP.* --data-dir\.\n$/),
     ])
   })
 
@@ -87,12 +87,18 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
   })
 
   test.each([
-    [['--scopes', 'verify:all'], 'There is no scope “verify:all”; there are verify:single,'],
-    [['--allow-ip', '10.0.0.0/33'], '--allow-ip takes up to 100 IP addresses and CIDRs'],
-    [['--allow-domain', 'https://a.test'], 'not “https://a.test”'],
-    [['--rate-limit', '0'], 'a whole number from 1 to 100000, not “0”'],
-    [['--expires', '2020-01-01'], '--expires takes a time to come'],
-    [['--name', ' '], 'is no name for a key'],
+    [['--scopes', 'verify:all'], 'There is no scope "verify:all". Scopes: verify:single,'],
+    [
+      ['--allow-ip', '10.0.0.0/33'],
+      '--allow-ip has "10.0.0.0/33"; it takes up to 100 IP addresses and CIDRs',
+    ],
+    [['--allow-domain', 'https://a.test'], '--allow-domain has "https://a.test"'],
+    [
+      ['--rate-limit', '0'],
+      '--rate-limit is "0"; it takes requests per minute, a whole number from 1 to 100000.',
+    ],
+    [['--expires', '2020-01-01'], '--expires is "2020-01-01"; it takes a future time'],
+    [['--name', ' '], 'the name of a key takes 1 to'],
   ])('refuses %j', async (args, said) => {
     const { code, stderr } = await ev(emptyFolder(), 'keys', 'create', '--name', 'CI', ...args)
     expect(stderr).toContain(said)
@@ -116,7 +122,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     const home = await homeWith('Shop')
     const old = await read(home, 'keys', 'create', '--name', 'CI')
     const { stdout } = await ev(home, 'keys', 'rotate', old.id, '--grace', '30m')
-    expect(stdout).toContain('The text that it had works until 2')
+    expect(stdout).toContain('The old secret stays valid until 2')
     const text = /ev_live_\w{38}/.exec(stdout)?.[0] ?? ''
     const found = await opens(home, old.key)
     const graceMs = (found?.secretExpiresAt ?? 0) - systemClock.now()
@@ -164,16 +170,16 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     })
     expect(await opens(home, key)).not.toBeNull()
     const forced = await ev(home, 'keys', 'revoke', id, '--force')
-    expect(forced.stdout).toContain(`Revoked ${id} “CI”`)
+    expect(forced.stdout).toContain(`Revoked ${id} "CI"`)
     expect(await opens(home, key)).toBeNull()
     const again = await ev(home, 'keys', 'revoke', id)
     expect(again).toMatchObject({ code: 66, stderr: expect.stringContaining(`no key ${id}.`) })
-    expect((await ev(home, 'keys')).stdout).toContain('There are no keys.')
+    expect((await ev(home, 'keys')).stdout).toContain('No keys.')
   })
 
   test('knows no other commands', async () => {
     const { code, stderr } = await ev(emptyFolder(), 'keys', 'show')
-    expect([code, stderr]).toEqual([64, expect.stringContaining('There is no “ev keys show”')])
+    expect([code, stderr]).toEqual([64, expect.stringContaining('Unknown command "ev keys show"')])
   })
 })
 
@@ -191,7 +197,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       ['free', 0],
     ])
     const namesake = await ev(home, 'accounts', 'create', '--name', 'Shop')
-    expect(namesake.stderr).toContain('There is an account “Shop” already')
+    expect(namesake.stderr).toContain('There is already an account "Shop"')
   })
 
   test('changes the plan of one, to one of those that there are', async () => {
@@ -203,7 +209,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     const { code, stderr } = await ev(home, 'accounts', 'set-plan', 'Shop', 'huge')
     expect(code).toBe(64)
     expect(stderr).toContain(
-      'no plan “huge”; there are free, starter, professional, enterprise, tiny.',
+      'no plan "huge". Plans: free, starter, professional, enterprise, tiny.',
     )
   })
 })
@@ -256,7 +262,7 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
     const { code, stdout } = await ev(home, 'backup', 'copy', '--force')
     expect(code).toBe(0)
     expect(stdout).toContain('1 account with 0 keys and 0 webhooks')
-    expect(stdout).toContain('To restore it: stop every ev')
+    expect(stdout).toContain('To restore it: stop every ev process')
     expect(readFileSync(join(home, 'copy'), 'latin1').startsWith('SQLite format 3')).toBe(true)
     expect((await ev(home, 'backup', 'data/ev.sqlite', '--force')).stderr).toContain('itself')
   })
@@ -264,7 +270,7 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
   test('says which file the secrets of webhooks need', async () => {
     const home = await homeWith('Shop')
     writeFileSync(join(home, 'data/secret'), 'x'.repeat(50))
-    expect((await ev(home, 'backup', 'copy')).stdout).toContain(`Keep with it ${home}/data/secret:`)
+    expect((await ev(home, 'backup', 'copy')).stdout).toContain(`Also back up ${home}/data/secret:`)
   })
 
   test('of no database, of a damaged one, and into no folder, says so and leaves nothing', async () => {
@@ -297,13 +303,13 @@ describe('a length of time', () => {
 
   test.each(['0d', '-1d', 'soon', '90', '1969-12-31', '4000d', '1970-02-31', '1e3d'])(
     '%s is refused',
-    given => expect(() => parseExpiry(given, 0)).toThrow('--expires takes a time to come'),
+    given => expect(() => parseExpiry(given, 0)).toThrow('it takes a future time'),
   )
 
   test('of a grace is a week at most, and may be none', () => {
     expect([parseGrace('0', 7 * DAY), parseGrace('7d', 7 * DAY)]).toEqual([0, 7 * DAY])
     for (const given of ['8d', '24', '', '2030-01-01']) {
-      expect(() => parseGrace(given, 7 * DAY)).toThrow('--grace takes a length of time from 0 to 7d')
+      expect(() => parseGrace(given, 7 * DAY)).toThrow('it takes a duration from 0 to 7d')
     }
   })
 })

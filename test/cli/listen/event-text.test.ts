@@ -17,15 +17,15 @@ const EVENT = JSON.stringify({
 
 test('an event is shown in two lines: what it is and whether to believe it, and its data', () => {
   expect(eventText(taken(EVENT))).toBe(
-    '09:05:07  batch.failed  evt_1  both signatures hold\n          {"job_id":"job_1"}\n',
+    '09:05:07  batch.failed  evt_1  both signatures valid\n          {"job_id":"job_1"}\n',
   )
-  expect(eventText(taken(EVENT, GOOD, 503))).toContain('both signatures hold  answered 503\n')
+  expect(eventText(taken(EVENT, GOOD, 503))).toContain('both signatures valid  responded 503\n')
 })
 
 test.each([
-  [{ own: false, standard: true }, 'webhook-signature holds. One is wrong.'],
-  [{ own: true, standard: false }, 'X-EV-Signature holds. One is wrong.'],
-  [{ own: false, standard: false }, 'NOT TO BE BELIEVED: One is wrong.'],
+  [{ own: false, standard: true }, 'webhook-signature valid. One is wrong.'],
+  [{ own: true, standard: false }, 'X-EV-Signature valid. One is wrong.'],
+  [{ own: false, standard: false }, 'SIGNATURE NOT VALID: One is wrong.'],
 ])('of signatures that hold as in %j it says: %s', (held, said) => {
   expect(eventText(taken(EVENT, { ...held, fault: 'One is wrong.' }))).toContain(`  ${said}\n`)
 })

@@ -30,6 +30,8 @@ test('a secret of the environment is used only where no webhook is made', () => 
 test.each(['192.0.2.7', '10.0.0.1', 'fd00::1', 'shop.example'])(
   'no listener is at %s, to which no plain HTTP is sent',
   host => {
-    expect(() => toListenOptions({ host }, {})).toThrow('sends plain HTTP to loopback only')
+    expect(() => toListenOptions({ host }, {})).toThrow(
+      'sends plain HTTP to loopback addresses only',
+    )
   },
 )

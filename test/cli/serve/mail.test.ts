@@ -20,12 +20,12 @@ describe('notices of ev serve', () => {
   })
 
   test.each([
-    ['a server without a sender', SERVER, /--notify-smtp is there, --notify-from is not/],
-    ['a sender without a server', SENDER, /--notify-from is there, --notify-smtp is not/],
+    ['a server without a sender', SERVER, /--notify-smtp is set, --notify-from is not/],
+    ['a sender without a server', SENDER, /--notify-from is set, --notify-smtp is not/],
     [
       'a recipient without a server',
       { notifyTo: 'ops@example.com' },
-      /--notify-to is there, --notify-smtp is not/,
+      /--notify-to is set, --notify-smtp is not/,
     ],
   ])('are not left in doubt by %s', (_, flags, fault) => {
     expect(() => wayBy(flags)).toThrow(fault)

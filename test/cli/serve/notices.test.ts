@@ -73,7 +73,7 @@ test('a mail server out of reach is told of without its password, and ends nothi
   }
   const { signal, ended, printed } = startEv([...ARGS, '--debug'], { home, environment })
   await printed('webhook alert could not be sent; will retry', 'stderr')
-  await printed('All paths:', 'stderr')
+  await printed('API documentation:', 'stderr')
   signal('SIGTERM')
   const { code, stderr } = await ended
   expect(code).toBe(0)
@@ -87,5 +87,5 @@ test('ev serve does not start where half of the way for notices is set', {
   const args = [...ARGS, '--notify-smtp', 'smtp://mail.example']
   const { code, stdout, stderr } = await runEv(args, { home: emptyFolder() })
   expect([code, stdout]).toEqual([78, ''])
-  expect(stderr).toMatch(/^ev: Notices by mail need .*--notify-from is not\. .*\n$/)
+  expect(stderr).toMatch(/^ev: Alerts by email need .*--notify-from is not\. .*\n$/)
 })

@@ -21,7 +21,7 @@ describe('where ev serve may listen', () => {
   test.each(['0.0.0.0:8080', '[::]:8080', '192.0.2.1:80', 'ev.example:80'])(
     'by TLS alone on %s, unless it is told otherwise',
     listen => {
-      expect(() => listenAddress(config({ listen }))).toThrow(/does not speak plain HTTP/)
+      expect(() => listenAddress(config({ listen }))).toThrow(/does not serve plain HTTP/)
       expect(listenAddress(config({ listen, ...TLS })).files).toEqual({
         ...{ cert: 'cert.pem', key: 'key.pem' },
       })

@@ -26,9 +26,9 @@ async function serve(
   ran.child.stderr?.on('data', text => {
     log += text
   })
-  await ran.printed('All paths:', 'stderr')
+  await ran.printed('API documentation:', 'stderr')
   // The two streams of a process come in any order.
-  if (log.includes('The first key is printed')) await ran.printed('\n', 'stdout')
+  if (log.includes('The first key, ')) await ran.printed('\n', 'stdout')
   const url = /listening on (\S+?)"/.exec(log)?.[1] ?? ''
   const key = out.trim()
   const ask: Serving['ask'] = (path, init = {}) =>

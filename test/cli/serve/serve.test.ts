@@ -32,7 +32,7 @@ async function serve(
   const ran = startEv(['serve', '--data-dir', 'data', ...ANY_PORT, ...args], {
     ...{ home, environment, context: { clock } },
   })
-  await ran.printed('All paths:', 'stderr')
+  await ran.printed('API documentation:', 'stderr')
   const url = /listening on (\S+?)"/.exec(ran.stderr)?.[1] ?? ''
   const key = ran.stdout.trim()
   const ask: Serving['ask'] = (path, init = {}) =>
@@ -108,7 +108,7 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
     const { code, said } = await sentence(ANY_PORT, { home })
     expect({ code, said }).toMatchObject({
       code: 74,
-      said: expect.stringMatching(/Another ev serve is at work in \S+\/data\. Stop that one first/),
+      said: expect.stringMatching(/Another "ev serve" is running in \S+\/data\. Stop it first/),
     })
   })
 
@@ -147,7 +147,10 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
 
   test('a plan that is not there, or is not whole', async () => {
     const unknown = await sentence([...ANY_PORT, '--plan', 'gold'])
-    expect(unknown).toMatchObject({ code: 78, said: expect.stringMatching(/no plan “gold”.*free/) })
+    expect(unknown).toMatchObject({
+      code: 78,
+      said: expect.stringMatching(/Unknown plan "gold".*free/),
+    })
     const home = emptyFolder()
     const file = { plans: { gold: { 'credits-per-day': 5 } } }
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(file))

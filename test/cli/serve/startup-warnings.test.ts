@@ -24,7 +24,7 @@ describe('at its start the service warns', () => {
     await logStartupWarnings(service)
     expect(warnings(lines)).toEqual([
       {
-        message: expect.stringMatching(/^there is no plan “team” any more: /),
+        message: expect.stringMatching(/^the plan "team" does not exist; /),
         fields: { accountId: 'acc_2' },
       },
     ])
@@ -43,7 +43,7 @@ describe('at its start the service warns', () => {
       secretBox: createSecretBox('another secret', countedRandom()),
     })
     expect(warnings(lines)).toMatchObject([
-      { message: expect.stringMatching(/^the secret is not the one that was there before/) },
+      { message: expect.stringMatching(/^the secret has changed: /) },
     ])
   })
 })

@@ -55,7 +55,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/^dlv_bad .* failed +1 +– +500 +84 ms +It answered 500\.$/m)
     const none = await ev(home, 'webhooks', 'deliveries', 'wh_a', '--status', 'pending')
     expect(none.stdout).toBe(
-      'There are no such deliveries to wh_a; what ended is kept for seven days.\n',
+      'No matching deliveries to wh_a. Completed deliveries are kept for seven days.\n',
     )
   })
 
@@ -63,11 +63,11 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     const home = await homeWithLog()
     const notes = async (...args: string[]) =>
       (await ev(home, 'webhooks', 'deliveries', 'wh_a', ...args)).stdout.split('\n\n')[1]
-    const whole = '“ev webhooks deliveries dlv_bad” shows the first of them whole.\n'
+    const whole = 'To show one with its attempts, run "ev webhooks deliveries dlv_bad".\n'
     expect(await notes()).toBe(whole)
     expect(await notes('--limit', '3')).toBe(whole)
     expect(await notes('--limit', '2')).toBe(
-      `There are more before these; --limit says how many are shown.\n${whole}`,
+      `Older deliveries are not shown. To show more, set --limit.\n${whole}`,
     )
   })
 
@@ -75,16 +75,18 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     const home = await homeWithLog()
     const log = async () => (await ev(home, 'webhooks', 'deliveries', 'wh_a')).stdout
     await ev(home, 'webhooks', 'retry', 'dlv_bad')
-    expect(await log()).toContain(`No “ev serve” is at work in ${home}/data: what waits is sent by`)
+    expect(await log()).toContain(
+      `No "ev serve" is running on ${home}/data. Pending deliveries are sent`,
+    )
     const lock = acquireLock(`${home}/data`, SERVE_LOCK)
-    expect(await log()).not.toContain('No “ev serve”')
+    expect(await log()).not.toContain('No "ev serve"')
     lock?.release()
     await ev(home, 'webhooks', 'disable', 'wh_a')
     const off = await log()
     expect(off).toContain(
-      'The webhook is off: nothing is sent to it until “ev webhooks enable wh_a”',
+      'The webhook is disabled: nothing is sent to it, and new events are not stored for it. To enable it, run "ev webhooks enable wh_a".',
     )
-    expect(off).not.toContain('No “ev serve”')
+    expect(off).not.toContain('No "ev serve"')
   })
 
   test('says of a webhook without any what it is told of, and how it is tried out', async () => {
@@ -92,13 +94,13 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     await inDatabase(home, database => addWebhook(database, { events: ['batch.failed'] }))
     const { stdout } = await ev(home, 'webhooks', 'deliveries', 'wh_a')
     expect(stdout).toBe(
-      'There are no deliveries to wh_a; what ended is kept for seven days.\nIt is told of batch.failed. “ev webhooks test wh_a” sends an event to it now.\n',
+      'No deliveries to wh_a. Completed deliveries are kept for seven days.\nIt receives batch.failed. To send a test event, run "ev webhooks test wh_a".\n',
     )
   })
 
   test.each([
-    [['--limit', '0'], '--limit takes a whole number from 1 to 1000, not “0”'],
-    [['--event', 'batch.done'], 'There is no event “batch.done”; there are batch.completed'],
+    [['--limit', '0'], '--limit is "0"; it takes a whole number from 1 to 1000.'],
+    [['--event', 'batch.done'], 'There is no event "batch.done". Events: batch.completed'],
     [['--status', 'gone'], 'Allowed choices are pending, delivered, retry_scheduled, failed'],
   ])('refuses %j', async (args, said) => {
     const { code, stderr } = await ev(
@@ -119,7 +121,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/^Last answer: 500\n {2}server: +x\n/m)
     expect(stdout).toContain('no\uFFFD[31m\uFFFD way')
     expect(stdout).toMatch(/^ +1 +scheduled .* 500 +84 ms +It answered 500\.$/m)
-    expect(stdout).toMatch(/\n\n“ev webhooks retry dlv_bad” sends it once more\.\n$/)
+    expect(stdout).toMatch(/\n\nTo send it again, run "ev webhooks retry dlv_bad"\.\n$/)
     expect((await ev(home, 'webhooks', 'deliveries', 'wh_a', 'dlv_bad')).stdout).toBe(stdout)
     expect((await ev(home, 'webhooks', 'deliveries', 'dlv_good')).stdout).not.toContain('retry')
     expect(await read(home, 'webhooks', 'deliveries', 'dlv_bad')).toMatchObject({
@@ -135,7 +137,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     const other = await ev(home, 'webhooks', 'deliveries', 'wh_b', 'dlv_bad')
     expect([other.code, other.stderr]).toEqual([
       66,
-      expect.stringContaining('There is no delivery dlv_bad of the webhook wh_b.'),
+      expect.stringContaining('There is no delivery dlv_bad of webhook wh_b.'),
     ])
     await ev(home, 'webhooks', 'delete', 'wh_a')
     expect((await ev(home, 'webhooks', 'deliveries', 'dlv_bad')).code).toBe(66)
@@ -149,7 +151,7 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
     const { code, stdout } = await ev(home, 'webhooks', 'retry', 'dlv_bad')
     expect([code, stdout]).toEqual([
       0,
-      expect.stringContaining(`no “ev serve” is at work in ${home}/data`),
+      expect.stringContaining(`No "ev serve" is running on ${home}/data`),
     ])
     const anew = { state: 'pending', trigger: 'manual', attempt: 0, expires_at: null }
     expect(await rowIn(home, 'dlv_bad')).toMatchObject(anew)
@@ -164,7 +166,7 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
     const { stdout } = await ev(home, 'webhooks', 'retry', 'dlv_bad')
     lock?.release()
     expect(stdout).toBe(
-      'dlv_bad (batch.completed) to https://app.example/hook will be sent once more, within a second.\n',
+      'dlv_bad (batch.completed) to https://app.example/hook will be sent again, within a second.\n',
     )
   })
 
@@ -174,10 +176,10 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
     expect(await rowIn(home, 'dlv_bad')).toMatchObject({ state: 'pending', trigger: 'manual' })
     expect(await rowIn(home, 'dlv_old')).toMatchObject({ state: 'failed' })
     const { stdout } = await ev(home, 'webhooks', 'recover', 'wh_a', '--since', '2026-01-01')
-    expect(stdout).toContain('1 delivery to https://app.example/hook will be sent once more')
+    expect(stdout).toContain('1 delivery to https://app.example/hook will be sent again')
     expect(await rowIn(home, 'dlv_good')).toMatchObject({ state: 'delivered' })
     const again = await ev(home, 'webhooks', 'recover', 'wh_a', '--since', '2d')
-    expect(again.stdout).toBe('Nothing to wh_a failed since then.\n')
+    expect(again.stdout).toBe('No delivery to wh_a has failed since then.\n')
   })
 
   test('changes nothing at a webhook that is off', async () => {
@@ -186,20 +188,24 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
       write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { active: false, now: 0 })),
     )
     expect((await ev(home, 'webhooks', 'deliveries', 'dlv_bad')).stdout).toContain(
-      'Its webhook is off: after “ev webhooks enable wh_a”, “ev webhooks retry dlv_bad” sends it',
+      'Its webhook is disabled. To send it again, run "ev webhooks enable wh_a", then "ev webhooks retry dlv_bad".',
     )
     for (const args of [['dlv_bad'], ['--since', '2d', 'wh_a']]) {
       const { code, stderr } = await ev(home, 'webhooks', 'retry', ...args)
-      expect([code, stderr]).toEqual([64, expect.stringContaining('“ev webhooks enable wh_a”')])
+      expect([code, stderr]).toEqual([64, expect.stringContaining('ev webhooks enable wh_a')])
     }
     expect(await rowIn(home, 'dlv_bad')).toMatchObject({ state: 'failed' })
   })
 
   test.each([
-    ['a webhook alone', ['wh_a'], 'Say what is to be sent once more'],
-    ['a delivery and a time', ['dlv_bad', '--since', '2d'], 'name the webhook alone'],
-    ['a time to come', ['wh_a', '--since', '2100-01-01'], '--since takes a time that is past'],
-    ['no time at all', ['wh_a', '--since', 'soon'], 'not “soon”'],
+    ['a webhook alone', ['wh_a'], 'Give the ID of a delivery (dlv_…)'],
+    ['a delivery and a time', ['dlv_bad', '--since', '2d'], 'Give only the webhook'],
+    [
+      'a time to come',
+      ['wh_a', '--since', '2100-01-01'],
+      '--since is "2100-01-01"; it takes a past time',
+    ],
+    ['no time at all', ['wh_a', '--since', 'soon'], '--since is "soon"'],
   ])('refuses %s', async (_, args, said) => {
     const { code, stderr } = await ev(await homeWith('acc_a'), 'webhooks', 'retry', ...args)
     expect([code, stderr]).toEqual([64, expect.stringContaining(said)])

@@ -93,7 +93,7 @@ describe('ev webhooks listen', () => {
     expect(await webhooksIn(home)).toEqual([])
   })
 
-  test('shows what an “ev serve” sends that was started as it says, with both signatures', async () => {
+  test('shows an event of a service that was started as it says, with both signatures', async () => {
     const home = emptyFolder()
     const allow = ['--webhook-allow-ranges', '127.0.0.1']
     const service = await startService(home, allow)

@@ -75,7 +75,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     listener.signal('SIGINT')
     const { code, stdout } = await listener.ended
     expect(stdout).toMatch(
-      /^\d\d:\d\d:\d\d {2}batch\.completed {2}evt_one {2}sandbox {2}both signatures hold\n/,
+      /^\d\d:\d\d:\d\d {2}batch\.completed {2}evt_one {2}sandbox {2}both signatures valid\n/,
     )
     expect(stdout).toContain(
       '{"job_id":"job_1","total":2,"download_url":"https://ev.example/\uFFFD"}',
@@ -129,7 +129,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     const args = /ev (webhooks test .*)\n/.exec(told)?.[1]?.split(' ') ?? []
     expect(args[2]).toBe(webhook?.id)
     const { code, stdout } = await runEv([...args, '--data-dir', 'data'], { home })
-    expect([code, stdout]).toEqual([0, expect.stringContaining('answered 200')])
+    expect([code, stdout]).toEqual([0, expect.stringContaining('responded with 200')])
   })
 
   test('checks with the secrets of the environment alone when it is to make no webhook', async () => {
@@ -164,17 +164,21 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     const listener = await listenerIn(home)
     const { port } = new URL(listener.url)
     const { code, stderr } = await runEv([...LISTEN, port], { home })
-    expect([code, stderr]).toEqual([74, expect.stringContaining('Another program has it')])
+    expect([code, stderr]).toEqual([74, expect.stringContaining('Another program uses it')])
     expect(await webhooksIn(home)).toHaveLength(1)
   })
 
   test.each([
-    ['a bad port', ['65536'], '--port takes a whole number from 0 to 65535, not “65536”'],
-    ['a bad status', ['0', '--status', '100'], '--status takes a whole number from 200 to 599'],
+    ['a bad port', ['65536'], '--port is "65536"; it takes a whole number from 0 to 65535.'],
+    [
+      'a bad status',
+      ['0', '--status', '100'],
+      '--status is "100"; it takes a whole number from 200 to 599',
+    ],
     [
       'a name to listen on',
       ['0', '--host', 'shop.example'],
-      '--host takes localhost, a loopback address',
+      '--host is "shop.example"; it takes localhost, a loopback address',
     ],
   ])('refuses %s', async (_, args, said) => {
     const { code, stderr } = await runEv([...LISTEN, ...args], { home: emptyFolder() })

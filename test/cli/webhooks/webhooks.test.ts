@@ -47,7 +47,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const [{ id }] = await read(home, 'webhooks')
     expect(await opened(home, id)).toBe(secret)
     expect(stdout).toContain('X-EV-Signature is the HMAC-SHA256')
-    expect(stdout).toContain(`“ev webhooks test ${id}” sends an event to it now.`)
+    expect(stdout).toContain(`To send a test event, run "ev webhooks test ${id}".`)
     for (const args of [['webhooks'], ['webhooks', 'show', id]]) {
       const shown = (await ev(home, ...args)).stdout
       expect(shown).toContain(`…${secret.slice(-4)}`)
@@ -73,19 +73,19 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const home = await homeWith('acc_a')
     const args = ['webhooks', 'create', '--url', URL_HERE, '--events', '*', ...HERE]
     expect((await read(home, ...args)).events).toContain('quota.exceeded')
-    expect((await ev(home, 'webhooks')).stdout).toMatch(/ on +all events +https:/)
+    expect((await ev(home, 'webhooks')).stdout).toMatch(/ enabled +all events +https:/)
   })
 
   test.each([
     [
       'a URL without TLS',
       ['--url', 'http://app.example/'],
-      'which cannot be used. It must begin with https://.',
+      'which is not allowed. It must begin with https://.',
     ],
     [
       'a URL inside',
       ['--url', 'https://10.0.0.7/'],
-      'is not public. Where it is meant so, allow its range with',
+      'is not public. To allow it, set --webhook-allow-ranges',
     ],
     [
       'a URL that shows itself as another',
@@ -95,13 +95,13 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     [
       'an event that there is not',
       ['--events', 'batch.done'],
-      'There is no event “batch.done” to subscribe to; there are batch',
+      'There is no event "batch.done". Events: batch',
     ],
-    ['no event', ['--events', ''], 'There is no event “” to subscribe to'],
+    ['no event', ['--events', ''], 'There is no event "". Events: batch'],
     [
       'a long description',
       ['--description', 'x'.repeat(501)],
-      '--description takes up to 500 characters, not 501.',
+      '--description has 501 characters; it takes up to 500.',
     ],
   ])('refuses to make one with %s', async (_, args, said) => {
     const { code, stderr } = await ev(await homeWith('acc_a'), ...CREATE, ...args)
@@ -116,7 +116,10 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       for (let n = 0; n < WEBHOOKS_MAX; n++) await addWebhook(database, { id: `wh_${n}` })
     })
     const { code, stderr } = await ev(home, ...CREATE)
-    expect([code, stderr]).toEqual([64, expect.stringContaining('50 webhooks, which is the most')])
+    expect([code, stderr]).toEqual([
+      64,
+      expect.stringContaining('50 webhooks, which is the maximum'),
+    ])
   })
 
   test('wants to know which account is meant where there are several', async () => {
@@ -141,10 +144,10 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       await database.db.updateTable('webhook').set(since).where('id', '=', 'wh_failing').execute()
     })
     const { stdout } = await ev(home, 'webhooks')
-    expect(stdout).toMatch(/^wh_failing .* on, failing since 2026-03-2\d \d\d:00 /m)
-    expect(stdout).toMatch(/^wh_off .* switched off by ev /m)
+    expect(stdout).toMatch(/^wh_failing .* enabled, failing since 2026-03-2\d \d\d:00 /m)
+    expect(stdout).toMatch(/^wh_off .* disabled by ev /m)
     expect((await ev(home, 'webhooks', 'show', 'wh_off')).stdout).toMatch(
-      /^ {2}state +off: It answered 410\.$/m,
+      /^ {2}state +disabled: It answered 410\.$/m,
     )
   })
 
@@ -152,17 +155,17 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const home = await homeWith('acc_a')
     const { id, secret } = await read(home, ...CREATE)
     const { stdout } = await ev(home, 'webhooks', 'rotate', id, '--grace', '30m')
-    expect(stdout).toContain('signs beside it in webhook-signature until 2')
+    expect(stdout).toContain('The old secret also signs webhook-signature until 2')
     expect(await opened(home, id)).toBe(/whsec_\w{32}/.exec(stdout)?.[0])
     const until = (await kept(home, id))?.previousSecret?.until ?? 0
     expect(until - systemClock.now()).toBeGreaterThan(28 * 60_000)
     expect(until - systemClock.now()).toBeLessThanOrEqual(30 * 60_000)
-    expect((await ev(home, 'webhooks', 'show', id)).stdout).toMatch(/old secret +signs beside it/)
+    expect((await ev(home, 'webhooks', 'show', id)).stdout).toMatch(/old secret +also signs until/)
     const last = await read(home, 'webhooks', 'rotate', id, '--grace', '0')
     expect(last.secret).not.toBe(secret)
     expect(await kept(home, id)).toMatchObject({ previousSecret: null })
     const refused = await ev(home, 'webhooks', 'rotate', id, '--grace', '8d')
-    expect(refused.stderr).toContain('--grace takes a length of time from 0 to 7d')
+    expect(refused.stderr).toContain('it takes a duration from 0 to 7d')
   })
 
   test('makes no secret beside that of a service at work, which could not sign with it', async () => {
@@ -173,11 +176,9 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       const { code, stdout, stderr } = await runEv([...args, '--data-dir', 'data'], { home })
       expect([code, stdout]).toEqual([78, ''])
       expect(stderr).toContain(
-        `“ev serve” that is at work in ${home}/data seals the secrets of webhooks`,
+        `The "ev serve" that is running in ${home}/data has its secret elsewhere.`,
       )
-      expect(stderr).toContain(
-        'Give the same here, with EV_SECRET, EV_SECRET_FILE or --secret-file',
-      )
+      expect(stderr).toContain('Set EV_SECRET, EV_SECRET_FILE or --secret-file to the same value')
     }
     expect(readdirSync(join(home, 'data'))).not.toContain('secret')
     expect(await read(home, 'webhooks')).toEqual([])
@@ -188,7 +189,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const { code, stderr } = await ev(home, 'webhooks', 'rotate', JSON.parse(made.stdout).id)
     expect([code, stderr]).toEqual([
       0,
-      expect.stringContaining('What was sealed before cannot be opened with the secret that is'),
+      expect.stringContaining('The secret that is set here cannot decrypt stored values.'),
     ])
   })
 
@@ -197,22 +198,25 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const { id } = await read(home, ...CREATE)
     expect(await read(home, 'webhooks', 'disable', id)).toMatchObject({ active: false })
     expect((await ev(home, 'webhooks', 'enable', id)).stdout).toContain(
-      `Webhook ${id} to ${URL_HERE} is on`,
+      `Webhook ${id} to ${URL_HERE} is enabled`,
     )
     expect(await kept(home, id)).toMatchObject({ active: true })
-    expect((await ev(home, 'webhooks', 'delete', id)).stdout).toContain('nothing is sent to it any')
+    expect((await ev(home, 'webhooks', 'delete', id)).stdout).toContain('Nothing is sent to it any')
     expect(await kept(home, id)).toBeNull()
     for (const command of ['show', 'rotate', 'enable', 'disable', 'delete', 'test', 'deliveries']) {
       const { code, stderr } = await ev(home, 'webhooks', command, id)
       expect([command, code, stderr]).toEqual([
-        ...[command, 66, `ev: There is no webhook ${id}. “ev webhooks” lists those there are.\n`],
+        ...[command, 66, `ev: There is no webhook ${id}. To list webhooks, run "ev webhooks".\n`],
       ])
     }
   })
 
   test('names the commands that there are to who names another', async () => {
     const { code, stderr } = await ev(emptyFolder(), 'webhooks', 'tset')
-    expect([code, stderr]).toEqual([64, expect.stringContaining('There is no “ev webhooks tset”')])
+    expect([code, stderr]).toEqual([
+      64,
+      expect.stringContaining('Unknown command "ev webhooks tset"'),
+    ])
   })
 })
 
@@ -238,9 +242,9 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     receiver.answer({ status: 202, body: 'thank\u001b[31m you' })
     const { code, stdout } = await to(home, 'webhooks', 'test', id)
     expect(stdout).toMatch(
-      /^Delivered: https:\/\/127\.0\.0\.1:\d+\/hook answered 202 after \d+ ms\.$/m,
+      /^Delivered: https:\/\/127\.0\.0\.1:\d+\/hook responded with 202 after \d+ ms\.$/m,
     )
-    expect(stdout).toContain('The answer begins: thank\uFFFD[31m you')
+    expect(stdout).toContain('Response: thank\uFFFD[31m you')
     expect(code).toBe(0)
     const { body, headers } = receiver.received.at(-1) ?? { body: '', headers: {} }
     const event = await verifyWebhook(body, headers, secret)
@@ -257,9 +261,9 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     const refused = await to(home, 'webhooks', 'test', id)
     expect(refused).toMatchObject({ code: 1, stderr: '' })
     expect(refused.stdout).toMatch(
-      /^Not delivered: .* answered 500 after \d+ ms\.\nIt answered 500/,
+      /^Not delivered: .* responded with 500 after \d+ ms\.\nIt answered 500/,
     )
-    expect(refused.stdout).not.toContain('may reach it by others')
+    expect(refused.stdout).not.toContain('The settings of "ev serve" may differ')
     const { code, stdout } = await to(home, 'webhooks', 'test', id, '--json')
     expect([code, JSON.parse(stdout)]).toEqual([
       1,
@@ -272,9 +276,11 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     const { home, id } = await webhookHere()
     const { code, stdout } = await ev(home, 'webhooks', 'test', id)
     expect(code).toBe(1)
-    expect(stdout).toContain('did not answer after')
+    expect(stdout).toContain('did not respond after')
     expect(stdout).toContain('The address 127.0.0.1 is not public.')
-    expect(stdout).toContain('“ev serve” may reach it by others, such as --webhook-allow-ranges')
+    expect(stdout).toContain(
+      'The settings of "ev serve" may differ, such as --webhook-allow-ranges',
+    )
   })
 
   test('names an authority that cannot be read', async () => {

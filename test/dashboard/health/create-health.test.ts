@@ -53,17 +53,17 @@ async function surgery() {
 test('nothing is looked up, dialled or opened for health before somebody looks', async () => {
   const { health, clock, mx, names, counts } = await surgery()
   await clock.advance(3_600_000)
-  health.trouble()
+  health.alert()
   health.operators()
   expect([mx.sessions.length, names.asked.length, counts().opened]).toEqual([0, 0, 0])
 })
 
 test('the doctor of a service goes through its doors, and has none open when he has gone', async () => {
   const { health, clock, doctorsClock, mx, counts } = await surgery()
-  expect(health.examine()).toMatchObject({ checks: [], isRunning: true })
+  expect(health.doctorChecks()).toMatchObject({ checks: [], isRunning: true })
   await doctorsClock.advance(30_000)
-  await expect.poll(() => health.examine().isRunning).toBe(false)
-  const { checks } = health.examine()
+  await expect.poll(() => health.doctorChecks().isRunning).toBe(false)
+  const { checks } = health.doctorChecks()
   expect(checks.find(({ check }) => check === 'port-25')?.says).toContain('mx.test')
   expect(mx.sessions.length).toBeGreaterThan(0)
   expect(counts()).toEqual({ opened: 1, closed: 1 })

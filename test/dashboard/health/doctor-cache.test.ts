@@ -18,7 +18,7 @@ function practice() {
     signal: AbortSignal
   }[] = []
   const complaints: string[] = []
-  async function* examine(signal: AbortSignal): AsyncGenerator<Check> {
+  async function* runChecks(signal: AbortSignal): AsyncGenerator<Check> {
     const said: Check[] = []
     let wake = () => {}
     let over: { error: Error | null } | null = null
@@ -44,7 +44,7 @@ function practice() {
     if (error !== null) throw error
   }
   const log = { ...silentLog, error: (message: string) => void complaints.push(message) }
-  const doctorCache = createDoctorCache({ clock, log, examine })
+  const doctorCache = createDoctorCache({ clock, log, runChecks })
   const words = () => doctorCache.read().checks.map(({ says }) => says)
   /** The visit under way. */
   const visit = () => visits.at(-1) as (typeof visits)[number]

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { describe, expect, test } from 'vitest'
 import { updateAccount } from '../../../src/accounts/account-store.ts'
-import type { Examination, HealthSource } from '../../../src/dashboard/health/source.ts'
+import type { DoctorChecks, HealthSource } from '../../../src/dashboard/health/source.ts'
 import { write } from '../../../src/db/database.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
 import type { BlockedReason } from '../../../src/engine/smtp/reply-rules/generic.ts'
@@ -9,7 +9,7 @@ import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
 
-const FOUND: Examination = {
+const FOUND: DoctorChecks = {
   checks: [
     { check: 'port-25', egress: null, state: 'ok', says: '5 of 5 greeted us', todo: null },
     { check: 'ptr', egress: null, state: 'fail', says: 'no name', todo: 'Set a PTR record.' },
@@ -38,7 +38,7 @@ describe('health', () => {
   test('is for whoever runs the service; others are told so, whatever they ask of it', async () => {
     const asked: string[] = []
     const services = await createTestDashboard({
-      health: { rerunChecks: () => void asked.push('again'), trouble: () => html`All is lost.` },
+      health: { rerunChecks: () => void asked.push('again'), alert: () => html`All is lost.` },
     })
     for (const path of ['/doctor', '/doctor/status', '/doctor/findings']) {
       const { status, text } = await services.get(path)
@@ -72,7 +72,7 @@ describe('health', () => {
     const member = { name: 'mail-1', version: '1.2.3', joinedAt: since, quietMs: 1_000 }
     const text = await words({
       members: async () => [{ ...member, id: 'mem_a', role: 'serve', egresses: [] }],
-      elsewhere: async () => [{ title: 'Outlook.com', egress: 'oslo', since, until, answer }],
+      peerBlocks: async () => [{ title: 'Outlook.com', egress: 'oslo', since, until, answer }],
     })
     expect(text).toMatch(/mail-1server 1\.2\.3/)
     expect(text).toContain(
@@ -102,14 +102,14 @@ describe('health', () => {
   })
 
   test('tells trouble on every page', async () => {
-    const services = await operatorHouse({ trouble: () => html`Outlook.com refuses us.` })
+    const services = await operatorHouse({ alert: () => html`Outlook.com refuses us.` })
     expect((await services.get('/sessions')).text).toContain('Outlook.com refuses us.')
   })
 })
 
 describe('the findings', () => {
   test('are a table with what to do, and a sentence about the whole', async () => {
-    const text = await words({ examine: () => FOUND })
+    const text = await words({ doctorChecks: () => FOUND })
     expect(text).toContain('1 failure. Fix the failures before verifying addresses.')
     expect(text).toContain('Checked at 2026-06-01 11:30:00 UTC.')
     expect(text).toMatch(/Port 25 ✓ passed 5 of 5 greeted us/)
@@ -119,7 +119,7 @@ describe('the findings', () => {
   test('that could be better are told apart from those that are well', async () => {
     const summaryOf = (...states: Check['state'][]) => {
       const checks = states.map(state => ({ ...(FOUND.checks[0] as Check), state }))
-      return words({ examine: () => ({ ...FOUND, checks }) })
+      return words({ doctorChecks: () => ({ ...FOUND, checks }) })
     }
     expect(await summaryOf('ok')).toContain('All checks passed.')
     expect(await summaryOf('ok', 'warn')).toContain('1 warning. Mail servers can be probed.')
@@ -130,7 +130,7 @@ describe('the findings', () => {
 
   test('ask for themselves anew as long as the doctor is at it, and no longer', async () => {
     const state = { found: { ...FOUND, isRunning: true } }
-    const services = await operatorHouse({ examine: () => state.found })
+    const services = await operatorHouse({ doctorChecks: () => state.found })
     const asksAnew = /<section id="findings" hx-get="\/doctor\/findings" hx-trigger="every 1s"/
     for (const path of ['/doctor', '/doctor/findings']) {
       expect((await services.get(path)).text).toMatch(asksAnew)
@@ -142,14 +142,14 @@ describe('the findings', () => {
   })
 
   test('that could not be had say why', async () => {
-    const text = await words({ examine: () => ({ ...FOUND, fault: 'no <b>disk</b>' }) })
+    const text = await words({ doctorChecks: () => ({ ...FOUND, fault: 'no <b>disk</b>' }) })
     expect(text).toContain('The checks failed: no &lt;b&gt;disk&lt;/b&gt;.')
   })
 
   test('are looked for again by a button, which says when it is too soon', async () => {
     const state = { asked: 0, isRunning: true }
     const services = await operatorHouse({
-      examine: () => ({ ...FOUND, isRunning: state.isRunning }),
+      doctorChecks: () => ({ ...FOUND, isRunning: state.isRunning }),
       rerunChecks: () => void state.asked++,
     })
     const sent = await services.post('/doctor/examine')
@@ -253,8 +253,8 @@ describe('what a mail server says', () => {
       ...{ title: EVIL, operator: '"><img src=x>', refusal: refusalWith(EVIL) },
     })
     const services = await operatorHouse({
-      ...{ operators: () => operatorsOf([one]), trouble: () => html`${EVIL}` },
-      examine: () => ({ ...FOUND, checks: [check] }),
+      ...{ operators: () => operatorsOf([one]), alert: () => html`${EVIL}` },
+      doctorChecks: () => ({ ...FOUND, checks: [check] }),
     })
     const { text } = await services.get('/doctor')
     expect(text).toContain('&lt;img src=x onerror=alert(1)&gt;')

@@ -16,7 +16,7 @@ describe('a new webhook', () => {
   test('is asked for with every event that there is, and a sentence for each', async () => {
     const { text } = await (await createTestDashboard()).get('/webhooks/new')
     expect(text.match(/name="events"/g)).toHaveLength(5)
-    expect(text).toContain('A list could not be finished.')
+    expect(text).toContain('A list could not be completed.')
     expect(text).toMatch(/value="batch.completed" checked/)
   })
 

@@ -27,10 +27,10 @@ import { markCopies } from '../../../src/jobs/import/item-import.ts'
 import {
   claimItems,
   jobsWaitingFor,
+  listWaitingPairs,
   nextDueAt,
   pinnedItems,
   unpinItems,
-  listWaitingPairs,
 } from '../../../src/jobs/item-claims.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
 import { accountJobs, getRemainingWork, openJobs } from '../../../src/jobs/job-list.ts'

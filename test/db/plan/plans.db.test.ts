@@ -4,10 +4,10 @@ import { deleteCachedAnswers, getCachedAnswers } from '../../../src/jobs/cached-
 import {
   claimItems,
   jobsWaitingFor,
+  listWaitingPairs,
   nextDueAt,
   pinnedItems,
   unpinItems,
-  listWaitingPairs,
 } from '../../../src/jobs/item-claims.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
 import { countResults, startJob } from '../../../src/jobs/job-state.ts'

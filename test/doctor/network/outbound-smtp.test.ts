@@ -78,7 +78,9 @@ describe('the way to mail servers', () => {
   test('is not told from trouble with the DNS unless an address was dialled too', () => {
     expect(find([TIMEOUT]).says).not.toContain('by address')
     const both = [visited('192.0.2.25', TIMEOUT), visited('mx.test', TIMEOUT)]
-    expect(portFinding(both, 25, false).says).toContain('connections time out, by name and by address')
+    expect(portFinding(both, 25, false).says).toContain(
+      'connections time out, by name and by address',
+    )
   })
 
   test('through a proxy is closed by the proxy', () => {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { createMxOperatorReader } from '../../../src/engine/dns/operator-table.ts'
 import { hostsOf } from '../../../src/engine/probe/mx-groups.ts'
 import {
-  selectHosts,
   groupHostsByOperator,
+  selectHosts,
   shouldTryNextHosts,
 } from '../../../src/engine/probing/mx-hosts.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'

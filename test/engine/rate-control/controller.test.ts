@@ -4,7 +4,7 @@ import {
   type ConnectionPermit,
   RateController,
 } from '../../../src/engine/rate-control/controller.ts'
-import { type RateLimits } from '../../../src/engine/rate-control/limit-table.ts'
+import type { RateLimits } from '../../../src/engine/rate-control/limit-table.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { REFUSAL, ROW } from '../../support/prober.ts'

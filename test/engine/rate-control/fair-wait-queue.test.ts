@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { RateController } from '../../../src/engine/rate-control/controller.ts'
-import { type RateLimits } from '../../../src/engine/rate-control/limit-table.ts'
+import type { RateLimits } from '../../../src/engine/rate-control/limit-table.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { ROW } from '../../support/prober.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type AcquireResult, RateController } from '../../../src/engine/rate-control/controller.ts'
-import { type RateLimits } from '../../../src/engine/rate-control/limit-table.ts'
+import type { RateLimits } from '../../../src/engine/rate-control/limit-table.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { REFUSAL, ROW } from '../../support/prober.ts'

@@ -80,7 +80,7 @@ describe.concurrent('ev doctor where all is well', () => {
     ])
     expect(stdout).toContain(`the public IP address is ${GOOD} (reported by 3 servers)`)
     expect(stdout).toContain('3 of 3 mail servers accepted')
-    expect(lines.at(-2)).toBe('This machine is fit to ask mail servers.')
+    expect(lines.at(-2)).toBe('All checks passed. This machine can verify addresses.')
     expect(world.counters().hosts['mx.two.test']?.connections).toBeGreaterThan(before)
   })
 
@@ -143,7 +143,9 @@ describe.concurrent('ev doctor where it is not', () => {
     // And tell where we come from.
     expect(ran.stdout).toContain(`the public IP address is ${GOOD} (reported by 1 server)`)
     expect(ran.stdout).toMatch(/\n {18}to do: The servers reject the IP address/)
-    expect(ran.stdout).toMatch(/\n1 thing must be mended before mail servers can be asked\.\n$/)
+    expect(ran.stdout).toMatch(
+      /\n1 check failed\. Fix the failed checks before you verify addresses\.\n$/,
+    )
   })
 
   test('each egress of the config file is looked at by its name', async () => {
@@ -164,7 +166,7 @@ describe.concurrent('ev doctor where it is not', () => {
     const ran = await doctor(['--ask', 'mx.one.test,http://x'])
     expect(ran).toMatchObject({ code: 64, stdout: '' })
     expect(ran.stderr).toBe(
-      'ev: --ask takes names or IP addresses of mail servers, such as mx.example.com,192.0.2.25; “http://x” is neither.\n',
+      'ev: --ask has "http://x"; it takes host names or IP addresses of mail servers, such as mx.example.com,192.0.2.25.\n',
     )
   })
 })

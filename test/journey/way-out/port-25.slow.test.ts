@@ -118,7 +118,7 @@ test('a list that ends before anything is sure gives a hint', async () => {
   onTestFinished(() => world.close())
   const ran = await bulk(world, { length: 1 })
   expect([count(ran, NOTICE), count(ran, HINT), ran.code]).toEqual([0, 1, 0])
-  expect(ran.stderr).toMatch(/\nev: No mail server .*“ev doctor”.*\n$/)
+  expect(ran.stderr).toMatch(/\nev: No mail server .*"ev doctor".*\n$/)
 })
 
 describe.concurrent('ev verify', () => {
@@ -136,7 +136,7 @@ describe.concurrent('ev verify', () => {
     for (const form of [[], ['--json'], ['--ndjson', '--log', 'error']]) {
       const ran = await verify(rejected, 'ann@a0.test', ...form)
       expect([count(ran, NOTICE), count(ran, HINT), ran.code]).toEqual([0, 1, 2])
-      expect(ran.stderr).toMatch(/^ev: .*“ev doctor”.*\n$/)
+      expect(ran.stderr).toMatch(/^ev: .*"ev doctor".*\n$/)
     }
   })
 

@@ -39,12 +39,12 @@ test('a data directory is copied with all that it has, and stays as it is', TIME
   const { code, stdout, stderr } = await at.run(ARGS, OWN)
   expect(code, stderr).toBe(0)
   expect(stdout).toMatch(
-    /^Copied data\/ev\.sqlite to postgres:\/\/…@127\.0\.0\.1.*every row was counted/,
+    /^Copied data\/ev\.sqlite to postgres:\/\/…@127\.0\.0\.1.*verified the row counts/,
   )
   expect(stdout).toMatch(/^ {2}accounts +1$/m)
   expect(stdout).toMatch(/^ {2}webhooks +1$/m)
-  expect(stdout).toContain('the secret in data/secret, as EV_SECRET or EV_SECRET_FILE')
-  expect(stdout).toContain('not in the copy')
+  expect(stdout).toContain('Set EV_SECRET or EV_SECRET_FILE to the secret in data/secret')
+  expect(stdout).toContain('are not copied')
   expect(stdout + stderr).not.toMatch(new RegExp(`${CANARY}|${secret}`))
   expect(readFileSync(join(dataDir, 'secret'), 'utf8').trim()).toBe(secret)
 
@@ -54,7 +54,7 @@ test('a data directory is copied with all that it has, and stays as it is', TIME
   // Whoever comes with another secret is refused from the first start on.
   expect((await at.serve('other').ended).code).toBe(78)
   const serving = at.serve('data', [], OWN)
-  await serving.printed('All paths:', 'stderr')
+  await serving.printed('API documentation:', 'stderr')
   serving.signal('SIGTERM')
   expect(await serving.ended).toMatchObject({ code: 0, stdout: '' })
   const file = await openDatabase(fileOf(at.home, 'data'), systemClock)
@@ -72,7 +72,7 @@ test('what was copied is told to programs too', TIMEOUT, async () => {
     ...{ loading_lists: 0, lists_of_bulk: 0, rows_asked_again: 0, secret: 'data/secret' },
     rows: { account: 1, webhook: 1, item: 0 },
   })
-  expect(stderr.match(/sees the password in --to/g)).toHaveLength(1)
+  expect(stderr.match(/can see the password in --to/g)).toHaveLength(1)
   expect(stdout + stderr).not.toContain(CANARY)
 })
 
@@ -93,14 +93,14 @@ test('a data directory that somebody works on is refused', TIMEOUT, async () => 
   const at = await cluster()
   const { dataDir } = await filled(at)
   const locks = [
-    [SERVE_LOCK, '“ev serve”'],
-    [jobLockName('a'), '“ev bulk”'],
+    [SERVE_LOCK, '"ev serve"'],
+    [jobLockName('a'), '"ev bulk"'],
   ] as const
   for (const [name, who] of locks) {
     const lock = acquireLock(dataDir, name)
     const { code, stderr } = await at.run(ARGS, OWN)
     expect(code).toBe(74)
-    expect(stderr).toMatch(new RegExp(`^ev: An ${who} is at work in data, .*Stop it first`))
+    expect(stderr).toMatch(new RegExp(`^ev: ${who} is running in data, .*Stop it first`))
     lock?.release()
   }
   expect(await at.inside(listAccounts)).toEqual([])
@@ -116,7 +116,7 @@ test('no source, no target and a bad one are told, and nothing is made', TIMEOUT
   await filled(at)
   const unnamed = await at.run(ARGS, { EV_DATABASE: '' })
   expect(unnamed.code).toBe(64)
-  expect(unnamed.stderr).toMatch(/^ev: There is no database to copy to: .*--to postgres:/)
+  expect(unnamed.stderr).toMatch(/^ev: No target database is set\. .*--to postgres:/)
   const bad = await at.run([...ARGS, '--to', `postgres://ann:${CANARY}#@db.example/ev`], OWN)
   expect(bad.code).toBe(64)
   expect(bad.stderr).toMatch(/--to is "postgres:…"; it takes sqlite:FILE or postgres:/)

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
-import { ensureSharedSecret, checkSharedSecret } from '../../../src/cli/serve/shared-secret.ts'
+import { checkSharedSecret, ensureSharedSecret } from '../../../src/cli/serve/shared-secret.ts'
 import { ensureSetting, getSetting } from '../../../src/cluster/cluster-settings.ts'
 import { deregister, register, serverNow } from '../../../src/cluster/members.ts'
 import { type Database, write } from '../../../src/db/database.ts'
@@ -61,7 +61,7 @@ test('whoever has none makes none where one holds; a worker does without', async
   const without = place()
   await expect(
     ensureSharedSecret({ random: systemRandom }, database, without, silentLog),
-  ).rejects.toThrow(/^The database belongs to a service whose secret is not here/)
+  ).rejects.toThrow(/^This process does not have the secret of the service/)
   await checkSharedSecret({ random: systemRandom }, database, without)
   expect(existsSync(join(without.dataDir, 'secret'))).toBe(false)
   writeFileSync(join(without.dataDir, 'secret'), OTHER)
@@ -74,12 +74,12 @@ test('one that nobody needs any more is replaced by a service, and by no other c
   const database = await started()
   await expect(
     ensureSharedSecret({ random: systemRandom }, database, place(OTHER), null),
-  ).rejects.toThrow(/is not that of/)
+  ).rejects.toThrow(/is not the secret of/)
   const lines: string[] = []
   const log: Log = { ...silentLog, warn: message => void lines.push(message) }
   await ensureSharedSecret({ random: systemRandom }, database, place(OTHER), log)
   expect(await heldIn(database)).toBe(fingerprint(OTHER))
-  expect(lines).toMatchObject([expect.stringContaining('is another than before')])
+  expect(lines).toMatchObject([expect.stringContaining('replaced the secret of the cluster')])
 })
 
 test('of services that replace one at once one does', async () => {
@@ -97,7 +97,7 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   const refused = () =>
     expect(
       ensureSharedSecret({ random: systemRandom }, database, place(OTHER), silentLog),
-    ).rejects.toThrow(/is not that of/)
+    ).rejects.toThrow(/is not the secret of/)
 
   const member = { role: 'serve' as const, name: 'a', version: '1', egresses: [] }
   await register(database, { ...member, id: 'mem_a' })

@@ -22,7 +22,7 @@ async function stop(running: RunningCli): Promise<string> {
 test('two services that begin at once on an empty database make one account and one key', async () => {
   const { serve, inside } = await cluster()
   const both = [serve('one', ['--log', 'debug']), serve('two', ['--log', 'debug'])]
-  await Promise.all(both.map(one => one.printed('All paths:', 'stderr')))
+  await Promise.all(both.map(one => one.printed('API documentation:', 'stderr')))
   const ended = await Promise.all(both.map(one => end(one)))
   expect(ended.map(({ code }) => code)).toEqual([0, 0])
   const keys = ended.map(({ stdout }) => stdout.trim()).filter(key => key !== '')
@@ -36,14 +36,14 @@ test('two services that begin at once on an empty database make one account and 
 test('two services share a database, but no data directory', async () => {
   const { serve, home } = await cluster()
   const first = serve('one')
-  await first.printed('All paths:', 'stderr')
+  await first.printed('API documentation:', 'stderr')
   const again = withRelativePaths(await serve('one').ended, home)
   expect(again.code).toBe(74)
   expect(again.stderr).toMatch(
-    /^ev: Another ev serve is at work in one\. Several may share the database, but not that directory: give each its own with --data-dir\.\n$/,
+    /^ev: Another "ev serve" is running in one\. Services can share a database, but not a data directory\. Set another one with --data-dir\.\n$/,
   )
   const second = serve('two')
-  await second.printed('All paths:', 'stderr')
+  await second.printed('API documentation:', 'stderr')
   await Promise.all([stop(first), stop(second)])
 })
 
@@ -52,42 +52,42 @@ test('an address that was given holds for all; else it is that of the service wh
   const held = (name: 'base-url' | 'base-url-by-itself') =>
     inside(database => getSetting(database, name))
   const plain = serve('one')
-  await plain.printed('All paths:', 'stderr')
+  await plain.printed('API documentation:', 'stderr')
   const place = /"baseUrl":"([^"]+)"/.exec(await stop(plain))?.[1]
   expect(await held('base-url-by-itself')).toBe(place)
   expect(await held('base-url')).toBeNull()
 
   const named = serve('one', ['--base-url', 'https://ev.example.com/'])
-  await named.printed('All paths: https://ev.example.com/docs', 'stderr')
+  await named.printed('API documentation: https://ev.example.com/docs', 'stderr')
   expect(await held('base-url')).toBe('https://ev.example.com')
   const follower = serve('two')
-  await follower.printed('All paths: https://ev.example.com/docs', 'stderr')
+  await follower.printed('API documentation: https://ev.example.com/docs', 'stderr')
   await Promise.all([stop(named), stop(follower)])
 
   const moved = serve('one', ['--base-url', 'https://mail.example.com'])
-  await moved.printed('All paths: https://mail.example.com/docs', 'stderr')
-  expect(await stop(moved)).toContain('the address of the service has changed')
+  await moved.printed('API documentation: https://mail.example.com/docs', 'stderr')
+  expect(await stop(moved)).toContain('the base URL has changed')
   expect(await held('base-url')).toBe('https://mail.example.com')
 })
 
 test('a service with another secret is refused, and one without makes none', async () => {
   const { serve, home } = await cluster()
   const first = serve('one')
-  await first.printed('All paths:', 'stderr')
+  await first.printed('API documentation:', 'stderr')
   const other = await serve('two', [], { EV_SECRET: 'b'.repeat(32) }).ended
   expect(other.code).toBe(78)
   expect(other.stderr).toMatch(
-    /^ev: The secret in EV_SECRET is not that of the service whose database this is: .*as EV_SECRET or EV_SECRET_FILE.*\n$/,
+    /^ev: The secret in EV_SECRET is not the secret of the service that uses the database.* EV_SECRET or EV_SECRET_FILE.*\n$/,
   )
   const none = await serve('three', [], { EV_SECRET: '' }).ended
   expect(none.code).toBe(78)
   expect(none.stderr).toMatch(
-    /^ev: The database belongs to a service whose secret is not here.*\n$/,
+    /^ev: This process does not have the secret of the service that uses the database.*\n$/,
   )
   expect(existsSync(join(home, 'three/secret'))).toBe(false)
   const file = join(home, 'secret.txt')
   writeFileSync(file, `${SECRET}\n`)
   const same = serve('four', [], { EV_SECRET: '', EV_SECRET_FILE: file })
-  await same.printed('All paths:', 'stderr')
+  await same.printed('API documentation:', 'stderr')
   expect((await stop(same)) + (await stop(first))).not.toMatch(new RegExp(`${SECRET}|${CANARY}`))
 })

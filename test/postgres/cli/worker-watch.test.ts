@@ -20,7 +20,7 @@ test('a worker answers health and metrics on a port of their own, and nothing el
   const { worker, inside } = await cluster()
   await inside(database => ensureSetting(database, 'base-url', 'https://ev.example.com'))
   const running = worker(LISTEN, { EV_METRICS_TOKEN: 'a-token-of-16-or-more' })
-  await running.printed('"at work"', 'stderr')
+  await running.printed('"started"', 'stderr')
   const ask = (path: string, headers = {}) => fetch(watchUrl(running.stderr) + path, { headers })
   for (const path of ['/livez', '/readyz']) {
     const answer = await ask(path)
@@ -64,7 +64,7 @@ test('a worker whose database is away is not ready until it is back', async () =
   const proxy = await cutProxy(url)
   onTestFinished(() => proxy.close())
   const running = worker(LISTEN, { EV_DATABASE: proxy.url })
-  await running.printed('"at work"', 'stderr')
+  await running.printed('"started"', 'stderr')
   const status = async (path: string) => (await fetch(watchUrl(running.stderr) + path)).status
   expect(await status('/readyz')).toBe(200)
   proxy.refuse()
@@ -80,7 +80,7 @@ test('without --metrics-listen a worker opens no port', async () => {
   const { worker, inside } = await cluster()
   await inside(database => ensureSetting(database, 'base-url', 'https://ev.example.com'))
   const running = worker(['--log-format', 'json'])
-  await running.printed('"at work"', 'stderr')
+  await running.printed('"started"', 'stderr')
   expect(watchUrl(running.stderr)).toBe('')
   running.signal('SIGTERM')
   expect((await running.ended).code).toBe(0)

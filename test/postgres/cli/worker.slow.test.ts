@@ -13,7 +13,7 @@ test('a worker says who it is, works beside others, and ends when told, with 0',
   await inside(database => ensureSetting(database, 'base-url', BASE_URL))
   const args = ['--egress', 'north', '--concurrency', '7', '--log', 'debug']
   const { signal, ended, printed } = worker(args)
-  await printed('"at work"', 'stderr')
+  await printed('"started"', 'stderr')
   const [present] = await inside(listMembers)
   expect(present).toMatchObject({ role: 'worker', egresses: ['north'] })
   signal('SIGTERM')
@@ -23,11 +23,11 @@ test('a worker says who it is, works beside others, and ends when told, with 0',
     .trim()
     .split('\n')
     .map(line => JSON.parse(line))
-  expect(lines.find(({ message }) => message === 'at work')).toMatchObject({
+  expect(lines.find(({ message }) => message === 'started')).toMatchObject({
     ...{ egresses: 'north', concurrency: 7, baseUrl: BASE_URL, member: present?.id },
   })
   expect(lines.map(({ message }) => message)).toContain('stopped')
-  expect(stderr).toContain('stopping: what is in hand goes back')
+  expect(stderr).toContain('stopping: releasing claims')
   expect(stderr).not.toMatch(new RegExp(`${CANARY}|${SECRET}`))
   expect(await inside(listMembers)).toEqual([])
 })
@@ -37,7 +37,7 @@ test('a worker that is first waits for a service, and ends when told meanwhile',
   const first = worker()
   await first.printed('waiting for the first one', 'stderr')
   await inside(database => ensureSetting(database, 'base-url-by-itself', 'http://127.0.0.1:8080'))
-  await first.printed('"at work"', 'stderr')
+  await first.printed('"started"', 'stderr')
   first.signal('SIGINT')
   expect((await first.ended).code).toBe(0)
 
@@ -68,9 +68,9 @@ test('a worker with another secret is refused; one that has none needs none', as
   })
   const other = await worker([], { EV_SECRET: 'b'.repeat(32) }).ended
   expect(other.code).toBe(78)
-  expect(other.stderr).toMatch(/^ev: The secret in EV_SECRET is not that of the service.*\n$/)
+  expect(other.stderr).toMatch(/^ev: The secret in EV_SECRET is not the secret of the service.*\n$/)
   const none = worker([], { EV_SECRET: '' })
-  await none.printed('"at work"', 'stderr')
+  await none.printed('"started"', 'stderr')
   none.signal('SIGTERM')
   expect((await none.ended).code).toBe(0)
 })
@@ -80,7 +80,7 @@ test('a worker needs a database that can be shared, and that is there', async ()
   const alone = withRelativePaths(await runEv(['worker', '--data-dir', 'data'], { home }), home)
   expect(alone.code).toBe(78)
   expect(alone.stderr).toMatch(
-    /^ev: A worker shares the database of “ev serve”, and data is for one process alone\. .*EV_DATABASE=postgres:.*\n$/,
+    /^ev: A worker needs the PostgreSQL database of "ev serve", and data can be used by one process only\. .*EV_DATABASE=postgres:.*\n$/,
   )
   const { url, run } = await cluster()
   const away = await run(['worker'], { EV_DATABASE: url.replace(/:\d+\//, ':1/') })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { blocksElsewhere } from '../../../src/dashboard/health/create-health.ts'
+import { findPeerBlocks } from '../../../src/dashboard/health/create-health.ts'
 import type { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { processes, REFUSAL, storedOf } from '../../support/cluster-rate-state.ts'
 import { waitUntil } from '../../support/wait.ts'
@@ -8,7 +8,7 @@ test('refusals of egresses of other processes are told with what was said, until
   const [one, worker] = await processes(2)
   const seenBy = (...names: string[]) => {
     const egressPool = { names } as Pick<EgressPool, 'names'> as EgressPool
-    return blocksElsewhere(one.database, { egressPool, titleOf: operator => `Mail of ${operator}` })
+    return findPeerBlocks(one.database, { egressPool, titleOf: operator => `Mail of ${operator}` })
   }
   const pace = worker.pace('mx.test', {}, 'oslo')
   pace.refused(REFUSAL)

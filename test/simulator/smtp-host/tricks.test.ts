@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { HostPlan } from '../../../src/simulator/smtp-host/behaviors.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
+import type { HostPlan } from '../../../src/simulator/smtp-host/behaviors.ts'
 import { Talk } from '../talk.ts'
 
 const HOST = 'mx.a.test'
